@@ -1,0 +1,34 @@
+"""The errors a user can meet: each is one line that says what, where and what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class DetlintError(Exception):
+    """Something the user can put right; the command line prints its message and exits with 2."""
+
+
+class UsageError(DetlintError):
+    """A flag, a path or an argument that makes no sense."""
+
+
+class ConfigError(DetlintError):
+    """A configuration file that cannot be read or holds a key or value detlint does not know."""
+
+
+class RuleError(DetlintError):
+    """A file under `rules/` (or `rule-paths`) that is not valid."""
+
+
+class AuditError(DetlintError):
+    """An audit that could not start or finish: wrong sample, model that raised, no tensors in the output."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return `"; did you mean 'x' or 'y'?"` for the nearest of `known`, or an empty string."""
+    nearest = difflib.get_close_matches(word, list(known), n=3, cutoff=0.6)
+    if not nearest:
+        return ""
+    return "; did you mean " + " or ".join(repr(name) for name in nearest) + "?"

@@ -1,0 +1,300 @@
+"""The only reader of `rules/`: rule files become `Rule`s, validated once at load.
+
+The folder stands at the top level of the repository and inside the wheel as `detlint/_rules`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import tomli
+
+from detlint.errors import RuleError, did_you_mean
+from detlint.findings import Severity
+
+DOCS_URL = "https://github.com/detlint/detlint/blob/main/docs/rules"
+
+_REQUIRED: dict[str, type] = {
+    "code": str,
+    "name": str,
+    "family": str,
+    "severity": str,
+    "default": bool,
+    "summary": str,
+    "message": str,
+    "why": str,
+    "fix": str,
+}
+_OPTIONAL: dict[str, type] = {
+    "references": list,
+    "triggers": list,
+    "match": dict,
+    "bad": list,
+    "good": list,
+    "later": list,
+    "passes": list,
+    "devices": list,
+}
+_EXAMPLE_KEYS: dict[str, type] = {
+    "title": str,
+    "code": str,
+    "lines": list,
+    "also": list,
+    "filename": str,
+    "files": dict,
+    "settings": dict,
+}
+_TRIGGER = re.compile(r"^(?P<name>[A-Za-z_][\w.]*)(?:\((?P<parameters>.*)\))?$")
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of a trigger; `default` is Python source, or None where the call must give it."""
+
+    name: str
+    default: str | None
+    keyword_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """A qualified name that wakes a rule, with its parameters where the rule file states them."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+
+    @property
+    def last(self) -> str:
+        """The identifier that must stand in the source for this trigger to be there."""
+        return self.name.rpartition(".")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A program under a rule. `lines` are where findings of the rule stand (empty for good ones).
+
+    `also` names other rules allowed to speak; `files` are further files of the same project (path → text),
+    `filename` is the example's own path in it and `settings` its configuration.
+    """
+
+    title: str
+    code: str
+    lines: tuple[int, ...] = ()
+    also: tuple[str, ...] = ()
+    filename: str = "example.py"
+    files: Mapping[str, str] | None = None
+    settings: Mapping[str, object] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """What a declarative rule reports: calls of its triggers whose arguments satisfy every condition of `when`."""
+
+    when: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule file: metadata, explanation, triggers and examples."""
+
+    code: str
+    name: str
+    family: str
+    severity: Severity
+    default: bool
+    summary: str
+    message: str
+    why: str
+    fix: str
+    path: Path
+    references: tuple[str, ...] = ()
+    triggers: tuple[Trigger, ...] = ()
+    match: Match | None = None
+    passes: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+    bad: tuple[Example, ...] = ()
+    good: tuple[Example, ...] = ()
+    later: tuple[Example, ...] = ()
+
+    @property
+    def url(self) -> str:
+        """Address of the rule's page."""
+        return f"{DOCS_URL}/{self.code}.md"
+
+
+def rules_folder() -> Path:
+    """Return the folder of the built-in rules, in a wheel or in a checkout."""
+    package = Path(__file__).resolve().parent
+    shipped = package / "_rules"
+    return shipped if shipped.is_dir() else package.parent / "rules"
+
+
+def load_rules(extra: Sequence[Path] = ()) -> dict[str, Rule]:
+    """Return every built-in rule, then those under `extra` (files or folders), by code in sorted order.
+
+    Raises:
+        RuleError: a file is broken or a code or name stands twice; names file, key and reason.
+    """
+    rules = dict(_builtin_rules())
+    names = {rule.name: rule for rule in rules.values()}
+    for path in _rule_files(extra):
+        rule = read_rule(path)
+        for clash in (rules.get(rule.code), names.get(rule.name)):
+            if clash is not None:
+                raise RuleError(f"{path}: {rule.code} ({rule.name}) is already taken by {clash.path.name}")
+        rules[rule.code] = rule
+        names[rule.name] = rule
+    return dict(sorted(rules.items()))
+
+
+@lru_cache(maxsize=1)
+def _builtin_rules() -> dict[str, Rule]:
+    rules: dict[str, Rule] = {}
+    for path in sorted(rules_folder().glob("DET*.toml")):
+        rule = read_rule(path)
+        if rule.code in rules:
+            raise RuleError(f"{path}: code {rule.code} is already taken by {rules[rule.code].path.name}")
+        rules[rule.code] = rule
+    return rules
+
+
+def _rule_files(paths: Sequence[Path]) -> Iterator[Path]:
+    for path in paths:
+        if path.is_dir():
+            yield from sorted(path.glob("*.toml"))
+        elif path.is_file():
+            yield path
+        else:
+            raise RuleError(f"{path}: rule-paths names neither a file nor a folder")
+
+
+def read_rule(path: Path) -> Rule:
+    """Read and validate one rule file.
+
+    Raises:
+        RuleError: naming file, key and reason.
+    """
+    table = read_toml(path)
+    check_keys(path, table, _REQUIRED, _OPTIONAL)
+    code, name = table["code"], table["name"]
+    if not re.fullmatch(r"[A-Z]{2,}\d{3}", code):
+        raise RuleError(f"{path}: code: {code!r} is not capital letters followed by three digits")
+    if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
+        raise RuleError(f"{path}: name: {name!r} is not kebab-case")
+    try:
+        severity = Severity(table["severity"])
+    except ValueError:
+        allowed = ", ".join(level.value for level in Severity)
+        raise RuleError(f"{path}: severity: {table['severity']!r} is not one of {allowed}") from None
+    match = table.get("match")
+    if match is not None and set(match) - {"when"}:
+        raise RuleError(f"{path}: match: unknown key {sorted(set(match) - {'when'})[0]!r}; allowed: when")
+    return Rule(
+        code=code,
+        name=name,
+        family=table["family"],
+        severity=severity,
+        default=table["default"],
+        summary=table["summary"],
+        message=table["message"],
+        why=table["why"].strip(),
+        fix=table["fix"].strip(),
+        path=path,
+        references=tuple(table.get("references", ())),
+        triggers=tuple(parse_trigger(path, text) for text in table.get("triggers", ())),
+        match=None if match is None else Match(match.get("when", {})),
+        passes=tuple(table.get("passes", ())),
+        devices=tuple(table.get("devices", ())),
+        bad=tuple(_examples(path, "bad", table)),
+        good=tuple(_examples(path, "good", table)),
+        later=tuple(_examples(path, "later", table)),
+    )
+
+
+def _examples(path: Path, key: str, table: Mapping[str, Any]) -> Iterator[Example]:
+    for number, entry in enumerate(table.get(key, ()), start=1):
+        where = f"{key}[{number}]"
+        check_keys(path, entry, {"title": str, "code": str}, _EXAMPLE_KEYS, where)
+        if key != "good" and not entry.get("lines"):
+            raise RuleError(f"{path}: {where}.lines: missing; name the lines that must be reported")
+        yield Example(
+            title=entry["title"],
+            code=entry["code"],
+            lines=tuple(entry.get("lines", ())),
+            also=tuple(entry.get("also", ())),
+            filename=entry.get("filename", "example.py"),
+            files=entry.get("files"),
+            settings=entry.get("settings"),
+        )
+
+
+def parse_trigger(path: Path, text: str) -> Trigger:
+    """Parse `pkg.name(a, b=1, *, c=None)`; parameters may be left out.
+
+    Raises:
+        RuleError: the text is no such signature.
+    """
+    found = _TRIGGER.match(text)
+    if found is None:
+        raise RuleError(f"{path}: triggers: {text!r} is not 'package.name(parameter, parameter=default, …)'")
+    return Trigger(found["name"], tuple(_parameters(found["parameters"] or "")))
+
+
+def _parameters(text: str) -> Iterator[Parameter]:
+    keyword_only = False
+    for part in _split(text):
+        if part == "*":
+            keyword_only = True
+            continue
+        name, separator, default = part.partition("=")
+        yield Parameter(name.strip(), default.strip() if separator else None, keyword_only)
+
+
+def _split(text: str) -> Iterator[str]:
+    depth, start = 0, 0
+    for position, character in enumerate(text):
+        depth += (character in "([{") - (character in ")]}")
+        if character == "," and depth == 0:
+            yield text[start:position].strip()
+            start = position + 1
+    if text[start:].strip():
+        yield text[start:].strip()
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file; one clear line where that fails."""
+    try:
+        return tomli.loads(path.read_bytes().decode("utf-8"))
+    except OSError as error:
+        raise RuleError(f"{path}: cannot be read: {error.strerror}") from None
+    except (tomli.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise RuleError(f"{path}: not valid TOML: {error}") from None
+
+
+def check_keys(
+    path: Path,
+    table: object,
+    required: Mapping[str, type],
+    optional: Mapping[str, type],
+    where: str = "",
+) -> None:
+    """Raise RuleError unless `table` holds all of `required`, nothing but both, each of its type."""
+    prefix = f"{path}: {where}{'.' if where else ''}"
+    if not isinstance(table, dict):
+        raise RuleError(f"{path}: {where}: expected a table")
+    allowed = {**required, **optional}
+    for key in required:
+        if key not in table:
+            raise RuleError(f"{prefix}{key}: missing")
+    for key, value in table.items():
+        if key not in allowed:
+            raise RuleError(f"{prefix}{key}: unknown key{did_you_mean(key, allowed)}")
+        if not isinstance(value, allowed[key]):
+            raise RuleError(f"{prefix}{key}: expected {allowed[key].__name__}, got {type(value).__name__}")
+
+
