@@ -104,7 +104,7 @@ def read_environment(*, initialize_cuda: bool = False) -> Environment:
         rocm=torch.version.hip,
         cudnn=_cudnn(),
         driver=_driver(),
-        gpus=_gpus() if initialize_cuda or torch.cuda.is_initialized() else (),
+        gpus=_gpus() if initialize_cuda or torch.cuda.is_initialized() else (),  # type: ignore[no-untyped-call]
         hash_randomization=bool(sys.flags.hash_randomization),
         flags=read_flags(),
         variables=tuple(sorted((name, value) for name, value in os.environ.items() if effect(name))),
@@ -149,7 +149,7 @@ def _build_settings() -> str:
 
 
 def _cudnn() -> str | None:
-    if not torch.backends.cudnn.is_available():
+    if not torch.backends.cudnn.is_available():  # type: ignore[no-untyped-call]
         return None
     number = torch._C._cudnn.getVersionInt()  # torch.backends.cudnn.version() would start CUDA
     # 8907 is 8.9.7; since cuDNN 9 the major number has two more digits: 91002 is 9.10.2.
