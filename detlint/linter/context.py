@@ -1,0 +1,246 @@
+"""What a check sees: a call with its arguments, and answers about the code around it.
+
+A check gets a `Call` (or a syntax node, or nothing) and a `Context`, and yields findings:
+
+    @check("DET202")
+    def functional_dropout_always_on(call: Call, ctx: Context) -> Iterator[Finding]:
+        training = call.argument("training")
+        if ctx.truth(training.value) is Truth.YES:
+            yield ctx.finding(call.node, call=call.name, state="True")
+
+It never touches positions, suppression, configuration, files or printing.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
+
+from detlint.conditions import Truth
+from detlint.findings import Finding, Fix, Related
+from detlint.linter.flow import Flow
+from detlint.linter.inference import Inference
+from detlint.linter.names import Binding, FunctionNode
+from detlint.linter.program import Program, program_of
+from detlint.linter.values import Kind, Value
+from detlint.rulebook import Rule, Trigger
+
+if TYPE_CHECKING:
+    from detlint.config import Config
+    from detlint.linter.project import Module
+
+MISSING = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """What a call passes for one parameter.
+
+    `value` is the expression, written in the call or (then `is_default`) parsed from the trigger's signature. It is None
+    where the call passes nothing and there is no default, and where `*args` or `**kwargs` hide it (then `hidden`).
+    """
+
+    value: ast.expr | None
+    is_default: bool = False
+    hidden: bool = False
+
+    @property
+    def given(self) -> bool:
+        """Whether the call writes the argument out."""
+        return self.value is not None and not self.is_default
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of one of a rule's triggers. `name` is the qualified name that matched."""
+
+    node: ast.Call
+    trigger: Trigger
+
+    @property
+    def name(self) -> str:
+        return self.trigger.name
+
+    @property
+    def is_method(self) -> bool:
+        """Whether the trigger is a method named on its class and the call stands on an instance."""
+        owner = self.trigger.name.rpartition(".")[0].rpartition(".")[2]
+        return owner[:1].isupper() and isinstance(self.node.func, ast.Attribute)
+
+    def argument(self, name: str) -> Argument:
+        """Return what the call passes for a parameter of the trigger: keyword, position, or the signature's default."""
+        for keyword in self.node.keywords:
+            if keyword.arg == name:
+                return Argument(keyword.value)
+        parameters = self.trigger.parameters
+        position = next((i for i, p in enumerate(parameters) if p.name == name), None)
+        if position is None:
+            hidden = any(keyword.arg is None for keyword in self.node.keywords)
+            return Argument(None, hidden=hidden)
+        starred = [i for i, value in enumerate(self.node.args) if isinstance(value, ast.Starred)]
+        if not parameters[position].keyword_only:
+            if starred and starred[0] <= position:
+                return Argument(None, hidden=True)
+            if position < len(self.node.args):
+                return Argument(self.node.args[position])
+        if any(keyword.arg is None for keyword in self.node.keywords):
+            return Argument(None, hidden=True)
+        default = parameters[position].default
+        return Argument(None) if default is None else Argument(_default(default), is_default=True)
+
+
+@lru_cache(maxsize=512)
+def _default(text: str) -> ast.expr:
+    return ast.parse(text, mode="eval").body
+
+
+class Context:
+    """Answers questions about one file under one rule, and builds the rule's findings."""
+
+    def __init__(self, module: Module, rule: Rule, config: Config, facts: FileFacts) -> None:
+        self.module = module
+        self.rule = rule
+        self.config = config
+        self._facts = facts
+
+    # --- the file -------------------------------------------------------------------------------------------------
+
+    @property
+    def inference(self) -> Inference:
+        return self.module.inference
+
+    @property
+    def program(self) -> Program | None:
+        """The program that this file is, or None for library code."""
+        return self._facts.program
+
+    def parent(self, node: ast.AST) -> ast.AST | None:
+        """Return the node right around `node`."""
+        return self.module.index.parents.get(node)
+
+    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        """Yield the nodes around `node`, the nearest first."""
+        return self.module.index.ancestors(node)
+
+    def statement(self, node: ast.AST) -> ast.stmt:
+        """Return the statement that `node` stands in."""
+        return self.module.index.statement(node)
+
+    def function(self, node: ast.AST) -> FunctionNode | None:
+        """Return the innermost function whose body holds `node`, or None at module or class level."""
+        return self.module.index.function_at(node)
+
+    def flow(self, node: ast.AST) -> Flow:
+        """Return the control flow of the function or module body that `node` is evaluated in."""
+        return self.module.flow_at(node)
+
+    # --- names and values -----------------------------------------------------------------------------------------
+
+    def resolve(self, node: ast.expr) -> tuple[str, ...]:
+        """Return the qualified names that an expression may refer to (see `Inference.resolve`)."""
+        return self.inference.resolve(node)
+
+    def callees(self, call: ast.Call) -> tuple[str, ...]:
+        """Return the qualified names that a call may call (see `Inference.callees`)."""
+        return self.inference.callees(call)
+
+    def values(self, node: ast.expr) -> tuple[Value, ...]:
+        """Return what an expression can be (see `Inference.values`)."""
+        return self.inference.values(node)
+
+    def is_kind(self, node: ast.expr, kind: Kind) -> Truth:
+        """Is every possible value of the expression of this kind (yes), none (no), or can that not be told?"""
+        kinds = {value.kind for value in self.values(node)}
+        if kinds == {kind}:
+            return Truth.YES
+        return Truth.UNKNOWN if kind in kinds or Kind.UNKNOWN in kinds else Truth.NO
+
+    def is_tensor(self, node: ast.expr) -> bool:
+        """Is there evidence that the expression is a tensor, and none that it is something else?"""
+        kinds = {value.kind for value in self.values(node)} - {Kind.UNKNOWN, Kind.NONE}
+        return kinds == {Kind.TENSOR}
+
+    def constant(self, node: ast.expr | None) -> object:
+        """Return the literal that an expression always is, through variables and attributes; MISSING where unknown."""
+        if node is None:
+            return MISSING
+        if isinstance(node, ast.Constant):
+            return node.value
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.Not)):
+            inner = self.constant(node.operand)
+            if inner is MISSING:
+                return MISSING
+            if isinstance(node.op, ast.Not):
+                return not inner
+            return -inner if isinstance(inner, (int, float)) else MISSING
+        found = {
+            (type(value.node.value), value.node.value) if isinstance(value.node, ast.Constant) else (None, MISSING)
+            for value in self.values(node)
+        }
+        return found.pop()[1] if len(found) == 1 else MISSING
+
+    def truth(self, node: ast.expr | None) -> Truth:
+        """Is the expression always true, never, or can that not be told?"""
+        value = self.constant(node)
+        if value is MISSING:
+            return Truth.UNKNOWN
+        return Truth.YES if value else Truth.NO
+
+    def binding(self, node: ast.expr) -> Binding | None:
+        """Return the binding made by the statement `name = <node>` (or a walrus), or None."""
+        parent = self.parent(node)
+        targets: Sequence[ast.expr] = ()
+        if isinstance(parent, ast.Assign) and parent.value is node:
+            targets = parent.targets
+        elif isinstance(parent, (ast.AnnAssign, ast.NamedExpr)) and parent.value is node:
+            targets = (parent.target,)
+        for target in targets:
+            if isinstance(target, ast.Name):
+                owner = self.module.index.scope_at(target).lookup(target.id)
+                found = owner.bindings[target.id] if owner is not None else ()
+                return next((binding for binding in found if binding.node is target), None)
+        return None
+
+    # --- findings -------------------------------------------------------------------------------------------------
+
+    def finding(
+        self,
+        node: ast.AST,
+        *,
+        remedy: str = "",
+        passes: tuple[str, ...] | None = None,
+        devices: tuple[str, ...] | None = None,
+        related: Sequence[tuple[Module, ast.AST, str]] = (),
+        fix: Fix | None = None,
+        **placeholders: object,
+    ) -> Finding:
+        """Return a finding of the rule at `node`; `placeholders` fill the rule's message."""
+        rule = self.rule
+        return Finding(
+            code=rule.code,
+            name=rule.name,
+            severity=rule.severity,
+            message=rule.message.format(**placeholders),
+            location=self.module.source.location(node),
+            remedy=remedy or rule.fix.partition("\n")[0],
+            passes=rule.passes if passes is None else passes,
+            devices=rule.devices if devices is None else devices,
+            related=tuple(Related(module.source.location(place), text) for module, place, text in related),
+            fix=fix,
+            url=rule.url,
+        )
+
+
+class FileFacts:
+    """What all rules share about one file."""
+
+    def __init__(self, module: Module, config: Config) -> None:
+        self._module = module
+        self._config = config
+
+    @cached_property
+    def program(self) -> Program | None:
+        return program_of(self._module, self._config.entry_points)

@@ -1,0 +1,168 @@
+"""Stage 1: one pass over a file's `ast` that records parents, scopes, definitions and the nodes checks wake on."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import TypeVar
+
+from detlint.linter.names import COMPREHENSIONS, FUNCTIONS, SCOPES, FunctionNode, Scope, ScopeBuilder
+
+NodeT = TypeVar("NodeT", bound=ast.AST)
+
+
+class Index:
+    """What one pass over a syntax tree finds.
+
+    `parents` leads from every node upward, `nodes` lists nodes by type in source order, `scopes` gives the scope
+    that a node opens.
+    """
+
+    def __init__(self, tree: ast.Module, module_name: str, is_package: bool) -> None:
+        self.tree = tree
+        self.parents: dict[ast.AST, ast.AST] = {}
+        self.nodes: dict[type[ast.AST], list[ast.AST]] = {}
+        self.scopes: dict[ast.AST, Scope] = {}
+        builder = ScopeBuilder(module_name, is_package)
+        self.root = builder.enter(tree, None)
+        self.scopes[tree] = self.root
+        self._walk(builder)
+
+    def _walk(self, builder: ScopeBuilder) -> None:
+        # An explicit stack: source may be nested deeper than Python's own recursion limit.
+        parents, nodes, scopes, visit = self.parents, self.nodes, self.scopes, builder.visit
+        stack: list[tuple[ast.AST, Scope]] = [(self.tree, self.root)]
+        while stack:
+            node, scope = stack.pop()
+            inner = scope
+            if isinstance(node, SCOPES) and node is not self.tree:
+                inner = builder.enter(node, scope)
+                scopes[node] = inner
+            visit(node, scope)
+            nodes.setdefault(node.__class__, []).append(node)
+            outside = _evaluated_outside(node) if inner is not scope else ()
+            children = list(ast.iter_child_nodes(node))
+            for child in reversed(children):
+                if isinstance(child, (ast.Load, ast.Store, ast.Del)):
+                    continue
+                parents[child] = node
+                stack.append((child, scope if child in outside else inner))
+
+    def of_type(self, kind: type[NodeT]) -> Sequence[NodeT]:
+        """Return every node of exactly this type, in source order."""
+        return self.nodes.get(kind, ())  # type: ignore[return-value]
+
+    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        """Yield the nodes around `node`, the nearest first."""
+        current = self.parents.get(node)
+        while current is not None:
+            yield current
+            current = self.parents.get(current)
+
+    def scope_at(self, node: ast.AST) -> Scope:
+        """Return the scope whose names `node` sees."""
+        child = node
+        for parent in self.ancestors(node):
+            scope = self.scopes.get(parent)
+            if scope is not None and child not in _evaluated_outside(parent):
+                return scope
+            child = parent
+        return self.root
+
+    def statement(self, node: ast.AST) -> ast.stmt:
+        """Return the statement that `node` stands in (itself if it is one)."""
+        if isinstance(node, ast.stmt):
+            return node
+        for parent in self.ancestors(node):
+            if isinstance(parent, ast.stmt):
+                return parent
+        raise ValueError("the module itself stands in no statement")
+
+    def function_at(self, node: ast.AST) -> FunctionNode | None:
+        """Return the innermost function whose body holds `node`, or None at module or class level."""
+        scope = self.scope_at(node)
+        while True:
+            if isinstance(scope.node, FUNCTIONS):
+                return scope.node
+            if scope.parent is None or isinstance(scope.node, ast.ClassDef):
+                return None
+            scope = scope.parent
+
+    def class_at(self, node: ast.AST) -> ast.ClassDef | None:
+        """Return the innermost class around `node`, through functions."""
+        return next((parent for parent in self.ancestors(node) if isinstance(parent, ast.ClassDef)), None)
+
+    @cached_property
+    def calls_by_name(self) -> dict[str, list[ast.Call]]:
+        """Calls by the last identifier of what they call; "__call__" where that is no name."""
+        calls: dict[str, list[ast.Call]] = {}
+        for call in self.of_type(ast.Call):
+            calls.setdefault(_identifier(call.func) or "__call__", []).append(call)
+        return calls
+
+    @cached_property
+    def names_used(self) -> dict[str, list[ast.AST]]:
+        """Reads of each identifier, as a name or as an attribute."""
+        used: dict[str, list[ast.AST]] = {}
+        for name in self.of_type(ast.Name):
+            if isinstance(name.ctx, ast.Load):
+                used.setdefault(name.id, []).append(name)
+        for attribute in self.of_type(ast.Attribute):
+            used.setdefault(attribute.attr, []).append(attribute)
+        return used
+
+    @cached_property
+    def aliases(self) -> dict[str, frozenset[str]]:
+        """For each name bound to another one, the identifiers that may stand behind it."""
+        behind: dict[str, set[str]] = {}
+        for kind in (ast.Import, ast.ImportFrom):
+            for statement in self.of_type(kind):
+                for alias in statement.names:
+                    if alias.asname and alias.asname != alias.name:
+                        behind.setdefault(alias.asname, set()).add(alias.name.rpartition(".")[2])
+        for assignment in self.of_type(ast.Assign):
+            named = frozenset(_identifiers_behind(assignment.value))
+            for target in assignment.targets:
+                bound = _identifier(target)
+                if named and bound is not None:
+                    behind.setdefault(bound, set()).update(named)
+        # Two steps are enough for `drop = F.dropout` under `from … import dropout as d`.
+        return {
+            name: frozenset(direct | {far for near in direct for far in behind.get(near, ())})
+            for name, direct in behind.items()
+        }
+
+
+def _identifier(node: ast.expr) -> str | None:
+    if isinstance(node, ast.Name):
+        return node.id
+    return node.attr if isinstance(node, ast.Attribute) else None
+
+
+def _identifiers_behind(value: ast.expr) -> Iterator[str]:
+    name = _identifier(value)
+    if name is not None:
+        yield name
+    elif isinstance(value, ast.IfExp):
+        yield from _identifiers_behind(value.body)
+        yield from _identifiers_behind(value.orelse)
+    elif isinstance(value, ast.Call) and value.args:
+        called = _identifier(value.func)
+        if called == "partial":
+            yield from _identifiers_behind(value.args[0])
+        elif called == "getattr" and len(value.args) >= 2 and isinstance(value.args[1], ast.Constant):
+            yield str(value.args[1].value)
+
+
+def _evaluated_outside(node: ast.AST) -> tuple[ast.AST, ...]:
+    """Return the children of a scope node that are evaluated in the scope around it."""
+    if isinstance(node, FUNCTIONS):
+        return (*node.decorator_list, node.args, *((node.returns,) if node.returns else ()))
+    if isinstance(node, ast.ClassDef):
+        return (*node.decorator_list, *node.bases, *node.keywords)
+    if isinstance(node, ast.Lambda):
+        return (node.args,)
+    if isinstance(node, COMPREHENSIONS):
+        return ()
+    return ()

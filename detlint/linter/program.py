@@ -1,0 +1,219 @@
+"""Programs: which files execute something, what they import, and what of it can run."""
+
+from __future__ import annotations
+
+import ast
+import fnmatch
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+import tomli
+
+from detlint.linter.names import FUNCTIONS, FunctionNode
+from detlint.linter.project import Module
+
+_ENTRY_DECORATORS = (
+    "click.command",
+    "click.group",
+    "hydra.main",
+    "typer.Typer.command",
+    "typer.Typer.callback",
+    "fire.Fire",
+    "rich_click.command",
+    "absl.app.run",
+    "argh.arg",
+)
+# Top-level calls that set something up; a module full of them is still a library.
+_SETUP_CALLS = (
+    "warnings.",
+    "logging.",
+    "logger.",
+    "sys.path.",
+    "os.environ.",
+    "matplotlib.use",
+    "torch.set_num_threads",
+    "torch.multiprocessing.set_",
+    "torch.library.",
+    "torch.ops.load_library",
+    "torch.jit.",
+    "torch.serialization.",
+    "torch._dynamo.",
+    "torch.fx.wrap",
+    "torch.utils._pytree.",
+    "multiprocessing.set_start_method",
+    "atexit.",
+    "signal.",
+    "typing.",
+    "builtins.setattr",
+    "builtins.super",
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CallSite:
+    """A call found in a program: where it stands and the qualified name it calls."""
+
+    module: Module
+    node: ast.Call
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Write:
+    """An assignment to a qualified name, as in `torch.backends.cudnn.benchmark = True`."""
+
+    module: Module
+    node: ast.stmt
+    name: str
+    value: ast.expr
+
+
+class Program:
+    """A file that executes something, with every project module it imports (`modules`, itself first)."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+
+    @cached_property
+    def modules(self) -> tuple[Module, ...]:
+        found = {self.module.name: self.module}
+        pending = [self.module]
+        while pending:
+            for imported in pending.pop(0).imports:
+                if imported.name not in found:
+                    found[imported.name] = imported
+                    pending.append(imported)
+        return tuple(found.values())
+
+    def calls(self, names: Collection[str]) -> Iterator[CallSite]:
+        """Yield every call of one of `names` in the import closure that can run, the program's own first."""
+        lasts = frozenset(name.rpartition(".")[2] for name in names)
+        for module in self.modules:
+            for call in calls_named(module, lasts):
+                for name in module.inference.callees(call):
+                    if name in names and self.runs(module, call):
+                        yield CallSite(module, call, name)
+                        break
+
+    def writes(self, names: Collection[str]) -> Iterator[Write]:
+        """Yield every assignment to one of `names` in the import closure that can run."""
+        lasts = frozenset(name.rpartition(".")[2] for name in names)
+        for module in self.modules:
+            for write in attribute_writes(module, lasts):
+                if write.name in names and self.runs(module, write.node):
+                    yield write
+
+    def runs(self, module: Module, node: ast.AST) -> bool:
+        """Return whether `node` can be executed by this program.
+
+        Top-level code runs, except under the `__main__` guard of an imported module; a function runs where its name
+        is used anywhere in the import closure outside itself; methods are taken to run.
+        """
+        function = _outermost_function(module, node)
+        if function is None:
+            return module is self.module or not any(
+                isinstance(parent, ast.If) and is_main_guard(parent) for parent in module.index.ancestors(node)
+            )
+        if module.index.class_at(function) is not None or function.decorator_list:
+            return True
+        return any(_mentions(other, function.name, function) for other in self.modules)
+
+
+def calls_named(module: Module, lasts: Collection[str]) -> Iterator[ast.Call]:
+    """Yield the calls of a module that can mean one of the identifiers `lasts`, aliases included, in source order."""
+    by_name = module.index.calls_by_name
+    wanted = set(lasts)
+    wanted |= {alias for alias, targets in module.index.aliases.items() if targets & wanted}
+    found = [call for name in sorted(wanted) for call in by_name.get(name, ())]
+    yield from sorted(found, key=lambda call: (call.lineno, call.col_offset, call.end_lineno or 0, call.end_col_offset or 0))
+
+
+def attribute_writes(module: Module, lasts: Collection[str]) -> Iterator[Write]:
+    """Yield assignments `a.b = value` whose attribute is one of `lasts`, with the qualified name of the target."""
+    for node in module.index.of_type(ast.Assign):
+        for target in node.targets:
+            if isinstance(target, ast.Attribute) and target.attr in lasts:
+                for name in module.inference.resolve(target):
+                    yield Write(module, node, name, node.value)
+    for call in calls_named(module, ("setattr",)):
+        if len(call.args) == 3 and isinstance(call.args[1], ast.Constant) and call.args[1].value in lasts:
+            for base in module.inference.resolve(call.args[0]):
+                yield Write(module, module.index.statement(call), f"{base}.{call.args[1].value}", call.args[2])
+
+
+def program_of(module: Module, entry_points: Sequence[str] = ()) -> Program | None:
+    """Return the program that a file is, or None for library code."""
+    return Program(module) if _is_program(module, entry_points) else None
+
+
+def is_main_guard(node: ast.If) -> bool:
+    """Return whether `node` is `if __name__ == "__main__":`."""
+    return any(isinstance(part, ast.Name) and part.id == "__name__" for part in ast.walk(node.test))
+
+
+def _is_program(module: Module, entry_points: Sequence[str]) -> bool:
+    path = module.source.path
+    root = module.project.root(path.parent)
+    relative = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
+    if any(fnmatch.fnmatch(relative, pattern) for pattern in entry_points):
+        return True
+    if module.source.is_notebook or module.name in _script_modules(root):
+        return True
+    if any(_executes(module, statement) for statement in module.tree.body):
+        return True
+    functions = [node for kind in FUNCTIONS for node in module.index.of_type(kind)]
+    return any(
+        name in _ENTRY_DECORATORS
+        for function in functions
+        for decorator in function.decorator_list
+        for name in module.inference.resolve(decorator.func if isinstance(decorator, ast.Call) else decorator)
+    )
+
+
+def _executes(module: Module, statement: ast.stmt) -> bool:
+    """Return whether a top-level statement does work, beyond defining and setting up."""
+    if isinstance(statement, ast.If):
+        if is_main_guard(statement):
+            return True
+        return not module.is_package and any(_executes(module, child) for child in statement.body)
+    if module.is_package:
+        return False
+    if isinstance(statement, (ast.For, ast.While, ast.With)):
+        return any(_executes(module, child) for child in statement.body)
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        names = module.inference.resolve(statement.value.func)
+        text = ast.unparse(statement.value.func)
+        if not names and not isinstance(statement.value.func, (ast.Name, ast.Attribute)):
+            return False
+        return not any(name.startswith(_SETUP_CALLS) for name in (*names, text)) and "regist" not in text.lower()
+    return False
+
+
+@lru_cache(maxsize=64)
+def _script_modules(root: Path) -> frozenset[str]:
+    """Return the modules that the project's packaging metadata names as console scripts."""
+    try:
+        table = tomli.loads((root / "pyproject.toml").read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomli.TOMLDecodeError):
+        return frozenset()
+    project = table.get("project", {})
+    scripts = project.get("scripts", {}) if isinstance(project, dict) else {}
+    targets = scripts.values() if isinstance(scripts, dict) else ()
+    return frozenset(target.partition(":")[0] for target in targets if isinstance(target, str))
+
+
+def _outermost_function(module: Module, node: ast.AST) -> FunctionNode | None:
+    found: FunctionNode | None = None
+    for parent in module.index.ancestors(node):
+        if isinstance(parent, FUNCTIONS):
+            found = parent
+    return found
+
+
+def _mentions(module: Module, name: str, function: FunctionNode) -> bool:
+    for node in module.index.names_used.get(name, ()):
+        if function not in module.index.ancestors(node):
+            return True
+    return False

@@ -1,0 +1,237 @@
+"""The project around a file: which other files its imports mean, read for facts only and each parsed at most once."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+
+from detlint.linter.flow import Flow
+from detlint.linter.index import Index
+from detlint.linter.inference import Inference
+from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope, absolute_name
+from detlint.linter.sources import SourceFile, SourceProblem, read_source
+
+_ROOT_MARKERS = (".git", "pyproject.toml", "setup.py", "setup.cfg", ".hg")
+
+
+class Module:
+    """One parsed file of the project. `name` is its dotted name, by which its definitions are qualified."""
+
+    def __init__(self, project: Project, source: SourceFile, tree: ast.Module, name: str) -> None:
+        self.project = project
+        self.source = source
+        self.tree = tree
+        self.name = name
+        self.is_package = source.path.name == "__init__.py"
+        self._flows: dict[Scope, Flow] = {}
+
+    @cached_property
+    def index(self) -> Index:
+        return Index(self.tree, self.name, self.is_package)
+
+    @property
+    def inference(self) -> Inference:
+        return self.project.inference(self)
+
+    def flow(self, scope: Scope) -> Flow:
+        """Return the control flow of a function's or the module's scope."""
+        flow = self._flows.get(scope)
+        if flow is None:
+            flow = self._flows[scope] = Flow(self.index, scope)
+        return flow
+
+    def flow_at(self, node: ast.AST) -> Flow:
+        """Return the control flow of the body that `node` is evaluated in (a class body counts to what is around it)."""
+        scope = self.index.scope_at(node)
+        while not isinstance(scope.node, (*FUNCTIONS, ast.Module)) and scope.parent is not None:
+            scope = scope.parent
+        return self.flow(scope)
+
+    def definitions(self, name: ast.Name) -> tuple[Binding, ...]:
+        """Return the bindings that the load `name` may read, in source order; empty for builtins and star imports."""
+        scope = self.index.scope_at(name)
+        owner = scope.lookup(name.id)
+        if owner is None:
+            return ()
+        if owner is scope.function() or owner is scope:
+            if isinstance(owner.node, (*FUNCTIONS, ast.Module)):
+                return self.flow(owner).definitions(name)
+        return tuple(owner.bindings[name.id])
+
+    def qualified(self, node: FunctionNode | ast.ClassDef) -> str:
+        """Return the dotted name of a definition of this file."""
+        return f"{self.name}.{self.index.scopes[node].qualname}"
+
+    @property
+    def imports(self) -> tuple[Module, ...]:
+        """The project's modules that this one imports anywhere in its text, in source order."""
+        found: dict[str, Module] = {}
+        for name in self._imported_names():
+            module = self.project.find(name, self)
+            if module is not None and module is not self:
+                found.setdefault(module.name, module)
+        return tuple(found.values())
+
+    def _imported_names(self) -> Iterator[str]:
+        for node in self.index.of_type(ast.Import):
+            for alias in node.names:
+                yield alias.name
+        for node in self.index.of_type(ast.ImportFrom):
+            base = absolute_name(node, self.name, self.is_package)
+            yield base
+            for alias in node.names:
+                yield f"{base}.{alias.name}"
+
+
+class Project:
+    """Finds, parses and keeps the modules that imports lead to.
+
+    Parsed files are kept for the whole run. Names and inferred values are kept for one linted file only (`begin`), so
+    that what is found in a file never depends on which files were linted before it.
+    """
+
+    def __init__(self) -> None:
+        self._by_path: dict[Path, Module | None] = {}
+        self._found: dict[tuple[str, Path], Module | None] = {}
+        self._roots: dict[Path, Path] = {}
+        self._by_name: dict[str, Module] = {}
+        self._inferences: dict[Module, Inference] = {}
+
+    def begin(self, source: SourceFile) -> Module | SourceProblem:
+        """Start on a file: forget the names and values of the one before, and return the module of this one."""
+        self._by_name.clear()
+        self._inferences.clear()
+        tree = source.tree()
+        if isinstance(tree, SourceProblem):
+            return tree
+        module = self._by_path.get(source.path)
+        if module is None or module.source is not source:
+            module = self._by_path[source.path] = Module(self, source, tree, self._name(source.path))
+        self._by_name[module.name] = module
+        return module
+
+    def inference(self, module: Module) -> Inference:
+        """Return the inference of a module for the file being linted."""
+        inference = self._inferences.get(module)
+        if inference is None:
+            inference = self._inferences[module] = Inference(module)
+        return inference
+
+    def named(self, name: str) -> Module | None:
+        """Return a module already met from the file being linted, by its dotted name."""
+        return self._by_name.get(name)
+
+    def root(self, folder: Path) -> Path:
+        """Return the folder that the project around `folder` begins at.
+
+        That is the nearest one above that holds a version-control folder or packaging metadata; without any, the
+        folder that holds the outermost package.
+        """
+        known = self._roots.get(folder)
+        if known is None:
+            known = _package_root(folder)
+            for candidate in (folder, *folder.parents):
+                if any((candidate / marker).exists() for marker in _ROOT_MARKERS):
+                    known = candidate
+                    break
+            self._roots[folder] = known
+        return known
+
+    def _name(self, path: Path) -> str:
+        base = _package_root(path.parent)
+        if base == path.parent:
+            # A script outside packages is named by its place, so that two train.py of one project stay apart.
+            root = self.root(path.parent)
+            base = root if path.is_relative_to(root) else base
+        parts = list(path.relative_to(base).with_suffix("").parts)
+        if parts[-1] == "__init__" and len(parts) > 1:
+            parts.pop()
+        return ".".join(parts)
+
+    def find(self, name: str, importer: Module) -> Module | None:
+        """Return the project's module that `importer` means by the dotted `name`, or None for anything outside."""
+        if name == importer.name:
+            return importer
+        folder = importer.source.path.parent
+        key = (name, folder)
+        if key not in self._found:
+            self._found[key] = self._search(name, folder)
+        module = self._found[key]
+        if module is not None:
+            module = self._by_name.setdefault(module.name, module)
+        return module
+
+    def _search(self, name: str, folder: Path) -> Module | None:
+        if not name:
+            return None
+        root = self.root(folder)
+        relative = Path(*name.split("."))
+        places = dict.fromkeys((_package_root(folder), folder, root, root / "src"))
+        for place in places:
+            for path in (place / relative / "__init__.py", (place / relative).with_suffix(".py")):
+                if path.is_file():
+                    return self._read(path)
+        return None
+
+    def _read(self, path: Path) -> Module | None:
+        if path not in self._by_path:
+            source = read_source(path, path.as_posix())
+            tree = source.tree() if isinstance(source, SourceFile) else None
+            readable = isinstance(source, SourceFile) and isinstance(tree, ast.Module)
+            self._by_path[path] = Module(self, source, tree, self._name(path)) if readable else None
+        return self._by_path[path]
+
+    # --- definitions by qualified name ----------------------------------------------------------------------------
+
+    def canonical(self, name: str, importer: Module, depth: int = 0) -> str:
+        """Follow a dotted name through the project's re-exports to where the thing is defined."""
+        if depth > 8:
+            return name
+        parts = name.split(".")
+        for length in range(len(parts) - 1, 0, -1):
+            module = self.find(".".join(parts[:length]), importer)
+            if module is None:
+                continue
+            if self.find(".".join(parts[: length + 1]), importer) is not None:
+                return name
+            rest = parts[length:]
+            bindings = module.index.root.bindings.get(rest[0], ())
+            for binding in bindings:
+                if binding.kind is BindingKind.IMPORT:
+                    return self.canonical(".".join([binding.target, *rest[1:]]), module, depth + 1)
+            if not bindings:
+                for star in module.index.root.stars:
+                    starred = self.find(star, module)
+                    if starred is not None and rest[0] in starred.index.root.bindings:
+                        return self.canonical(".".join([starred.name, *rest]), module, depth + 1)
+            return ".".join([module.name, *rest])
+        return name
+
+    def definition(self, name: str) -> tuple[Module, FunctionNode | ast.ClassDef] | None:
+        """Return the function or class that a canonical qualified name means, with its module."""
+        parts = name.split(".")
+        for length in range(len(parts) - 1, 0, -1):
+            module = self._by_name.get(".".join(parts[:length]))
+            if module is None:
+                continue
+            scope: Scope | None = module.index.root
+            found: ast.AST | None = None
+            for part in parts[length:]:
+                bindings = scope.bindings.get(part, ()) if scope is not None else ()
+                found = next((b.node for b in reversed(bindings) if isinstance(b.node, (*FUNCTIONS, ast.ClassDef))), None)
+                if found is None:
+                    break
+                scope = module.index.scopes.get(found)
+            if isinstance(found, (*FUNCTIONS, ast.ClassDef)):
+                return module, found
+            return None
+        return None
+
+
+def _package_root(folder: Path) -> Path:
+    """Return the folder that holds the outermost package around `folder` (itself, outside any package)."""
+    while (folder / "__init__.py").is_file() and folder.parent != folder:
+        folder = folder.parent
+    return folder
