@@ -9,7 +9,8 @@ A condition is a TOML table. Every entry of it must hold:
     not = { … }                              this condition does not hold
 
 Linter and auditor answer the same questions through `Arguments`: one from source, one from real tensors.
-The tensor an operator works on is always called `input`: first parameter, receiver of a method, aten's `self`.
+A condition on a parameter that the called name does not have says nothing about it, so one entry can serve
+`interpolate(mode=…)` and `UpsamplingBilinear2d`, or a public name and its aten operators.
 """
 
 from __future__ import annotations
@@ -57,8 +58,13 @@ UNKNOWN: Final = Unknown.UNKNOWN
 class Arguments(Protocol):
     """What a condition may ask about one call. Every answer may be "cannot be told".
 
-    `name` is a parameter of the public signature, or of the aten schema for `aten-when`.
+    `name` is a parameter of the public signature or of the aten schema. `input` always exists and is the
+    tensor worked on: first parameter, receiver of a method, what a module is called with, `self` of an aten
+    operator (`grad_output` where it has no `self`).
     """
+
+    def has(self, name: str) -> bool:
+        """Does the called name have this parameter at all?"""
 
     def literal(self, name: str) -> object:
         """Value of an argument that is a number, string, bool, None or tuple of them; the default where the
@@ -79,8 +85,8 @@ class Arguments(Protocol):
     def numel(self, name: str) -> int | None:
         """Number of elements of a tensor argument, or None."""
 
-    def size(self, name: str, dim: int) -> int | None:
-        """Extent of one dimension of a tensor argument, or None; negative `dim` counts from the end."""
+    def length(self, name: str) -> int | None:
+        """Number of items of a tuple or list argument, or None."""
 
     def layout(self, name: str) -> str | None:
         """Is a tensor argument "strided" or "sparse" (any sparse layout)? None where that cannot be told."""
@@ -94,8 +100,6 @@ class Arguments(Protocol):
 
 FACTS: Final[Mapping[str, str]] = {
     "compiled": "the code runs under torch.compile with the inductor backend",
-    "cudnn": "cuDNN is enabled and takes this call",
-    "threads": "more than one CPU thread shares the work",
 }
 
 _FLOATING = ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
@@ -111,17 +115,30 @@ _KIND_OF: Final = {name: kind for kind, names in DTYPE_KINDS.items() for name in
 
 
 def holds(when: Mapping[str, object], arguments: Arguments) -> Truth:
-    """Does the (validated) condition hold for this call? An empty condition always does."""
-    return _all(_entry(key, value, arguments) for key, value in when.items())
+    """Does the (validated) condition hold for this call? A condition that says nothing about it does."""
+    answer = _conjunction(when, arguments)
+    return Truth.YES if answer is None else answer
 
 
-def _entry(key: str, value: object, arguments: Arguments) -> Truth:
+def _conjunction(when: Mapping[str, object], arguments: Arguments) -> Truth | None:
+    """None where every entry is about parameters the called name does not have."""
+    answers = [_entry(key, value, arguments) for key, value in when.items()]
+    told = [answer for answer in answers if answer is not None]
+    return _all(told) if told else None
+
+
+def _entry(key: str, value: object, arguments: Arguments) -> Truth | None:
     if key == "any" and isinstance(value, list):
-        return ~_all(~holds(choice, arguments) for choice in value)
+        choices = [_conjunction(choice, arguments) for choice in value]
+        told = [answer for answer in choices if answer is not None]
+        return ~_all(~answer for answer in told) if told else None
     if key == "not" and isinstance(value, dict):
-        return ~holds(value, arguments)
+        answer = _conjunction(value, arguments)
+        return None if answer is None else ~answer
     if key in FACTS:
         return _agrees(arguments.fact(key), value)
+    if not arguments.has(key):
+        return None
     if isinstance(value, dict):
         return _all(ARGUMENT_PREDICATES[name](arguments, key, expected) for name, expected in value.items())
     return _is(arguments, key, value)
@@ -149,6 +166,8 @@ def _is(arguments: Arguments, name: str, expected: object) -> Truth:
     actual = arguments.literal(name)
     if actual is UNKNOWN:
         return Truth.UNKNOWN
+    if isinstance(actual, tuple):
+        actual = list(actual)
     # True must not pass for 1. None has no spelling in TOML: write `given = false`.
     return Truth.of(any(actual == choice and type(actual) is type(choice) for choice in _choices(expected)))
 
@@ -186,10 +205,11 @@ ARGUMENT_PREDICATES: Final[Mapping[str, Callable[[Arguments, str, object], Truth
     "dtype": _dtype,
     "ndim": lambda arguments, name, expected: _range(arguments.ndim(name), expected),
     "numel": lambda arguments, name, expected: _range(arguments.numel(name), expected),
+    "length": lambda arguments, name, expected: _range(arguments.length(name), expected),
     "layout": _layout,
 }
 _FLAGS: Final = frozenset({"given", "tensor", "distinct"})
-_RANGES: Final = frozenset({"ndim", "numel"})
+_RANGES: Final = frozenset({"ndim", "numel", "length"})
 _WORDS: Final[Mapping[str, Collection[str]]] = {
     "dtype": [*DTYPE_KINDS, *_KIND_OF],
     "layout": ["strided", "sparse"],
