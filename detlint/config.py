@@ -1,0 +1,355 @@
+"""What is linted and how: pyproject.toml, detlint.toml and the command line become one `Config`.
+
+The nearest configuration above a file counts; files in between that do not mention detlint are passed over.
+Reading it never imports or runs anything of the project.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import tomli
+
+from detlint.errors import ConfigError, did_you_mean
+from detlint.findings import Severity
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+    from detlint.rulebook import Rule
+
+DEFAULT_EXCLUDE = (
+    ".bzr",
+    ".direnv",
+    ".eggs",
+    ".git",
+    ".hg",
+    ".ipynb_checkpoints",
+    ".nox",
+    ".svn",
+    ".tox",
+    ".venv",
+    "__pycache__",
+    "__pypackages__",
+    "_build",
+    "build",
+    "dist",
+    "node_modules",
+    "site-packages",
+    "venv",
+)
+DEVICES = ("cpu", "cuda")
+PASSES = ("forward", "backward")
+
+# A file that cannot be read was not checked: it is reported whatever `select` says, unless ignored by name.
+_ALWAYS_SELECTED = "DET001"
+
+_PREFIX = re.compile(r"[A-Z]{2,}\d{0,3}")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What one source says: a file, or the command line (`origin` is empty). None: it does not say."""
+
+    origin: str = ""
+    select: tuple[str, ...] | None = None
+    extend_select: tuple[str, ...] | None = None
+    ignore: tuple[str, ...] | None = None
+    per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] | None = None
+    exclude: tuple[str, ...] | None = None
+    extend_exclude: tuple[str, ...] | None = None
+    force_exclude: bool | None = None
+    respect_gitignore: bool | None = None
+    severity: Severity | None = None
+    fail_on: Severity | None = None
+    devices: tuple[str, ...] | None = None
+    passes: tuple[str, ...] | None = None
+    torch_version: str | None = None
+    entry_points: tuple[str, ...] | None = None
+    rule_paths: tuple[str, ...] | None = None
+
+    def where(self, key: str) -> str:
+        """Name `key` as its author wrote it: `--select`, or `pyproject.toml: select`."""
+        return f"{self.origin}: {key}" if self.origin else f"--{key}"
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The settings in force for a folder. Patterns have the syntax of .gitignore and are relative to `root`.
+
+    `root` is the folder of the configuration file, or the current one where there is none. `layers` hold
+    what the file and then the command line say about selection; `enabled_rules` reads them.
+    `severity` is the least that is shown and `fail_on` the least that makes the run fail.
+    `torch_version` None means the newest known. `entry_points` are patterns of files to be seen as programs.
+    """
+
+    root: Path
+    source: Path | None = None
+    layers: tuple[Settings, ...] = ()
+    per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    exclude: tuple[str, ...] = DEFAULT_EXCLUDE
+    force_exclude: bool = False
+    respect_gitignore: bool = True
+    severity: Severity = Severity.INFO
+    fail_on: Severity = Severity.INFO
+    devices: tuple[str, ...] = DEVICES
+    passes: tuple[str, ...] = PASSES
+    torch_version: str | None = None
+    entry_points: tuple[str, ...] = ()
+    rule_paths: tuple[Path, ...] = ()
+
+
+class ConfigResolver:
+    """Which configuration holds for a file? Looks upwards for the nearest one, once a folder.
+
+    `file` is used for everything instead of searching; `isolated` uses no file at all; `overrides` are
+    the settings of the command line and win over those of a file.
+    """
+
+    def __init__(
+        self, *, file: Path | None = None, isolated: bool = False, overrides: Settings | None = None
+    ) -> None:
+        self._overrides = overrides or Settings()
+        self._folders: dict[Path, Config] = {}
+        self._fixed: Config | None = None
+        if isolated:
+            self._fixed = self._without_file()
+        elif file is not None:
+            self._fixed = self._from_file(file.resolve(), _require(file))
+
+    def for_file(self, path: Path) -> Config:
+        """Return the configuration of the folder that holds `path`."""
+        return self.for_folder(path.absolute().parent)
+
+    def for_folder(self, folder: Path) -> Config:
+        """Return the configuration in force in `folder`.
+
+        Raises:
+            ConfigError: the file cannot be read or holds something detlint does not know.
+        """
+        if self._fixed is not None:
+            return self._fixed
+        folder = folder.absolute()
+        known = self._folders.get(folder)
+        if known is None:
+            known = self._folders[folder] = self._search(folder)
+        return known
+
+    def _search(self, folder: Path) -> Config:
+        for candidate in (folder / "detlint.toml", folder / "pyproject.toml"):
+            settings = read_settings(candidate) if candidate.is_file() else None
+            if settings is not None:
+                return self._from_file(candidate, settings)
+        if folder.parent == folder:
+            return self._without_file()
+        return self.for_folder(folder.parent)
+
+    def _from_file(self, file: Path, settings: Settings) -> Config:
+        return _merge(file.parent, file, (settings, self._overrides))
+
+    def _without_file(self) -> Config:
+        return _merge(Path.cwd(), None, (self._overrides,))
+
+
+def _require(file: Path) -> Settings:
+    if not file.is_file():
+        raise ConfigError(f"{file}: no such configuration file")
+    settings = read_settings(file)
+    if settings is None:
+        raise ConfigError(f"{file}: holds no [tool.detlint] table")
+    return settings
+
+
+def _merge(root: Path, source: Path | None, layers: tuple[Settings, ...]) -> Config:
+    said: dict[str, Any] = {}
+    for layer in layers:
+        for field in fields(Config):
+            value = getattr(layer, field.name, None)
+            if value is not None:
+                said[field.name] = value
+    extended = [pattern for layer in layers for pattern in layer.extend_exclude or ()]
+    said["exclude"] = (*said.get("exclude", DEFAULT_EXCLUDE), *extended)
+    said["rule_paths"] = tuple(root / path for path in said.get("rule_paths", ()))
+    return Config(root=root, source=source, layers=layers, **said)
+
+
+def enabled_rules(config: Config, rules: Mapping[str, Rule], path: Path) -> tuple[str, ...]:
+    """Which rules speak about the file at `path`? Codes in sorted order.
+
+    The most specific selector decides (a code or name, then the longer prefix, then ALL, then the default
+    set); between equals `ignore` wins. What the command line says goes before what a file says, and
+    `--select` replaces the file's selection altogether.
+
+    Raises:
+        ConfigError: a selector matches no rule; names where it stands and the nearest ones.
+    """
+    layers = config.layers
+    for layer in layers:
+        _check_selectors(layer, rules)
+    replacing = [number for number, layer in enumerate(layers) if layer.select is not None]
+    layers = layers[replacing[-1] :] if replacing else layers
+    codes = [rule.code for rule in rules.values() if _is_enabled(rule, layers)]
+    silenced = _silenced_here(config, path)
+    return tuple(sorted(code for code in codes if not _specificity(rules[code], silenced)))
+
+
+def _is_enabled(rule: Rule, layers: tuple[Settings, ...]) -> bool:
+    default = layers[0].select is None if layers else True
+    wanted = (0, 0) if rule.code == _ALWAYS_SELECTED or (rule.default and default) else (-1, 0)
+    ignored = (-1, 0)
+    for number, layer in enumerate(layers):
+        chosen = _specificity(rule, (*(layer.select or ()), *(layer.extend_select or ())))
+        wanted = max(wanted, (number, chosen)) if chosen else wanted
+        silenced = _specificity(rule, layer.ignore or ())
+        ignored = max(ignored, (number, silenced)) if silenced else ignored
+    return wanted > ignored
+
+
+def _specificity(rule: Rule, selectors: tuple[str, ...]) -> int:
+    """How exactly do `selectors` name the rule? 0: not at all."""
+    return max((_match(rule, selector) for selector in selectors), default=0)
+
+
+def _match(rule: Rule, selector: str) -> int:
+    if selector == "ALL":
+        return 1
+    if selector in (rule.code, rule.name):
+        return 1 + len(rule.code)
+    return 1 + len(selector) if _PREFIX.fullmatch(selector) and rule.code.startswith(selector) else 0
+
+
+def _silenced_here(config: Config, path: Path) -> tuple[str, ...]:
+    if not config.per_file_ignores:
+        return ()
+    absolute = path.absolute()
+    if not absolute.is_relative_to(config.root):
+        return ()
+    relative = absolute.relative_to(config.root).as_posix()
+    return tuple(
+        selector
+        for pattern, selectors in config.per_file_ignores
+        if compile_patterns((pattern,)).match_file(relative)
+        for selector in selectors
+    )
+
+
+def _check_selectors(layer: Settings, rules: Mapping[str, Rule]) -> None:
+    for key, selectors in _selectors(layer):
+        for selector in selectors:
+            if selector != "ALL" and not any(_match(rule, selector) for rule in rules.values()):
+                known = [*rules, *(rule.name for rule in rules.values()), "ALL"]
+                nearest = did_you_mean(selector, known)
+                raise ConfigError(f"{layer.where(key)}: unknown rule {selector!r}{nearest}")
+
+
+def _selectors(layer: Settings) -> Iterator[tuple[str, tuple[str, ...]]]:
+    yield "select", layer.select or ()
+    yield "extend-select", layer.extend_select or ()
+    yield "ignore", layer.ignore or ()
+    for pattern, selectors in layer.per_file_ignores or ():
+        yield f"per-file-ignores.{pattern}", selectors
+
+
+@lru_cache(maxsize=256)
+def compile_patterns(patterns: tuple[str, ...]) -> GitIgnoreSpec:
+    """Compile patterns with the meaning that .gitignore gives them."""
+    from pathspec import GitIgnoreSpec  # kept out of `detlint --version`
+
+    return GitIgnoreSpec.from_lines(patterns)
+
+
+def read_settings(file: Path) -> Settings | None:
+    """Return what `file` says, or None for a pyproject.toml with no `[tool.detlint]`.
+
+    Raises:
+        ConfigError: naming file, key and the nearest known name or the allowed values.
+    """
+    try:
+        document = tomli.loads(file.read_bytes().decode("utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be read: {error.strerror}") from None
+    except (tomli.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: not valid TOML: {error}") from None
+    if file.name != "pyproject.toml":
+        return _settings(f"{file}", document)
+    tool = document.get("tool", {})
+    table = tool.get("detlint") if isinstance(tool, dict) else None
+    return None if table is None else _settings(f"{file}: tool.detlint", table)
+
+
+def _settings(origin: str, table: object) -> Settings:
+    if not isinstance(table, dict):
+        raise ConfigError(f"{origin}: expected a table, got {table!r}")
+    values: dict[str, Any] = {}
+    for key, value in table.items():
+        if key not in _READERS:
+            raise ConfigError(f"{origin}: unknown key {key!r}{did_you_mean(key, _READERS)}")
+        values[key.replace("-", "_")] = _READERS[key](f"{origin}: {key}", value)
+    return Settings(origin=origin, **values)
+
+
+def _strings(where: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise ConfigError(f"{where}: expected a list of strings, got {value!r}")
+    return tuple(value)
+
+
+def _flag(where: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ConfigError(f"{where}: expected true or false, got {value!r}")
+    return value
+
+
+def _severity(where: str, value: object) -> Severity:
+    levels = [level.value for level in Severity]
+    if value not in levels:
+        raise ConfigError(f"{where}: {value!r} is not one of {', '.join(levels)}")
+    return Severity(value)
+
+
+def _some_of(allowed: tuple[str, ...]) -> Callable[[str, object], tuple[str, ...]]:
+    def read(where: str, value: object) -> tuple[str, ...]:
+        for item in _strings(where, value):
+            if item not in allowed:
+                nearest = did_you_mean(item, allowed)
+                raise ConfigError(f"{where}: {item!r} is not one of {', '.join(allowed)}{nearest}")
+        return tuple(item for item in allowed if item in _strings(where, value))
+
+    return read
+
+
+def read_torch_version(where: str, value: object) -> str:
+    """Check a torch release as users write it: "2.3" or "2.3.1"."""
+    if not isinstance(value, str) or not re.fullmatch(r"\d+\.\d+(\.\d+)?", value):
+        raise ConfigError(f'{where}: {value!r} is not a release such as "2.13" or "2.3.1"')
+    return value
+
+
+def _ignores(where: str, value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    if not isinstance(value, dict):
+        raise ConfigError(f"{where}: expected a table of pattern = [rules], got {value!r}")
+    return tuple((pattern, _strings(f"{where}.{pattern}", codes)) for pattern, codes in value.items())
+
+
+_READERS: dict[str, Callable[[str, object], object]] = {
+    "select": _strings,
+    "extend-select": _strings,
+    "ignore": _strings,
+    "per-file-ignores": _ignores,
+    "exclude": _strings,
+    "extend-exclude": _strings,
+    "force-exclude": _flag,
+    "respect-gitignore": _flag,
+    "severity": _severity,
+    "fail-on": _severity,
+    "devices": _some_of(DEVICES),
+    "passes": _some_of(PASSES),
+    "torch-version": read_torch_version,
+    "entry-points": _strings,
+    "rule-paths": _strings,
+}
