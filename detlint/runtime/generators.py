@@ -1,0 +1,61 @@
+"""The global random generators of torch, CUDA, NumPy and `random`: seeded together, saved and put back."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+try:
+    import numpy as np
+except ImportError:  # torch runs without NumPy
+    np = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Generators:
+    """The states of all generators. Where CUDA was not started `cuda` is None and `seed` what it will get."""
+
+    python: tuple[Any, ...]
+    numpy: dict[str, Any] | tuple[Any, ...] | None
+    torch: torch.Tensor
+    cuda: tuple[torch.Tensor, ...] | None
+    mps: torch.Tensor | None
+    seed: int
+
+
+def read_generators() -> Generators:
+    """Where do the generators stand? Draws nothing and starts no device."""
+    started = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    return Generators(
+        python=random.getstate(),
+        numpy=None if np is None else np.random.get_state(),
+        torch=torch.get_rng_state(),
+        cuda=tuple(torch.cuda.get_rng_state_all()) if started else None,
+        mps=torch.mps.get_rng_state() if torch.backends.mps.is_available() else None,
+        seed=torch.initial_seed(),
+    )
+
+
+def write_generators(states: Generators) -> None:
+    """Put every generator back to where it stood."""
+    random.setstate(states.python)
+    if states.numpy is not None:
+        np.random.set_state(states.numpy)
+    torch.set_rng_state(states.torch)
+    if states.cuda is not None:
+        torch.cuda.set_rng_state_all(states.cuda)
+    elif torch.cuda.is_available():
+        torch.cuda.manual_seed_all(states.seed)  # CUDA generators begin from the seed of the CPU's
+    if states.mps is not None:
+        torch.mps.set_rng_state(states.mps)
+
+
+def seed_generators(seed: int) -> None:
+    """Seed every generator; NumPy takes the lowest 32 bits."""
+    random.seed(seed)
+    if np is not None:
+        np.random.seed(seed % 2**32)
+    torch.manual_seed(seed)
