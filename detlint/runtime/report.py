@@ -1,0 +1,226 @@
+"""What an audit found: plain records, rendered by `detlint.reports`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, fields, is_dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from torch.fx import GraphModule
+
+    from detlint.findings import Finding
+    from detlint.runtime.environment import Environment
+    from detlint.runtime.events import Digest, OpEvent
+
+QUANTILES = (50, 85, 90, 95, 99, 100)
+
+
+class NotDeterministic(AssertionError):
+    """Raised by `AuditReport.raise_if_failed` and `detlint.assert_deterministic`."""
+
+
+class Verdict(str, Enum):
+    """How far apart the two sides of a probe were. `rank` orders them from best to worst."""
+
+    BITWISE = "bitwise"
+    SKIPPED = "skipped"
+    ROUNDING = "rounding"
+    BEYOND_ROUNDING = "beyond-rounding"
+    ERROR = "error"
+
+    @property
+    def rank(self) -> int:
+        return list(Verdict).index(self)
+
+
+class Cause(str, Enum):
+    """The four causes that must not be mixed up, and the honest rest."""
+
+    RUN_TO_RUN = "run-to-run variation"
+    SHAPE = "dependence on shape or batch"
+    RANDOMNESS = "consumed randomness"
+    UNINITIALIZED = "uninitialised memory"
+    PERTURBATION = "dependence on the change that the probe made"
+    STATE = "state carried over from an earlier run"
+    UNKNOWN = "not told"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How much two tensors differ: figures over all elements, computed in float64.
+
+    `differing` counts elements whose bits differ; `max_rel` is relative to the greater of both sides;
+    `max_ulp` is in units of the tensor's own dtype; `percentiles` are those of the absolute difference at
+    QUANTILES; `psnr` is in decibels of the first side's greatest magnitude, None where the values agree.
+    `place` is the index of the greatest difference. NaN or infinity on one side only counts as infinite.
+    """
+
+    name: str
+    numel: int
+    differing: int
+    max_abs: float
+    max_rel: float
+    max_ulp: int
+    place: tuple[int, ...]
+    percentiles: tuple[float, ...]
+    psnr: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """Where two passes first part.
+
+    `event` is the operator of the first pass, `other` that of the second one (another operator where the
+    sequences fork). `confirmed` is True where the operator alone, run again on its captured inputs, gives
+    other bits; False where it does not; None where it could not be run again. `reruns` of those runs gave
+    `distinct` results.
+    """
+
+    event: OpEvent | None
+    other: OpEvent | None
+    sequence_forks: bool = False
+    confirmed: bool | None = None
+    reruns: int = 0
+    distinct: int = 0
+    at_operator: Difference | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeResult:
+    """What one probe found.
+
+    `reason` is why it was skipped or failed, `cause` one sentence on why bits differ, `evidence` lists
+    the measurements that the cause rests on. `outputs` holds one entry for each output (and gradient) that
+    differs. `change` names the variant that gave the worst verdict.
+    """
+
+    name: str
+    verdict: Verdict
+    cause: str = ""
+    kind: Cause = Cause.UNKNOWN
+    change: str = ""
+    runs: int = 0
+    divergence: Divergence | None = None
+    outputs: tuple[Difference, ...] = ()
+    evidence: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    reason: str = ""
+    seconds: float = 0.0
+
+    @property
+    def first_divergence(self) -> OpEvent | None:
+        """The first operator whose output differs while its inputs agree."""
+        return None if self.divergence is None else self.divergence.event
+
+    @property
+    def worst(self) -> Difference | None:
+        """The output that differs most; where no output does, the operator of the first divergence."""
+        if self.outputs:
+            return max(self.outputs, key=lambda difference: difference.max_abs)
+        return None if self.divergence is None else self.divergence.at_operator
+
+    @property
+    def max_abs(self) -> float:
+        """Greatest absolute difference at the output."""
+        return 0.0 if self.worst is None else self.worst.max_abs
+
+    @property
+    def max_rel(self) -> float:
+        """Greatest relative difference at the output."""
+        return 0.0 if self.worst is None else self.worst.max_rel
+
+    @property
+    def max_ulp(self) -> int:
+        """Greatest difference at the output in units of the last place."""
+        return 0 if self.worst is None else self.worst.max_ulp
+
+    @property
+    def psnr(self) -> float | None:
+        """Peak signal-to-noise ratio in decibels; None where nothing differs."""
+        return None if self.worst is None else self.worst.psnr
+
+    @property
+    def percentiles(self) -> Mapping[int, float]:
+        """Percentile → absolute difference at the output."""
+        values = self.worst.percentiles if self.worst else (0.0,) * len(QUANTILES)
+        return dict(zip(QUANTILES, values, strict=True))
+
+
+@dataclass(frozen=True)
+class AuditReport:
+    """What executed, what can differ, what did differ, and where it began."""
+
+    events: tuple[OpEvent, ...]
+    findings: tuple[Finding, ...]
+    probes: Mapping[str, ProbeResult]
+    environment: Environment | None
+    graph: GraphModule | None
+    graph_reason: str
+    blind_spots: tuple[str, ...]
+    allow: str = "rounding"
+    strict: bool = False
+    seconds: float = 0.0
+    model: str = ""
+    problems: tuple[str, ...] = field(default=())
+
+    @property
+    def ok(self) -> bool:
+        """Is nothing wrong? Mere hazards count only under `strict`, rounding only under `allow="bitwise"`."""
+        return not self.failures()
+
+    def failures(self) -> tuple[str, ...]:
+        """One line for each reason why the audit failed."""
+        lines = []
+        for probe in self.probes.values():
+            allowed = (
+                Verdict.BITWISE if probe.name == "repeat" or self.allow == "bitwise" else Verdict.ROUNDING
+            )
+            if probe.verdict is Verdict.ERROR:
+                lines.append(f"{probe.name}: {probe.reason}")
+            elif probe.verdict is not Verdict.SKIPPED and probe.verdict.rank > allowed.rank:
+                lines.append(f"{probe.name}: {probe.verdict.value}: {probe.cause}")
+            elif probe.name == "mode" and any(
+                finding.severity is not Severity.INFO for finding in probe.findings
+            ):
+                lines.append(f"mode: {probe.cause}")
+        if self.strict:
+            told = {finding for probe in self.probes.values() for finding in probe.findings}
+            lines += [f"{f.code} {f.location}: {f.message}" for f in self.findings if f not in told]
+        return tuple(lines)
+
+    def raise_if_failed(self) -> None:
+        """Raise NotDeterministic, an AssertionError, that lists every failure."""
+        if not self.ok:
+            raise NotDeterministic("\n".join(("the audit failed", *self.failures())))
+
+    def to_dict(self) -> dict[str, object]:
+        """All of it but the graph module as JSON-ready values, digests in hexadecimal."""
+        record = {item.name: plain(getattr(self, item.name)) for item in fields(self) if item.name != "graph"}
+        return {"ok": self.ok, "failures": list(self.failures()), **record}
+
+
+def plain(value: object) -> object:
+    """Turn records, enums, tuples and mappings into what `json` can write."""
+    if isinstance(value, Enum):
+        return cast("object", value.value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {item.name: _field(item.name, getattr(value, item.name)) for item in fields(value)}
+    if isinstance(value, (tuple, list)):
+        return [plain(item) for item in value]
+    if hasattr(value, "items"):
+        return {str(key): plain(item) for key, item in cast("Mapping[object, object]", value).items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # JSON has no word for them
+    return value
+
+
+def _field(name: str, value: object) -> object:
+    if name == "digest" and isinstance(value, int):
+        digest: Digest = value
+        return f"{digest:032x}"
+    return plain(value)
