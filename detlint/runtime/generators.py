@@ -20,7 +20,7 @@ class Generators:
 
     python: tuple[Any, ...]
     numpy: dict[str, Any] | tuple[Any, ...] | None
-    torch: torch.Tensor
+    cpu: torch.Tensor
     cuda: tuple[torch.Tensor, ...] | None
     mps: torch.Tensor | None
     seed: int
@@ -32,7 +32,7 @@ def read_generators() -> Generators:
     return Generators(
         python=random.getstate(),
         numpy=None if np is None else np.random.get_state(),
-        torch=torch.get_rng_state(),
+        cpu=torch.get_rng_state(),
         cuda=tuple(torch.cuda.get_rng_state_all()) if started else None,
         mps=torch.mps.get_rng_state() if torch.backends.mps.is_available() else None,
         seed=torch.initial_seed(),
@@ -44,7 +44,7 @@ def write_generators(states: Generators) -> None:
     random.setstate(states.python)
     if states.numpy is not None:
         np.random.set_state(states.numpy)
-    torch.set_rng_state(states.torch)
+    torch.set_rng_state(states.cpu)
     if states.cuda is not None:
         torch.cuda.set_rng_state_all(states.cuda)
     elif torch.cuda.is_available():
