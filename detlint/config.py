@@ -276,13 +276,18 @@ def read_settings(file: Path) -> Settings | None:
     except (tomli.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file}: not valid TOML: {error}") from None
     if file.name != "pyproject.toml":
-        return _settings(f"{file}", document)
+        return parse_settings(f"{file}", document)
     tool = document.get("tool", {})
     table = tool.get("detlint") if isinstance(tool, dict) else None
-    return None if table is None else _settings(f"{file}: tool.detlint", table)
+    return None if table is None else parse_settings(f"{file}: tool.detlint", table)
 
 
-def _settings(origin: str, table: object) -> Settings:
+def parse_settings(origin: str, table: object) -> Settings:
+    """Return what the table of a configuration file says; `origin` stands in front of every error.
+
+    Raises:
+        ConfigError: an unknown key or a value of the wrong kind.
+    """
     if not isinstance(table, dict):
         raise ConfigError(f"{origin}: expected a table, got {table!r}")
     values: dict[str, Any] = {}

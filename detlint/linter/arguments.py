@@ -1,0 +1,142 @@
+"""A call in source, seen as the neutral `Arguments` that the conditions of the tables ask about."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from detlint.conditions import UNKNOWN, Truth, holds
+from detlint.linter.context import MISSING, Argument, Call, Context
+from detlint.linter.values import Kind, Value
+
+# Indices made by these name every place at most once.
+_DISTINCT = frozenset({"torch.arange", "torch.randperm", "torch.nonzero", "torch.Tensor.nonzero", "torch.Tensor.argsort"})
+_FAMILIES = {"float": "floating", "int": "integral", "complex": "complex", "bool": "bool"}
+
+
+class SourceArguments:
+    """The arguments of one call as far as its source tells them."""
+
+    def __init__(self, call: Call, ctx: Context) -> None:
+        self._call = call
+        self._ctx = ctx
+        self._names = tuple(parameter.name for parameter in call.trigger.parameters)
+
+    def has(self, name: str) -> bool:
+        return name == "input" or name in self._names
+
+    def literal(self, name: str) -> object:
+        argument = self._argument(name)
+        if argument.value is None:
+            return UNKNOWN
+        value = self._ctx.constant(argument.value)
+        if value is not MISSING:
+            return value
+        try:
+            return ast.literal_eval(argument.value)
+        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+            return UNKNOWN
+
+    def given(self, name: str) -> Truth:
+        argument = self._argument(name)
+        if argument.hidden:
+            return Truth.UNKNOWN
+        if argument.value is None:
+            return Truth.NO
+        value = self._ctx.constant(argument.value)
+        if value is MISSING:
+            kinds = {value.kind for value in self._ctx.values(argument.value)}
+            return Truth.UNKNOWN if kinds & {Kind.UNKNOWN, Kind.NONE} else Truth.YES
+        return Truth.of(value is not None)
+
+    def tensor(self, name: str) -> Truth:
+        argument = self._argument(name)
+        return Truth.UNKNOWN if argument.value is None else self._ctx.is_kind(argument.value, Kind.TENSOR)
+
+    def dtype(self, name: str) -> str | None:
+        found = {value.dtype for value in self._tensors(name)}
+        dtype = found.pop() if len(found) == 1 else None
+        return None if dtype is None else _FAMILIES.get(dtype, dtype)
+
+    def ndim(self, name: str) -> int | None:
+        return self._from_shape(name, len)
+
+    def numel(self, name: str) -> int | None:
+        def product(shape: list[int]) -> int:
+            count = 1
+            for size in shape:
+                count *= size
+            return count
+
+        return self._from_shape(name, product)
+
+    def length(self, name: str) -> int | None:
+        argument = self._argument(name)
+        if isinstance(argument.value, (ast.Tuple, ast.List)):
+            return len(argument.value.elts)
+        value = self.literal(name)
+        return len(value) if isinstance(value, (tuple, list)) else None
+
+    def layout(self, name: str) -> str | None:
+        """Only a tensor made by a sparse constructor is known to be sparse."""
+        for value in self._tensors(name):
+            if isinstance(value.node, ast.Call) and value.module is not None:
+                names = value.module.inference.resolve(value.node.func)
+                if any(".sparse_" in called or called.endswith(".to_sparse") for called in names):
+                    return "sparse"
+        return None
+
+    def distinct(self, name: str) -> Truth:
+        values = self._tensors(name)
+        if not values:
+            return Truth.UNKNOWN
+        if all(value.dtype == "bool" or self._made_by(value, _DISTINCT) for value in values):
+            return Truth.YES
+        return Truth.UNKNOWN
+
+    def fact(self, name: str) -> Truth:
+        return Truth.UNKNOWN
+
+    def _argument(self, name: str) -> Argument:
+        if name == "input" and "input" not in self._names:
+            return self._input()
+        return self._call.argument(name)
+
+    def _input(self) -> Argument:
+        function = self._call.node.func
+        if self._call.is_method and isinstance(function, ast.Attribute):
+            return Argument(function.value)
+        last = self._call.name.rpartition(".")[2]
+        if last[:1].isupper() or not self._names:
+            return Argument(None, hidden=True)  # a module's constructor: what it is called with is not here
+        return self._call.argument(self._names[0])
+
+    def _tensors(self, name: str) -> tuple[Value, ...]:
+        argument = self._argument(name)
+        if argument.value is None:
+            return ()
+        return tuple(value for value in self._ctx.values(argument.value) if value.kind is Kind.TENSOR)
+
+    def _made_by(self, value: Value, names: frozenset[str]) -> bool:
+        if not isinstance(value.node, ast.Call) or value.module is None:
+            return False
+        return bool(names.intersection(value.module.inference.resolve(value.node.func)))
+
+    def _from_shape(self, name: str, measure: Callable[[list[int]], int]) -> int | None:
+        """Measure the literal shape of a tensor that a factory such as `torch.zeros(2, 3)` makes."""
+        values = self._tensors(name)
+        if len(values) != 1 or not isinstance(values[0].node, ast.Call) or values[0].module is None:
+            return None
+        made = values[0].node
+        factories = {f"torch.{factory}" for factory in ("zeros", "ones", "empty", "rand", "randn")}
+        if not factories.intersection(values[0].module.inference.resolve(made.func)):
+            return None
+        sizes = made.args[0].elts if made.args and isinstance(made.args[0], (ast.Tuple, ast.List)) else made.args
+        shape = [size.value for size in sizes if isinstance(size, ast.Constant) and isinstance(size.value, int)]
+        return measure(shape) if sizes and len(shape) == len(sizes) else None
+
+
+def matches(call: Call, ctx: Context) -> bool:
+    """Return whether a call satisfies the `[match]` of a declarative rule."""
+    rule_match = ctx.rule.match
+    return rule_match is not None and holds(rule_match.when, SourceArguments(call, ctx)) is Truth.YES
