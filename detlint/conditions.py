@@ -7,6 +7,7 @@ A condition is a TOML table. Every entry of it must hold:
     compiled = true                          a fact about the call, one of FACTS
     any = [ { … }, { … } ]                   at least one of these conditions holds
     not = { … }                              this condition does not hold
+    unless = [ { … }, { … } ]                none of these conditions is known to hold
 
 Linter and auditor answer the same questions through `Arguments`: one from source, one from real tensors.
 A condition on a parameter that the called name does not have says nothing about it, so one entry can serve
@@ -135,6 +136,8 @@ def _entry(key: str, value: object, arguments: Arguments) -> Truth | None:
     if key == "not" and isinstance(value, dict):
         answer = _conjunction(value, arguments)
         return None if answer is None else ~answer
+    if key == "unless" and isinstance(value, list):
+        return Truth.of(all(_conjunction(choice, arguments) is not Truth.YES for choice in value))
     if key in FACTS:
         return _agrees(arguments.fact(key), value)
     if not arguments.has(key):
@@ -222,7 +225,7 @@ def check_condition(path: Path, where: str, when: object, parameters: Collection
         raise RuleError(f"{path}: {where}: expected a table")
     for key, value in when.items():
         place = f"{where}.{key}"
-        if key == "any":
+        if key in ("any", "unless"):
             if not isinstance(value, list) or not value:
                 raise RuleError(f"{path}: {place}: expected a list of conditions")
             for number, choice in enumerate(value, start=1):
@@ -232,7 +235,7 @@ def check_condition(path: Path, where: str, when: object, parameters: Collection
         elif key in FACTS:
             _check_flag(path, place, value)
         elif key not in parameters:
-            near = did_you_mean(key, [*parameters, *FACTS, "any", "not"])
+            near = did_you_mean(key, [*parameters, *FACTS, "any", "not", "unless"])
             raise RuleError(f"{path}: {place}: neither a parameter nor a condition{near}")
         elif isinstance(value, dict):
             _check_predicates(path, place, value)
