@@ -63,6 +63,7 @@ _OPTIONAL: Final[Mapping[str, type]] = {
     "aten": list,
     "forward": list,
     "python": list,
+    "aten-parameters": list,
     "when": dict,
     "with-warn-only": str,
     "since": str,
@@ -244,7 +245,8 @@ def _operator(path: Path, number: int, entry: Any, signatures: Mapping[str, Trig
         raise RuleError(f"{path}: {where}: neither aten nor python names an operator")
     triggers = tuple(signatures[text] for text in entry.get("python", ()))
     parameters = {parameter.name for trigger in triggers for parameter in trigger.parameters}
-    check_condition(path, f"{where}.when", entry.get("when", {}), {"input", *parameters})
+    parameters.update(["input", *entry.get("aten-parameters", ())])
+    check_condition(path, f"{where}.when", entry.get("when", {}), parameters)
     return Operator(
         name=entry["name"],
         aten=tuple(entry.get("aten", ())),
@@ -268,7 +270,7 @@ def _operator(path: Path, number: int, entry: Any, signatures: Mapping[str, Trig
 
 
 def _check_words(path: Path, where: str, entry: Mapping[str, Any]) -> None:
-    for key in ("aten", "forward", "python", "devices", "pass", "source"):
+    for key in ("aten", "forward", "python", "devices", "pass", "source", "aten-parameters"):
         if key in entry and (not entry[key] or not all(isinstance(word, str) for word in entry[key])):
             raise RuleError(f"{path}: {where}.{key}: expected a list of at least one string")
     for key, allowed in _WORDS.items():
