@@ -1,0 +1,32 @@
+"""A Code Quality report as GitLab merge requests show it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from detlint.findings import Finding, Severity
+from detlint.reports.fingerprints import fingerprints
+from detlint.reports.run_info import RunInfo
+
+_SEVERITIES = {Severity.ERROR: "critical", Severity.WARNING: "major", Severity.INFO: "info"}
+
+
+def render(findings: Sequence[Finding], run: RunInfo) -> str:
+    """Return a JSON array, empty for no findings; suppressed ones are left out."""
+    shown = [finding for finding in findings if finding.suppressed is None]
+    entries = [_entry(*pair) for pair in zip(shown, fingerprints(shown, run), strict=True)]
+    return json.dumps(entries, indent=2) + "\n"
+
+
+def _entry(finding: Finding, fingerprint: str) -> dict[str, object]:
+    where = finding.location
+    cell = "" if where.cell is None else f"cell {where.cell}, line {where.line}: "
+    begin, end = (where.line, where.end_line) if where.cell is None else (1, 1)
+    return {
+        "description": f"{cell}{finding.code} {finding.name}: {finding.message}",
+        "check_name": finding.code,
+        "fingerprint": fingerprint,
+        "severity": _SEVERITIES[finding.severity],
+        "location": {"path": where.path, "lines": {"begin": begin, "end": end}},
+    }
