@@ -10,7 +10,9 @@ from detlint.linter.context import MISSING, Argument, Call, Context
 from detlint.linter.values import Kind, Value
 
 # Indices made by these name every place at most once.
-_DISTINCT = frozenset({"torch.arange", "torch.randperm", "torch.nonzero", "torch.Tensor.nonzero", "torch.Tensor.argsort"})
+_DISTINCT = frozenset(
+    {"torch.arange", "torch.randperm", "torch.nonzero", "torch.Tensor.nonzero", "torch.Tensor.argsort"}
+)
 _FAMILIES = {"float": "floating", "int": "integral", "complex": "complex", "bool": "bool"}
 
 
@@ -131,8 +133,12 @@ class SourceArguments:
         factories = {f"torch.{factory}" for factory in ("zeros", "ones", "empty", "rand", "randn")}
         if not factories.intersection(values[0].module.inference.resolve(made.func)):
             return None
-        sizes = made.args[0].elts if made.args and isinstance(made.args[0], (ast.Tuple, ast.List)) else made.args
-        shape = [size.value for size in sizes if isinstance(size, ast.Constant) and isinstance(size.value, int)]
+        sizes = (
+            made.args[0].elts if made.args and isinstance(made.args[0], (ast.Tuple, ast.List)) else made.args
+        )
+        shape = [
+            size.value for size in sizes if isinstance(size, ast.Constant) and isinstance(size.value, int)
+        ]
         return measure(shape) if sizes and len(shape) == len(sizes) else None
 
 

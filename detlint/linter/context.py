@@ -39,8 +39,8 @@ MISSING = object()
 class Argument:
     """What a call passes for one parameter.
 
-    `value` is the expression, written in the call or (then `is_default`) parsed from the trigger's signature. It is None
-    where the call passes nothing and there is no default, and where `*args` or `**kwargs` hide it (then `hidden`).
+    `value` is the expression, written in the call or (then `is_default`) parsed from the trigger's signature. It is
+    None where the call passes nothing and there is no default, and where `*args` or `**kwargs` hide it (`hidden`).
     """
 
     value: ast.expr | None
@@ -177,7 +177,9 @@ class Context:
                 return not inner
             return -inner if isinstance(inner, (int, float)) else MISSING
         found = {
-            (type(value.node.value), value.node.value) if isinstance(value.node, ast.Constant) else (None, MISSING)
+            (type(value.node.value), value.node.value)
+            if isinstance(value.node, ast.Constant)
+            else (None, MISSING)
             for value in self.values(node)
         }
         return found.pop()[1] if len(found) == 1 else MISSING

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from detlint.config import Config, ConfigResolver, enabled_rules
 from detlint.findings import Finding
-from detlint.linter.context import Call, Context, FileFacts
 from detlint.linter.arguments import matches
+from detlint.linter.context import Call, Context, FileFacts
 from detlint.linter.discovery import discover
-from detlint.linter.project import Module, Project
 from detlint.linter.program import calls_named
+from detlint.linter.project import Module, Project
 from detlint.linter.registry import Check, checks
 from detlint.linter.result import LintResult
 from detlint.linter.sources import SourceFile, SourceProblem, read_source, source_from_bytes
@@ -61,7 +60,9 @@ def lint_paths(
         DetlintError: a path, a configuration or a rule file is not usable.
     """
     began = time.perf_counter()
-    work = [_Job(found.path, found.display, resolver.for_file(found.path)) for found in discover(paths, resolver)]
+    work = [
+        _Job(found.path, found.display, resolver.for_file(found.path)) for found in discover(paths, resolver)
+    ]
     for config in {id(job.config): job.config for job in work}.values():
         load_rules(config.rule_paths)
     processes = min(jobs or os.cpu_count() or 1, max(1, len(work) // _FILES_PER_WORKER))
@@ -95,7 +96,9 @@ def _sorted(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 # --- spreading the work -----------------------------------------------------------------------------------------------
 
 
-def _serial(work: Sequence[_Job], progress: Callable[[int, int], None] | None, debug: bool) -> Iterator[FileResult]:
+def _serial(
+    work: Sequence[_Job], progress: Callable[[int, int], None] | None, debug: bool
+) -> Iterator[FileResult]:
     project = Project()
     for number, job in enumerate(work, start=1):
         yield _lint_job(job, project, debug)
@@ -163,7 +166,9 @@ def _lint_alone(job: _Job, debug: bool) -> FileResult:
         try:
             return pool.submit(_lint_batch, [job], debug).result()[0]
         except BrokenProcessPool:
-            return FileResult(problem=f"{job.display}: the worker process died while it was linted; file not checked")
+            return FileResult(
+                problem=f"{job.display}: the worker process died while it was linted; file not checked"
+            )
 
 
 # --- one file -----------------------------------------------------------------------------------------------------------
@@ -173,7 +178,9 @@ def _lint_job(job: _Job, project: Project, debug: bool) -> FileResult:
     return _lint_source(read_source(job.path, job.display), job.config, project, debug)
 
 
-def _lint_source(source: SourceFile | SourceProblem, config: Config, project: Project, debug: bool) -> FileResult:
+def _lint_source(
+    source: SourceFile | SourceProblem, config: Config, project: Project, debug: bool
+) -> FileResult:
     rules = load_rules(config.rule_paths)
     if isinstance(source, SourceProblem):
         enabled = enabled_rules(config, rules, source.path)
@@ -191,7 +198,7 @@ def _lint_source(source: SourceFile | SourceProblem, config: Config, project: Pr
             findings += _lint_module(module, config, rules, enabled)
         except RecursionError:
             findings += _unreadable(source.problem("too deeply nested to be analysed"), rules, enabled)
-        except Exception as error:  # noqa: BLE001 - the one place that turns a rule's crash into a report
+        except Exception as error:
             if debug:
                 traceback.print_exc()
             problem = f"{source.display}: internal error: {type(error).__name__}: {error} (run with --debug and report it)"
@@ -199,7 +206,9 @@ def _lint_source(source: SourceFile | SourceProblem, config: Config, project: Pr
     return FileResult(_at_severity(kept, config), tuple(suppressed), problem)
 
 
-def _unreadable(problem: SourceProblem, rules: Mapping[str, Rule], enabled: Iterable[str]) -> Iterator[Finding]:
+def _unreadable(
+    problem: SourceProblem, rules: Mapping[str, Rule], enabled: Iterable[str]
+) -> Iterator[Finding]:
     rule = rules["DET001"]
     if rule.code in enabled:
         yield Finding(
@@ -222,7 +231,9 @@ def _lint_module(
         rule = rules[code]
         ctx = Context(module, rule, config, facts)
         if rule.match is not None:
-            yield from (ctx.finding(call.node, call=call.name) for call in _calls(module, rule) if matches(call, ctx))
+            yield from (
+                ctx.finding(call.node, call=call.name) for call in _calls(module, rule) if matches(call, ctx)
+            )
         for entry in registered.get(code, ()):
             yield from _run(entry, ctx)
 

@@ -21,13 +21,15 @@ class ExampleOutcome:
 
 
 def run_example(rule: Rule, example: Example, folder: Path) -> ExampleOutcome:
-    """Write an example as a project of its own into the empty `folder` and lint it under the default rules and `rule`."""
+    """Lint an example under the default rules and `rule`, as a project of its own in the empty `folder`."""
     for name, text in {**(example.files or {}), example.filename: example.code}.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8", newline="")
     settings: Mapping[str, object] = {"extend-select": [rule.code], **(example.settings or {})}
-    resolver = ConfigResolver(isolated=True, overrides=parse_settings(f"{rule.path}: settings", dict(settings)))
+    resolver = ConfigResolver(
+        isolated=True, overrides=parse_settings(f"{rule.path}: settings", dict(settings))
+    )
     result = lint_paths([str(folder / example.filename)], resolver=resolver, jobs=1, debug=True)
     if result.problems:
         raise AssertionError("; ".join(result.problems))
@@ -41,7 +43,9 @@ def complaint(example: Example, outcome: ExampleOutcome) -> str:
     unexpected = [finding for finding in outcome.others if finding.code not in example.also]
     if outcome.lines == example.lines and not unexpected:
         return ""
-    numbered = "\n".join(f"{number:4} {line}" for number, line in enumerate(example.code.splitlines(), start=1))
+    numbered = "\n".join(
+        f"{number:4} {line}" for number, line in enumerate(example.code.splitlines(), start=1)
+    )
     spoke = "\n".join(f"{finding.location} {finding.code} {finding.message}" for finding in unexpected)
     return (
         f"{example.title}\n{numbered}\nexpected lines {list(example.lines)}, reported {list(outcome.lines)}\n"

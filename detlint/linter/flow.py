@@ -1,4 +1,4 @@
-"""Control flow of one function or module body: which definitions reach a name, and what can happen between two places."""
+"""Control flow of one function or module body: what reaches a name, and what can happen between two places."""
 
 from __future__ import annotations
 
@@ -143,13 +143,13 @@ class Flow:
         ends = self._body(node.body, [(start, None)])
         self._handlers.pop()
         ends = self._body(node.orelse, ends)
-        for handler, block in zip(node.handlers, handlers):
+        for handler, block in zip(node.handlers, handlers, strict=True):
             ends = [*ends, *self._body(handler.body, [(block, None)])]
         if final is not None:
             ends = [*ends, (final, None)]
         if node.finalbody:
             returns, self._returns = self._returns, []
-            ends = self._body(node.finalbody, [*ends, *returns] if not ends else ends)
+            ends = self._body(node.finalbody, ends or returns)
             self._returns = [*returns, *self._returns]
         return ends
 
@@ -162,7 +162,9 @@ class Flow:
             block = self._new([case])
             self._connect(pending, block)
             after += self._body(case.body, [(block, None)])
-            irrefutable = case.guard is None and isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None
+            irrefutable = (
+                case.guard is None and isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None
+            )
             pending = [] if irrefutable else [(block, None)]
         return [*after, *pending]
 
@@ -176,7 +178,9 @@ class Flow:
 
     def _changes(self, condition: str) -> bool:
         """Return whether a name that the condition reads is bound more than once in this body."""
-        names = {node.id for node in ast.walk(ast.parse(condition, mode="eval")) if isinstance(node, ast.Name)}
+        names = {
+            node.id for node in ast.walk(ast.parse(condition, mode="eval")) if isinstance(node, ast.Name)
+        }
         return any(len(self.scope.bindings.get(name, ())) > 1 for name in names)
 
     # --- places -------------------------------------------------------------------------------------------------

@@ -151,7 +151,12 @@ class ScopeBuilder:
             method(self, node, scope)
 
     def _targets(
-        self, target: ast.expr, scope: Scope, kind: BindingKind, value: ast.expr | None, index: tuple[int, ...] = ()
+        self,
+        target: ast.expr,
+        scope: Scope,
+        kind: BindingKind,
+        value: ast.expr | None,
+        index: tuple[int, ...] = (),
     ) -> None:
         if isinstance(target, ast.Name):
             # Only a walrus binds outside its comprehension; loop targets of comprehensions stay inside.
@@ -221,10 +226,10 @@ def parameters(arguments: ast.arguments) -> Iterator[tuple[ast.arg, ast.expr | N
     positional = [*arguments.posonlyargs, *arguments.args]
     defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
     defaults += arguments.defaults
-    yield from zip(positional, defaults)
+    yield from zip(positional, defaults, strict=True)
     if arguments.vararg:
         yield arguments.vararg, None
-    yield from zip(arguments.kwonlyargs, arguments.kw_defaults)
+    yield from zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
     if arguments.kwarg:
         yield arguments.kwarg, None
 

@@ -114,7 +114,8 @@ class Program:
         function = _outermost_function(module, node)
         if function is None:
             return module is self.module or not any(
-                isinstance(parent, ast.If) and is_main_guard(parent) for parent in module.index.ancestors(node)
+                isinstance(parent, ast.If) and is_main_guard(parent)
+                for parent in module.index.ancestors(node)
             )
         if module.index.class_at(function) is not None or function.decorator_list:
             return True
@@ -127,7 +128,9 @@ def calls_named(module: Module, lasts: Collection[str]) -> Iterator[ast.Call]:
     wanted = set(lasts)
     wanted |= {alias for alias, targets in module.index.aliases.items() if targets & wanted}
     found = [call for name in sorted(wanted) for call in by_name.get(name, ())]
-    yield from sorted(found, key=lambda call: (call.lineno, call.col_offset, call.end_lineno or 0, call.end_col_offset or 0))
+    yield from sorted(
+        found, key=lambda call: (call.lineno, call.col_offset, call.end_lineno or 0, call.end_col_offset or 0)
+    )
 
 
 def attribute_writes(module: Module, lasts: Collection[str]) -> Iterator[Write]:
@@ -140,7 +143,9 @@ def attribute_writes(module: Module, lasts: Collection[str]) -> Iterator[Write]:
     for call in calls_named(module, ("setattr",)):
         if len(call.args) == 3 and isinstance(call.args[1], ast.Constant) and call.args[1].value in lasts:
             for base in module.inference.resolve(call.args[0]):
-                yield Write(module, module.index.statement(call), f"{base}.{call.args[1].value}", call.args[2])
+                yield Write(
+                    module, module.index.statement(call), f"{base}.{call.args[1].value}", call.args[2]
+                )
 
 
 def program_of(module: Module, entry_points: Sequence[str] = ()) -> Program | None:
@@ -187,7 +192,9 @@ def _executes(module: Module, statement: ast.stmt) -> bool:
         text = ast.unparse(statement.value.func)
         if not names and not isinstance(statement.value.func, (ast.Name, ast.Attribute)):
             return False
-        return not any(name.startswith(_SETUP_CALLS) for name in (*names, text)) and "regist" not in text.lower()
+        return (
+            not any(name.startswith(_SETUP_CALLS) for name in (*names, text)) and "regist" not in text.lower()
+        )
     return False
 
 
@@ -213,7 +220,4 @@ def _outermost_function(module: Module, node: ast.AST) -> FunctionNode | None:
 
 
 def _mentions(module: Module, name: str, function: FunctionNode) -> bool:
-    for node in module.index.names_used.get(name, ()):
-        if function not in module.index.ancestors(node):
-            return True
-    return False
+    return any(function not in module.index.ancestors(node) for node in module.index.names_used.get(name, ()))

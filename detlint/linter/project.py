@@ -43,7 +43,7 @@ class Module:
         return flow
 
     def flow_at(self, node: ast.AST) -> Flow:
-        """Return the control flow of the body that `node` is evaluated in (a class body counts to what is around it)."""
+        """Return the control flow of the body that `node` is evaluated in; a class body counts to what is around it."""
         scope = self.index.scope_at(node)
         while not isinstance(scope.node, (*FUNCTIONS, ast.Module)) and scope.parent is not None:
             scope = scope.parent
@@ -55,9 +55,8 @@ class Module:
         owner = scope.lookup(name.id)
         if owner is None:
             return ()
-        if owner is scope.function() or owner is scope:
-            if isinstance(owner.node, (*FUNCTIONS, ast.Module)):
-                return self.flow(owner).definitions(name)
+        if owner in (scope, scope.function()) and isinstance(owner.node, (*FUNCTIONS, ast.Module)):
+            return self.flow(owner).definitions(name)
         return tuple(owner.bindings[name.id])
 
     def qualified(self, node: FunctionNode | ast.ClassDef) -> str:
@@ -204,10 +203,19 @@ class Project:
             if not bindings:
                 for star in module.index.root.stars:
                     starred = self.find(star, module)
-                    if starred is not None and rest[0] in starred.index.root.bindings:
+                    if starred is not None and self.exports(starred, rest[0]):
                         return self.canonical(".".join([starred.name, *rest]), module, depth + 1)
             return ".".join([module.name, *rest])
         return name
+
+    def exports(self, module: Module, name: str, depth: int = 0) -> bool:
+        """Return whether `from module import *` may bind `name`, star imports of its own included."""
+        if name in module.index.root.bindings:
+            return True
+        if depth > 4:
+            return False
+        starred = (self.find(star, module) for star in module.index.root.stars)
+        return any(other is not None and self.exports(other, name, depth + 1) for other in starred)
 
     def definition(self, name: str) -> tuple[Module, FunctionNode | ast.ClassDef] | None:
         """Return the function or class that a canonical qualified name means, with its module."""
@@ -220,7 +228,10 @@ class Project:
             found: ast.AST | None = None
             for part in parts[length:]:
                 bindings = scope.bindings.get(part, ()) if scope is not None else ()
-                found = next((b.node for b in reversed(bindings) if isinstance(b.node, (*FUNCTIONS, ast.ClassDef))), None)
+                found = next(
+                    (b.node for b in reversed(bindings) if isinstance(b.node, (*FUNCTIONS, ast.ClassDef))),
+                    None,
+                )
                 if found is None:
                     break
                 scope = module.index.scopes.get(found)
