@@ -1,0 +1,150 @@
+"""What names resolve to and what expressions can be."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from detlint.linter.values import Kind
+
+from .conftest import MakeModule
+
+PROJECT = {
+    "pkg/__init__.py": "from .nets import Net as Model\nfrom .seeds import *\n",
+    "pkg/nets.py": """
+        import torch.nn as nn
+
+        class Base(nn.Module):
+            def shared(self):
+                return 1
+
+        class Net(Base):
+            def __init__(self):
+                super().__init__()
+                self.drop = nn.Dropout(0.5)
+                self.size = 3
+
+            def forward(self, x):
+                return self.drop(x)
+
+        def build():
+            net = Net()
+            return net.cuda()
+
+        def same(model):
+            return model.to("cuda")
+        """,
+    "pkg/seeds.py": "import torch\n\ndef set_seed(seed):\n    torch.manual_seed(seed)\n",
+}
+
+NAMES = {
+    "plain import": ("import torch\ntorch.rand(3)", ("torch.rand",)),
+    "alias": ("import torch.nn.functional as F\nF.dropout(x)", ("torch.nn.functional.dropout",)),
+    "from-import": ("from torch.nn import functional as f\nf.dropout(x)", ("torch.nn.functional.dropout",)),
+    "renamed": ("from torch import rand as r\nr(3)", ("torch.rand",)),
+    "variable": ("import torch\nop = torch.rand\nop(3)", ("torch.rand",)),
+    "either of two": (
+        "import torch\nop = torch.rand if x else torch.randn\nop(3)",
+        ("torch.rand", "torch.randn"),
+    ),
+    "two imports": (
+        "try:\n    from a import f\nexcept ImportError:\n    from b import f\nf()",
+        ("a.f", "b.f"),
+    ),
+    "builtin": ("sorted(x)", ("builtins.sorted",)),
+    "shadowed by a parameter": ("import random\ndef g(random):\n    random.shuffle(1)", ()),
+    "shadowed locally": ("import random\ndef g(y):\n    random = y\n    random.shuffle(1)", ()),
+    "other spelling": ("import torch.nn.modules.dropout as d\nd.Dropout()", ("torch.nn.Dropout",)),
+    "tensor method": ("import torch\nx = torch.rand(3) + 1\nx.median()", ("torch.Tensor.median",)),
+    "array method": ("import numpy as np\nx = np.ones(3)\nx.sort()", ("numpy.ndarray.sort",)),
+    "unknown receiver": ("def g(x):\n    x.median()", ()),
+    "annotated receiver": ("import torch\ndef g(x: torch.Tensor):\n    x.median()", ("torch.Tensor.median",)),
+    "quoted annotation": (
+        "from torch import Tensor\ndef g(x: 'Tensor'):\n    x.median()",
+        ("torch.Tensor.median",),
+    ),
+    "optional annotation": (
+        "from torch import Tensor\nfrom typing import Optional\ndef g(x: Optional[Tensor]):\n    x.median()",
+        ("torch.Tensor.median",),
+    ),
+    "forward's parameter": (
+        "import torch.nn as nn\nclass N(nn.Module):\n    def forward(self, x):\n        x.median()",
+        ("torch.Tensor.median",),
+    ),
+    "partial": (
+        "import functools, torch.nn.functional as F\nd = functools.partial(F.dropout, p=1)\nd(x)",
+        ("torch.nn.functional.dropout",),
+    ),
+    "re-export": ("from pkg import Model\nModel()", ("pkg.nets.Net",)),
+    "star re-export": ("from pkg import set_seed\nset_seed(1)", ("pkg.seeds.set_seed",)),
+    "star import": ("from pkg import *\nset_seed(1)", ("pkg.seeds.set_seed",)),
+    "external star import": (
+        "from torch.nn.functional import *\ndropout(x)",
+        ("torch.nn.functional.dropout",),
+    ),
+    "method of the project": ("from pkg.nets import Net\nn = Net()\nn.shared()", ("pkg.nets.Base.shared",)),
+    "inherited torch method": ("from pkg.nets import Net\nn = Net()\nn.eval()", ("torch.nn.Module.eval",)),
+    "module that is called": ("from pkg.nets import Net\nn = Net()\nn(x)", ("pkg.nets.Net.__call__",)),
+    "through a factory": ("from pkg.nets import build\nn = build()\nn.eval()", ("torch.nn.Module.eval",)),
+    "through a helper": (
+        "from pkg.nets import Net, same\nn = same(Net())\nn(x)",
+        ("pkg.nets.Net.__call__",),
+    ),
+    "attribute of self": (
+        "import torch.nn as nn\nclass N(nn.Module):\n    def __init__(self):\n        self.d = nn.Dropout()\n"
+        "    def go(self, x):\n        self.d(x)",
+        ("torch.nn.Dropout.__call__",),
+    ),
+    "own method": ("class A:\n    def f(self): pass\n    def g(self):\n        self.f()", ("main.A.f",)),
+}
+
+
+@pytest.mark.parametrize(("code", "expected"), NAMES.values(), ids=NAMES.keys())
+def test_the_last_call_resolves(make_module: MakeModule, code: str, expected: tuple[str, ...]) -> None:
+    module = make_module(code, PROJECT)
+    call = max(module.index.of_type(ast.Call), key=lambda node: node.lineno)
+    assert module.inference.callees(call) == expected
+
+
+VALUES = {
+    "sum of tensors": ("torch.rand(3) + 1", Kind.TENSOR, "float"),
+    "comparison of tensors": ("torch.rand(3) > 0", Kind.TENSOR, "bool"),
+    "argmax": ("torch.rand(3).argmax()", Kind.TENSOR, "int"),
+    "cast": ("torch.rand(3).to(torch.float16)", Kind.TENSOR, "float16"),
+    "half": ("torch.rand(3).half()", Kind.TENSOR, "float16"),
+    "dtype keyword": ("torch.zeros(3, dtype=torch.int64)", Kind.TENSOR, "int64"),
+    "literal tensor": ("torch.tensor([1, 2])", Kind.TENSOR, "int"),
+    "size": ("torch.rand(3).size(0)", Kind.UNKNOWN, None),
+    "set": ("{1, 2} | set(x)", Kind.SET, None),
+    "sorted set": ("sorted({1, 2})", Kind.LIST, None),
+    "string": ("'%s' % x", Kind.STRING, None),
+    "number": ("3 * 4.0", Kind.NUMBER, "float"),
+    "layer": ("nn.Sequential(nn.Linear(3, 4)).cuda()", Kind.MODULE, None),
+    "output of a layer": ("nn.Linear(3, 4)(x)", Kind.TENSOR, None),
+    "topk": ("torch.rand(3).topk(2)[1]", Kind.TENSOR, None),
+    "numpy": ("torch.rand(3).numpy()", Kind.ARRAY, None),
+    "numpy random draw": ("np.random.default_rng(0)", Kind.UNKNOWN, None),
+}
+
+
+@pytest.mark.parametrize(("expression", "kind", "dtype"), VALUES.values(), ids=VALUES.keys())
+def test_values(make_module: MakeModule, expression: str, kind: Kind, dtype: str | None) -> None:
+    module = make_module(f"import torch, numpy as np\nimport torch.nn as nn\nresult = {expression}\n")
+    assignment = module.tree.body[-1]
+    assert isinstance(assignment, ast.Assign)
+    (value,) = module.inference.values(assignment.value)
+    assert (value.kind, value.dtype) == (kind, dtype)
+
+
+def test_values_of_a_file_do_not_depend_on_files_linted_before(make_module: MakeModule) -> None:
+    module = make_module("from pkg.nets import build\nn = build()\nn(x)", PROJECT)
+    call = module.index.of_type(ast.Call)[-1]
+    first = module.inference.callees(call)
+    nets = module.project.find("pkg.nets", module)
+    assert nets is not None
+    module.project.begin(nets.source)
+    for node in nets.index.of_type(ast.Call):
+        nets.inference.values(node)
+    again = module.project.begin(module.source)
+    assert again.inference.callees(call) == first  # type: ignore[union-attr]

@@ -1,0 +1,111 @@
+"""Which files are programs, what their import closure is, and what of it can run."""
+
+from __future__ import annotations
+
+import pytest
+
+from detlint.linter.program import Program, program_of
+
+from .conftest import MakeModule
+
+PROGRAMS = {
+    "main guard": ("def main(): pass\nif __name__ == '__main__':\n    main()\n", True),
+    "bare call": ("import train\ntrain.run()\n", True),
+    "loop that works": ("for epoch in range(3):\n    step(epoch)\n", True),
+    "click command": ("import click\n@click.command()\ndef main(): pass\n", True),
+    "hydra main": ("import hydra\n@hydra.main(config_path='.')\ndef main(cfg): pass\n", True),
+    "definitions only": ("import torch\nX = torch.rand(3)\ndef f(): return X\n", False),
+    "set-up only": (
+        "import warnings, logging\nwarnings.filterwarnings('ignore')\nlogging.basicConfig()\n",
+        False,
+    ),
+    "registration": ("from x import register\nregister('a', 1)\n", False),
+    "empty": ("", False),
+}
+
+
+@pytest.mark.parametrize(("code", "expected"), PROGRAMS.values(), ids=PROGRAMS.keys())
+def test_what_is_a_program(make_module: MakeModule, code: str, expected: bool) -> None:
+    assert (program_of(make_module(code)) is not None) is expected
+
+
+def test_entry_points_setting_makes_a_program(make_module: MakeModule) -> None:
+    assert program_of(make_module("def f(): pass\n"), ["main.py"]) is not None
+
+
+def seeds(program: Program) -> list[str]:
+    return [f"{site.module.name}:{site.node.lineno}" for site in program.calls({"torch.manual_seed"})]
+
+
+def test_closure_follows_imports_through_packages(make_module: MakeModule) -> None:
+    files = {
+        "lib/__init__.py": "from .deep import helper\n",
+        "lib/deep.py": "from . import deeper\ndef helper(): deeper.seed()\n",
+        "lib/deeper.py": "import torch\ndef seed():\n    torch.manual_seed(0)\n",
+        "lib/unrelated.py": "import torch\ntorch.manual_seed(1)\n",
+    }
+    module = make_module("from lib import helper\nhelper()\n", files)
+    program = program_of(module)
+    assert program is not None
+    assert [m.name for m in program.modules] == ["main", "lib", "lib.deep", "lib.deeper"]
+    assert seeds(program) == ["lib.deeper:3"]
+
+
+def test_a_sibling_wins_over_a_module_of_the_same_name_elsewhere(make_module: MakeModule) -> None:
+    files = {
+        "utils.py": "import torch\ntorch.manual_seed(0)\n",
+        "sub/utils.py": "x = 1\n",
+        "sub/run.py": "import utils\nutils.go()\n",
+    }
+    module = make_module("import sub.run\nsub.run.go()\n", files)
+    program = program_of(module)
+    assert program is not None
+    assert [m.name for m in program.modules] == ["main", "sub.run", "sub.utils"]
+
+
+RUNS = {
+    "called helper": ("import torch\ndef seed():\n    torch.manual_seed(0)\nseed()\n", ["main:3"]),
+    "helper never used": ("import torch\ndef seed():\n    torch.manual_seed(0)\nprint(1)\n", []),
+    "helper that only calls itself": (
+        "import torch\ndef seed():\n    torch.manual_seed(0)\n    seed()\nprint(1)\n",
+        [],
+    ),
+    "helper passed on": ("import torch\ndef seed():\n    torch.manual_seed(0)\nprint(seed)\n", ["main:3"]),
+    "under the guard": ("import torch\nif __name__ == '__main__':\n    torch.manual_seed(0)\n", ["main:3"]),
+    "method": (
+        "import torch\nclass T:\n    def seed(self):\n        torch.manual_seed(0)\nprint(T())\n",
+        ["main:4"],
+    ),
+    "alias": ("from torch import manual_seed as ms\nms(0)\n", ["main:2"]),
+    "variable": ("import torch\nfix = torch.manual_seed\nfix(0)\n", ["main:3"]),
+}
+
+
+@pytest.mark.parametrize(("code", "expected"), RUNS.values(), ids=RUNS.keys())
+def test_what_can_run(make_module: MakeModule, code: str, expected: list[str]) -> None:
+    program = program_of(make_module(code))
+    assert program is not None
+    assert seeds(program) == expected
+
+
+def test_main_guard_of_an_imported_module_does_not_run(make_module: MakeModule) -> None:
+    files = {"lib.py": "import torch\nif __name__ == '__main__':\n    torch.manual_seed(0)\n"}
+    program = program_of(make_module("import lib\nlib.go()\n", files))
+    assert program is not None
+    assert seeds(program) == []
+
+
+WRITES = {
+    "assignment": "import torch\ntorch.backends.cudnn.benchmark = True\nprint()\n",
+    "alias": "from torch.backends import cudnn\ncudnn.benchmark = True\nprint()\n",
+    "renamed": "import torch.backends.cudnn as c\nc.benchmark = True\nprint()\n",
+    "setattr": "import torch\nsetattr(torch.backends.cudnn, 'benchmark', True)\nprint()\n",
+}
+
+
+@pytest.mark.parametrize("code", WRITES.values(), ids=WRITES.keys())
+def test_writes_to_flags(make_module: MakeModule, code: str) -> None:
+    program = program_of(make_module(code))
+    assert program is not None
+    (write,) = program.writes({"torch.backends.cudnn.benchmark"})
+    assert (write.node.lineno, getattr(write.value, "value", None)) == (2, True)
