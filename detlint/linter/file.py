@@ -1,0 +1,116 @@
+"""Lints one file: reads its facts, wakes the checks of the enabled rules, applies its suppression comments."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from detlint.config import Config, enabled_rules
+from detlint.findings import Finding
+from detlint.linter.arguments import matches
+from detlint.linter.context import Call, Context, FileFacts
+from detlint.linter.program import calls_named
+from detlint.linter.project import Module, Project
+from detlint.linter.registry import Check, checks
+from detlint.linter.sources import SourceFile, SourceProblem
+from detlint.linter.suppress import apply_suppressions
+from detlint.rulebook import Rule, load_rules
+
+UNREADABLE = "DET001"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A file to lint, the name that reports give it, and the settings in force for it."""
+
+    path: Path
+    display: str
+    config: Config
+
+
+@dataclass(frozen=True, slots=True)
+class FileResult:
+    """What linting one file gave; `problem` is an internal error in one line."""
+
+    findings: tuple[Finding, ...] = ()
+    suppressed: tuple[Finding, ...] = ()
+    problem: str | None = None
+
+
+def lint_source(source: SourceFile | SourceProblem, config: Config, project: Project, debug: bool) -> FileResult:
+    """Lint a source that was read, or report why it could not be."""
+    rules = load_rules(config.rule_paths)
+    if isinstance(source, SourceProblem):
+        enabled = enabled_rules(config, rules, Path(source.location.path))
+        return FileResult(findings=(unreadable(source),) if UNREADABLE in enabled else ())
+    enabled = enabled_rules(config, rules, source.path)
+    module = project.begin(source)
+    problems = [*source.problems, *([module] if isinstance(module, SourceProblem) else ())]
+    findings: list[Finding] = []
+    crash: str | None = None
+    if isinstance(module, Module):
+        try:
+            findings += _lint_module(module, config, rules, enabled)
+        except RecursionError:
+            start = source.location((1, 0, 1, 0))
+            problems.append(SourceProblem(start, "nested too deeply to be analysed"))
+        except Exception as error:  # the one place where the crash of a check becomes a report
+            if debug:
+                traceback.print_exc()
+            crash = f"{source.display}: internal error: {type(error).__name__}: {error}; run with --debug and report it"
+    if UNREADABLE in enabled:
+        findings += (unreadable(each) for each in problems)
+    kept, suppressed = apply_suppressions(findings, source, rules, enabled)
+    shown = (finding for finding in kept if finding.severity.rank >= config.severity.rank)
+    return FileResult(tuple(shown), tuple(suppressed), crash)
+
+
+def unreadable(problem: SourceProblem) -> Finding:
+    """Return the DET001 finding for what could not be read or parsed."""
+    rule = load_rules()[UNREADABLE]
+    return Finding(
+        code=rule.code,
+        name=rule.name,
+        severity=rule.severity,
+        message=rule.message.format(reason=problem.reason),
+        location=problem.location,
+        remedy=rule.fix.partition("\n")[0],
+        url=rule.url,
+    )
+
+
+def _lint_module(
+    module: Module, config: Config, rules: Mapping[str, Rule], enabled: Iterable[str]
+) -> Iterator[Finding]:
+    facts = FileFacts(module, config)
+    registered = checks()
+    for code in enabled:
+        ctx = Context(module, rules[code], config, facts)
+        if ctx.rule.match is not None:
+            calls = (call for call in _calls(module, ctx.rule) if matches(call, ctx))
+            yield from (ctx.finding(call.node, call=call.name) for call in calls)
+        for check in registered.get(code, ()):
+            yield from _run(check, ctx)
+
+
+def _run(check: Check, ctx: Context) -> Iterator[Finding]:
+    if check.whole_file:
+        yield from check.function(ctx)
+    elif check.nodes:
+        for kind in check.nodes:
+            for node in ctx.module.index.of_type(kind):
+                yield from check.function(node, ctx)
+    else:
+        for call in _calls(ctx.module, ctx.rule):
+            yield from check.function(call, ctx)
+
+
+def _calls(module: Module, rule: Rule) -> Iterator[Call]:
+    """Yield the calls of a rule's triggers, in source order; a call counts once, for the first one it can mean."""
+    triggers = {trigger.name: trigger for trigger in rule.triggers}
+    for node in calls_named(module, frozenset(trigger.last for trigger in rule.triggers)):
+        found = next((triggers[name] for name in module.inference.callees(node) if name in triggers), None)
+        if found is not None:
+            yield Call(node, found)

@@ -1,0 +1,88 @@
+"""Spreads the files over processes. The order of completion never shows: the engine sorts what comes back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+
+from detlint.linter.file import FileResult, Job, lint_source
+from detlint.linter.project import Project
+from detlint.linter.sources import read_source
+
+_FILES_WORTH_A_PROCESS = 8
+_BATCH_BYTES = 400_000
+
+Progress = Callable[[int, int], None]
+
+
+def run_jobs(work: Sequence[Job], jobs: int | None, progress: Progress | None, debug: bool) -> list[FileResult]:
+    """Lint every file of `work` in at most `jobs` processes (default: one a core)."""
+    processes = min(jobs or os.cpu_count() or 1, max(1, len(work) // _FILES_WORTH_A_PROCESS))
+    if processes > 1:
+        return _parallel(work, processes, progress, debug)
+    results: list[FileResult] = []
+    project = Project()
+    for job in work:
+        results.append(_lint(job, project, debug))
+        if progress is not None:
+            progress(len(results), len(work))
+    return results
+
+
+def _parallel(work: Sequence[Job], processes: int, progress: Progress | None, debug: bool) -> list[FileResult]:
+    results: list[FileResult] = []
+    unfinished: list[Job] = []
+    with ProcessPoolExecutor(processes) as pool:
+        pending = {pool.submit(_lint_batch, batch, debug): batch for batch in _batches(work, processes)}
+        for future in as_completed(pending):
+            try:
+                results += future.result()
+            except BrokenProcessPool:
+                unfinished += pending[future]
+            if progress is not None:
+                progress(len(results), len(work))
+    return [*results, *(_lint_alone(job, debug) for job in unfinished)]
+
+
+def _batches(work: Sequence[Job], processes: int) -> Iterator[list[Job]]:
+    """Split the work into batches of about equal bytes that keep a folder's files together.
+
+    Files of one folder import the same modules, which a worker then parses once.
+    """
+    batch: list[Job] = []
+    total = 0
+    for job in work:
+        batch.append(job)
+        try:
+            total += job.path.stat().st_size
+        except OSError:
+            pass  # it vanished; reading it will say so
+        if total >= _BATCH_BYTES or len(batch) * processes >= len(work):
+            yield batch
+            batch, total = [], 0
+    if batch:
+        yield batch
+
+
+_worker_projects: list[Project] = []
+
+
+def _lint_batch(batch: Sequence[Job], debug: bool) -> list[FileResult]:
+    if not _worker_projects:
+        _worker_projects.append(Project())  # the batches of one worker share parsed files
+    return [_lint(job, _worker_projects[0], debug) for job in batch]
+
+
+def _lint(job: Job, project: Project, debug: bool) -> FileResult:
+    return lint_source(read_source(job.path, job.display), job.config, project, debug)
+
+
+def _lint_alone(job: Job, debug: bool) -> FileResult:
+    """Lint a file whose worker died in a process of its own, to learn whether it is the one that kills."""
+    with ProcessPoolExecutor(1) as pool:
+        try:
+            return pool.submit(_lint_batch, [job], debug).result()[0]
+        except BrokenProcessPool:
+            return FileResult(problem=f"{job.display}: not checked: the worker process died while it was linted")
