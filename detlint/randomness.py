@@ -1,0 +1,187 @@
+"""What draws random numbers and what seeds them: the only reader of `rules/sources.toml`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from detlint.errors import RuleError, did_you_mean
+from detlint.rulebook import Trigger, check_keys, parse_trigger, read_toml, rules_folder
+
+LIBRARIES = ("torch", "numpy", "random")
+MODES = ("eval", "train")
+_SEED_PARAMETERS = ("seed", "random_state", "manual_seed", "random_seed")
+
+RecordT = TypeVar("RecordT")
+
+
+class NameTable(Generic[RecordT]):
+    """Records by qualified name; a name may be a pattern with `*`."""
+
+    def __init__(self, entries: Iterable[tuple[str, RecordT]]) -> None:
+        self._exact: dict[str, RecordT] = {}
+        self._patterns: list[tuple[str, RecordT]] = []
+        for name, record in entries:
+            if "*" in name:
+                self._patterns.append((name, record))
+            else:
+                self._exact[name] = record
+
+    def get(self, name: str) -> RecordT | None:
+        """Return the record of a qualified name; exact names go before patterns, and those in the file's order."""
+        found = self._exact.get(name)
+        if found is not None:
+            return found
+        return next((record for pattern, record in self._patterns if fnmatchcase(name, pattern)), None)
+
+    @cached_property
+    def lasts(self) -> frozenset[str]:
+        """The identifiers one of which must stand in the source for any of the names to be there."""
+        names = [*self._exact, *(pattern for pattern, _ in self._patterns)]
+        return frozenset(name.rpartition(".")[2] for name in names)
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """A call that draws from the global generator of `library`, unless it passes one of the parameters `generator`."""
+
+    library: str
+    generator: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Seeder:
+    """A call that seeds the global generators of `libraries`.
+
+    `deterministic` is "always" where the call also asks for deterministic algorithms, the name of the parameter that
+    says so, or empty.
+    """
+
+    call: Trigger
+    libraries: tuple[str, ...]
+    deterministic: str = ""
+
+    @property
+    def seed(self) -> str | None:
+        """The parameter that takes the seed; None where the call makes one up."""
+        names = [parameter.name for parameter in self.call.parameters]
+        return next((name for name in names if name in _SEED_PARAMETERS), names[0] if names else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A call that asks for deterministic algorithms, or stops doing so, through `parameter`."""
+
+    call: Trigger
+    parameter: str
+
+
+@dataclass(frozen=True, slots=True)
+class OwnGenerator:
+    """A constructor of a generator of one's own: the parameters that seed it and the methods that do so later."""
+
+    call: Trigger
+    seed: tuple[str, ...]
+    methods: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sources:
+    """`rules/sources.toml`. `unrepeatable` says of a name where its value comes from; `factories` give a mode."""
+
+    draws: NameTable[Draw]
+    seeders: NameTable[Seeder]
+    requests: NameTable[Request]
+    request_assignments: frozenset[str]
+    generators: NameTable[OwnGenerator]
+    unrepeatable: NameTable[str]
+    factories: NameTable[str]
+
+
+@lru_cache(maxsize=1)
+def load_sources() -> Sources:
+    """Read the built-in table.
+
+    Raises:
+        RuleError: the file is broken; names file, key and reason.
+    """
+    return read_sources(rules_folder() / "sources.toml")
+
+
+def read_sources(path: Path) -> Sources:
+    """Read and validate one table of sources.
+
+    Raises:
+        RuleError: naming file, key and reason.
+    """
+    table = read_toml(path)
+    lists = dict.fromkeys(("draw", "seeder", "generator", "factory"), list)
+    check_keys(path, table, {**lists, "request": dict, "unrepeatable": dict}, {})
+    check_keys(path, table["request"], {"calls": list, "assignments": list}, {}, "request")
+    return Sources(
+        draws=NameTable(_draws(path, table)),
+        seeders=NameTable(_seeders(path, table)),
+        requests=NameTable(_requests(path, table["request"])),
+        request_assignments=frozenset(table["request"]["assignments"]),
+        generators=NameTable(_generators(path, table)),
+        unrepeatable=NameTable((name, words) for words, names in table["unrepeatable"].items() for name in names),
+        factories=NameTable(_factories(path, table)),
+    )
+
+
+def _entries(
+    path: Path, table: Mapping[str, Any], key: str, required: Mapping[str, type], optional: Mapping[str, type]
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for number, entry in enumerate(table[key], start=1):
+        where = f"{key}[{number}]"
+        check_keys(path, entry, required, optional, where)
+        yield where, entry
+
+
+def _one_of(path: Path, where: str, word: object, allowed: tuple[str, ...]) -> str:
+    if word not in allowed:
+        nearest = did_you_mean(str(word), allowed)
+        raise RuleError(f"{path}: {where}: {word!r} is not one of {', '.join(allowed)}{nearest}")
+    return str(word)
+
+
+def _draws(path: Path, table: Mapping[str, Any]) -> Iterator[tuple[str, Draw]]:
+    for where, entry in _entries(path, table, "draw", {"library": str, "generator": list, "names": dict}, {}):
+        library = _one_of(path, f"{where}.library", entry["library"], LIBRARIES)
+        draw = Draw(library, tuple(entry["generator"]))
+        for owner, names in entry["names"].items():
+            yield from ((f"{owner}.{name}", draw) for name in names)
+
+
+def _seeders(path: Path, table: Mapping[str, Any]) -> Iterator[tuple[str, Seeder]]:
+    for where, entry in _entries(path, table, "seeder", {"calls": list, "seeds": list}, {"deterministic": str}):
+        libraries = tuple(_one_of(path, f"{where}.seeds", library, LIBRARIES) for library in entry["seeds"])
+        for text in entry["calls"]:
+            call = parse_trigger(path, text)
+            yield call.name, Seeder(call, libraries, entry.get("deterministic", ""))
+
+
+def _requests(path: Path, table: Mapping[str, Any]) -> Iterator[tuple[str, Request]]:
+    for text in table["calls"]:
+        call = parse_trigger(path, text)
+        names = [parameter.name for parameter in call.parameters]
+        if not names:
+            raise RuleError(f"{path}: request.calls: {text!r} names no parameter")
+        yield call.name, Request(call, "deterministic" if "deterministic" in names else names[0])
+
+
+def _generators(path: Path, table: Mapping[str, Any]) -> Iterator[tuple[str, OwnGenerator]]:
+    for _, entry in _entries(path, table, "generator", {"calls": list, "methods": list}, {"seed": list}):
+        for text in entry["calls"]:
+            call = parse_trigger(path, text)
+            yield call.name, OwnGenerator(call, tuple(entry.get("seed", ())), tuple(entry["methods"]))
+
+
+def _factories(path: Path, table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for where, entry in _entries(path, table, "factory", {"mode": str, "names": list}, {}):
+        mode = _one_of(path, f"{where}.mode", entry["mode"], MODES)
+        yield from ((name, mode) for name in entry["names"])
