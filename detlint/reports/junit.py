@@ -12,10 +12,7 @@ from detlint.reports.run_info import RunInfo
 
 def render(findings: Sequence[Finding], run: RunInfo) -> str:
     """Return the document; with no findings an empty `testsuites`. Suppressed findings are skipped cases."""
-    suites = [
-        _suite(path, list(group))
-        for path, group in groupby(findings, key=lambda finding: finding.location.path)
-    ]
+    suites = [_suite(path, list(group)) for path, group in groupby(findings, key=lambda finding: finding.location.path)]
     totals = _totals(findings)
     lines = ['<?xml version="1.0" encoding="utf-8"?>', f'<testsuites name="detlint" {totals}>', *suites]
     return "\n".join([*lines, "</testsuites>"]) + "\n"
@@ -53,9 +50,7 @@ def _attribute(text: str) -> str:
 def _valid(text: str) -> str:
     """Spell out the characters that XML 1.0 cannot hold."""
     return "".join(
-        character
-        if _allowed(ord(character))
-        else character.encode("unicode_escape", "surrogatepass").decode()
+        character if _allowed(ord(character)) else character.encode("unicode_escape", "surrogatepass").decode()
         for character in text
     )
 

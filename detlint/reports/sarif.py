@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import quote
 
 from detlint.findings import Edit, Finding, Fix, Location, Severity
 from detlint.reports.fingerprints import fingerprints
+from detlint.reports.rule_page import markdown
 from detlint.reports.run_info import RunInfo
-from detlint.rulebook import Example, Rule
+from detlint.rulebook import Rule
 from detlint.version import __version__
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -48,28 +49,11 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "name": "".join(word.capitalize() for word in rule.name.split("-")),
         "shortDescription": {"text": rule.summary},
         "fullDescription": {"text": rule.why},
-        "help": {"text": f"{rule.why}\n\n{rule.fix}", "markdown": _markdown(rule)},
+        "help": {"text": f"{rule.why}\n\n{rule.fix}", "markdown": markdown(rule, examples=1)},
         "helpUri": rule.url,
         "defaultConfiguration": {"enabled": rule.default, "level": _LEVELS[rule.severity]},
         "properties": {"tags": ["reproducibility", rule.family]},
     }
-
-
-def _markdown(rule: Rule) -> str:
-    parts = [f"{rule.why}\n\n**What to do:** {rule.fix}"]
-    parts += [
-        f"{label}:\n\n{_fenced(examples[0])}" for label, examples in _examples(rule).items() if examples
-    ]
-    parts += ["\n".join(f"- <{url}>" for url in rule.references)] if rule.references else []
-    return "\n\n".join(parts)
-
-
-def _examples(rule: Rule) -> Mapping[str, Sequence[Example]]:
-    return {"Reported": rule.bad, "Fine": rule.good}
-
-
-def _fenced(example: Example) -> str:
-    return f"```python\n{example.code.rstrip()}\n```"
 
 
 def _result(finding: Finding, digest: str, codes: Sequence[str], root: Path) -> dict[str, Any]:
@@ -124,8 +108,7 @@ def _fix(fix: Fix, root: Path) -> dict[str, Any]:
         {
             "artifactLocation": _artifact(path, root),
             "replacements": [
-                {"deletedRegion": _region(edit.location), "insertedContent": {"text": edit.text}}
-                for edit in edits
+                {"deletedRegion": _region(edit.location), "insertedContent": {"text": edit.text}} for edit in edits
             ],
         }
         for path, edits in by_path.items()

@@ -1,0 +1,5 @@
+"""`python -m detlint`."""
+
+from detlint.cli import main
+
+main()

@@ -1,0 +1,87 @@
+"""The `detlint` command: one module a command, imported when it is called, and the exit code.
+
+0: clean; 1: findings; 2: detlint could not do its job.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from typing import NoReturn
+
+import click
+
+from detlint.errors import DetlintError
+from detlint.version import __version__
+
+_DEFAULT = "check"
+# command → module that defines a click command of the same name
+_COMMANDS: Mapping[str, str] = {
+    "check": "detlint.cli.check",
+    "explain": "detlint.cli.rules",
+    "rules": "detlint.cli.rules",
+}
+_INTERRUPTED = 130
+
+
+class _Commands(click.Group):
+    """Import commands only when called; anything else on the command line is meant for `check`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command = getattr(import_module(_COMMANDS[cmd_name]), cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        own = {name for parameter in self.get_params(ctx) for name in parameter.opts}
+        if not args or args[0] not in own | set(_COMMANDS):
+            args = [_DEFAULT, *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="`detlint PATHS` is short for `detlint check PATHS`. Exit codes: 0 clean, 1 findings, 2 error.",
+)
+@click.version_option(__version__, "-V", "--version", message="detlint %(version)s")
+def detlint() -> None:
+    """Find what makes a PyTorch program give different results from the same input."""
+
+
+def main(args: list[str] | None = None) -> NoReturn:
+    """Run the command line and exit with its code; errors are one line on stderr."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    debug = "--debug" in (sys.argv if args is None else args)
+    try:
+        code = detlint.main(args, prog_name="detlint", standalone_mode=False)
+        sys.stdout.flush()
+    except (click.Abort, KeyboardInterrupt):
+        code = _INTERRUPTED
+    except BrokenPipeError:
+        # whoever read the report has seen enough; keep Python's own flush at exit quiet too
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 2
+    except click.ClickException as error:
+        code = _fail(error.format_message())
+    except DetlintError as error:
+        code = _fail(str(error))
+    except Exception as error:  # the last door: never confuse a crash with "findings", which is 1
+        if debug:
+            raise
+        code = _fail(f"internal error: {type(error).__name__}: {error} (run with --debug and report it)")
+    sys.exit(code)
+
+
+def _fail(message: str) -> int:
+    click.echo(f"detlint: {message}", err=True)
+    return 2

@@ -1,0 +1,211 @@
+"""`detlint check`: lint files, show the findings, and say by the exit code whether there were any."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+
+import click
+
+from detlint.config import ConfigResolver, Settings, enabled_rules, read_torch_version
+from detlint.errors import UsageError
+from detlint.files import write_atomically
+from detlint.findings import Finding, Severity
+from detlint.linter.engine import lint_paths, lint_stdin
+from detlint.linter.result import LintResult
+from detlint.linter.sources import SourceFile, SourceProblem, read_source, source_from_bytes
+from detlint.reports import LINT_FORMATS, renderer
+from detlint.reports.run_info import RunInfo, SourceLines
+from detlint.reports.statistics import render_statistics
+from detlint.rulebook import load_rules
+
+_LEVELS = [level.value for level in Severity]
+_FOR_PEOPLE = ("text", "concise")
+_PIPE_WIDTH = 110
+_PROGRESS_AFTER_SECONDS = 1.0
+
+
+def _listed(ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Split values at commas; None where the option was not given."""
+    return tuple(part.strip() for value in given for part in value.split(",") if part.strip()) if given else None
+
+
+def _torch_version(ctx: click.Context, parameter: click.Parameter, given: str | None) -> str | None:
+    return None if given is None else read_torch_version("--torch-version", given)
+
+
+def _level(ctx: click.Context, parameter: click.Parameter, given: str | None) -> Severity | None:
+    return None if given is None else Severity(given)
+
+
+def _list_option(name: str, metavar: str, text: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
+    return click.option(name, multiple=True, callback=_listed, metavar=metavar, help=text)
+
+
+@click.command()
+@click.argument("paths", nargs=-1, type=click.Path())
+@_list_option("--select", "RULES", "Rules to use instead of the configured ones: codes, prefixes, names, ALL.")
+@_list_option("--extend-select", "RULES", "Rules to use as well.")
+@_list_option("--ignore", "RULES", "Rules to leave out.")
+@_list_option("--exclude", "PATTERNS", "Files and folders to leave out, instead of the configured ones.")
+@_list_option("--extend-exclude", "PATTERNS", "Files and folders to leave out as well.")
+@click.option("--force-exclude", is_flag=True, default=None, help="Exclude files named on the command line too.")
+@click.option("--severity", type=click.Choice(_LEVELS), callback=_level, help="Show findings from this level on.")
+@click.option("--fail-on", type=click.Choice(_LEVELS), callback=_level, help="Exit with 1 from this level on.")
+@click.option("--torch-version", metavar="V", callback=_torch_version, help="Release to lint for, such as 2.13.")
+@click.option("--config", type=click.Path(path_type=Path), help="Use this file and look for no other.")
+@click.option("--isolated", is_flag=True, help="Use no configuration file.")
+@click.option("--format", "style", type=click.Choice(LINT_FORMATS), default="text", show_default=True)
+@click.option("--output", type=click.Path(path_type=Path), help="Write the report to this file.")
+@click.option("--statistics", is_flag=True, help="Show how often each rule spoke instead of the findings.")
+@click.option("--show-suppressed", is_flag=True, help="Show findings that comments silence, with their reasons.")
+@click.option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings.")
+@click.option("--stdin-filename", metavar="NAME", help="Lint what comes on stdin as if it were this file.")
+@click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes to use. [default: one a core]")
+@click.option("--no-cache", is_flag=True, help="Read no results of earlier runs.")
+@click.option("--no-color", is_flag=True, help="No colours; so does the variable NO_COLOR.")
+@click.option("--debug", is_flag=True, help="Show tracebacks of internal errors.")
+@click.pass_context
+def check(
+    ctx: click.Context,
+    /,
+    *,
+    paths: tuple[str, ...],
+    select: tuple[str, ...] | None,
+    extend_select: tuple[str, ...] | None,
+    ignore: tuple[str, ...] | None,
+    exclude: tuple[str, ...] | None,
+    extend_exclude: tuple[str, ...] | None,
+    force_exclude: bool | None,
+    severity: Severity | None,
+    fail_on: Severity | None,
+    torch_version: str | None,
+    config: Path | None,
+    isolated: bool,
+    style: str,
+    output: Path | None,
+    statistics: bool,
+    show_suppressed: bool,
+    exit_zero: bool,
+    stdin_filename: str | None,
+    jobs: int | None,
+    no_cache: bool,
+    no_color: bool,
+    debug: bool,
+) -> int:
+    """Lint PATHS: files, folders, or - for stdin. No path: the current folder."""
+    if statistics and style not in _FOR_PEOPLE:
+        raise UsageError(f"--statistics: only with --format {' or '.join(_FOR_PEOPLE)}")
+    overrides = Settings(
+        select=select,
+        extend_select=extend_select,
+        ignore=ignore,
+        exclude=exclude,
+        extend_exclude=extend_exclude,
+        force_exclude=force_exclude,
+        severity=severity,
+        fail_on=fail_on,
+        torch_version=torch_version,
+    )
+    resolver = ConfigResolver(file=config, isolated=isolated, overrides=overrides)
+    here = resolver.for_folder(Path.cwd())
+    rules = load_rules(here.rule_paths)
+    enabled = enabled_rules(here, rules, Path.cwd())  # an unknown rule is an error even if there is no file
+
+    if "-" in paths or (stdin_filename is not None and not paths):
+        if len(paths) > 1:
+            raise UsageError("-: stdin cannot be linted together with other paths")
+        name = stdin_filename or "stdin.py"
+        data = sys.stdin.buffer.read()
+        result = lint_stdin(data, name, resolver=resolver, debug=debug)
+        source_lines = _stdin_lines(data, name)
+    else:
+        with _Progress(shown=sys.stderr.isatty()) as progress:
+            result = lint_paths(paths or (".",), resolver=resolver, jobs=jobs, progress=progress, debug=debug)
+        source_lines = _file_lines
+
+    findings = _shown(result, show_suppressed)
+    color = output is None and sys.stdout.isatty() and not no_color and not os.environ.get("NO_COLOR")
+    run = RunInfo(
+        rules={code: rules[code] for code in enabled},
+        files=result.files,
+        seconds=result.seconds,
+        root=Path.cwd(),
+        source_lines=source_lines,
+        color=color,
+        width=shutil.get_terminal_size().columns if color else _PIPE_WIDTH,
+    )
+    report = render_statistics(findings, run) if statistics else renderer(style)(findings, run)
+    if output is None:
+        click.echo(report, nl=False, color=color)
+    else:
+        write_atomically(output, report.encode("utf-8", "backslashreplace"))
+    for problem in result.problems:
+        click.echo(f"detlint: {problem}", err=True)
+    return _exit_code(result, resolver, exit_zero=exit_zero)
+
+
+def _shown(result: LintResult, show_suppressed: bool) -> tuple[Finding, ...]:
+    if not show_suppressed:
+        return result.findings
+    return tuple(sorted((*result.findings, *result.suppressed), key=lambda finding: finding.sort_key))
+
+
+def _exit_code(result: LintResult, resolver: ConfigResolver, *, exit_zero: bool) -> int:
+    if result.problems:
+        return 2
+    failing = any(
+        finding.severity.rank >= resolver.for_file(Path(finding.location.path)).fail_on.rank
+        for finding in result.findings
+    )
+    return int(failing and not exit_zero)
+
+
+@lru_cache(maxsize=16)
+def _read(path: str) -> SourceFile | SourceProblem:
+    return read_source(Path(path), path)
+
+
+def _file_lines(path: str, cell: int | None) -> tuple[str, ...]:
+    return _lines(_read(path), cell)
+
+
+def _stdin_lines(data: bytes, name: str) -> SourceLines:
+    source = source_from_bytes(data, Path(name), name)
+    return lambda path, cell: _lines(source, cell) if path == name else _file_lines(path, cell)
+
+
+def _lines(source: SourceFile | SourceProblem, cell: int | None) -> tuple[str, ...]:
+    if isinstance(source, SourceProblem):
+        return ()
+    if cell is None:
+        return source.lines
+    texts = {entry.number: (entry.text, " " * entry.indent) for entry in source.cells}
+    text, indent = texts.get(cell, ("", ""))
+    return tuple(indent + line for line in text.split("\n"))
+
+
+class _Progress:
+    """A line on stderr with the files done, shown once the work has taken longer than a second."""
+
+    def __init__(self, *, shown: bool) -> None:
+        self._began = time.monotonic()
+        self._shown = shown
+        self._written = False
+
+    def __enter__(self) -> _Progress:
+        return self
+
+    def __call__(self, done: int, total: int) -> None:
+        if self._shown and time.monotonic() - self._began > _PROGRESS_AFTER_SECONDS:
+            click.echo(f"\r{done} of {total} files", nl=False, err=True)
+            self._written = True
+
+    def __exit__(self, *_: object) -> None:
+        if self._written:
+            click.echo("\r\x1b[K", nl=False, err=True)

@@ -1,0 +1,70 @@
+"""`detlint rules` and `detlint explain`: what detlint knows, as the rule files say it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from detlint.config import ConfigResolver, Settings, enabled_rules
+from detlint.errors import UsageError, did_you_mean
+from detlint.reports.rule_page import markdown, show_in_terminal
+from detlint.reports.terminal import printable
+from detlint.rulebook import Rule, load_rules
+
+
+@click.command()
+@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--config", type=click.Path(path_type=Path), help="Use this file and look for no other.")
+@click.option("--isolated", is_flag=True, help="Use no configuration file.")
+def rules(style: str, config: Path | None, isolated: bool) -> None:
+    """List the rules; a star marks those in force in the current folder."""
+    here = ConfigResolver(file=config, isolated=isolated, overrides=Settings()).for_folder(Path.cwd())
+    known = load_rules(here.rule_paths)
+    enabled = enabled_rules(here, known, Path.cwd())
+    if style == "json":
+        rows = [{**_as_object(rule), "enabled": rule.code in enabled} for rule in known.values()]
+        click.echo(json.dumps(rows, indent=2))
+        return
+    width = max((len(rule.name) for rule in known.values()), default=0)
+    for rule in known.values():
+        mark = "*" if rule.code in enabled else " "
+        click.echo(printable(f"{rule.code} {mark} {rule.name:<{width}}  {rule.severity.value:<7}  {rule.summary}"))
+
+
+@click.command()
+@click.argument("wanted", metavar="RULE...", nargs=-1, required=True)
+@click.option("--config", type=click.Path(path_type=Path), help="Use this file and look for no other.")
+@click.option("--isolated", is_flag=True, help="Use no configuration file.")
+def explain(wanted: tuple[str, ...], config: Path | None, isolated: bool) -> None:
+    """Say what a rule reports, why it matters and what to do. RULE is a code or a name."""
+    here = ConfigResolver(file=config, isolated=isolated).for_folder(Path.cwd())
+    known = load_rules(here.rule_paths)
+    pages = [markdown(_find(word, known)) for word in wanted]
+    for page in pages:
+        if sys.stdout.isatty():
+            show_in_terminal(page)
+        else:
+            click.echo("\n".join(printable(line) for line in page.splitlines()))
+
+
+def _find(word: str, known: dict[str, Rule]) -> Rule:
+    for rule in known.values():
+        if word.upper() == rule.code or word.lower() == rule.name:
+            return rule
+    names = [*known, *(rule.name for rule in known.values())]
+    raise UsageError(f"{word}: no such rule{did_you_mean(word, names)}")
+
+
+def _as_object(rule: Rule) -> dict[str, object]:
+    return {
+        "code": rule.code,
+        "name": rule.name,
+        "family": rule.family,
+        "severity": rule.severity.value,
+        "default": rule.default,
+        "summary": rule.summary,
+        "url": rule.url,
+    }
