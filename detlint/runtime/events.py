@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias, Union
 
@@ -40,8 +40,10 @@ class SourceLine:
 class TensorMeta:
     """A tensor as an operator saw it.
 
-    `digest` is None where there was nothing to digest: fake and meta tensors, and memory that nothing was
-    written to yet. Digests of two traces compare where shape, dtype and strides agree (see `agrees_with`).
+    `origin` is the index of the event that last wrote to the tensor's memory, None where that was before the
+    pass. `unfilled` is the index of the event that allocated the memory without filling it, as long as it was
+    not written as a whole. `digest` is None where there is nothing to digest: fake and meta tensors, and memory
+    that nothing was written to.
     """
 
     shape: tuple[int, ...]
@@ -51,6 +53,8 @@ class TensorMeta:
     layout: str = "strided"
     requires_grad: bool = False
     digest: Digest | None = None
+    origin: int | None = None
+    unfilled: int | None = None
 
     @property
     def numel(self) -> int:
@@ -64,12 +68,6 @@ class TensorMeta:
     def is_floating(self) -> bool:
         """Is it a real or complex floating type?"""
         return self.dtype.startswith(("float", "bfloat", "complex"))
-
-    def agrees_with(self, other: TensorMeta) -> bool:
-        """Do both hold the same bits, as far as it is known? Missing digests do not contradict."""
-        if (self.shape, self.dtype) != (other.shape, other.dtype):
-            return False
-        return self.digest is None or other.digest is None or self.digest == other.digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +88,8 @@ class OpEvent:
 
     `op` is the overload as torch names it ("aten.index_put_.default"); `module` the path of the innermost
     module running ("encoder.layer.3.attention", "" for the model itself), for backward operators that of the
-    forward call they belong to, as is `source`. `outputs` are the tensors it returned, then those it wrote to.
-    `mutated` names the arguments it wrote to; `uninitialized`: it returned memory that it did not fill.
+    forward call they belong to, as is `source`. `outputs` are the tensors it returned, then those it wrote
+    to. `mutated` names the arguments it wrote to; `uninitialized`: it returned memory that it did not fill.
     """
 
     index: int
@@ -144,15 +142,16 @@ class Trace:
     """All operators of one pass, in order.
 
     `modules` are the modules that ran; `threads` counts threads that were started during the pass, whose
-    operators a dispatch mode cannot see; `generators` names the random generators whose state changed
-    ("cpu", "cuda:0", "numpy", "random").
+    operators a dispatch mode cannot see; `generators` names the random generators whose state changed ("cpu",
+    "cuda:0", "numpy", "random"). Digests are `canonical` if they were taken in logical order: then they compare
+    where shape and dtype agree, else only where strides agree too.
     """
 
     events: tuple[OpEvent, ...]
     modules: tuple[ModuleCall, ...] = ()
     threads: int = 0
     generators: tuple[str, ...] = ()
-    notes: tuple[str, ...] = field(default=())
+    canonical: bool = False
 
     def __len__(self) -> int:
         return len(self.events)

@@ -177,16 +177,12 @@ class AuditReport:
         """One line for each reason why the audit failed."""
         lines = []
         for probe in self.probes.values():
-            allowed = (
-                Verdict.BITWISE if probe.name == "repeat" or self.allow == "bitwise" else Verdict.ROUNDING
-            )
+            allowed = Verdict.BITWISE if probe.name == "repeat" or self.allow == "bitwise" else Verdict.ROUNDING
             if probe.verdict is Verdict.ERROR:
                 lines.append(f"{probe.name}: {probe.reason}")
             elif probe.verdict is not Verdict.SKIPPED and probe.verdict.rank > allowed.rank:
                 lines.append(f"{probe.name}: {probe.verdict.value}: {probe.cause}")
-            elif probe.name == "mode" and any(
-                finding.severity is not Severity.INFO for finding in probe.findings
-            ):
+            elif probe.name == "mode" and probe.findings:
                 lines.append(f"mode: {probe.cause}")
         if self.strict:
             told = {finding for probe in self.probes.values() for finding in probe.findings}

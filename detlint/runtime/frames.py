@@ -1,0 +1,39 @@
+"""Which line of the user's program is running?"""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import torch
+
+from detlint.runtime.events import SourceLine
+
+if TYPE_CHECKING:
+    from types import CodeType
+
+_PACKAGE: Final = str(Path(__file__).parents[1]) + "/"
+_LIBRARIES: Final = (str(Path(torch.__file__).parent) + "/", _PACKAGE, "<")
+_BOTTOM: Final = (str(Path(__file__).with_name("passes.py")), str(Path(torch.autograd.graph.__file__)))
+"""What starts a pass and what starts the autograd engine: the frames below them called for it, no more."""
+
+
+@cache
+def _is_library(code: CodeType) -> bool:
+    # "<" opens the names of code without a file: "<frozen importlib>", "<string>" of generated methods
+    return code.co_filename.startswith(_LIBRARIES) and not code.co_filename.startswith("<ipython")
+
+
+def user_line() -> SourceLine | None:
+    """Return the innermost running line outside torch and detlint, None where the model has no such line."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if not _is_library(code):
+            return SourceLine(code.co_filename, frame.f_lineno, getattr(code, "co_qualname", code.co_name))
+        if code.co_filename in _BOTTOM:
+            return None
+        frame = frame.f_back  # type: ignore[assignment]
+    return None

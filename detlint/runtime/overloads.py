@@ -1,0 +1,83 @@
+"""What the schema of an operator says about it, worked out once for each overload."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from detlint.runtime.events import Value
+
+_STATISTICS: Final = frozenset({"running_mean", "running_var"})
+"""Batch norm in train mode writes its running statistics, although most of its schemas do not say so."""
+_TRAINING: Final = ("training", "train", "use_input_stats")
+
+_UNFILLED: Final = frozenset(
+    f"aten.{name}"
+    for name in (
+        "empty", "empty_like", "empty_permuted", "empty_quantized", "empty_strided", "new_empty", "new_empty_strided",
+        "_empty_affine_quantized", "_empty_per_channel_affine_quantized", "resize", "resize_", "resize_as_",
+    )
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class OverloadFacts:
+    """`written` are the names of arguments that the operator writes to, `statistics` of those that it writes to
+    in train mode, `defaults` is what a call may leave out.
+
+    `draws` says that it may use a random generator: it is tagged so, or it is no operator of torch itself.
+    """
+
+    op: str
+    parameters: tuple[str, ...]
+    defaults: Mapping[str, Value]
+    written: frozenset[str]
+    statistics: frozenset[str]
+    unfilled: bool
+    draws: bool
+
+    def written_by(self, arguments: Mapping[str, object]) -> tuple[str, ...]:
+        """Name the arguments that a call with these arguments writes to."""
+        if not self.written and not self.statistics:
+            return ()
+        training = any(arguments.get(name) is True for name in _TRAINING)
+        names = self.written | self.statistics if training else self.written
+        return tuple(name for name in arguments if name in names)
+
+
+@cache
+def facts_of(func: object) -> OverloadFacts:
+    """Return the facts of an overload, or of a higher-order operator, which has no schema."""
+    if not isinstance(func, torch._ops.OpOverload):
+        return OverloadFacts(str(func), (), {}, frozenset(), frozenset(), unfilled=False, draws=True)
+    parameters = func._schema.arguments
+    return OverloadFacts(
+        op=str(func),
+        parameters=tuple(parameter.name for parameter in parameters),
+        defaults={item.name: plain_value(item.default_value) for item in parameters if item.has_default_value()},
+        written=frozenset(p.name for p in parameters if p.alias_info is not None and p.alias_info.is_write),
+        statistics=frozenset(p.name for p in parameters if p.name in _STATISTICS)
+        if "backward" not in str(func)
+        else frozenset(),
+        unfilled=str(func).rpartition(".")[0] in _UNFILLED,
+        draws=torch.Tag.nondeterministic_seeded in func.tags or func.namespace not in ("aten", "prims"),
+    )
+
+
+def plain_value(value: object) -> Value:
+    """Turn an argument that is no tensor into a plain value: dtypes and the like by torch's own names."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return tuple(plain_value(item) for item in value)
+    if isinstance(value, torch.Generator):
+        return f"generator on {value.device}"
+    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        return str(value)
+    return str(value).removeprefix("torch.")
