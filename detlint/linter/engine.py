@@ -9,7 +9,7 @@ from pathlib import Path
 from detlint.config import ConfigResolver, enabled_rules
 from detlint.findings import Finding
 from detlint.linter.discovery import discover
-from detlint.linter.file import FileResult, Job, lint_source, unreadable
+from detlint.linter.file import FileResult, Job, lint_source
 from detlint.linter.project import Project
 from detlint.linter.result import LintResult
 from detlint.linter.sources import source_from_bytes
@@ -36,13 +36,11 @@ def lint_paths(
         DetlintError: a path, a configuration or a rule file is not usable.
     """
     began = time.perf_counter()
-    found = discover(paths, resolver)
-    work = [Job(path, display_path(path), resolver.for_file(path)) for path in found.files]
+    work = [Job(found.path, found.display, resolver.for_file(found.path)) for found in discover(paths, resolver)]
     for config in {id(job.config): job.config for job in work}.values():
         # Selectors and rule files are checked here, where an error is the user's one clear line.
         enabled_rules(config, load_rules(config.rule_paths), config.root)
-    unsearched = FileResult(findings=tuple(unreadable(problem) for problem in found.problems))
-    return _result([unsearched, *run_jobs(work, jobs, progress, debug)], len(work), began)
+    return _result(run_jobs(work, jobs, progress, debug), len(work), began)
 
 
 def lint_stdin(data: bytes, filename: str, *, resolver: ConfigResolver, debug: bool = False) -> LintResult:
@@ -51,12 +49,6 @@ def lint_stdin(data: bytes, filename: str, *, resolver: ConfigResolver, debug: b
     path = Path(filename).absolute()
     source = source_from_bytes(data, path, filename)
     return _result([lint_source(source, resolver.for_file(path), Project(), debug)], 1, began)
-
-
-def display_path(path: Path) -> str:
-    """Return how reports name a file: relative to the current folder where it lies below it, with slashes."""
-    here = Path.cwd()
-    return path.relative_to(here).as_posix() if path.is_relative_to(here) else path.as_posix()
 
 
 def _result(results: Sequence[FileResult], files: int, began: float) -> LintResult:

@@ -44,7 +44,7 @@ def lint_source(source: SourceFile | SourceProblem, config: Config, project: Pro
     rules = load_rules(config.rule_paths)
     if isinstance(source, SourceProblem):
         enabled = enabled_rules(config, rules, Path(source.location.path))
-        return FileResult(findings=(unreadable(source),) if UNREADABLE in enabled else ())
+        return FileResult(findings=(_unreadable(source),) if UNREADABLE in enabled else ())
     enabled = enabled_rules(config, rules, source.path)
     module = project.begin(source)
     problems = [*source.problems, *([module] if isinstance(module, SourceProblem) else ())]
@@ -61,14 +61,13 @@ def lint_source(source: SourceFile | SourceProblem, config: Config, project: Pro
                 traceback.print_exc()
             crash = f"{source.display}: internal error: {type(error).__name__}: {error}; run with --debug and report it"
     if UNREADABLE in enabled:
-        findings += (unreadable(each) for each in problems)
+        findings += (_unreadable(each) for each in problems)
     kept, suppressed = apply_suppressions(findings, source, rules, enabled)
     shown = (finding for finding in kept if finding.severity.rank >= config.severity.rank)
     return FileResult(tuple(shown), tuple(suppressed), crash)
 
 
-def unreadable(problem: SourceProblem) -> Finding:
-    """Return the DET001 finding for what could not be read or parsed."""
+def _unreadable(problem: SourceProblem) -> Finding:
     rule = load_rules()[UNREADABLE]
     return Finding(
         code=rule.code,
