@@ -111,9 +111,7 @@ class ConfigResolver:
     the settings of the command line and win over those of a file.
     """
 
-    def __init__(
-        self, *, file: Path | None = None, isolated: bool = False, overrides: Settings | None = None
-    ) -> None:
+    def __init__(self, *, file: Path | None = None, isolated: bool = False, overrides: Settings | None = None) -> None:
         self._overrides = overrides or Settings()
         self._folders: dict[Path, Config] = {}
         self._fixed: Config | None = None
