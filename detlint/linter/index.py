@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TypeVar
 
 from detlint.linter.names import COMPREHENSIONS, FUNCTIONS, SCOPES, FunctionNode, Scope, ScopeBuilder
+
+# Fields that hold names, numbers, operators or contexts, never nodes with a place of their own.
+_LEAF_FIELDS = frozenset(
+    "arg asname attr conversion ctx id is_async kind kwd_attrs level module op ops rest simple type_comment "
+    "type_ignores".split()
+)
+_LEAVES = (ast.Constant, ast.Global, ast.Nonlocal, ast.MatchSingleton)
+_SCOPE_TYPES = frozenset(SCOPES)
 
 NodeT = TypeVar("NodeT", bound=ast.AST)
 
@@ -33,21 +41,30 @@ class Index:
         # An explicit stack: source may be nested deeper than Python's own recursion limit.
         parents, nodes, scopes, visit = self.parents, self.nodes, self.scopes, builder.visit
         stack: list[tuple[ast.AST, Scope]] = [(self.tree, self.root)]
+        push = stack.append
         while stack:
             node, scope = stack.pop()
+            kind = node.__class__
             inner = scope
-            if isinstance(node, SCOPES) and node is not self.tree:
-                inner = builder.enter(node, scope)
-                scopes[node] = inner
+            outside: tuple[ast.AST, ...] = ()
+            if kind in _SCOPE_TYPES and node is not self.tree:
+                inner = scopes[node] = builder.enter(node, scope)  # type: ignore[arg-type]
+                outside = _evaluated_outside(node)
             visit(node, scope)
-            nodes.setdefault(node.__class__, []).append(node)
-            outside = _evaluated_outside(node) if inner is not scope else ()
-            children = list(ast.iter_child_nodes(node))
-            for child in reversed(children):
-                if isinstance(child, (ast.Load, ast.Store, ast.Del)):
-                    continue
-                parents[child] = node
-                stack.append((child, scope if child in outside else inner))
+            if kind in nodes:
+                nodes[kind].append(node)
+            else:
+                nodes[kind] = [node]
+            for field in _child_fields(kind):
+                value = getattr(node, field, None)
+                if value.__class__ is list:
+                    for child in reversed(value):
+                        if child is not None:
+                            parents[child] = node
+                            push((child, scope if child in outside else inner))
+                elif value is not None:
+                    parents[value] = node
+                    push((value, scope if value in outside else inner))
 
     def of_type(self, kind: type[NodeT]) -> Sequence[NodeT]:
         """Return every node of exactly this type, in source order."""
@@ -132,6 +149,18 @@ class Index:
             name: frozenset(direct | {far for near in direct for far in behind.get(near, ())})
             for name, direct in behind.items()
         }
+
+
+@cache
+def _child_fields(kind: type[ast.AST]) -> tuple[str, ...]:
+    """Return the fields that hold nodes, the last one first, so that a stack gives them back in source order.
+
+    Operators and expression contexts are one shared object each: they have no place and no parent.
+    """
+    if issubclass(kind, _LEAVES):
+        return ()
+    leaves = _LEAF_FIELDS if kind.__name__ == "TypeAlias" else _LEAF_FIELDS | {"name"}
+    return tuple(field for field in reversed(kind._fields) if field not in leaves)
 
 
 def _identifier(node: ast.expr) -> str | None:
