@@ -1,0 +1,165 @@
+"""Notebooks as programs: the code cells of an `.ipynb`, with what only IPython understands made neutral.
+
+Magics and shell escapes become code that does nothing and takes as many lines, so every line keeps its number.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from detlint.linter.lexing import COMMENT, STRING
+
+
+class NotebookError(Exception):
+    """The file is no notebook; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One code cell. `number` counts all cells of the notebook from 1, as editors and ruff do.
+
+    `first_line` is its line in the program text, `indent` how far its lines were moved to the left.
+    """
+
+    number: int
+    first_line: int
+    text: str
+    indent: int
+
+
+# Cell magics whose body is Python that runs in the notebook's own namespace.
+_PYTHON_CELL_MAGICS = frozenset({"capture", "debug", "prun", "time", "timeit"})
+
+_CELL_MAGIC = re.compile(r"\s*%%(\w+)")
+# What IPython takes for a command although no `%` stands before it (`pip install torch`, `cd data`).
+_AUTOMAGIC = (
+    r"(?=(?:pip3?|conda|mamba|uv|cd|ls|ll|mkdir|rmdir|rm|cp|mv|cat)[ \t]+"
+    r"(?!(?:in|is|if|and|or|not|for)\b)(?:-[A-Za-z]|[\w./~]))"
+)
+_HELP = r"(?=[\w.*]+\?\??[ \t]*(?:\n|\Z))"
+_LINE_MAGIC = re.compile(rf"[ \t]*(?:(?=[%!?])|{_HELP}|{_AUTOMAGIC})")
+_ASSIGNED_MAGIC = re.compile(r"[ \t]*[A-Za-z_][\w., \t]*=[ \t]*(?=!|%[A-Za-z_])")
+_TOKEN = re.compile(rf"{STRING}|{COMMENT}|(?P<open>[(\[{{])|(?P<close>[)\]}}])|\\\n|(?P<newline>\n)", re.DOTALL)
+
+
+def read_cells(raw: bytes) -> list[Cell]:
+    """Return the Python code cells of a notebook (format 3 or 4) in order; none where its kernel is another language.
+
+    Raises:
+        NotebookError: not JSON, or not the JSON of a notebook.
+    """
+    if not raw.strip():
+        return []
+    try:
+        document = json.loads(raw.decode("utf-8-sig"))
+    except RecursionError:
+        raise NotebookError("malformed notebook: too deeply nested") from None
+    except ValueError as error:
+        raise NotebookError(f"malformed notebook: not JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise NotebookError("malformed notebook: not a JSON object")
+    if not _is_python(document.get("metadata")):
+        return []
+    cells, line = [], 1
+    for number, source in _code_cells(document):
+        text, indent = _neutral(source)
+        cells.append(Cell(number, line, text, indent))
+        line += text.count("\n") + 1
+    return cells
+
+
+def _is_python(metadata: object) -> bool:
+    """A notebook that does not say its language is taken for Python."""
+    if not isinstance(metadata, dict):
+        return True
+    for table, key in (("language_info", "name"), ("kernelspec", "language")):
+        entry = metadata.get(table)
+        if isinstance(entry, dict) and isinstance(entry.get(key), str):
+            return "python" in entry[key].lower()
+    return True
+
+
+def _code_cells(document: dict[str, object]) -> Iterator[tuple[int, str]]:
+    sheets = document.get("worksheets")
+    parts = sheets if isinstance(sheets, list) else [document]
+    number = 0
+    for part in parts:
+        cells = part.get("cells") if isinstance(part, dict) else None
+        if not isinstance(cells, list):
+            raise NotebookError("malformed notebook: no list of cells")
+        for cell in cells:
+            number += 1
+            if not isinstance(cell, dict):
+                raise NotebookError(f"malformed notebook: cell {number} is no JSON object")
+            if cell.get("cell_type") == "code" and _cell_is_python(cell):
+                yield number, _source(cell, number)
+
+
+def _cell_is_python(cell: dict[str, object]) -> bool:
+    """Polyglot notebooks name the language of a cell; format 3 always does."""
+    metadata = cell.get("metadata")
+    editor = metadata.get("vscode") if isinstance(metadata, dict) else None
+    named = editor.get("languageId") if isinstance(editor, dict) else cell.get("language")
+    return not isinstance(named, str) or "python" in named.lower()
+
+
+def _source(cell: dict[str, object], number: int) -> str:
+    source = cell.get("source", cell.get("input", ""))
+    if isinstance(source, list) and all(isinstance(part, str) for part in source):
+        source = "".join(source)
+    if not isinstance(source, str):
+        raise NotebookError(f"malformed notebook: cell {number} has no text")
+    return source.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _neutral(source: str) -> tuple[str, int]:
+    """Return the cell as plain Python of as many lines, and by how much it was moved to the left."""
+    blank = "\n" * source.count("\n")
+    magic = _CELL_MAGIC.match(source)
+    if magic and magic[1] not in _PYTHON_CELL_MAGICS:
+        return blank, 0
+    # IPython lets a whole cell be indented.
+    indent = re.match(r"(?:[ \t]*\n)*([ \t]*)", source)
+    margin = indent[1] if indent else ""
+    if margin:
+        source = re.sub(rf"^{margin}", "", source, flags=re.MULTILINE)
+    return "".join(_statements(source)), len(margin)
+
+
+def _statements(text: str) -> Iterator[str]:
+    """Yield the logical lines of a cell, magics replaced. A `%` inside brackets or strings is Python."""
+    position = 0
+    while position < len(text):
+        magic = _LINE_MAGIC.match(text, position) or _ASSIGNED_MAGIC.match(text, position)
+        if magic is None:
+            end = _end_of_statement(text, position)
+            yield text[position:end]
+        else:
+            end = _end_of_magic(text, position)
+            kept = magic[0]
+            code = "get_ipython()" if "=" in kept else "pass"
+            yield kept + code + "\n" * text.count("\n", position, end)
+        position = end
+
+
+def _end_of_statement(text: str, position: int) -> int:
+    depth = 0
+    for token in _TOKEN.finditer(text, position):
+        depth += (token["open"] is not None) - (token["close"] is not None)
+        if token["newline"] and depth <= 0:
+            return token.end()
+    return len(text)
+
+
+def _end_of_magic(text: str, position: int) -> int:
+    """A magic ends at the first line end that no backslash precedes."""
+    while True:
+        newline = text.find("\n", position)
+        if newline < 0:
+            return len(text)
+        if text[newline - 1] != "\\":
+            return newline + 1
+        position = newline + 1
