@@ -1,0 +1,89 @@
+"""DET601, DET602, DET603: an order that nothing fixes reaches data."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from detlint.findings import Finding
+from detlint.linter.context import Call, Context
+from detlint.linter.names import FUNCTIONS
+from detlint.linter.order import Form, OrderTracer, Trail
+from detlint.linter.order_effects import LoopEffects
+from detlint.linter.registry import check, check_file
+from detlint.linter.sets import has_fixed_order, is_set
+
+_WALKS = ("os.walk", "os.fwalk", "pathlib.Path.walk")
+_ITERATING = frozenset(
+    {"builtins.list", "builtins.tuple", "builtins.enumerate", "builtins.iter", "builtins.map", "builtins.filter"}
+    | {"builtins.zip", "builtins.reversed", "itertools.chain", "itertools.islice", "itertools.product"}
+    | {"numpy.array", "numpy.fromiter", "torch.tensor", "tqdm.tqdm", "tqdm.auto.tqdm"}
+)
+
+
+@check("DET601")
+def unsorted_listing(call: Call, ctx: Context) -> Iterator[Finding]:
+    """Silent unless the order of the listing is known to reach something that keeps it."""
+    form = Form.WALK if call.name in _WALKS else Form.SEQUENCE
+    sink = OrderTracer(ctx.module).destination(call.node, Trail(form))
+    if sink is not None:
+        yield ctx.finding(call.node, call=f"{call.name}()", sink=sink)
+
+
+@check("DET603")
+def completion_order(call: Call, ctx: Context) -> Iterator[Finding]:
+    """Silent where results are stored by key, counted, reduced or sorted."""
+    sink = OrderTracer(ctx.module).destination(call.node)
+    if sink is not None:
+        yield ctx.finding(call.node, call=f"{call.name}()", sink=sink)
+
+
+@check_file("DET602")
+def set_iteration_order(ctx: Context) -> Iterator[Finding]:
+    """Silent for sets of numbers, and unless the order of iteration is known to reach something that keeps it."""
+    tracer = OrderTracer(ctx.module)
+    for iterated, whole in _iterations(ctx):
+        if not is_set(iterated, ctx) or has_fixed_order(iterated, ctx):
+            continue
+        if tracer.is_only_element(iterated):
+            continue
+        sink = _destination(iterated, whole, tracer)
+        if sink is not None:
+            yield ctx.finding(whole, set=ast.unparse(iterated)[:60], sink=sink)
+
+
+def _iterations(ctx: Context) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yield each expression that is iterated, with the expression that iterates it (itself, in a loop)."""
+    index = ctx.module.index
+    for kind in (ast.For, ast.AsyncFor, ast.comprehension):
+        for loop in index.of_type(kind):
+            yield loop.iter, loop.iter
+    for starred in index.of_type(ast.Starred):
+        if isinstance(index.parents[starred], (ast.List, ast.Tuple)):
+            yield starred.value, starred.value
+    for call in index.of_type(ast.Call):
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "pop" and not call.args:
+            yield call.func.value, call
+        elif isinstance(call.func, ast.Attribute) and call.func.attr in ("join", "extend", "writelines") and call.args:
+            yield call.args[0], call.args[0]
+        elif _ITERATING.intersection(ctx.callees(call)):
+            for argument in call.args:
+                yield argument, argument
+
+
+def _destination(iterated: ast.expr, whole: ast.expr, tracer: OrderTracer) -> str | None:
+    if not isinstance(whole, ast.Call) or whole.func is not tracer.index.parents.get(iterated):
+        return tracer.destination(iterated)
+    # `todo.pop()`: in a loop that empties the set it is an iteration, elsewhere a choice.
+    statement = tracer.index.statement(whole)
+    names = (
+        {name.id for target in statement.targets for name in ast.walk(target) if isinstance(name, ast.Name)}
+        if isinstance(statement, ast.Assign)
+        else set()
+    )
+    for parent in tracer.index.ancestors(whole):
+        if isinstance(parent, FUNCTIONS):
+            break
+        if isinstance(parent, (ast.While, ast.For)):
+            return LoopEffects(tracer, parent, frozenset(names), frozenset(), (whole,)).destination()
+    return "the choice of one entry"

@@ -1,0 +1,334 @@
+"""What does a loop make of the order it runs in? Looks for what its body collects, numbers, writes, yields or picks."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from detlint.linter.names import FUNCTIONS, FunctionNode
+from detlint.linter.order import Form, Trail
+from detlint.linter.values import Kind
+
+if TYPE_CHECKING:
+    from detlint.linter.order import OrderTracer
+
+_COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+_PINS = (ast.Eq, ast.Is)
+
+
+class LoopEffects:
+    """The effects of a loop (or of a function called from it) on what stands outside.
+
+    `elements` are the names that hold an element, `positions` those that hold its running number, `items` further
+    expressions that are elements.
+    """
+
+    def __init__(
+        self,
+        tracer: OrderTracer,
+        body: ast.For | ast.AsyncFor | ast.While | FunctionNode,
+        elements: frozenset[str],
+        positions: frozenset[str],
+        items: tuple[ast.expr, ...] = (),
+        trail: Trail | None = None,
+    ) -> None:
+        self._tracer = tracer
+        self._index = tracer.index
+        self._body = body
+        self._trail = trail or Trail()
+        self._nodes = tuple(_own_nodes(body))
+        self._bound = frozenset(
+            node.id for node in self._nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        )
+        self._positions = positions | self._counters()
+        self._items = frozenset(items)
+        self._elements = self._derived(elements)
+
+    def destination(self) -> str | None:
+        """Return in words the first thing that takes over the order, or None."""
+        for node in self._nodes:
+            method = _EFFECTS.get(node.__class__)
+            found = method(self, node) if method is not None else None
+            if found is not None:
+                return found
+        return None
+
+    # --- what depends on the element --------------------------------------------------------------------------------
+
+    def _counters(self) -> frozenset[str]:
+        """Return the names counted up in the body that start outside it."""
+        return frozenset(
+            node.target.id
+            for node in self._nodes
+            if isinstance(node, ast.AugAssign)
+            and isinstance(node.target, ast.Name)
+            and isinstance(node.op, ast.Add)
+            and isinstance(node.value, ast.Constant)
+            and node.value.value == 1
+        )
+
+    def _derived(self, elements: frozenset[str]) -> frozenset[str]:
+        """Return `elements` and every name that the body computes from them."""
+        found = set(elements)
+        size = -1
+        while len(found) != size:
+            size = len(found)
+            for node in self._nodes:
+                for target, value in _bindings(node):
+                    if value is not None and self._mentions(value, found):
+                        found |= {
+                            name.id
+                            for name in ast.walk(target)
+                            if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
+                        }
+        return frozenset(found) - self._positions
+
+    def _mentions(self, node: ast.AST, names: set[str] | frozenset[str]) -> bool:
+        return any(
+            (isinstance(child, ast.Name) and child.id in names) or child in self._items
+            for child in ast.walk(node)
+        )
+
+    def _has_element(self, node: ast.AST) -> bool:
+        return self._mentions(node, self._elements)
+
+    def _has_position(self, node: ast.AST) -> bool:
+        return self._mentions(node, self._positions)
+
+    def _is_outside(self, node: ast.expr) -> bool:
+        """Return whether a container lives on after the body: a name bound outside it, or an attribute of self."""
+        if isinstance(node, ast.Subscript):
+            return self._is_outside(node.value)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            return self._is_outside(node.func.value)
+        if isinstance(node, ast.Attribute):
+            return isinstance(node.value, ast.Name) and node.value.id not in self._elements
+        if not isinstance(node, ast.Name) or node.id in self._elements:
+            return False
+        scope = self._index.scope_at(node).lookup(node.id)
+        if scope is None:
+            return False
+        if isinstance(self._body, FUNCTIONS):
+            return scope.node is not self._body
+        return any(self._body not in self._index.ancestors(binding.node) for binding in scope.bindings[node.id])
+
+    # --- effects ----------------------------------------------------------------------------------------------------
+
+    def _call(self, node: ast.Call) -> str | None:
+        function = node.func
+        methods = self._tracer.table.methods
+        if isinstance(function, ast.Attribute):
+            given = [*node.args, *(keyword.value for keyword in node.keywords)]
+            if function.attr in methods["appending"] | methods["extending"]:
+                if any(map(self._has_element, given)) and self._is_outside(function.value):
+                    return self._tracer.collected(function.value, node, self._trail)
+            if function.attr in methods["writing"] and any(map(self._has_element, given)):
+                return "the text that is written" if self._is_open_file(function.value) else None
+            if function.attr in ("add_module", "register_module") and any(map(self._has_element, given)):
+                return "the order of the parameters"
+        return self._through_function(node)
+
+    def _is_open_file(self, node: ast.expr) -> bool:
+        """Return whether a file was opened before the loop, so that its text is written piece by piece."""
+        if not isinstance(node, ast.Name) or not self._is_outside(node):
+            return False
+        values = self._tracer.inference.values(node)
+        return not any(value.type.startswith("sys.") for value in values)
+
+    def _through_function(self, call: ast.Call) -> str | None:
+        """A method of the project that the body calls may collect in self."""
+        if self._trail.calls >= 2:
+            return None
+        for name in self._tracer.inference.callees(call):
+            definition = self._tracer.module.project.definition(name)
+            if definition is None or definition[0] is not self._tracer.module:
+                continue
+            function = definition[1]
+            if not isinstance(function, FUNCTIONS) or function in self._index.ancestors(call):
+                continue
+            parameters = [argument.arg for argument in ast.walk(function.args) if isinstance(argument, ast.arg)]
+            skip = 1 if isinstance(call.func, ast.Attribute) and parameters[:1] == ["self"] else 0
+            given = {p for p, value in zip(parameters[skip:], call.args) if self._has_element(value)}
+            given |= {k.arg for k in call.keywords if k.arg is not None and self._has_element(k.value)}
+            if given:
+                inner = replace(self._trail, calls=self._trail.calls + 1)
+                effects = LoopEffects(self._tracer, function, frozenset(given), frozenset(), trail=inner)
+                found = effects.destination()
+                if found is not None:
+                    return found
+        return None
+
+    def _augmented(self, node: ast.AugAssign) -> str | None:
+        if not isinstance(node.op, ast.Add) or not self._has_element(node.value):
+            return None
+        if not self._is_outside(node.target):
+            return None
+        kinds = {value.kind for value in self._tracer.inference.values(_load(node.target))}
+        kinds |= self._initial_kinds(node.target)
+        if kinds & {Kind.LIST, Kind.TUPLE, Kind.STRING}:
+            form = Form.TEXT if Kind.STRING in kinds else Form.SEQUENCE
+            return self._tracer.collected(node.target, node, replace(self._trail, form=form))
+        return None
+
+    def _initial_kinds(self, target: ast.expr) -> set[Kind]:
+        if not isinstance(target, ast.Name):
+            return set()
+        scope = self._index.scope_at(target).lookup(target.id)
+        bindings = scope.bindings[target.id] if scope is not None else ()
+        values = [binding.value for binding in bindings if binding.node is not target and binding.value is not None]
+        return {value.kind for initial in values for value in self._tracer.inference.values(initial)}
+
+    def _assigned(self, node: ast.Assign) -> str | None:
+        for target in node.targets:
+            if isinstance(target, ast.Subscript):
+                found = self._stored(target, node)
+            elif isinstance(target, ast.Name) and self._has_element(node.value):
+                found = self._rebound(target, node)
+            else:
+                found = None
+            if found is not None:
+                return found
+        return None
+
+    def _stored(self, target: ast.Subscript, node: ast.Assign) -> str | None:
+        """`ids[name] = len(ids)`, `ids[name] = i`, `rows[i] = load(name)`."""
+        if not self._is_outside(target.value):
+            return None
+        numbered = self._has_position(node.value) or _counts(node.value, target.value)
+        if numbered and self._has_element(target.slice):
+            return "the numbers given to names"
+        if self._has_element(node.value) and self._has_position(target.slice):
+            return self._tracer.collected(target.value, node, self._trail)
+        if self._has_element(target.slice):
+            if {value.kind for value in self._tracer.inference.values(target.value)} == {Kind.MODULE}:
+                return "the order of the parameters"
+            return self._tracer.collected(target.value, node, replace(self._trail, form=Form.MAPPING))
+        return None
+
+    def _rebound(self, target: ast.Name, node: ast.Assign) -> str | None:
+        """`out = torch.cat([out, part])` collects; `path = name` under a condition picks."""
+        if isinstance(self._body, FUNCTIONS):
+            return None
+        if self._mentions(node.value, {target.id}):
+            if self._is_outside(target) and self._concatenates(node.value):
+                return self._tracer.collected(target, node, self._trail)
+            return None
+        if not self._picks(node):
+            return None
+        binding = self._tracer._binding_of(target)
+        if binding is None:
+            return None
+        flow = self._tracer.module.flow_at(node)
+        for use in flow.uses(binding):
+            outside = self._body not in self._index.ancestors(use)
+            if outside and flow.path(node, use) and not self._tracer._shown(use):
+                return "the choice of one entry"
+        return None
+
+    def _concatenates(self, value: ast.expr) -> bool:
+        if isinstance(value, ast.Call):
+            return bool(self._tracer.table.functions["carrying"].intersection(self._tracer.inference.callees(value)))
+        kinds = {found.kind for found in self._tracer.inference.values(value)}
+        return isinstance(value, ast.BinOp) and bool(kinds & {Kind.LIST, Kind.STRING, Kind.TUPLE})
+
+    def _picks(self, node: ast.stmt) -> bool:
+        """Return whether the statement keeps whichever element comes first (or last) of those that qualify."""
+        conditions = list(self._conditions(node))
+        if any(_holds(condition, _COMPARISONS) for condition in conditions) or self._is_pinned(conditions):
+            return False
+        return bool(conditions) and self._leaves(node)
+
+    def _leaves(self, node: ast.stmt) -> bool:
+        """Return whether a `break` follows in the same block."""
+        parent = self._index.parents[node]
+        for block in ("body", "orelse"):
+            statements = getattr(parent, block, [])
+            if isinstance(statements, list) and node in statements:
+                return any(isinstance(later, ast.Break) for later in statements[statements.index(node) :])
+        return False
+
+    def _conditions(self, node: ast.AST) -> Iterator[ast.expr]:
+        """Yield the tests inside the body under which `node` runs."""
+        for parent in self._index.ancestors(node):
+            if parent is self._body:
+                return
+            if isinstance(parent, (ast.If, ast.While)):
+                yield parent.test
+
+    def _is_pinned(self, conditions: list[ast.expr]) -> bool:
+        """Return whether a test asks for one particular element."""
+        return any(_holds(condition, _PINS) and self._has_element(condition) for condition in conditions)
+
+    def _yielded(self, node: ast.Yield | ast.YieldFrom) -> str | None:
+        if isinstance(self._body, FUNCTIONS) or node.value is None or not self._has_element(node.value):
+            return None
+        return self._tracer._returned(node.value, node, self._trail)
+
+    def _returned(self, node: ast.Return) -> str | None:
+        if isinstance(self._body, FUNCTIONS) or node.value is None or not self._has_element(node.value):
+            return None
+        conditions = list(self._conditions(node))
+        if self._is_pinned(conditions) or self._tracer._shown(node.value) or _is_truth(node.value):
+            return None
+        return "the choice of one entry"
+
+
+def _own_nodes(body: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a body in source order, nested functions and classes left out."""
+    pending = list(reversed(getattr(body, "body", [])))
+    while pending:
+        node = pending.pop()
+        yield node
+        if not isinstance(node, (*FUNCTIONS, ast.ClassDef, ast.Lambda)):
+            pending += reversed(list(ast.iter_child_nodes(node)))
+
+
+def _bindings(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr | None]]:
+    if isinstance(node, ast.Assign):
+        yield from ((target, node.value) for target in node.targets)
+    elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)):
+        yield node.target, node.value
+    elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)):
+        yield node.target, node.iter
+    elif isinstance(node, ast.withitem) and node.optional_vars is not None:
+        yield node.optional_vars, node.context_expr
+
+
+def _holds(condition: ast.expr, operators: tuple[type[ast.cmpop], ...]) -> bool:
+    return any(
+        isinstance(node, ast.Compare) and any(isinstance(op, operators) for op in node.ops)
+        for node in ast.walk(condition)
+    )
+
+
+def _counts(value: ast.expr, container: ast.expr) -> bool:
+    """`len(ids)` as the next number."""
+    text = ast.unparse(container)
+    return any(
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "len"
+        and len(node.args) == 1
+        and ast.unparse(node.args[0]) == text
+        for node in ast.walk(value)
+    )
+
+
+def _is_truth(value: ast.expr) -> bool:
+    return isinstance(value, ast.Compare) or (isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.Not))
+
+
+def _load(target: ast.expr) -> ast.expr:
+    return target
+
+
+_EFFECTS = {
+    ast.Call: LoopEffects._call,
+    ast.AugAssign: LoopEffects._augmented,
+    ast.Assign: LoopEffects._assigned,
+    ast.Yield: LoopEffects._yielded,
+    ast.YieldFrom: LoopEffects._yielded,
+    ast.Return: LoopEffects._returned,
+}

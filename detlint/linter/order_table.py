@@ -1,0 +1,55 @@
+"""What functions and methods do with the order of a sequence: `rules/order.toml`, validated once at load."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from detlint.rulebook import check_keys, read_toml, rules_folder
+
+_FUNCTIONS = ("carrying", "sorting", "receiving", "receiving-classes")
+_METHODS = (
+    "carrying",
+    "sorting",
+    "receiving",
+    "choosing",
+    "appending",
+    "extending",
+    "writing",
+    "mapping",
+)
+_WORDS = ("complaints", "descriptions")
+
+
+@dataclass(frozen=True, slots=True)
+class OrderTable:
+    """`functions` and `methods` by what they do with an order; `complaints` and `descriptions` are only read by people."""
+
+    functions: dict[str, frozenset[str]]
+    methods: dict[str, frozenset[str]]
+    receiving_classes: tuple[str, ...]
+    complaints: tuple[str, ...]
+    descriptions: frozenset[str]
+
+
+@lru_cache(maxsize=1)
+def order_table() -> OrderTable:
+    """Read `rules/order.toml`.
+
+    Raises:
+        RuleError: the file is broken; names key and reason.
+    """
+    path = rules_folder() / "order.toml"
+    table = read_toml(path)
+    check_keys(path, table, {"functions": dict, "methods": dict, "words": dict}, {})
+    check_keys(path, table["functions"], dict.fromkeys(_FUNCTIONS, list), {}, "functions")
+    check_keys(path, table["methods"], dict.fromkeys(_METHODS, list), {}, "methods")
+    check_keys(path, table["words"], dict.fromkeys(_WORDS, list), {}, "words")
+    functions = table["functions"]
+    return OrderTable(
+        functions={key: frozenset(functions[key]) for key in ("carrying", "sorting", "receiving")},
+        methods={key: frozenset(names) for key, names in table["methods"].items()},
+        receiving_classes=tuple(functions["receiving-classes"]),
+        complaints=tuple(table["words"]["complaints"]),
+        descriptions=frozenset(table["words"]["descriptions"]),
+    )

@@ -1,0 +1,136 @@
+"""Is an expression a set, and is the order of its elements the same in every process?"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from detlint.linter.names import BindingKind
+from detlint.linter.values import Kind, Value
+
+if TYPE_CHECKING:
+    from detlint.linter.context import Context
+
+_ALGEBRA = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.Sub)
+_STABLE = {Kind.NUMBER, Kind.BOOL}
+_NUMBER_METHODS = frozenset({"tolist", "numel", "dim", "size", "argmax", "argmin", "get_rank"})
+
+
+def is_set(node: ast.expr, ctx: Context) -> bool:
+    """Return whether the expression is a set on every path, the algebra of dict views included."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, _ALGEBRA):
+        sides = (node.left, node.right)
+        return any(is_set(side, ctx) or _is_view(side) for side in sides)
+    kinds = {value.kind for value in ctx.values(node)} - {Kind.NONE}
+    return kinds == {Kind.SET}
+
+
+def _is_view(node: ast.expr) -> bool:
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("keys", "items")
+        and not node.args
+    )
+
+
+def has_fixed_order(node: ast.expr, ctx: Context, depth: int = 0) -> bool:
+    """Return whether a set is known to hold numbers only, or nothing."""
+    if depth > 6:
+        return False
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+        return has_fixed_order(node.left, ctx, depth + 1)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd):
+        return any(has_fixed_order(side, ctx, depth + 1) for side in (node.left, node.right))
+    if isinstance(node, ast.BinOp):
+        return all(has_fixed_order(side, ctx, depth + 1) for side in (node.left, node.right))
+    if isinstance(node, (ast.Name, ast.Attribute)) and _is_filled(node, ctx):
+        return _filled_with_numbers(node, ctx)
+    made = [value for value in ctx.values(node) if value.kind is Kind.SET]
+    return bool(made) and all(_holds_numbers(value, ctx, depth) for value in made)
+
+
+def _holds_numbers(value: Value, ctx: Context, depth: int) -> bool:
+    node = value.node
+    if isinstance(node, (ast.Set, ast.SetComp)):
+        return bool(value.elements) and all(_is_number(element) for element in value.elements)
+    if isinstance(node, ast.arg) and node.annotation is not None:
+        return _annotated_numbers(node.annotation)
+    if isinstance(node, ast.BinOp):
+        return has_fixed_order(node, ctx, depth + 1)
+    if isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Attribute) and ctx.is_kind(node.func.value, Kind.SET).value == "yes":
+            return has_fixed_order(node.func.value, ctx, depth + 1)
+        return bool(node.args) and holds_numbers(node.args[0], ctx)
+    return False
+
+
+def _is_number(element: tuple[Value, ...]) -> bool:
+    return all(
+        value.kind in _STABLE or (value.kind is Kind.TUPLE and value.elements and all(map(_is_number, value.elements)))
+        for value in element
+    )
+
+
+def _annotated_numbers(annotation: ast.expr) -> bool:
+    """`set[int]`, `list[int]`, `Iterable[int]`, `tuple[int, ...]`."""
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        text = annotation.value
+    else:
+        text = ast.unparse(annotation)
+    _, _, inner = text.partition("[")
+    return inner.rstrip("]").replace(", ...", "") in ("int", "float", "bool", "torch.Tensor", "int, int")
+
+
+def holds_numbers(node: ast.expr, ctx: Context) -> bool:
+    """Return whether iterating the expression gives numbers."""
+    if isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _NUMBER_METHODS:
+            receiver = {value.kind for value in ctx.values(node.func.value)}
+            return bool(receiver) and receiver <= {Kind.TENSOR, Kind.ARRAY}
+        names = ctx.callees(node)
+        if "builtins.range" in names:
+            return True
+        if {"builtins.list", "builtins.sorted", "builtins.tuple", "builtins.set"}.intersection(names) and node.args:
+            return holds_numbers(node.args[0], ctx)
+        if "builtins.map" in names and len(node.args) == 2:
+            return bool({"builtins.int", "builtins.float", "builtins.len", "builtins.ord"} & set(ctx.resolve(node.args[0])))
+    values = ctx.values(node)
+    return bool(values) and all(_gives_numbers(value) for value in values)
+
+
+def _gives_numbers(value: Value) -> bool:
+    if isinstance(value.node, ast.arg) and value.node.annotation is not None:
+        return _annotated_numbers(value.node.annotation)
+    if value.kind is Kind.ARRAY:
+        return value.dtype is not None and value.dtype != "object"
+    return bool(value.elements) and all(_is_number(element) for element in value.elements)
+
+
+def _is_filled(node: ast.Name | ast.Attribute, ctx: Context) -> bool:
+    """Return whether the set starts empty: what it holds is said by what is added."""
+    made = [value.node for value in ctx.values(node) if value.kind is Kind.SET]
+    return any(isinstance(call, ast.Call) and not call.args for call in made)
+
+
+def _filled_with_numbers(node: ast.Name | ast.Attribute, ctx: Context) -> bool:
+    text = ast.unparse(node)
+    index = ctx.module.index
+    function = index.function_at(node) if isinstance(node, ast.Name) else index.class_at(node)
+    added: list[bool] = []
+    for call in index.of_type(ast.Call):
+        if not isinstance(call.func, ast.Attribute) or ast.unparse(call.func.value) != text or not call.args:
+            continue
+        if function is not None and function not in index.ancestors(call):
+            continue
+        if call.func.attr == "add":
+            added.append(_is_number(ctx.values(call.args[0])))
+        elif call.func.attr == "update":
+            added.append(holds_numbers(call.args[0], ctx))
+    for statement in index.of_type(ast.AugAssign):
+        if ast.unparse(statement.target) == text:
+            added.append(has_fixed_order(statement.value, ctx, 3))
+    return bool(added) and all(added)
+
+
+__all__ = ["BindingKind", "has_fixed_order", "holds_numbers", "is_set"]
