@@ -85,8 +85,9 @@ _VERSION: Final = re.compile(r"(\d+)\.(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """One way in which an operator can differ from run to run.
+    """One way in which an operator can differ from run to run, through a range of releases.
 
+    Entries of one name are the same hazard in different releases.
     `aten` names the operators that hold the hazard when they execute: one overload, or all overloads of a
     name. `forward` names those whose derivative executes them, `python` the public names with signatures.
     The entry is in force from release `since` on and no longer in release `until`. `auditor_only` is why the
@@ -201,20 +202,22 @@ def read_operators(path: Path) -> tuple[Operator, ...]:
     """
     table = read_toml(path)
     check_keys(path, table, {"signatures": list, "operator": list}, {})
-    signatures = {
-        trigger.name: trigger for trigger in (parse_trigger(path, text) for text in table["signatures"])
-    }
-    operators: dict[str, Operator] = {}
-    for number, entry in enumerate(table["operator"], start=1):
-        operator = _operator(path, number, entry, signatures)
-        if operator.name in operators:
-            raise RuleError(f"{path}: operator {operator.name!r}: name: stands twice")
-        operators[operator.name] = operator
-    used = {trigger.name for operator in operators.values() for trigger in operator.python}
+    signatures = {trigger.name: trigger for trigger in (parse_trigger(path, text) for text in table["signatures"])}
+    operators = [_operator(path, number, entry, signatures) for number, entry in enumerate(table["operator"], start=1)]
+    for position, operator in enumerate(operators):
+        if any(operator.name == other.name and _overlap(operator, other) for other in operators[:position]):
+            raise RuleError(f"{path}: operator {operator.name!r}: two entries of that name hold in one release")
+    used = {trigger.name for operator in operators for trigger in operator.python}
     for name in signatures:
         if name not in used:
             raise RuleError(f"{path}: signatures: no operator names {name!r}")
-    return tuple(operators.values())
+    return tuple(operators)
+
+
+def _overlap(operator: Operator, other: Operator) -> bool:
+    return (other.until is None or operator.since < other.until) and (
+        operator.until is None or other.since < operator.until
+    )
 
 
 # Under warn_only=True what would raise only warns, and its results differ as before.
@@ -233,14 +236,10 @@ def _operator(path: Path, number: int, entry: Any, signatures: Mapping[str, Trig
     for key in ("aten", "forward"):
         for text in entry.get(key, ()):
             if _ATEN_NAME.fullmatch(text) is None:
-                raise RuleError(
-                    f"{path}: {where}.{key}: {text!r} is not 'aten::name' or 'aten::name.overload'"
-                )
+                raise RuleError(f"{path}: {where}.{key}: {text!r} is not 'aten::name' or 'aten::name.overload'")
     for text in entry.get("python", ()):
         if text not in signatures:
-            raise RuleError(
-                f"{path}: {where}.python: {text!r} has no signature{did_you_mean(text, signatures)}"
-            )
+            raise RuleError(f"{path}: {where}.python: {text!r} has no signature{did_you_mean(text, signatures)}")
     if not entry.get("aten") and not entry.get("python"):
         raise RuleError(f"{path}: {where}: neither aten nor python names an operator")
     triggers = tuple(signatures[text] for text in entry.get("python", ()))
