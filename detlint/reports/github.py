@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from detlint.findings import Finding, Severity
 from detlint.reports.run_info import RunInfo
+from detlint.reports.terminal import printable
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 
@@ -30,7 +31,7 @@ def _command(finding: Finding) -> str:
 
 
 def _escaped(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return "%0A".join(printable(line).replace("%", "%25") for line in text.splitlines())
 
 
 def _escaped_property(text: str) -> str:

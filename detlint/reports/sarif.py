@@ -146,4 +146,4 @@ def _file_uri(path: Path) -> str:
 
 
 def _quoted(path: PurePath) -> str:
-    return quote(path.as_posix().encode("utf-8", "surrogateescape"), safe="/:")
+    return quote(path.as_posix(), safe="/:", errors="backslashreplace")
