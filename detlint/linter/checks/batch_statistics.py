@@ -1,0 +1,48 @@
+"""Normalisation by the statistics of the batch at hand, whatever the mode."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from detlint.conditions import Truth
+from detlint.findings import Finding
+from detlint.linter.context import Call, Context
+from detlint.linter.registry import check
+from detlint.linter.training import guarded_by_mode, trains
+
+
+@check("DET205")
+def batch_statistics_at_inference(call: Call, ctx: Context) -> Iterator[Finding]:
+    """Silent where the mode or the caller decides, and where weights rather than samples are normalised."""
+    reason = _reason(call, ctx)
+    if not reason or guarded_by_mode(ctx.module, call.node):
+        return
+    function = ctx.function(call.node)
+    if function is not None and trains(function):
+        return
+    yield ctx.finding(call.node, call=call.name.rpartition(".")[2], reason=reason)
+
+
+def _reason(call: Call, ctx: Context) -> str:
+    if call.name.endswith(".instance_norm"):
+        statistics = call.argument("running_mean").value
+        kept = statistics is not None and ctx.constant(statistics) is not None
+        always = ctx.truth(call.argument("use_input_stats").value) is Truth.YES
+        return "its running statistics are never used" if kept and always else ""
+    if call.name.endswith(".batch_norm"):
+        if _is_weight(call.argument("input").value):
+            return ""
+        return "training is always True" if ctx.truth(call.argument("training").value) is Truth.YES else ""
+    tracked = ctx.truth(call.argument("track_running_stats").value)
+    return "it keeps no running statistics" if tracked is Truth.NO else ""
+
+
+def _is_weight(node: ast.expr | None) -> bool:
+    """Weight standardisation borrows batch_norm to normalise a kernel."""
+    if node is None:
+        return False
+    return any(
+        "weight" in (part.attr if isinstance(part, ast.Attribute) else getattr(part, "id", ""))
+        for part in ast.walk(node)
+    )

@@ -1,0 +1,86 @@
+"""Functional dropout that does not know whether the model trains."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from detlint.conditions import Truth
+from detlint.findings import Finding
+from detlint.linter.classes import ClassInfo
+from detlint.linter.context import MISSING, Call, Context
+from detlint.linter.names import BindingKind
+from detlint.linter.registry import check
+from detlint.linter.training import asks_for_mode, depends_on_mode, guarded_by_mode, trains
+
+_ATTENTION = "torch.nn.functional.scaled_dot_product_attention"
+
+
+@check("DET202")
+def functional_dropout_always_on(call: Call, ctx: Context) -> Iterator[Finding]:
+    """Silent where the mode decides, the caller decides, or nothing is dropped."""
+    rate = call.argument("dropout_p" if "attention" in call.name else "p")
+    if _is_zero(rate.value, ctx) or guarded_by_mode(ctx.module, call.node):
+        return
+    if rate.value is not None and depends_on_mode(ctx.module, rate.value):
+        return
+    function = ctx.function(call.node)
+    if function is not None and trains(function):
+        return
+    state = _attention_state(rate.value, ctx) if call.name == _ATTENTION else _training_state(call, ctx)
+    if state:
+        yield ctx.finding(call.node, call=call.name.rpartition(".")[2], state=state)
+
+
+def _is_zero(rate: ast.expr | None, ctx: Context) -> bool:
+    value = ctx.constant(rate)
+    return isinstance(value, (int, float)) and value == 0
+
+
+def _training_state(call: Call, ctx: Context) -> str:
+    training = call.argument("training" if any(p.name == "training" for p in call.trigger.parameters) else "train")
+    if ctx.truth(training.value) is not Truth.YES:
+        return ""
+    return "training is left at its default, True" if training.is_default else "training is always True"
+
+
+def _attention_state(rate: ast.expr | None, ctx: Context) -> str:
+    """Attention has no `training` argument: what it drops is up to the rate alone."""
+    if rate is None:
+        return ""
+    value = ctx.constant(rate)
+    if isinstance(value, (int, float)):
+        return f"dropout_p is always {value}"
+    if value is MISSING and isinstance(rate, ast.Attribute) and _is_stored_rate(rate, ctx):
+        return f"dropout_p is {ast.unparse(rate)} in both modes"
+    return ""
+
+
+def _is_stored_rate(rate: ast.Attribute, ctx: Context) -> bool:
+    """Return whether an attribute of `self` is a plain number that __init__ stored; the caller's values are his."""
+    base: ast.expr = rate
+    while isinstance(base, ast.Attribute):
+        base = base.value
+    if not isinstance(base, ast.Name):
+        return False
+    if not any(binding.kind is BindingKind.PARAMETER for binding in ctx.module.definitions(base)):
+        return False
+    owner = ctx.module.index.class_at(rate)
+    if owner is None or base.id != "self":
+        return False
+    first = rate
+    while isinstance(first.value, ast.Attribute):
+        first = first.value
+    return _written_in_init(ctx.inference.class_info(owner), first.attr, ctx)
+
+
+def _written_in_init(info: ClassInfo, attribute: str, ctx: Context) -> bool:
+    """A property, or an attribute set from the mode or outside __init__, may follow the mode."""
+    for ancestor in ctx.inference.mro(info):
+        if attribute in ancestor.methods:
+            return False
+    writes = list(ctx.inference.attribute_writes(info, attribute))
+    return bool(writes) and all(
+        write.method is not None and write.method.name == "__init__" and not asks_for_mode(write.value)
+        for _, write in writes
+    )

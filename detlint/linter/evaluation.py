@@ -1,0 +1,117 @@
+"""Is this inference? Evidence from disabled gradients, names of functions and of the data that is looped over."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from detlint.linter.names import FUNCTIONS, FunctionNode
+from detlint.linter.project import Module
+from detlint.linter.training import training_steps, trains
+
+_NO_GRAD = frozenset(
+    {"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.inference_mode"}
+)
+_SWITCH = frozenset({"torch.set_grad_enabled", "torch._C._set_grad_enabled"})
+_EVALUATES = re.compile(
+    r"(^|_)(test|tests|testing|eval|evaluate|evaluates|evaluation|val|valid|validate|validation|dev|predict|predicts|"
+    r"prediction|predictions|infer|inference|demo)(?=_|\d|$)",
+    re.IGNORECASE,
+)
+_TRAINS = re.compile(r"train|fit|finetune|fine_tune|calibrat|update|optimi[sz]e|fake|attack", re.IGNORECASE)
+
+
+def names_evaluation(name: str) -> bool:
+    """Return whether an identifier says that it evaluates: `validate`, `test_loader`, `x_val`, `runTest`."""
+    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
+    return bool(_EVALUATES.search(snake)) or snake.lower().endswith(("testloader", "valloader", "testset", "valset"))
+
+
+def is_inference(module: Module, node: ast.AST) -> bool:
+    """Return whether `node` is evaluated for a prediction rather than for a training step.
+
+    That is under disabled gradients, in a function named after evaluation, or in a loop over evaluation data; and
+    never in a loop body that also makes training steps, unless the data says otherwise.
+    """
+    in_training_step = _shares_step(module, node)
+    if without_gradients(module, node):
+        return not in_training_step or _takes_evaluation_data(node)
+    if in_training_step:
+        return False
+    function = module.index.function_at(node)
+    if function is not None and evaluates(function):
+        return True
+    return any(_takes_evaluation_data(loop.iter) for loop in _loops(module, node) if isinstance(loop, ast.For))
+
+
+def evaluates(function: FunctionNode) -> bool:
+    """Return whether a function is named after evaluation and makes no training step."""
+    return names_evaluation(function.name) and not _TRAINS.search(function.name) and not trains(function)
+
+
+def without_gradients(module: Module, node: ast.AST) -> bool:
+    """Return whether `node` runs under no_grad or inference_mode: a `with`, a decorator, or a switch before it."""
+    child = node
+    for parent in module.index.ancestors(node):
+        if isinstance(parent, (ast.With, ast.AsyncWith)) and child in parent.body:
+            if any(_disables(module, item.context_expr) for item in parent.items):
+                return True
+        elif isinstance(parent, FUNCTIONS) and child in parent.body:
+            if any(_disables(module, decorator) for decorator in parent.decorator_list):
+                return True
+            if any(_switched_off(module, statement) for statement in parent.body if statement.lineno < child.lineno):
+                return True
+        elif isinstance(parent, ast.Module) and isinstance(child, ast.stmt):
+            return any(_switched_off(module, statement) for statement in parent.body if statement.lineno < child.lineno)
+        child = parent
+    return False
+
+
+def _disables(module: Module, node: ast.expr) -> bool:
+    call = node if isinstance(node, ast.Call) else None
+    names = module.inference.resolve(call.func if call is not None else node)
+    if _NO_GRAD.intersection(names):
+        # inference_mode(False) is the one way to switch it back.
+        return not (call is not None and call.args and getattr(call.args[0], "value", None) is False)
+    return call is not None and bool(_SWITCH.intersection(names)) and _is_false(call)
+
+
+def _switched_off(module: Module, statement: ast.stmt) -> bool:
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not isinstance(call, ast.Call) or not _is_false(call):
+        return False
+    return bool(_SWITCH.intersection(module.inference.resolve(call.func)))
+
+
+def _is_false(call: ast.Call) -> bool:
+    arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
+    return len(arguments) == 1 and isinstance(arguments[0], ast.Constant) and arguments[0].value is False
+
+
+def _loops(module: Module, node: ast.AST) -> Iterator[ast.For | ast.AsyncFor | ast.While]:
+    """Yield the loops around `node` inside its function, the innermost first."""
+    child = node
+    for parent in module.index.ancestors(node):
+        if isinstance(parent, FUNCTIONS):
+            return
+        if isinstance(parent, (ast.For, ast.AsyncFor, ast.While)) and child in parent.body:
+            yield parent
+        child = parent
+
+
+def _shares_step(module: Module, node: ast.AST) -> bool:
+    """Return whether the innermost loop around `node` (its function without one) also makes training steps."""
+    region: ast.AST | None = next(_loops(module, node), None) or module.index.function_at(node)
+    return region is not None and bool(training_steps(region))
+
+
+def _takes_evaluation_data(node: ast.AST) -> bool:
+    """Return whether an expression reads something named after test or validation data."""
+    for part in ast.walk(node):
+        name = part.id if isinstance(part, ast.Name) else part.attr if isinstance(part, ast.Attribute) else ""
+        if isinstance(part, ast.Constant) and isinstance(part.value, str) and len(part.value) < 20:
+            name = part.value
+        if name and name not in ("eval", "test") and names_evaluation(name) and not _TRAINS.search(name):
+            return True
+    return False

@@ -1,0 +1,94 @@
+"""Does code train? Evidence from backward passes, optimizer steps, and conditions that ask for the mode."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from detlint.linter.index import Index
+from detlint.linter.names import FUNCTIONS, FunctionNode
+from detlint.linter.project import Module
+
+_MODE_WORDS = re.compile(r"train|eval|infer|(^|_)(test|mode|phase|stage|mc)(_|$)", re.IGNORECASE)
+_OPTIMIZER = re.compile(r"opt|scaler|engine|accelerator|fabric|(^|_)solver", re.IGNORECASE)
+
+
+def asks_for_mode(node: ast.AST) -> bool:
+    """Return whether an expression reads something named after a mode: `self.training`, `is_train`, `phase`."""
+    for part in ast.walk(node):
+        name = part.id if isinstance(part, ast.Name) else part.attr if isinstance(part, ast.Attribute) else ""
+        if name and _MODE_WORDS.search(name):
+            return True
+    return False
+
+
+def depends_on_mode(module: Module, node: ast.expr, depth: int = 3) -> bool:
+    """Return whether an expression asks for the mode itself or through the variables it reads."""
+    if asks_for_mode(node):
+        return True
+    if depth == 0:
+        return False
+    for name in ast.walk(node):
+        if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Load):
+            for binding in module.definitions(name):
+                if binding.value is not None and depends_on_mode(module, binding.value, depth - 1):
+                    return True
+                if any(asks_for_mode(test) for test in _tests_around(module.index, binding.node)):
+                    return True
+    return False
+
+
+def guarded_by_mode(module: Module, node: ast.AST) -> bool:
+    """Return whether a condition that asks for the mode decides if `node` is reached at all."""
+    if any(asks_for_mode(test) for test in _tests_around(module.index, node)):
+        return True
+    function = module.index.function_at(node)
+    if function is None:
+        return False
+    line = getattr(node, "lineno", 0)
+    return any(
+        isinstance(statement, ast.If)
+        and statement.lineno < line
+        and isinstance(statement.body[-1], (ast.Return, ast.Raise, ast.Continue))
+        and asks_for_mode(statement.test)
+        for statement in ast.walk(function)
+    )
+
+
+def _tests_around(index: Index, node: ast.AST) -> Iterator[ast.expr]:
+    """Yield the conditions inside the function under which `node` is evaluated."""
+    child = node
+    for parent in index.ancestors(node):
+        if isinstance(parent, (*FUNCTIONS, ast.ClassDef)):
+            return
+        if isinstance(parent, (ast.If, ast.IfExp, ast.While)) and child is not parent.test:
+            yield parent.test
+        elif isinstance(parent, ast.BoolOp):
+            yield from parent.values[: parent.values.index(child)] if child in parent.values else ()
+        child = parent
+
+
+def training_steps(node: ast.AST) -> tuple[ast.Call, ...]:
+    """Return the calls under `node` that train: backward passes, optimizer steps, gradients asked for."""
+    return tuple(call for call in ast.walk(node) if isinstance(call, ast.Call) and _is_step(call))
+
+
+def trains(node: FunctionNode | ast.Module) -> bool:
+    """Return whether a function, or anything in a module, makes a training step itself."""
+    return bool(training_steps(node))
+
+
+def _is_step(call: ast.Call) -> bool:
+    function = call.func
+    if not isinstance(function, ast.Attribute):
+        return isinstance(function, ast.Name) and function.id in ("backward", "train_step", "training_step")
+    if function.attr in ("backward", "manual_backward", "zero_grad", "train_on_batch"):
+        return True
+    receiver = function.value
+    name = receiver.attr if isinstance(receiver, ast.Attribute) else getattr(receiver, "id", "")
+    if isinstance(receiver, ast.Subscript):
+        name = ast.unparse(receiver)
+    if function.attr == "step":
+        return bool(_OPTIMIZER.search(name))
+    return function.attr == "grad" and name == "autograd"
