@@ -14,9 +14,15 @@ if TYPE_CHECKING:
 
 def elements(inference: Inference, node: ast.expr, values: tuple[Value, ...]) -> tuple[Value, ...]:
     """Return what iterating over `node`, whose values are `values`, gives."""
+    if inference.too_deep:
+        return (UNKNOWN,)
     results: dict[Value, None] = {}
-    for value in values:
-        results.update(dict.fromkeys(_element(inference, node, value)))
+    inference.module.project.depth += 1
+    try:
+        for value in values:
+            results.update(dict.fromkeys(_element(inference, node, value)))
+    finally:
+        inference.module.project.depth -= 1
     return tuple(results) or (UNKNOWN,)
 
 

@@ -43,7 +43,7 @@ def lint_source(source: SourceFile | SourceProblem, config: Config, project: Pro
     """Lint a source that was read, or report why it could not be."""
     rules = load_rules(config.rule_paths)
     if isinstance(source, SourceProblem):
-        enabled = enabled_rules(config, rules, Path(source.location.path))
+        enabled = enabled_rules(config, rules, source.path)
         return FileResult(findings=(_unreadable(source),) if UNREADABLE in enabled else ())
     enabled = enabled_rules(config, rules, source.path)
     module = project.begin(source)
@@ -54,8 +54,7 @@ def lint_source(source: SourceFile | SourceProblem, config: Config, project: Pro
         try:
             findings += _lint_module(module, config, rules, enabled)
         except RecursionError:
-            start = source.location((1, 0, 1, 0))
-            problems.append(SourceProblem(start, "nested too deeply to be analysed"))
+            problems.append(source.problem("nested too deeply to be analysed"))
         except Exception as error:  # the one place where the crash of a check becomes a report
             if debug:
                 traceback.print_exc()

@@ -37,7 +37,11 @@ class Inference:
         self._values: dict[ast.AST, tuple[Value, ...]] = {}
         self._resolved: dict[ast.AST, tuple[str, ...]] = {}
         self._classes: dict[ast.ClassDef, ClassInfo] = {}
-        self._depth = 0
+
+    @property
+    def too_deep(self) -> bool:
+        """Whether a question has led through so many others, in any file, that the answer is not worth it."""
+        return self.module.project.depth >= _MAX_DEPTH
 
     # --- names ----------------------------------------------------------------------------------------------------
 
@@ -50,14 +54,14 @@ class Inference:
         known = self._resolved.get(node)
         if known is not None:
             return known
-        if self._depth >= _MAX_DEPTH:
+        if self.too_deep:
             return ()
         self._resolved[node] = ()  # a name that leads back to itself refers to nothing
-        self._depth += 1
+        self.module.project.depth += 1
         try:
             names = tuple(dict.fromkeys(self._resolve(node)))[:_MAX_ALTERNATIVES]
         finally:
-            self._depth -= 1
+            self.module.project.depth -= 1
         self._resolved[node] = names
         return names
 
@@ -239,14 +243,14 @@ class Inference:
         known = self._values.get(node)
         if known is not None:
             return known
-        if self._depth >= _MAX_DEPTH:
+        if self.too_deep:
             return (UNKNOWN,)
         self._values[node] = (UNKNOWN,)  # a value that depends on itself
-        self._depth += 1
+        self.module.project.depth += 1
         try:
             values = tuple(dict.fromkeys(self._infer(node)))[:_MAX_ALTERNATIVES] or (UNKNOWN,)
         finally:
-            self._depth -= 1
+            self.module.project.depth -= 1
         self._values[node] = values
         return values
 
@@ -325,7 +329,9 @@ class Inference:
                 yield self.made(kind, node, dtype=_arithmetic_dtype(numbers, op))
                 return
         kinds = {value.kind for value in sides}
-        if kinds == {Kind.NUMBER}:
+        if isinstance(op, ast.Div) and any(value.type == "pathlib.Path" for value in sides):
+            yield self.made(Kind.INSTANCE, node, "pathlib.Path")
+        elif kinds == {Kind.NUMBER}:
             yield self.made(Kind.NUMBER, node, dtype=_arithmetic_dtype(list(sides), op))
         elif isinstance(op, ast.Mod) and {value.kind for value in left} == {Kind.STRING}:
             yield self.made(Kind.STRING, node)
@@ -364,7 +370,7 @@ class Inference:
         if binding.kind is BindingKind.ITERATION:
             values = elements(self, binding.value, values)
         for position in binding.index:
-            values = tuple(item for value in values for item in item(value, position)) or (UNKNOWN,)
+            values = tuple(found for value in values for found in item(value, position)) or (UNKNOWN,)
         return values
 
     def _augmented(self, binding: Binding) -> tuple[Value, ...]:
@@ -422,6 +428,9 @@ class Inference:
     def _attribute_values(self, type_name: str, node: ast.Attribute) -> Iterator[Value]:
         info = self.class_named(type_name)
         if info is None:
+            if node.attr == "parent" and type_name == "pathlib.Path":
+                yield from self.values(node.value)
+                return
             if node.attr == "module":  # DataParallel and its kind hold the wrapped model there
                 yield from self.values(node.value)
             yield self.made(Kind.UNKNOWN, node)
@@ -431,7 +440,7 @@ class Inference:
             found = True
             values = owner.module.inference.values(write.value)
             for position in write.index:
-                values = tuple(item for value in values for item in item(value, position)) or (UNKNOWN,)
+                values = tuple(found for value in values for found in item(value, position)) or (UNKNOWN,)
             yield from values
         if not found:
             yield self.made(Kind.UNKNOWN, node)

@@ -97,11 +97,13 @@ class Project:
         self._roots: dict[Path, Path] = {}
         self._by_name: dict[str, Module] = {}
         self._inferences: dict[Module, Inference] = {}
+        self.depth = 0  # of questions that lead to questions, across files
 
     def begin(self, source: SourceFile) -> Module | SourceProblem:
         """Start on a file: forget the names and values of the one before, and return the module of this one."""
         self._by_name.clear()
         self._inferences.clear()
+        self.depth = 0
         tree = source.tree()
         if isinstance(tree, SourceProblem):
             return tree
