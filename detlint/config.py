@@ -17,6 +17,7 @@ import tomli
 
 from detlint.errors import ConfigError, did_you_mean
 from detlint.findings import Severity
+from detlint.operators import DEVICES, PASSES
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -43,8 +44,7 @@ DEFAULT_EXCLUDE = (
     "site-packages",
     "venv",
 )
-DEVICES = ("cpu", "cuda")
-PASSES = ("forward", "backward")
+DEFAULT_DEVICES = ("cpu", "cuda")
 
 # A file that cannot be read was not checked: it is reported whatever `select` says, unless ignored by name.
 _ALWAYS_SELECTED = "DET001"
@@ -97,7 +97,7 @@ class Config:
     respect_gitignore: bool = True
     severity: Severity = Severity.INFO
     fail_on: Severity = Severity.INFO
-    devices: tuple[str, ...] = DEVICES
+    devices: tuple[str, ...] = DEFAULT_DEVICES
     passes: tuple[str, ...] = PASSES
     torch_version: str | None = None
     entry_points: tuple[str, ...] = ()

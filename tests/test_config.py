@@ -74,7 +74,7 @@ BROKEN = {
     "unknown severity": ('severity = "high"', "severity: 'high' is not one of error, warning, info"),
     "severity of another type": ("fail-on = 1", "fail-on: 1 is not one of error, warning, info"),
     "severity in a list": ('fail-on = ["error"]', "fail-on: ['error'] is not one of error, warning, info"),
-    "unknown device": ('devices = ["cudaa"]', "devices: 'cudaa' is not one of cpu, cuda; did you mean 'cuda'?"),
+    "unknown device": ('devices = ["cudaa"]', "devices: 'cudaa' is not one of cpu, cuda, mps; did you mean 'cuda'?"),
     "unknown pass": ('passes = ["back"]', "passes: 'back' is not one of forward, backward"),
     "version as number": ("torch-version = 2.3", 'torch-version: 2.3 is not a release such as "2.13"'),
     "version with sign": ('torch-version = ">=2.3"', "torch-version: '>=2.3' is not a release such as"),

@@ -1,0 +1,135 @@
+"""Who may import whom, and what stays unloaded until it is needed."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "detlint"
+
+# room → the rooms it may import. Arrows point downwards only; linter, runtime and reports never meet.
+GROUND = {"errors", "version"}
+KNOWLEDGE = {*GROUND, "findings", "conditions", "rulebook", "operators", "dispatch", "randomness", "upgrades"}
+ROOMS = {
+    "errors": set(),
+    "version": set(),
+    "findings": set(),
+    "files": {"errors"},
+    "conditions": {"errors"},
+    "rulebook": {"errors", "findings"},
+    "config": {"errors", "findings", "rulebook", "operators"},
+    "operators": {"errors", "conditions", "rulebook"},
+    "dispatch": {"errors", "conditions", "rulebook", "operators"},
+    "randomness": {"errors", "rulebook"},
+    "upgrades": {"errors", "operators"},
+    "linter": {*KNOWLEDGE, "config", "files"},
+    "runtime": {*KNOWLEDGE},
+    "reports": {*KNOWLEDGE},
+    "cli": {*KNOWLEDGE, "config", "files", "linter", "runtime", "reports"},
+    "__init__": {*KNOWLEDGE, "config", "linter", "runtime", "reports"},
+    "__main__": {"cli"},
+}
+# package from outside → the rooms that may import it
+OUTSIDE = {
+    "click": {"cli"},
+    "libcst": {"linter"},
+    "numpy": {"runtime"},
+    "pathspec": {"config", "linter"},
+    "rich": {"reports"},
+    "tomli": {"config", "rulebook", "linter"},
+    "torch": {"runtime"},
+    "typing_extensions": {"runtime"},
+    "xxhash": {"runtime"},
+}
+
+
+def room_of(module: str) -> str:
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else "__init__"
+
+
+def imports(file: Path) -> Iterator[tuple[str, int]]:
+    """Yield every module that a file imports, wherever in it, with its line."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}:{node.lineno}: relative import"
+            yield node.module or "", node.lineno
+
+
+def test_imports_follow_the_table() -> None:
+    wrong = []
+    for file in sorted(PACKAGE.rglob("*.py")):
+        here = room_of(".".join(file.relative_to(ROOT).with_suffix("").parts))
+        for module, line in imports(file):
+            top = module.partition(".")[0]
+            if top == "detlint":
+                there = room_of(module)
+                fine = there == here or there in ROOMS[here]
+            else:
+                fine = top in sys.stdlib_module_names or here in OUTSIDE.get(top, set())
+            if not fine:
+                wrong.append(f"{file.relative_to(ROOT)}:{line}: {here} imports {module}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_table_has_no_circles_and_names_only_rooms_that_exist() -> None:
+    exist = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
+    assert set(ROOMS) <= exist
+    done: set[str] = set()
+    while len(done) < len(ROOMS):
+        ready = {room for room, below in ROOMS.items() if room not in done and below <= done}
+        assert ready, f"these import each other: {sorted(set(ROOMS) - done)}"
+        done |= ready
+
+
+def loaded(code: str) -> set[str]:
+    """Return the top-level modules a fresh interpreter has loaded after `code`."""
+    script = f"{code}\nimport sys\nprint(*{{name.partition('.')[0] for name in sys.modules}}, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(done.stderr.split())
+
+
+COMMAND = "import sys\nfrom detlint.cli import main\ntry:\n    main({args!r})\nexcept SystemExit:\n    pass"
+HEAVY = {"torch", "numpy", "libcst", "rich", "transformers"}
+
+
+def test_importing_detlint_loads_next_to_nothing() -> None:
+    assert not loaded("import detlint") & {*HEAVY, "click", "pathspec", "tomli"}
+
+
+@pytest.mark.parametrize("args", [["--version"], ["--help"]], ids=" ".join)
+def test_small_commands_load_nothing_heavy(args: list[str]) -> None:
+    assert not loaded(COMMAND.format(args=args)) & HEAVY
+
+
+def test_linting_a_clean_file_loads_nothing_heavy(tmp_path: Path) -> None:
+    (tmp_path / "clean.py").write_text("import torch\n")
+    assert not loaded(COMMAND.format(args=["--isolated", str(tmp_path)])) & HEAVY
+
+
+def test_linting_never_imports_torch(tmp_path: Path) -> None:
+    """A `torch` that raises when imported stands first on the path while everything that commands lint runs."""
+    for name in ("torch", "numpy"):
+        (tmp_path / f"{name}.py").write_text(f"raise RuntimeError('{name} was imported')\n")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    for args in (["--isolated", "--select", "ALL", "examples"], ["rules"], ["explain", "DET202"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "detlint", *args],
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode in (0, 1), done.stderr
+        assert done.stderr == ""
+        assert done.stdout
