@@ -136,16 +136,28 @@ def calls_named(module: Module, lasts: Collection[str]) -> Iterator[ast.Call]:
 def attribute_writes(module: Module, lasts: Collection[str]) -> Iterator[Write]:
     """Yield assignments `a.b = value` whose attribute is one of `lasts`, with the qualified name of the target."""
     for node in module.index.of_type(ast.Assign):
-        for target in node.targets:
+        for target, value in (pair for target in node.targets for pair in _unpacked(target, node.value)):
             if isinstance(target, ast.Attribute) and target.attr in lasts:
                 for name in module.inference.resolve(target):
-                    yield Write(module, node, name, node.value)
+                    yield Write(module, node, name, value)
     for call in calls_named(module, ("setattr",)):
         if len(call.args) == 3 and isinstance(call.args[1], ast.Constant) and call.args[1].value in lasts:
             for base in module.inference.resolve(call.args[0]):
                 yield Write(
                     module, module.index.statement(call), f"{base}.{call.args[1].value}", call.args[2]
                 )
+
+
+def _unpacked(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yield each target with its own value: `a.x, a.y = 1, 2` is two assignments."""
+    if isinstance(target, (ast.Tuple, ast.List)):
+        branches = [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]
+        for branch in branches:
+            if isinstance(branch, (ast.Tuple, ast.List)) and len(branch.elts) == len(target.elts):
+                for inner, part in zip(target.elts, branch.elts):
+                    yield from _unpacked(inner, part)
+    else:
+        yield target, value
 
 
 def program_of(module: Module, entry_points: Sequence[str] = ()) -> Program | None:
