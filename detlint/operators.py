@@ -130,6 +130,11 @@ class Operator:
     def _is_torch(self) -> bool:
         return any(trigger.name.startswith("torch.") for trigger in self.python)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name by which one may look for this entry."""
+        return (self.name, *self.aten, *self.forward, *(trigger.name for trigger in self.python))
+
     def applies(self, arguments: Arguments) -> Truth:
         """Does the condition hold for this call? Device, pass and version are not looked at."""
         return holds(self.when, arguments)
@@ -151,6 +156,15 @@ def in_force(
         and (operator.until is None or version < operator.until)
         and not set(devices).isdisjoint(operator.devices)
         and not set(passes).isdisjoint(operator.passes)
+    )
+
+
+def matching(operators: Iterable[Operator], words: Collection[str]) -> tuple[Operator, ...]:
+    """Return the entries that hold one of these words in one of their names."""
+    return tuple(
+        operator
+        for operator in operators
+        if any(word.lower() in name.lower() for word in words for name in operator.names)
     )
 
 

@@ -21,6 +21,7 @@ _DEFAULT = "check"
 _COMMANDS: Mapping[str, str] = {
     "check": "detlint.cli.check",
     "explain": "detlint.cli.rules",
+    "ops": "detlint.cli.ops",
     "rules": "detlint.cli.rules",
 }
 _INTERRUPTED = 130
