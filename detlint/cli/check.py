@@ -17,6 +17,7 @@ from detlint.errors import UsageError
 from detlint.files import write_atomically
 from detlint.findings import Finding, Severity
 from detlint.linter.engine import lint_paths, lint_stdin
+from detlint.linter.file import Options
 from detlint.linter.result import LintResult
 from detlint.linter.sources import SourceFile, SourceProblem, read_source, source_from_bytes
 from detlint.reports import LINT_FORMATS, renderer
@@ -26,6 +27,7 @@ from detlint.rulebook import load_rules
 
 _LEVELS = [level.value for level in Severity]
 _FOR_PEOPLE = ("text", "concise")
+_WITH_FIXES = ("json", "jsonl", "sarif")
 _PIPE_WIDTH = 110
 _PROGRESS_AFTER_SECONDS = 1.0
 
@@ -117,16 +119,17 @@ def check(
     rules = load_rules(here.rule_paths)
     enabled = enabled_rules(here, rules, Path.cwd())  # an unknown rule is an error even if there is no file
 
+    options = Options(with_fixes=style in _WITH_FIXES, debug=debug)
     if "-" in paths or (stdin_filename is not None and not paths):
         if len(paths) > 1:
             raise UsageError("-: stdin cannot be linted together with other paths")
         name = stdin_filename or "stdin.py"
         data = sys.stdin.buffer.read()
-        result = lint_stdin(data, name, resolver=resolver, debug=debug)
+        result = lint_stdin(data, name, resolver=resolver, options=options)
         source_lines = _stdin_lines(data, name)
     else:
         with _Progress(shown=sys.stderr.isatty()) as progress:
-            result = lint_paths(paths or (".",), resolver=resolver, jobs=jobs, progress=progress, debug=debug)
+            result = lint_paths(paths or (".",), resolver=resolver, jobs=jobs, progress=progress, options=options)
         source_lines = _file_lines
 
     findings = _shown(result, show_suppressed)

@@ -20,7 +20,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from detlint.conditions import Truth
-from detlint.findings import Finding, Fix, Related
+from detlint.findings import Finding, Related
 from detlint.linter.flow import Flow
 from detlint.linter.inference import Inference
 from detlint.linter.names import Binding, FunctionNode
@@ -31,6 +31,7 @@ from detlint.rulebook import Rule, Trigger
 if TYPE_CHECKING:
     from detlint.config import Config
     from detlint.linter.project import Module
+    from detlint.linter.repairs import Repair
 
 MISSING = object()
 
@@ -100,10 +101,10 @@ def _default(text: str) -> ast.expr:
 class Context:
     """Answers questions about one file under one rule, and builds the rule's findings."""
 
-    def __init__(self, module: Module, rule: Rule, config: Config, facts: FileFacts) -> None:
+    def __init__(self, module: Module, rule: Rule, facts: FileFacts) -> None:
         self.module = module
         self.rule = rule
-        self.config = config
+        self.config = facts.config
         self._facts = facts
 
     # --- the file -------------------------------------------------------------------------------------------------
@@ -177,9 +178,7 @@ class Context:
                 return not inner
             return -inner if isinstance(inner, (int, float)) else MISSING
         found = {
-            (type(value.node.value), value.node.value)
-            if isinstance(value.node, ast.Constant)
-            else (None, MISSING)
+            (type(value.node.value), value.node.value) if isinstance(value.node, ast.Constant) else (None, MISSING)
             for value in self.values(node)
         }
         return found.pop()[1] if len(found) == 1 else MISSING
@@ -216,10 +215,13 @@ class Context:
         passes: tuple[str, ...] | None = None,
         devices: tuple[str, ...] | None = None,
         related: Sequence[tuple[Module, ast.AST, str]] = (),
-        fix: Fix | None = None,
+        repair: Repair | None = None,
         **placeholders: object,
     ) -> Finding:
-        """Return a finding of the rule at `node`; `placeholders` fill the rule's message."""
+        """Return a finding of the rule at `node`; `placeholders` fill the rule's message.
+
+        `repair` is what would mend it (see `repairs`).
+        """
         rule = self.rule
         return Finding(
             code=rule.code,
@@ -231,7 +233,7 @@ class Context:
             passes=rule.passes if passes is None else passes,
             devices=rule.devices if devices is None else devices,
             related=tuple(Related(module.source.location(place), text) for module, place, text in related),
-            fix=fix,
+            fix=repair.fix(self.module.source) if repair is not None and self._facts.with_fixes else None,
             url=rule.url,
         )
 
@@ -239,10 +241,11 @@ class Context:
 class FileFacts:
     """What all rules share about one file."""
 
-    def __init__(self, module: Module, config: Config) -> None:
+    def __init__(self, module: Module, config: Config, with_fixes: bool) -> None:
         self._module = module
-        self._config = config
+        self.config = config
+        self.with_fixes = with_fixes
 
     @cached_property
     def program(self) -> Program | None:
-        return program_of(self._module, self._config.entry_points)
+        return program_of(self._module, self.config.entry_points)

@@ -9,13 +9,14 @@ from pathlib import Path
 from detlint.config import ConfigResolver, enabled_rules
 from detlint.findings import Finding
 from detlint.linter.discovery import discover
-from detlint.linter.file import FileResult, Job, lint_source
+from detlint.linter.file import FileResult, Job, Options, lint_source
 from detlint.linter.project import Project
 from detlint.linter.result import LintResult
 from detlint.linter.sources import source_from_bytes
 from detlint.linter.workers import run_jobs
 from detlint.rulebook import load_rules
 
+DEFAULT_OPTIONS = Options()
 Progress = Callable[[int, int], None]
 
 
@@ -25,12 +26,11 @@ def lint_paths(
     resolver: ConfigResolver,
     jobs: int | None = None,
     progress: Progress | None = None,
-    debug: bool = False,
+    options: Options = DEFAULT_OPTIONS,
 ) -> LintResult:
     """Lint files and folders.
 
-    `jobs` is the number of processes (default: one a core); `progress` is called with the files done and their total;
-    `debug` prints the traceback of an internal error.
+    `jobs` is the number of processes (default: one a core); `progress` is called with the files done and their total.
 
     Raises:
         DetlintError: a path, a configuration or a rule file is not usable.
@@ -40,15 +40,17 @@ def lint_paths(
     for config in {id(job.config): job.config for job in work}.values():
         # Selectors and rule files are checked here, where an error is the user's one clear line.
         enabled_rules(config, load_rules(config.rule_paths), config.root)
-    return _result(run_jobs(work, jobs, progress, debug), len(work), began)
+    return _result(run_jobs(work, jobs, progress, options), len(work), began)
 
 
-def lint_stdin(data: bytes, filename: str, *, resolver: ConfigResolver, debug: bool = False) -> LintResult:
+def lint_stdin(
+    data: bytes, filename: str, *, resolver: ConfigResolver, options: Options = DEFAULT_OPTIONS
+) -> LintResult:
     """Lint source given as bytes, as if it stood in the file `filename` (which need not exist)."""
     began = time.perf_counter()
     path = Path(filename).absolute()
     source = source_from_bytes(data, path, filename)
-    return _result([lint_source(source, resolver.for_file(path), Project(), debug)], 1, began)
+    return _result([lint_source(source, resolver.for_file(path), Project(), options)], 1, began)
 
 
 def _result(results: Sequence[FileResult], files: int, began: float) -> LintResult:

@@ -9,6 +9,7 @@ from pathlib import Path
 from detlint.config import ConfigResolver, parse_settings
 from detlint.findings import Finding
 from detlint.linter.engine import lint_paths
+from detlint.linter.file import Options
 from detlint.rulebook import Example, Rule
 
 
@@ -30,7 +31,7 @@ def run_example(rule: Rule, example: Example, folder: Path) -> ExampleOutcome:
     resolver = ConfigResolver(
         isolated=True, overrides=parse_settings(f"{rule.path}: settings", dict(settings))
     )
-    result = lint_paths([str(folder / example.filename)], resolver=resolver, jobs=1, debug=True)
+    result = lint_paths([str(folder / example.filename)], resolver=resolver, jobs=1, options=Options(debug=True))
     if result.problems:
         raise AssertionError("; ".join(result.problems))
     own = tuple(finding.location.line for finding in result.findings if finding.code == rule.code)

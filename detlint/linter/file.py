@@ -31,6 +31,14 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
+class Options:
+    """How to lint: work out fixes for the findings that have one, print the traceback of an internal error."""
+
+    with_fixes: bool = False
+    debug: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class FileResult:
     """What linting one file gave; `problem` is an internal error in one line."""
 
@@ -39,7 +47,7 @@ class FileResult:
     problem: str | None = None
 
 
-def lint_source(source: SourceFile | SourceProblem, config: Config, project: Project, debug: bool) -> FileResult:
+def lint_source(source: SourceFile | SourceProblem, config: Config, project: Project, options: Options) -> FileResult:
     """Lint a source that was read, or report why it could not be."""
     rules = load_rules(config.rule_paths)
     if isinstance(source, SourceProblem):
@@ -52,11 +60,11 @@ def lint_source(source: SourceFile | SourceProblem, config: Config, project: Pro
     crash: str | None = None
     if isinstance(module, Module):
         try:
-            findings += _lint_module(module, config, rules, enabled)
+            findings += _lint_module(module, rules, enabled, FileFacts(module, config, options.with_fixes))
         except RecursionError:
             problems.append(source.problem("nested too deeply to be analysed"))
         except Exception as error:  # the one place where the crash of a check becomes a report
-            if debug:
+            if options.debug:
                 traceback.print_exc()
             crash = f"{source.display}: internal error: {type(error).__name__}: {error}; run with --debug and report it"
     if UNREADABLE in enabled:
@@ -80,12 +88,11 @@ def _unreadable(problem: SourceProblem) -> Finding:
 
 
 def _lint_module(
-    module: Module, config: Config, rules: Mapping[str, Rule], enabled: Iterable[str]
+    module: Module, rules: Mapping[str, Rule], enabled: Iterable[str], facts: FileFacts
 ) -> Iterator[Finding]:
-    facts = FileFacts(module, config)
     registered = checks()
     for code in enabled:
-        ctx = Context(module, rules[code], config, facts)
+        ctx = Context(module, rules[code], facts)
         if ctx.rule.match is not None:
             calls = (call for call in _calls(module, ctx.rule) if matches(call, ctx))
             yield from (ctx.finding(call.node, call=call.name) for call in calls)

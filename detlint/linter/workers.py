@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 
-from detlint.linter.file import FileResult, Job, lint_source
+from detlint.linter.file import FileResult, Job, Options, lint_source
 from detlint.linter.project import Project
 from detlint.linter.sources import read_source
 
@@ -17,25 +17,25 @@ _BATCH_BYTES = 400_000
 Progress = Callable[[int, int], None]
 
 
-def run_jobs(work: Sequence[Job], jobs: int | None, progress: Progress | None, debug: bool) -> list[FileResult]:
+def run_jobs(work: Sequence[Job], jobs: int | None, progress: Progress | None, options: Options) -> list[FileResult]:
     """Lint every file of `work` in at most `jobs` processes (default: one a core)."""
     processes = min(jobs or os.cpu_count() or 1, max(1, len(work) // _FILES_WORTH_A_PROCESS))
     if processes > 1:
-        return _parallel(work, processes, progress, debug)
+        return _parallel(work, processes, progress, options)
     results: list[FileResult] = []
     project = Project()
     for job in work:
-        results.append(_lint(job, project, debug))
+        results.append(_lint(job, project, options))
         if progress is not None:
             progress(len(results), len(work))
     return results
 
 
-def _parallel(work: Sequence[Job], processes: int, progress: Progress | None, debug: bool) -> list[FileResult]:
+def _parallel(work: Sequence[Job], processes: int, progress: Progress | None, options: Options) -> list[FileResult]:
     results: list[FileResult] = []
     unfinished: list[Job] = []
     with ProcessPoolExecutor(processes) as pool:
-        pending = {pool.submit(_lint_batch, batch, debug): batch for batch in _batches(work, processes)}
+        pending = {pool.submit(_lint_batch, batch, options): batch for batch in _batches(work, processes)}
         for future in as_completed(pending):
             try:
                 results += future.result()
@@ -43,7 +43,7 @@ def _parallel(work: Sequence[Job], processes: int, progress: Progress | None, de
                 unfinished += pending[future]
             if progress is not None:
                 progress(len(results), len(work))
-    return [*results, *(_lint_alone(job, debug) for job in unfinished)]
+    return [*results, *(_lint_alone(job, options) for job in unfinished)]
 
 
 def _batches(work: Sequence[Job], processes: int) -> Iterator[list[Job]]:
@@ -69,20 +69,20 @@ def _batches(work: Sequence[Job], processes: int) -> Iterator[list[Job]]:
 _worker_projects: list[Project] = []
 
 
-def _lint_batch(batch: Sequence[Job], debug: bool) -> list[FileResult]:
+def _lint_batch(batch: Sequence[Job], options: Options) -> list[FileResult]:
     if not _worker_projects:
         _worker_projects.append(Project())  # the batches of one worker share parsed files
-    return [_lint(job, _worker_projects[0], debug) for job in batch]
+    return [_lint(job, _worker_projects[0], options) for job in batch]
 
 
-def _lint(job: Job, project: Project, debug: bool) -> FileResult:
-    return lint_source(read_source(job.path, job.display), job.config, project, debug)
+def _lint(job: Job, project: Project, options: Options) -> FileResult:
+    return lint_source(read_source(job.path, job.display), job.config, project, options)
 
 
-def _lint_alone(job: Job, debug: bool) -> FileResult:
+def _lint_alone(job: Job, options: Options) -> FileResult:
     """Lint a file whose worker died in a process of its own, to learn whether it is the one that kills."""
     with ProcessPoolExecutor(1) as pool:
         try:
-            return pool.submit(_lint_batch, [job], debug).result()[0]
+            return pool.submit(_lint_batch, [job], options).result()[0]
         except BrokenProcessPool:
             return FileResult(problem=f"{job.display}: not checked: the worker process died while it was linted")

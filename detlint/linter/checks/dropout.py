@@ -11,6 +11,7 @@ from detlint.linter.classes import ClassInfo
 from detlint.linter.context import MISSING, Call, Context
 from detlint.linter.names import BindingKind
 from detlint.linter.registry import check
+from detlint.linter.repairs import Repair, safe, set_argument
 from detlint.linter.training import asks_for_mode, depends_on_mode, guarded_by_mode, trains
 
 _ATTENTION = "torch.nn.functional.scaled_dot_product_attention"
@@ -29,7 +30,25 @@ def functional_dropout_always_on(call: Call, ctx: Context) -> Iterator[Finding]:
         return
     state = _attention_state(rate.value, ctx) if call.name == _ATTENTION else _training_state(call, ctx)
     if state:
-        yield ctx.finding(call.node, call=call.name.rpartition(".")[2], state=state)
+        yield ctx.finding(call.node, repair=_repair(call, ctx), call=call.name.rpartition(".")[2], state=state)
+
+
+def _repair(call: Call, ctx: Context) -> Repair | None:
+    """Tie the call to the module's mode, where it stands in a method of a module."""
+    function = ctx.function(call.node)
+    owner = ctx.module.index.class_at(call.node)
+    if function is None or owner is None or not ctx.inference.is_module_class(ctx.module.qualified(owner)):
+        return None
+    receiver = function.args.args[0].arg if function.args.args else ""
+    if receiver != "self":
+        return None
+    if call.name == _ATTENTION:
+        rate = call.argument("dropout_p").value
+        value = "0.0" if rate is None else f"{ast.unparse(rate)} if self.training else 0.0"
+        return safe("tie dropout to self.training", set_argument(call.node, "dropout_p", value, position=4))
+    names = [parameter.name for parameter in call.trigger.parameters]
+    name = "training" if "training" in names else "train"
+    return safe("tie dropout to self.training", set_argument(call.node, name, "self.training", position=names.index(name)))
 
 
 def _is_zero(rate: ast.expr | None, ctx: Context) -> bool:
