@@ -38,7 +38,7 @@ CAUSES: Final[Mapping[str, str]] = {
 DEVICES: Final = ("cpu", "cuda", "mps")
 PASSES: Final = ("forward", "backward")
 WITH_FLAG: Final[Mapping[str, str]] = {
-    "deterministic": "deterministic under torch.use_deterministic_algorithms(True)",
+    "deterministic": "is deterministic under torch.use_deterministic_algorithms(True)",
     "error": "raises under torch.use_deterministic_algorithms(True)",
     "unaffected": "differs even under torch.use_deterministic_algorithms(True)",
 }
