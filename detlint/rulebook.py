@@ -45,6 +45,7 @@ _EXAMPLE_KEYS: dict[str, type] = {
     "code": str,
     "lines": list,
     "also": list,
+    "fixed": str,
     "filename": str,
     "files": dict,
     "settings": dict,
@@ -78,7 +79,7 @@ class Trigger:
 class Example:
     """A program under a rule. `lines` are where findings of the rule stand (empty for good ones).
 
-    `also` names other rules allowed to speak; `files` are further files of the same project (path → text),
+    `also` names other rules allowed to speak; `fixed` is the code after its safe and unsafe fixes; `files` are further files of the same project (path → text),
     `filename` is the example's own path in it and `settings` its configuration.
     """
 
@@ -86,6 +87,7 @@ class Example:
     code: str
     lines: tuple[int, ...] = ()
     also: tuple[str, ...] = ()
+    fixed: str | None = None
     filename: str = "example.py"
     files: Mapping[str, str] | None = None
     settings: Mapping[str, object] | None = None
@@ -227,6 +229,7 @@ def _examples(path: Path, key: str, table: Mapping[str, Any]) -> Iterator[Exampl
             code=entry["code"],
             lines=tuple(entry.get("lines", ())),
             also=tuple(entry.get("also", ())),
+            fixed=entry.get("fixed"),
             filename=entry.get("filename", "example.py"),
             files=entry.get("files"),
             settings=entry.get("settings"),

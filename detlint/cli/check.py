@@ -6,7 +6,8 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from detlint.files import write_atomically
 from detlint.findings import Finding, Severity
 from detlint.linter.engine import lint_paths, lint_stdin
 from detlint.linter.file import Options
+from detlint.linter.fixing import FixedFile, fix_paths
 from detlint.linter.result import LintResult
 from detlint.linter.sources import SourceFile, SourceProblem, read_source, source_from_bytes
 from detlint.reports import LINT_FORMATS, renderer
@@ -62,6 +64,9 @@ def _list_option(name: str, metavar: str, text: str) -> Callable[[click.decorato
 @click.option("--torch-version", metavar="V", callback=_torch_version, help="Release to lint for, such as 2.13.")
 @click.option("--config", type=click.Path(path_type=Path), help="Use this file and look for no other.")
 @click.option("--isolated", is_flag=True, help="Use no configuration file.")
+@click.option("--fix", is_flag=True, help="Repair what can be repaired safely; notebooks are left alone.")
+@click.option("--unsafe-fixes", is_flag=True, help="With --fix or --diff: also what may change order, speed or results.")
+@click.option("--diff", is_flag=True, help="Show what --fix would change and write nothing; exit with 1 if anything.")
 @click.option("--format", "style", type=click.Choice(LINT_FORMATS), default="text", show_default=True)
 @click.option("--output", type=click.Path(path_type=Path), help="Write the report to this file.")
 @click.option("--statistics", is_flag=True, help="Show how often each rule spoke instead of the findings.")
@@ -89,6 +94,9 @@ def check(
     torch_version: str | None,
     config: Path | None,
     isolated: bool,
+    fix: bool,
+    unsafe_fixes: bool,
+    diff: bool,
     style: str,
     output: Path | None,
     statistics: bool,
@@ -119,6 +127,16 @@ def check(
     rules = load_rules(here.rule_paths)
     enabled = enabled_rules(here, rules, Path.cwd())  # an unknown rule is an error even if there is no file
 
+    if unsafe_fixes and not (fix or diff):
+        raise UsageError("--unsafe-fixes: only with --fix or --diff")
+    if fix or diff:
+        if "-" in paths or stdin_filename is not None:
+            raise UsageError("--fix, --diff: not on stdin; name a file")
+        fixed = fix_paths(paths or (".",), resolver=resolver, unsafe=unsafe_fixes)
+        if diff:
+            click.echo("".join(file.diff() for file in fixed), nl=False)
+            return int(bool(fixed) and not exit_zero)
+        _write(fixed)
     options = Options(with_fixes=style in _WITH_FIXES, debug=debug)
     if "-" in paths or (stdin_filename is not None and not paths):
         if len(paths) > 1:
@@ -151,6 +169,14 @@ def check(
     for problem in result.problems:
         click.echo(f"detlint: {problem}", err=True)
     return _exit_code(result, resolver, exit_zero=exit_zero)
+
+
+def _write(fixed: Sequence[FixedFile]) -> None:
+    for file in fixed:
+        file.write()
+        counts = Counter(f"{finding.code} {finding.name}" for finding in file.repaired)
+        done = ", ".join(f"{rule} ({count})" for rule, count in sorted(counts.items()))
+        click.echo(f"{file.display}: fixed {done}", err=True)
 
 
 def _shown(result: LintResult, show_suppressed: bool) -> tuple[Finding, ...]:

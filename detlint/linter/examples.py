@@ -10,15 +10,17 @@ from detlint.config import ConfigResolver, parse_settings
 from detlint.findings import Finding
 from detlint.linter.engine import lint_paths
 from detlint.linter.file import Options
+from detlint.linter.fixing import fix_paths
 from detlint.rulebook import Example, Rule
 
 
 @dataclass(frozen=True, slots=True)
 class ExampleOutcome:
-    """What linting an example gave: the lines of the rule's own findings, and everything else that spoke."""
+    """What linting an example gave: the lines of the rule's own findings, and everything else that spoke, the code after fixing."""
 
     lines: tuple[int, ...]
     others: tuple[Finding, ...]
+    fixed: str | None
 
 
 def run_example(rule: Rule, example: Example, folder: Path) -> ExampleOutcome:
@@ -34,16 +36,18 @@ def run_example(rule: Rule, example: Example, folder: Path) -> ExampleOutcome:
     result = lint_paths([str(folder / example.filename)], resolver=resolver, jobs=1, options=Options(debug=True))
     if result.problems:
         raise AssertionError("; ".join(result.problems))
+    fixes = fix_paths([str(folder / example.filename)], resolver=resolver, unsafe=True)
     own = tuple(finding.location.line for finding in result.findings if finding.code == rule.code)
     others = tuple(finding for finding in result.findings if finding.code != rule.code)
-    return ExampleOutcome(own, others)
+    return ExampleOutcome(own, others, fixes[0].after.decode(fixes[0].encoding) if fixes else None)
 
 
 def complaint(example: Example, outcome: ExampleOutcome) -> str:
     """Return what is wrong with an outcome, with the code numbered, or an empty string."""
     unexpected = [finding for finding in outcome.others if finding.code not in example.also]
     if outcome.lines == example.lines and not unexpected:
-        return ""
+        wrong_fix = example.fixed is not None and outcome.fixed != example.fixed
+        return f"{example.title}: fixed to\n{outcome.fixed}" if wrong_fix else ""
     numbered = "\n".join(
         f"{number:4} {line}" for number, line in enumerate(example.code.splitlines(), start=1)
     )
