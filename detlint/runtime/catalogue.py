@@ -32,13 +32,15 @@ _WORKSPACES: Final = (":4096:8", ":16:8", ":4096:2")
 class Hazard:
     """An operator that ran and can differ on `device`, where its name is `runs`.
 
-    `predicted`: it ran on another device. `derivative`: not itself but its derivative can differ.
+    `recorded` is what stands for it in the trace, an operator or a module. `predicted`: it ran on another
+    device. `derivative`: not itself but its derivative can differ.
     """
 
     event: OpEvent
     operator: Operator
     device: str
     runs: str
+    recorded: str
     predicted: bool
     derivative: bool
 
@@ -87,26 +89,31 @@ class Catalogue:
     def _hazards(self, event: OpEvent, device: str, *, backward: bool) -> Iterator[Hazard]:
         arguments = EventArguments(event)
         predicted = _device(event) != device
-        names = (_aten(event.op), *self._runs(event, arguments, device))
+        name = _aten(event.op)
+        recorded = {name: name, **dict(self._runs(event, arguments, device))}
         # On the device that ran, the derivative is in the trace itself.
         differentiated = backward and predicted and any(meta.requires_grad for meta in event.inputs)
         for operator in self.operators:
             if device not in operator.devices or operator.applies(arguments) is not Truth.YES:
                 continue
-            executed = [name for name in names if _listed(name, operator.aten)]
-            if executed:
-                yield Hazard(event, operator, device, executed[0], predicted, derivative=False)
-            elif differentiated and "backward" in operator.passes:
-                derived = [name for name in names if _listed(name, operator.forward)]
-                if derived:
-                    yield Hazard(event, operator, device, derived[0], predicted, derivative=True)
+            derivative = False
+            runs = next((name for name in recorded if _listed(name, operator.aten)), None)
+            if runs is None and differentiated and "backward" in operator.passes:
+                derivative = True
+                runs = next((name for name in recorded if _listed(name, operator.forward)), None)
+            if runs is not None:
+                yield Hazard(event, operator, device, runs, recorded[runs], predicted, derivative)
 
-    def _runs(self, event: OpEvent, arguments: EventArguments, device: str) -> Iterator[str]:
+    def _runs(self, event: OpEvent, arguments: EventArguments, device: str) -> Iterator[tuple[str, str]]:
+        """Yield what the device executes instead, each with what stands for it in the trace."""
         name = _aten(event.op)
         for entry in self.dispatch:
-            traced = _listed(name, entry.traced) or event.module_type in entry.modules
-            if device in entry.devices and traced and entry.applies(arguments) is Truth.YES:
-                yield from entry.runs
+            if device not in entry.devices or entry.applies(arguments) is not Truth.YES:
+                continue
+            if _listed(name, entry.traced):
+                yield from ((runs, name) for runs in entry.runs)
+            elif event.module_type in entry.modules:
+                yield from ((runs, event.module_type) for runs in entry.runs)
 
     def _finding(self, group: Sequence[Hazard]) -> Finding:
         event, operator = group[0].event, group[0].operator
@@ -163,12 +170,17 @@ def _device(event: OpEvent) -> str:
 
 def _call(group: Sequence[Hazard]) -> str:
     first = group[0]
-    ran, runs = first.event.op.split(".")[1], first.runs.partition("::")[2].partition(".")[0]
-    text = runs if runs == ran else f"{runs} for {ran}"
+    text = _short(first.runs)
+    if first.recorded != first.runs:
+        text = f"{text} for {_short(first.recorded)}"
     if first.derivative:
         text = f"the backward of {text}"
     predicted = tuple(dict.fromkeys(hazard.device for hazard in group if hazard.predicted))
     return f"{text} (predicted for {' and '.join(predicted)})" if predicted else text
+
+
+def _short(name: str) -> str:
+    return name.rpartition("::")[2].partition(".")[0]
 
 
 def _location(event: OpEvent) -> Location:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from detlint.runtime.generators import Generators, read_generators
 
@@ -21,9 +22,10 @@ class DrawWatch:
 
     def drawn(self) -> str | None:
         """Return the name of the generator that moved since."""
-        for name, generator, before in self.states:
-            if not torch.equal(generator.get_state(), before):
-                return name
+        with _disable_current_modes():  # type: ignore[no-untyped-call]  # fake tensors cannot be compared
+            for name, generator, before in self.states:
+                if not torch.equal(generator.get_state(), before):
+                    return name
         return None
 
 

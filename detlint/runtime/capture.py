@@ -1,0 +1,86 @@
+"""The model as a torch.fx graph, by the first way that works."""
+
+from __future__ import annotations
+
+import io
+import logging
+import warnings
+from contextlib import contextmanager, redirect_stderr
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import fx, nn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """A captured graph and how it was had; where no way works, `graph` is None and `reason` says why."""
+
+    graph: fx.GraphModule | None
+    how: str
+    reason: str
+
+
+def capture(model: Callable[..., object], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Capture:
+    """Capture the model by the first way that works; only make_fx runs it on real tensors."""
+    ways = {"torch.export": _export, "torch.fx.symbolic_trace": _symbolic, "make_fx": _make_fx}
+    reasons: list[str] = []
+    for how, way in ways.items():
+        try:
+            with _quiet():
+                return Capture(way(model, tuple(args), dict(kwargs)), how, "; ".join(reasons))
+        except Exception as error:  # each way gives up with exceptions of its own
+            reasons.append(f"{how}: {_one_line(error)}")
+    return Capture(None, "", "; ".join(reasons))
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Hold back the half-made graphs and warnings that torch.export prints before it gives up."""
+    disabled = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(disabled)
+
+
+def _export(model: Callable[..., object], args: tuple[Any, ...], kwargs: dict[str, Any]) -> fx.GraphModule:
+    return torch.export.export(_as_module(model), args, kwargs, strict=False).module()
+
+
+def _symbolic(model: Callable[..., object], args: tuple[Any, ...], kwargs: dict[str, Any]) -> fx.GraphModule:
+    return fx.symbolic_trace(model)
+
+
+def _make_fx(model: Callable[..., object], args: tuple[Any, ...], kwargs: dict[str, Any]) -> fx.GraphModule:
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    graph: fx.GraphModule = make_fx(lambda *values: model(*values, **kwargs))(*args)
+    return graph
+
+
+def _as_module(model: Callable[..., object]) -> nn.Module:
+    return model if isinstance(model, nn.Module) else _Function(model)
+
+
+class _Function(nn.Module):
+    """A callable as a module, which is all that torch.export takes."""
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        super().__init__()
+        self._function = function
+
+    def forward(self, *args: Any, **kwargs: Any) -> object:
+        return self._function(*args, **kwargs)
+
+
+def _one_line(error: Exception) -> str:
+    text = str(error).strip()
+    return f"{type(error).__name__}: {text.splitlines()[0][:200]}" if text else type(error).__name__
