@@ -31,11 +31,17 @@ def _reason(call: Call, ctx: Context) -> str:
         always = ctx.truth(call.argument("use_input_stats").value) is Truth.YES
         return "its running statistics are never used" if kept and always else ""
     if call.name.endswith(".batch_norm"):
-        if _is_weight(call.argument("input").value):
+        if _is_weight(call.argument("input").value) or _standardises(call, ctx):
             return ""
         return "training is always True" if ctx.truth(call.argument("training").value) is Truth.YES else ""
     tracked = ctx.truth(call.argument("track_running_stats").value)
     return "it keeps no running statistics" if tracked is Truth.NO else ""
+
+
+def _standardises(call: Call, ctx: Context) -> bool:
+    """Outside a class, and without statistics to keep, the function just standardises a batch, as losses do."""
+    kept = call.argument("running_mean").value
+    return ctx.module.index.class_at(call.node) is None and kept is not None and ctx.constant(kept) is None
 
 
 def _is_weight(node: ast.expr | None) -> bool:

@@ -94,7 +94,7 @@ def _applied(node: ast.expr, function: FunctionNode, ctx: Context) -> bool:
     if binding is not None:
         uses = ctx.flow(node).uses(binding)
         return any(_is_called(use, ctx) for use in uses) and all(_is_called(use, ctx, or_moved=True) for use in uses)
-    attribute = _stored(built.expression, function, ctx)
+    attribute = _stored(built.expression, function, ctx) if _runs_with_forward(function, ctx) else None
     return attribute is not None and any(
         isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and ast.unparse(part.func) == attribute
         for part in ast.walk(function)
@@ -107,9 +107,11 @@ def _used(node: ast.expr, function: FunctionNode, ctx: Context) -> bool:
     if binding is not None:
         uses = ctx.flow(node).uses(binding)
         return bool(uses) and not any(isinstance(ctx.parent(use), (ast.Return, ast.Assign)) for use in uses)
-    if isinstance(ctx.parent(node), (ast.BinOp, ast.Call)):
-        call = ctx.parent(node)
-        return isinstance(call, ast.BinOp) or "register" not in ast.unparse(call) and "setattr" not in ast.unparse(call)
+    parent = ctx.parent(node)
+    if isinstance(parent, ast.BinOp):
+        return True
+    if isinstance(parent, ast.Call):
+        return not any(word in ast.unparse(parent.func) for word in ("register", "setattr", "append"))
     return _stored(node, function, ctx) is not None
 
 

@@ -23,7 +23,7 @@ def functional_dropout_always_on(call: Call, ctx: Context) -> Iterator[Finding]:
     rate = call.argument("dropout_p" if "attention" in call.name else "p")
     if _is_zero(rate.value, ctx) or guarded_by_mode(ctx.module, call.node):
         return
-    if rate.value is not None and depends_on_mode(ctx.module, rate.value):
+    if rate.value is not None and (depends_on_mode(ctx.module, rate.value) or _is_callers(rate.value, ctx)):
         return
     function = ctx.function(call.node)
     if function is not None and trains(function):
@@ -48,12 +48,25 @@ def _repair(call: Call, ctx: Context) -> Repair | None:
         return safe("tie dropout to self.training", set_argument(call.node, "dropout_p", value, position=4))
     names = [parameter.name for parameter in call.trigger.parameters]
     name = "training" if "training" in names else "train"
-    return safe("tie dropout to self.training", set_argument(call.node, name, "self.training", position=names.index(name)))
+    return safe(
+        "tie dropout to self.training", set_argument(call.node, name, "self.training", position=names.index(name))
+    )
 
 
 def _is_zero(rate: ast.expr | None, ctx: Context) -> bool:
     value = ctx.constant(rate)
     return isinstance(value, (int, float)) and value == 0
+
+
+def _is_callers(rate: ast.expr, ctx: Context) -> bool:
+    """Return whether the rate is a parameter of the function that is zero unless its caller says otherwise."""
+    if not isinstance(rate, ast.Name):
+        return False
+    bindings = ctx.module.definitions(rate)
+    return bool(bindings) and all(
+        binding.kind is BindingKind.PARAMETER and binding.value is not None and _is_zero(binding.value, ctx)
+        for binding in bindings
+    )
 
 
 def _training_state(call: Call, ctx: Context) -> str:
