@@ -80,7 +80,7 @@ def main(args: list[str] | None = None) -> NoReturn:
         if debug:
             raise
         code = _fail(f"internal error: {type(error).__name__}: {error} (run with --debug and report it)")
-    sys.exit(code)
+    sys.exit(code or 0)
 
 
 def _fail(message: str) -> int:
