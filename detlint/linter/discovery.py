@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -43,19 +44,28 @@ def discover(arguments: Iterable[str | Path], resolver: ConfigResolver) -> list[
     """
     found: dict[str, str] = {}
     for argument in arguments:
-        path = _absolute(Path(argument))
-        if path.is_dir():
-            pairs = _search(path, resolver)
-        elif path.exists():
-            pairs = iter([(path.resolve().as_posix(), path.as_posix())] if _is_wanted(path, resolver) else [])
-        else:
-            raise UsageError(f"{argument}: no such file or folder")
-        for real, name in pairs:
+        for real, name in _expand(argument, resolver):
             # Of several names for one file its own goes first, then the first in alphabetical order.
             if real not in found or (name != real, name) < (found[real] != real, found[real]):
                 found[real] = name
     here = Path.cwd()
     return [FoundFile(Path(name), display_path(name, here)) for name in sorted(found.values())]
+
+
+def _expand(argument: str | Path, resolver: ConfigResolver) -> Iterator[tuple[str, str]]:
+    """Yield the real path and the path of every file that an argument means."""
+    path = Path(argument)
+    try:
+        # `link/..` is not where the text says it is.
+        path = path.resolve() if ".." in path.parts else path.absolute()
+        mode = path.stat().st_mode
+    except (OSError, RuntimeError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UsageError(f"{argument}: {reason}") from None
+    if stat.S_ISDIR(mode):
+        yield from _search(path, resolver)
+    elif stat.S_ISREG(mode) and _is_wanted(path, resolver):
+        yield path.resolve().as_posix(), path.as_posix()
 
 
 def display_path(path: str | Path, cwd: Path) -> str:
@@ -64,20 +74,18 @@ def display_path(path: str | Path, cwd: Path) -> str:
     return name.removeprefix(below).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def _absolute(path: Path) -> Path:
-    # `link/..` is not where the text says it is.
-    return path.resolve() if ".." in path.parts else path.absolute()
-
-
 def _is_wanted(path: Path, resolver: ConfigResolver) -> bool:
     """Is a file named on the command line linted? Those that are not Python are passed over: hooks name any file."""
-    if not path.is_file() or not _is_python(path):
+    if not _is_python(path):
         return False
     config = resolver.for_file(path)
-    if not config.force_exclude:
-        return True
+    return not (config.force_exclude and _is_excluded(path, config))
+
+
+def _is_excluded(path: Path, config: Config) -> bool:
+    """Do the `exclude` patterns leave out a named file or folder, or a folder that it lies in?"""
     relative = path.relative_to(config.root).as_posix() if path.is_relative_to(config.root) else path.name
-    return not compile_patterns(config.exclude).match_file(relative)
+    return compile_patterns(config.exclude).match_file(f"{relative}/" if path.is_dir() else relative)
 
 
 def _is_python(path: Path) -> bool:
@@ -91,21 +99,28 @@ def _is_python(path: Path) -> bool:
 
 
 class _Ignores:
-    """Patterns in the syntax of .gitignore, for paths below `base`, which ends in a slash."""
+    """Patterns in the syntax of .gitignore, for paths below `base`, which ends in a slash.
+
+    A search asks about one entry after the other and does not enter what is ignored, so patterns are matched with
+    the entry alone, as git does. Those of pathspec match what lies below a folder too: they are cut back here.
+    """
 
     def __init__(self, base: str, spec: GitIgnoreSpec) -> None:
         self.base = base
-        self._spec = spec
-        # One expression for all patterns: most paths match none, and this tells ten times as fast.
-        parts = [pattern.regex.pattern for pattern in spec.patterns if pattern.regex is not None]
-        self._any = re.compile("|".join(re.sub(r"\(\?P<\w+>", "(?:", part) for part in parts) or r"(?!)")
+        self._patterns = [
+            (pattern.include, re.compile(re.sub(r"\(\?P<\w+>/\)", r"/\\Z", pattern.regex.pattern)))
+            for pattern in spec.patterns
+            if pattern.regex is not None
+        ]
+        # Most paths match no pattern: one expression for all tells that ten times as fast.
+        self._any = re.compile("|".join(regex.pattern for _, regex in self._patterns) or r"(?!)")
 
     def verdict(self, path: str) -> bool | None:
         """Is `path` (with a final slash if a folder) ignored? None: the patterns do not say."""
         relative = path[len(self.base) :]
-        if not relative or self._any.match(relative) is None:
+        if self._any.search(relative) is None:
             return None
-        return self._spec.check_file(relative).include
+        return next(include for include, regex in reversed(self._patterns) if regex.search(relative))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +148,7 @@ def _search(start: Path, resolver: ConfigResolver) -> Iterator[tuple[str, str]]:
     """Yield the real path and the path of every file below the folder `start`, and of folders that cannot be read."""
     top, real_top = start.as_posix().rstrip("/"), start.resolve().as_posix().rstrip("/")
     first = _folder(top, top, resolver, _ignores_above(top))
-    if first.config.force_exclude and first.excludes.verdict(f"{top}/"):
+    if first.config.force_exclude and _is_excluded(start, first.config):
         return
     pending = [first]
     while pending:
@@ -154,17 +169,21 @@ def _search(start: Path, resolver: ConfigResolver) -> Iterator[tuple[str, str]]:
             if entry.is_dir(follow_symlinks=False):
                 if not folder.leaves_out(f"{path}/"):
                     pending.append(_folder(path, top, resolver, folder.ignores))
-            elif entry.name.endswith(_SEARCHED_SUFFIXES) and entry.is_file() and not folder.leaves_out(path):
+            elif entry.name.endswith(_SEARCHED_SUFFIXES) and _is_file(entry) and not folder.leaves_out(path):
                 yield os.path.realpath(path) if entry.is_symlink() else real_top + path[len(top) :], path
 
 
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file()
+    except OSError:
+        return True  # whoever reads it will say what is wrong with it
+
+
 def _folder(path: str, top: str, resolver: ConfigResolver, ignores: tuple[_Ignores, ...]) -> _Folder:
-    """Look up what holds in a folder. Patterns that would leave out `top`, which was asked for, apply from there on."""
     config = resolver.for_folder(Path(path))
-    excludes = _excludes(config.root.as_posix().rstrip("/") + "/", config.exclude)
-    if not f"{top}/".startswith(excludes.base) or (excludes.verdict(f"{top}/") and not config.force_exclude):
-        excludes = _excludes(f"{top}/", config.exclude)
-    return _Folder(path, config, excludes, ignores)
+    root = config.root.as_posix().rstrip("/") + "/"
+    return _Folder(path, config, _excludes(root if f"{top}/".startswith(root) else f"{top}/", config.exclude), ignores)
 
 
 @lru_cache(maxsize=256)
@@ -190,7 +209,7 @@ def _read_ignores(folder: str, name: str) -> Iterator[_Ignores]:
         text = Path(folder, name).read_bytes().decode("utf-8", "surrogateescape")
     except OSError:
         return
-    lines = tuple(line for line in text.splitlines() if line.strip() and not line.startswith("#"))
+    lines = tuple(_as_git_reads(line) for line in text.splitlines() if line.strip() and not line.startswith("#"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # `re` warns of patterns such as [[a]
         try:
@@ -198,6 +217,12 @@ def _read_ignores(folder: str, name: str) -> Iterator[_Ignores]:
         except (ValueError, re.error):
             spec = compile_patterns(tuple(line for line in lines if _is_pattern(line)))
     yield _Ignores(f"{folder}/", spec)
+
+
+def _as_git_reads(line: str) -> str:
+    """Spell out `a/**` and `a/**/`: for git they are about what lies below `a`, for pathspec about `a` too."""
+    bare = line.rstrip()
+    return f"{bare}/*" if bare.endswith("/**") else f"{bare}*/" if bare.endswith("/**/") else line
 
 
 def _is_pattern(line: str) -> bool:

@@ -20,8 +20,9 @@ from detlint.findings import Location
 from detlint.linter import notebooks
 from detlint.linter.parsing import SyntaxProblem, parse
 
-# Python code of this size takes about 1 GB and 10 s as a syntax tree.
-MAX_BYTES = 16 * 1024 * 1024
+# A syntax tree takes about 270 times the memory of its text: 10 MB of code, 2.7 GB.
+MAX_CODE = 5 * 2**20
+MAX_FILE = 200 * 2**20  # most of a big notebook are its outputs
 
 # Line, column, end line, end column as `ast` counts them: lines from 1, columns in UTF-8 bytes from 0.
 Span = tuple[int, int, int, int]
@@ -38,7 +39,7 @@ class SourceProblem:
 
 @dataclass(frozen=True, eq=False)
 class SourceFile:
-    """One file as it is on disk (`raw`) and as Python sees it (`text`, lines ending in a bare newline).
+    """One file as Python sees it: `text` is decoded and its lines end in a bare newline.
 
     `path` is absolute, `display` is how reports name it. `cells` is empty for anything but a notebook, whose `text` is
     that of its code cells, one after the other; `problems` are the cells that had to be left out of it.
@@ -46,7 +47,6 @@ class SourceFile:
 
     path: Path
     display: str
-    raw: bytes
     text: str
     encoding: str
     cells: tuple[notebooks.Cell, ...] = ()
@@ -130,10 +130,8 @@ def read_source(path: Path, display: str) -> SourceFile | SourceProblem:
     try:
         with path.open("rb") as stream:
             size = os.fstat(stream.fileno()).st_size
-            if size > MAX_BYTES:
-                return _whole_file(
-                    path, display, f"larger ({size >> 20} MiB) than detlint reads ({MAX_BYTES >> 20} MiB)"
-                )
+            if size > MAX_FILE:
+                return _too_large(path, display, size, MAX_FILE)
             raw = stream.read()
     except IsADirectoryError:
         return _whole_file(path, display, "a folder whose content cannot be listed")
@@ -146,19 +144,22 @@ def source_from_bytes(raw: bytes, path: Path, display: str) -> SourceFile | Sour
     """Decode what a file holds; a name that ends in `.ipynb` makes it a notebook."""
     if path.suffix == ".ipynb":
         return _notebook(raw, path, display)
+    if len(raw) > MAX_CODE:
+        return _too_large(path, display, len(raw), MAX_CODE)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             text, encoding = _decode(raw)
     except UnicodeDecodeError as error:
-        line, column = _place(raw, error.start)
-        byte = raw[error.start : error.start + 1].hex()
+        before = _universal_newlines(error.object[: error.start].decode(error.encoding, "replace"))
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        byte = error.object[error.start : error.start + 1].hex()
         reason = f"byte 0x{byte} is not valid {error.encoding}; declare the file's encoding or save it as UTF-8"
         return SourceProblem(path, Location(display, line, column, line, column + 1), reason)
     except (SyntaxError, LookupError, ValueError) as error:
         reason = error.msg if isinstance(error, SyntaxError) else str(error)
         return _whole_file(path, display, f"cannot be decoded: {reason}")
-    return SourceFile(path, display, raw, _universal_newlines(text), encoding)
+    return SourceFile(path, display, _universal_newlines(text), encoding)
 
 
 def _notebook(raw: bytes, path: Path, display: str) -> SourceFile | SourceProblem:
@@ -167,6 +168,9 @@ def _notebook(raw: bytes, path: Path, display: str) -> SourceFile | SourceProble
         cells = notebooks.read_cells(raw)
     except notebooks.NotebookError as error:
         return _whole_file(path, display, str(error))
+    size = sum(len(cell.text) for cell in cells)
+    if size > MAX_CODE:
+        return _too_large(path, display, size, MAX_CODE)
     program, problems = [], []
     for cell in cells:
         text = cell.text
@@ -177,13 +181,14 @@ def _notebook(raw: bytes, path: Path, display: str) -> SourceFile | SourceProble
             problems.append(SourceProblem(path, place, parsed.reason))
             text = "\n" * text.count("\n")
         program.append(text)
-    return SourceFile(path, display, raw, "\n".join(program), "utf-8", tuple(cells), tuple(problems))
+    return SourceFile(path, display, "\n".join(program), "utf-8", tuple(cells), tuple(problems))
 
 
 def _decode(raw: bytes) -> tuple[str, str]:
     """Decode as PEP 263 says; most files have neither mark nor cookie, so look for those first."""
     encoding = "utf-8"
-    if raw.startswith(codecs.BOM_UTF8) or b"coding" in raw[:400]:
+    second_line_end = raw.find(b"\n", raw.find(b"\n") + 1)
+    if raw.startswith(codecs.BOM_UTF8) or raw.find(b"coding", 0, second_line_end) >= 0:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(raw).readline)
     return raw.decode(encoding), encoding
 
@@ -192,10 +197,10 @@ def _universal_newlines(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
-def _place(raw: bytes, offset: int) -> tuple[int, int]:
-    """Return line and column, from 1, of a byte that cannot be decoded: everything before it can."""
-    before = _universal_newlines(raw[:offset].decode("utf-8", "replace"))
-    return before.count("\n") + 1, len(before) - before.rfind("\n")
+def _too_large(path: Path, display: str, size: int, most: int) -> SourceProblem:
+    return _whole_file(
+        path, display, f"too large: {size / 2**20:.1f} MiB, more than the {most >> 20} MiB that detlint reads"
+    )
 
 
 def _whole_file(path: Path, display: str, reason: str) -> SourceProblem:
