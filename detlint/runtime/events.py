@@ -112,7 +112,7 @@ class OpEvent:
     @property
     def inputs(self) -> tuple[TensorMeta, ...]:
         """The tensors among the arguments, those in lists too, in order."""
-        return tuple(_tensors(tuple(self.arguments.values())))
+        return tuple(tensors_in(tuple(self.arguments.values())))
 
     def __str__(self) -> str:
         where = f" in {self.module}" if self.module else ""
@@ -120,12 +120,13 @@ class OpEvent:
         return f"{self.op}{where} ({self.phase.value}){line}"
 
 
-def _tensors(value: Value) -> Iterator[TensorMeta]:
+def tensors_in(value: Value) -> Iterator[TensorMeta]:
+    """Yield the tensors of an argument, those in lists too."""
     if isinstance(value, TensorMeta):
         yield value
     elif isinstance(value, tuple):
         for item in value:
-            yield from _tensors(item)
+            yield from tensors_in(item)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,8 @@ _BOTTOM: Final = (str(Path(__file__).with_name("passes.py")), str(Path(torch.aut
 
 
 @cache
-def _is_library(code: CodeType) -> bool:
+def is_library(code: CodeType) -> bool:
+    """Does the code belong to torch, to detlint or to no file?"""
     # "<" opens the names of code without a file: "<frozen importlib>", "<string>" of generated methods
     return code.co_filename.startswith(_LIBRARIES) and not code.co_filename.startswith("<ipython")
 
@@ -31,7 +32,7 @@ def user_line() -> SourceLine | None:
     frame = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
-        if not _is_library(code):
+        if not is_library(code):
             return SourceLine(code.co_filename, frame.f_lineno, getattr(code, "co_qualname", code.co_name))
         if code.co_filename in _BOTTOM:
             return None

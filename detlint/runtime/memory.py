@@ -90,6 +90,8 @@ class Memory:
         for key in [key for key in self._blocks if key not in kept]:
             _release(self._blocks.pop(key))
         for block in self._blocks.values():
+            if block.origin is not None:  # written during the last pass, and put back since
+                block.digests.clear()
             block.origin = block.unfilled = None
 
     def settle(self) -> dict[Digest, Digest]:

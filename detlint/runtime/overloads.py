@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
+from torch.utils._pytree import tree_leaves
+
+from detlint.operators import load_operators
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from detlint.runtime.events import Value
 
@@ -18,12 +21,11 @@ _STATISTICS: Final = frozenset({"running_mean", "running_var"})
 _TRAINING: Final = ("training", "train", "use_input_stats")
 
 _UNFILLED: Final = frozenset(
-    f"aten.{name}"
-    for name in (
-        "empty", "empty_like", "empty_permuted", "empty_quantized", "empty_strided", "new_empty", "new_empty_strided",
-        "_empty_affine_quantized", "_empty_per_channel_affine_quantized", "resize", "resize_", "resize_as_",
-    )
-)  # fmt: skip
+    name.replace("::", ".")
+    for operator in load_operators()
+    if operator.cause == "uninitialized"
+    for name in operator.aten
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,11 @@ class OverloadFacts:
     statistics: frozenset[str]
     unfilled: bool
     draws: bool
+
+    def by_name(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments of a call by name."""
+        names = self.parameters or tuple(f"argument {place}" for place in range(len(args)))
+        return {**dict(zip(names, args, strict=False)), **kwargs}
 
     def written_by(self, arguments: Mapping[str, object]) -> tuple[str, ...]:
         """Name the arguments that a call with these arguments writes to."""
@@ -68,6 +75,12 @@ def facts_of(func: object) -> OverloadFacts:
         unfilled=str(func).rpartition(".")[0] in _UNFILLED,
         draws=torch.Tag.nondeterministic_seeded in func.tags or func.namespace not in ("aten", "prims"),
     )
+
+
+def tensors_of(tree: object) -> list[torch.Tensor]:
+    """Return the tensors of an argument or a result, each once."""
+    leaves = (tree,) if isinstance(tree, torch.Tensor) else tree_leaves(tree)
+    return list({id(leaf): leaf for leaf in leaves if isinstance(leaf, torch.Tensor)}.values())
 
 
 def plain_value(value: object) -> Value:

@@ -22,7 +22,7 @@ class DrawWatch:
 
     def drawn(self) -> str | None:
         """Return the name of the generator that moved since."""
-        with _disable_current_modes():  # type: ignore[no-untyped-call]  # fake tensors cannot be compared
+        with _disable_current_modes():  # fake tensors cannot be compared
             for name, generator, before in self.states:
                 if not torch.equal(generator.get_state(), before):
                     return name

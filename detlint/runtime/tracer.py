@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from detlint.runtime.callsites import CallSite, CallSites
 from detlint.runtime.events import OpEvent, Phase, RngUse, TensorMeta, Trace
 from detlint.runtime.frames import user_line
 from detlint.runtime.memory import Memory
 from detlint.runtime.modules import ModuleStack
-from detlint.runtime.overloads import OverloadFacts, facts_of, plain_value
+from detlint.runtime.overloads import facts_of, plain_value, tensors_of
 from detlint.runtime.randomness import watch_draws
 
 if TYPE_CHECKING:
@@ -81,11 +80,11 @@ class Tracer(TorchDispatchMode):
     ) -> Any:
         kwargs = kwargs or {}
         index, facts = len(self._events), facts_of(func)
-        given = _by_name(facts, args, kwargs)
+        given = facts.by_name(args, kwargs)
         inputs: list[tuple[torch.Tensor, TensorMeta]] = []
         arguments = {name: self._read(value, inputs) for name, value in given.items()}
         mutated = facts.written_by(given)
-        written = [tensor for name in mutated for tensor in _tensors(given[name])]
+        written = [tensor for name in mutated for tensor in tensors_of(given[name])]
         if self._on_write is not None:
             for tensor in written:
                 self._on_write(tensor)
@@ -97,7 +96,7 @@ class Tracer(TorchDispatchMode):
         result = func(*args, **kwargs)
 
         generator = None if draws is None else draws.drawn()
-        fresh = [tensor for tensor in _tensors(result) if not any(tensor is other for other in written)]
+        fresh = [tensor for tensor in tensors_of(result) if not any(tensor is other for other in written)]
         unfilled = facts.unfilled and (bool(fresh) or sizes != [tensor.numel() for tensor in written])
         outputs = (
             *(self._result(tensor, index, inputs, filled=not unfilled) for tensor in fresh),
@@ -149,18 +148,6 @@ class Tracer(TorchDispatchMode):
             return Phase.RECOMPUTE if modules.entered_in_backward else Phase.FORWARD, site
         site = self._call_sites.of_running_node() or CallSite(modules.path, modules.type, None)
         return Phase.BACKWARD, replace(site, source=user_line() or site.source)
-
-
-def _by_name(facts: OverloadFacts, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    names = facts.parameters or [f"argument {place}" for place in range(len(args))]
-    return {**dict(zip(names, args, strict=False)), **kwargs}
-
-
-def _tensors(tree: object) -> list[torch.Tensor]:
-    """Tensors of an argument or a result, each once."""
-    leaves = (tree,) if isinstance(tree, torch.Tensor) else tree_leaves(tree)
-    found: dict[int, torch.Tensor] = {id(leaf): leaf for leaf in leaves if isinstance(leaf, torch.Tensor)}
-    return list(found.values())
 
 
 def _with_digests(event: OpEvent, tickets: dict[Digest, Digest]) -> OpEvent:

@@ -1,0 +1,304 @@
+"""Runs the model as often as its probes need, and writes down what was found."""
+
+from __future__ import annotations
+
+import os
+import time
+import traceback
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._pytree import tree_map
+
+from detlint.errors import AuditError, DetlintError, UsageError, did_you_mean
+from detlint.findings import Finding, Severity
+from detlint.runtime.capture import capture
+from detlint.runtime.catalogue import Catalogue
+from detlint.runtime.comparison import Comparer
+from detlint.runtime.environment import read_environment
+from detlint.runtime.events import Phase
+from detlint.runtime.flags import read_flags
+from detlint.runtime.frames import is_library
+from detlint.runtime.graph import annotate
+from detlint.runtime.guard import Guard
+from detlint.runtime.locations import location_of
+from detlint.runtime.passes import Case, Runner
+from detlint.runtime.probes import PROBES
+from detlint.runtime.probes.registry import Comparison, Inspection
+from detlint.runtime.reference import Reference, compute_reference
+from detlint.runtime.report import AuditReport, Cause, ProbeResult, Verdict
+from detlint.runtime.sample import Sample, as_sample
+from detlint.runtime.targets import modules_of, moved_to
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from detlint.runtime.events import OpEvent, SourceLine, Trace
+    from detlint.runtime.passes import Pass
+
+_VARIES: Final = "the model varies from run to run by itself: see repeat"
+DEFAULT_PROBES: Final = ("repeat", "mode", "grad", "layout", "threads")
+
+
+def audit(
+    model: Callable[..., object],
+    sample: object,
+    *,
+    probes: Sequence[str] | str = DEFAULT_PROBES,
+    runs: int = 3,
+    backward: bool = False,
+    loss: Callable[[Any], torch.Tensor] | None = None,
+    device: str | None = None,
+    targets: Sequence[str] = ("cpu", "cuda"),
+    seed: int = 0,
+    reference: bool = True,
+    allow: str = "rounding",
+    strict: bool = False,
+    execute: bool = True,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> AuditReport:
+    """Which operators run, which of them can differ, which of them did, and where does it begin?
+
+    Args:
+        model: a module, or any function over tensors.
+        sample: a tensor, a tuple of arguments, a dict of keyword arguments, or a `Sample`.
+        probes: names of the questions to ask, or "all".
+        runs: how often `repeat` runs the model.
+        backward: run the backward pass too, from `loss(output)`; without `loss`, from the output's own `loss`
+            or the sum of all squares.
+        device: where to run; a copy of the model is moved there.
+        targets: devices whose hazards are reported.
+        seed: what every generator is seeded with before each run.
+        reference: judge differences against a float64 run; otherwise by an error bound.
+        allow: "rounding" or "bitwise": what probes other than `repeat` may show before the audit fails.
+        strict: fail for hazards too, not only for what did differ.
+        execute: False traces with fake tensors: hazards only, for models too big to run.
+        progress: called with (probes done, probes, name of the next one).
+
+    Raises:
+        AuditError: the model cannot be audited with this sample.
+        UsageError: an argument makes no sense.
+    """
+    names = _probe_names(probes)
+    if allow not in ("rounding", "bitwise"):
+        raise UsageError(
+            f"allow={allow!r}: expected 'rounding' or 'bitwise'{did_you_mean(allow, ('rounding', 'bitwise'))}"
+        )
+    if runs < 2:
+        raise UsageError(f"runs={runs}: at least 2 are needed to compare")
+    if not callable(model):
+        raise AuditError(f"model: expected a module or a function, got {type(model).__name__}")
+    start = time.perf_counter()
+    model, inputs = moved_to(model, as_sample(sample), device)
+    case = Case(model, modules_of(model), inputs, backward=backward, loss=loss, seed=seed)
+    guard = Guard(case.modules)
+    with guard:
+        catalogue = Catalogue.load(
+            targets,
+            read_flags(),
+            torch_version=torch.__version__,
+            workspace=os.environ.get("CUBLAS_WORKSPACE_CONFIG", ""),
+        )
+        session = _Session(case, Runner(guard), runs, reference, catalogue, progress or _silent)
+        trace, results = session.run(names) if execute else (session.imagine(), {})
+        hazards = catalogue.findings(trace.events)
+        results = {name: _with_finding(result, catalogue) for name, result in results.items()}
+        found = [finding for result in results.values() for finding in result.findings]
+        captured = capture(model, case.sample.args, case.sample.kwargs)
+        guard.rewind()
+    diverged = next((r.first_divergence for r in results.values() if r.first_divergence is not None), None)
+    if captured.graph is not None:
+        annotate(captured.graph, trace.events, hazards, diverged)
+    return AuditReport(
+        events=trace.events,
+        findings=tuple(sorted((*found, *hazards), key=lambda finding: finding.sort_key)),
+        probes=results,
+        environment=read_environment(),
+        graph=captured.graph,
+        graph_reason=captured.reason,
+        blind_spots=(*_blind_spots(case, trace, results), *session.blind_spots, *guard.problems),
+        allow=allow,
+        strict=strict,
+        seconds=time.perf_counter() - start,
+        model=type(model).__name__ if case.modules else getattr(model, "__name__", type(model).__name__),
+    )
+
+
+class _Session:
+    """The runs of one audit, under one guard."""
+
+    def __init__(
+        self,
+        case: Case,
+        runner: Runner,
+        runs: int,
+        reference: bool,
+        catalogue: Catalogue,
+        progress: Callable[[int, int, str], None],
+    ) -> None:
+        self._case = case
+        self._runner = runner
+        self._wants_reference = reference
+        self._progress = progress
+        self._reference: Reference | None = None
+        self._comparer = Comparer(runner, case, runs, self._exact, partial(_suspects, catalogue))
+        self.blind_spots: tuple[str, ...] = ()
+
+    def run(self, names: Sequence[str]) -> tuple[Trace, dict[str, ProbeResult]]:
+        """Run the model once, then every probe; `repeat` comes first, since others build on it."""
+        self._progress(0, len(names), "first run")
+        base = self._first(self._comparer.base)
+        results: dict[str, ProbeResult] = {}
+        for done, name in enumerate(names):
+            self._progress(done, len(names), name)
+            begin = time.perf_counter()
+            result = self._probe(name, base, results.get("repeat"))
+            results[name] = replace(result, seconds=time.perf_counter() - begin)
+        self._progress(len(names), len(names), "done")
+        self.blind_spots = tuple(f"output {name} was not looked into" for name in base.output.opaque)
+        if self._reference is not None and self._reference.reason:
+            self.blind_spots += (f"judged by an error bound, not in float64: {self._reference.reason}",)
+        return base.trace, results
+
+    def imagine(self) -> Trace:
+        """Trace with fake tensors: no memory, no values."""
+        self.blind_spots = ("nothing was executed: operators were traced with fake tensors",)
+        with FakeTensorMode(allow_non_fake_inputs=True) as fake:
+            args, kwargs = tree_map(
+                lambda leaf: fake.from_tensor(leaf) if isinstance(leaf, torch.Tensor) else leaf,
+                (self._case.sample.args, dict(self._case.sample.kwargs)),
+            )
+            case = replace(self._case, sample=Sample(args, kwargs))
+            return self._first(lambda: self._runner.run(case)).trace
+
+    def _first(self, run: Callable[[], Pass]) -> Pass:
+        try:
+            return run()
+        except DetlintError:
+            raise
+        except Exception as error:
+            raise AuditError(f"the model raised {_one_line(error)}") from error
+
+    def _probe(self, name: str, base: Pass, repeat: ProbeResult | None) -> ProbeResult:
+        probe = PROBES[name]
+        reason = probe.skip_reason(self._case)
+        varies = repeat is not None and repeat.verdict not in (Verdict.BITWISE, Verdict.SKIPPED)
+        if reason is None and varies and isinstance(probe, Comparison) and not isinstance(probe, Inspection):
+            reason = _VARIES
+        if reason is not None:
+            return ProbeResult(name, Verdict.SKIPPED, reason=reason)
+        try:
+            result = ProbeResult(name, Verdict.SKIPPED, reason=_VARIES)
+            if isinstance(probe, Comparison) and not varies:
+                result = self._comparer.compare(name, probe)
+            if isinstance(probe, Inspection):
+                result = replace(result, findings=probe.inspect(self._case, base))
+            return result
+        except Exception as error:  # one failing probe must not lose the others
+            return ProbeResult(name, Verdict.ERROR, reason=_one_line(error))
+
+    def _exact(self) -> Reference:
+        """Compute the float64 reference when the first difference needs it."""
+        if self._reference is None:
+            if not self._wants_reference:
+                self._reference = Reference({}, "reference=False")
+            else:
+                try:
+                    self._reference = compute_reference(self._case)
+                except Exception as error:  # models may refuse float64 in any way
+                    self._reference = Reference({}, f"the model raised {_one_line(error)} in float64")
+        return self._reference
+
+
+def _suspects(catalogue: Catalogue, trace: Trace) -> tuple[OpEvent, ...]:
+    """Return the operators that can differ on the very device they ran on, one of each call."""
+    found: dict[tuple[str, str, SourceLine | None], OpEvent] = {}
+    for hazard in catalogue.hazards(trace.events):
+        event = hazard.event
+        if not hazard.predicted and not hazard.derivative:
+            found.setdefault((event.op, event.module, event.source), event)
+    return tuple(found.values())
+
+
+def _silent(done: int, of: int, name: str) -> None:
+    """Report no progress."""
+
+
+def _one_line(error: Exception) -> str:
+    """Say type, message and the place in the user's program."""
+    text = (str(error).strip().splitlines() or [""])[0]
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__) if not is_library(frame.f_code)]
+    lines = [line for frame, line in traceback.walk_tb(error.__traceback__) if frame in frames]
+    place = f" at {frames[-1].f_code.co_filename}:{lines[-1]}" if frames else ""
+    return f"{type(error).__name__}: {text}{place}"
+
+
+def _probe_names(probes: Sequence[str] | str) -> tuple[str, ...]:
+    """Return the wanted probes, `repeat` first."""
+    wanted = tuple(PROBES) if probes == "all" else (probes,) if isinstance(probes, str) else tuple(probes)
+    for name in wanted:
+        if name not in PROBES:
+            raise UsageError(f"probes: unknown probe {name!r}{did_you_mean(name, PROBES)}")
+    return tuple(sorted(dict.fromkeys(wanted), key=lambda name: name != "repeat"))
+
+
+def _with_finding(result: ProbeResult, catalogue: Catalogue) -> ProbeResult:
+    """Add the divergence of a probe, if it has one, to its findings."""
+    event = result.first_divergence
+    if event is None or result.verdict is Verdict.BITWISE:
+        return result
+    known = [hazard.operator.instead for hazard in catalogue.hazards([event])]
+    repeats = result.name == "repeat"
+    finding = Finding(
+        code="DET701" if repeats else "DET702",
+        name="run-to-run-divergence" if repeats else "divergence-under-change",
+        severity=Severity.INFO if result.verdict is Verdict.ROUNDING and not repeats else Severity.ERROR,
+        message=result.cause,
+        location=location_of(event),
+        remedy=known[0] if known else _REMEDIES[result.kind],
+        passes=("forward" if event.phase is not Phase.BACKWARD else "backward",),
+        op=event.op,
+        module=event.module,
+    )
+    return replace(result, findings=(*result.findings, finding))
+
+
+_REMEDIES: Final = {
+    Cause.RUN_TO_RUN: "use detlint.deterministic(), or another operator",
+    Cause.RANDOMNESS: "call model.eval(), or draw from a generator that is seeded before each run",
+    Cause.UNINITIALIZED: "write to memory from torch.empty before it is read, or use torch.zeros",
+    Cause.STATE: "pass what changes between runs as an argument",
+    Cause.SHAPE: "keep the shape fixed where results are compared",
+    Cause.PERTURBATION: "keep this setting fixed where results are compared bit by bit",
+    Cause.UNKNOWN: "",
+}
+
+
+def _blind_spots(case: Case, trace: Trace, results: dict[str, ProbeResult]) -> tuple[str, ...]:
+    """What this audit could not see."""
+    spots = []
+    if trace.threads:
+        spots.append(f"{trace.threads} threads were started: their operators were not traced")
+    drawn = {event.rng.generator for event in trace.events if event.rng is not None}
+    for generator in trace.generators:
+        if generator not in drawn:
+            spots.append(f"numbers were drawn from {generator} by something the tracer does not see")
+    ran = {call.path for call in trace.modules}
+    never = [
+        path
+        for root in case.modules
+        for path, module in root.named_modules()
+        if path and path not in ran and not any(module.children())
+    ]
+    if never:
+        shown = ", ".join(never[:5]) + (f" and {len(never) - 5} more" if len(never) > 5 else "")
+        spots.append(f"never called: {shown}")
+    custom = sorted({event.name for event in trace.events if not event.op.startswith(("aten.", "prims.", "prim."))})
+    if custom:
+        spots.append(f"what happens inside these operators was not traced: {', '.join(custom)}")
+    spots += [f"probe {r.name} skipped: {r.reason}" for r in results.values() if r.verdict is Verdict.SKIPPED]
+    spots += [f"probe {name} not asked for" for name in PROBES if name not in results]
+    return tuple(spots)

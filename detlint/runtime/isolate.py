@@ -1,0 +1,106 @@
+"""Runs one operator alone: on inputs captured from a pass, as often as wanted."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import torch
+
+from detlint.runtime.copies import Copier
+from detlint.runtime.digests import Digester
+from detlint.runtime.generators import read_generators, write_generators
+from detlint.runtime.overloads import facts_of, tensors_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from detlint.runtime.events import Digest
+
+RERUNS: Final = 20
+_PATIENCE: Final = 10.0
+"""Seconds after which an operator is not run again."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reruns:
+    """How often an operator ran alone, and one result for each set of bits that came out."""
+
+    times: int
+    results: tuple[tuple[torch.Tensor, ...], ...]
+
+
+class Capture:
+    """Watches for one event of a trace and keeps copies of what went in and came out."""
+
+    def __init__(self, index: int) -> None:
+        self._index = index
+        self.func: Any = None
+        self.outputs: tuple[torch.Tensor, ...] = ()
+        self._arguments: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
+
+    def before(self, index: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Copy the arguments of the event."""
+        if index == self._index:
+            self.func = func
+            self._arguments = Copier().tree((args, kwargs))
+            self._generators = read_generators()
+
+    def after(self, index: int, outputs: Sequence[torch.Tensor]) -> None:
+        """Copy what the event returned and wrote."""
+        if index == self._index:
+            self.outputs = tuple(Copier().tensor(tensor) for tensor in outputs)
+
+    def rerun(self) -> tuple[torch.Tensor, ...]:
+        """Run the operator on a copy of its inputs; return what `outputs` holds."""
+        args, kwargs = Copier().tree(self._arguments)
+        write_generators(self._generators)
+        with torch.no_grad():
+            result = self.func(*args, **kwargs)
+        facts = facts_of(self.func)
+        given = facts.by_name(args, kwargs)
+        written = [tensor for name in facts.written_by(given) for tensor in tensors_of(given[name])]
+        fresh = [tensor for tensor in tensors_of(result) if not any(tensor is other for other in written)]
+        return (*fresh, *written)
+
+    def reruns(self) -> Reruns:
+        """Run it again and again, until the times or the patience are used up."""
+        results: dict[tuple[Digest | None, ...], tuple[torch.Tensor, ...]] = {}
+        before, start, times = read_generators(), time.monotonic(), 0
+        try:
+            while times < RERUNS and time.monotonic() - start < _PATIENCE:
+                outputs = self.rerun()
+                results.setdefault(_digests(outputs), outputs)
+                times += 1
+        finally:
+            write_generators(before)
+        return Reruns(times, tuple(results.values()))
+
+
+class CaptureEach:
+    """Captures several events of a pass, one after the other, and runs each alone as soon as it is over."""
+
+    def __init__(self, indices: Iterable[int]) -> None:
+        self._indices = frozenset(indices)
+        self._current = Capture(-1)
+        self.reruns: dict[int, Reruns] = {}
+
+    def before(self, index: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Copy the arguments of a wanted event."""
+        if index in self._indices:
+            self._current = Capture(index)
+            self._current.before(index, func, args, kwargs)
+
+    def after(self, index: int, outputs: Sequence[torch.Tensor]) -> None:
+        """Run a wanted event again."""
+        if index in self._indices:
+            self.reruns[index] = self._current.reruns()
+            self._current = Capture(-1)
+
+
+def _digests(outputs: Sequence[torch.Tensor]) -> tuple[Digest | None, ...]:
+    digester = Digester()
+    digests = [digester.digest(tensor) for tensor in outputs]
+    tickets = digester.fetch()
+    return tuple(None if digest is None else tickets.get(digest, digest) for digest in digests)

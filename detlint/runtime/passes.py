@@ -1,0 +1,155 @@
+"""One run of the model under the tracer. The tracer takes this file for the bottom of the user's stack."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from detlint.errors import AuditError
+from detlint.runtime.digests import Digester
+from detlint.runtime.generators import read_generators, seed_generators
+from detlint.runtime.memory import Memory
+from detlint.runtime.randomness import moved
+from detlint.runtime.sample import Output, Sample, leaves, read_output
+from detlint.runtime.tracer import Tracer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from detlint.runtime.events import Digest, Trace
+    from detlint.runtime.guard import Guard
+    from detlint.runtime.tracer import Watcher
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Case:
+    """One way to run the model; a probe makes another one of it.
+
+    `modules` are the model, or the modules that a function holds. `canonical` asks for digests that do not
+    depend on strides, for runs that are compared in different layouts.
+    """
+
+    model: Callable[..., object]
+    modules: tuple[torch.nn.Module, ...]
+    sample: Sample
+    grad: bool = False
+    backward: bool = False
+    loss: Callable[[Any], torch.Tensor] | None = None
+    seed: int = 0
+    canonical: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pass:
+    """What one run left: its trace, outputs, and the digests of outputs and gradients by name.
+
+    `gradients` holds only those tensors that `keep_gradients` asked for.
+    """
+
+    trace: Trace
+    output: Output
+    digests: Mapping[str, Digest | None]
+    gradients: Mapping[str, torch.Tensor]
+
+
+class Runner:
+    """Runs cases under one guard; digests of parameters are kept from run to run."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+        self._memories: dict[bool, Memory] = {}
+
+    def run(self, case: Case, *, watcher: Watcher | None = None, keep_gradients: Sequence[str] = ()) -> Pass:
+        """Seed, run and digest; leaves the model as it was. What the model raises passes through.
+
+        Raises:
+            AuditError: the output cannot be compared.
+        """
+        memory = self._memories.setdefault(case.canonical, Memory(canonical=case.canonical))
+        memory.keep_only(tensor for root in case.modules for tensor in (*root.parameters(), *root.buffers()))
+        sample = case.sample.copied()
+        tracer = Tracer(case.modules, memory=memory, on_write=self._guard.about_to_write, watcher=watcher)
+        seed_generators(case.seed)
+        start = read_generators()
+        try:
+            with _counted_threads() as threads, torch.inference_mode(False):
+                output, gradients = _execute(case, sample, tracer)
+            return Pass(
+                trace=replace(tracer.trace(), threads=len(threads), generators=moved(start)),
+                output=output,
+                digests=_digests({**output.tensors, **gradients}),
+                gradients={name: gradients[name] for name in keep_gradients if name in gradients},
+            )
+        finally:
+            self._guard.rewind()
+
+
+def _execute(case: Case, sample: Sample, tracer: Tracer) -> tuple[Output, dict[str, torch.Tensor]]:
+    trained: dict[str, torch.Tensor] = {
+        name: tensor for root in case.modules for name, tensor in root.named_parameters()
+    }
+    if case.backward:
+        for tensor in trained.values():
+            tensor.grad = None
+    with torch.set_grad_enabled(case.grad or case.backward), tracer:
+        result = case.model(*sample.args, **sample.kwargs)
+        output = read_output(result)
+        if not case.backward:
+            return output, {}
+        _loss(case, result).backward()  # type: ignore[no-untyped-call]
+    trained.update({f"input {name}": tensor for name, tensor in sample.tensors().items()})
+    return output, {f"gradient of {k}": v.grad for k, v in trained.items() if v.grad is not None}
+
+
+def _loss(case: Case, result: object) -> torch.Tensor:
+    loss = default_loss(result) if case.loss is None else case.loss(result)
+    if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
+        raise AuditError("loss: it must return a tensor with one element")
+    if not loss.requires_grad:
+        raise AuditError(
+            "backward=True, but the loss depends on nothing that requires gradients: "
+            "pass loss=…, or a model with trainable parameters"
+        )
+    return loss
+
+
+def default_loss(result: object) -> torch.Tensor:
+    """Take the output's own `loss`, as models of transformers have, or else the sum of all squares."""
+    own = result.get("loss") if isinstance(result, Mapping) else getattr(result, "loss", None)
+    if isinstance(own, torch.Tensor):
+        return own
+    terms = [
+        leaf.abs().square().sum(dtype=torch.promote_types(leaf.abs().dtype, torch.float32))
+        for _, leaf in leaves(result)
+        if isinstance(leaf, torch.Tensor) and leaf.requires_grad
+    ]
+    return torch.stack([term.to(terms[0]) for term in terms]).sum() if terms else torch.zeros(())
+
+
+def _digests(tensors: Mapping[str, torch.Tensor]) -> dict[str, Digest | None]:
+    digester = Digester(canonical=True)
+    digests = {name: digester.digest(tensor) for name, tensor in tensors.items()}
+    tickets = digester.fetch()
+    return {name: None if item is None else tickets.get(item, item) for name, item in digests.items()}
+
+
+@contextmanager
+def _counted_threads() -> Iterator[list[str]]:
+    """Collect the names of threads that Python code starts: a dispatch mode does not see what they do."""
+    started: list[str] = []
+    start = threading.Thread.start
+
+    def counted(self: threading.Thread) -> None:
+        started.append(self.name)
+        start(self)
+
+    threading.Thread.start = counted  # type: ignore[method-assign]
+    try:
+        yield started
+    finally:
+        threading.Thread.start = start  # type: ignore[method-assign]

@@ -1,0 +1,82 @@
+"""Does the result depend on how the input lies in memory?"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch.utils._pytree import tree_leaves, tree_map
+
+from detlint.runtime.probes.registry import Change, probe
+from detlint.runtime.sample import Sample
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from detlint.runtime.events import OpEvent
+    from detlint.runtime.passes import Case
+
+
+@probe("layout")
+class Layout:
+    """The same values, contiguous, channels last, with gaps, and at an odd address."""
+
+    canonical = True
+    same_program = False
+
+    def skip_reason(self, case: Case) -> str | None:
+        """Only floating tensors lead to kernels that look at strides."""
+        return None if any(map(_can_move, _leaves(case))) else "the sample holds no floating tensor with elements"
+
+    def changes(self, case: Case, runs: int) -> Iterator[Change]:
+        """Move all floating tensors of the sample."""
+        if any(tensor.dim() in (4, 5) for tensor in _leaves(case) if _can_move(tensor)):
+            yield Change("channels_last", _moved(_channels_last))
+        yield Change("with gaps", _moved(_with_gaps))
+        yield Change("at an odd address", _moved(_at_odd_address))
+
+    def explain(self, event: OpEvent, change: str) -> str:
+        """Name the operator whose kernel goes by strides."""
+        return f"{event.op} gives other bits when the input lies in memory {change}"
+
+
+def _leaves(case: Case) -> list[torch.Tensor]:
+    leaves = tree_leaves((case.sample.args, dict(case.sample.kwargs)))
+    return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+
+
+def _can_move(tensor: torch.Tensor) -> bool:
+    return tensor.layout is torch.strided and tensor.is_floating_point() and tensor.numel() > 0
+
+
+def _moved(move: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Case], AbstractContextManager[Case]]:
+    def moved_leaf(leaf: object) -> object:
+        if not isinstance(leaf, torch.Tensor) or not _can_move(leaf):
+            return leaf
+        return move(leaf.detach()).requires_grad_(leaf.requires_grad)
+
+    def apply(case: Case) -> AbstractContextManager[Case]:
+        args, kwargs = tree_map(moved_leaf, (case.sample.args, dict(case.sample.kwargs)))
+        return nullcontext(replace(case, sample=Sample(args, kwargs)))
+
+    return apply
+
+
+def _channels_last(tensor: torch.Tensor) -> torch.Tensor:
+    formats = {4: torch.channels_last, 5: torch.channels_last_3d}
+    return tensor.contiguous(memory_format=formats.get(tensor.dim(), torch.contiguous_format))
+
+
+def _with_gaps(tensor: torch.Tensor) -> torch.Tensor:
+    wide = tensor.new_zeros((*tensor.shape, 2))
+    wide[..., 0] = tensor
+    return wide[..., 0]
+
+
+def _at_odd_address(tensor: torch.Tensor) -> torch.Tensor:
+    """One element off: never aligned to a vector register."""
+    longer = tensor.new_zeros(tensor.numel() + 1)
+    longer[1:] = tensor.reshape(-1)
+    return longer[1:].view(tensor.shape)

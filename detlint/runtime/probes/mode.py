@@ -1,0 +1,136 @@
+"""Is anything of training left on: train-mode layers, random draws, batch statistics?"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
+from torch.nn.modules.dropout import _DropoutNd
+
+from detlint.findings import Finding, Severity
+from detlint.rulebook import load_rules
+from detlint.runtime.locations import location_of
+from detlint.runtime.probes.registry import Change, probe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from detlint.runtime.events import OpEvent, Trace
+    from detlint.runtime.passes import Case, Pass
+
+_NAMES: Final = {
+    "DET201": "missing-eval",
+    "DET202": "functional-dropout-always-on",
+    "DET205": "batch-statistics-at-inference",
+    "DET206": "sampling-at-inference",
+}
+
+
+@probe("mode")
+class Mode:
+    """Names what draws random numbers or depends on the batch at inference, and runs with another seed."""
+
+    canonical = False
+    same_program = False
+
+    def skip_reason(self, case: Case) -> str | None:
+        """With a backward pass, train mode is meant."""
+        return "with a backward pass, train mode is taken as meant" if case.backward else None
+
+    def changes(self, case: Case, runs: int) -> Iterator[Change]:
+        """Seed all generators differently."""
+        yield Change("another seed", lambda case: nullcontext(replace(case, seed=case.seed + 1)))
+
+    def explain(self, event: OpEvent, change: str) -> str:
+        """The seed reaches the output."""
+        return f"{event.op} draws random numbers: the output depends on the seed"
+
+    def inspect(self, case: Case, base: Pass) -> tuple[Finding, ...]:
+        """Name layers left in train mode, and draws and batch statistics of others."""
+        layers = {path: kind for root in case.modules for path, kind in _left_on(root)}
+        ran = {call.path for call in base.trace.modules if call.training}
+        left_on = {path: layers[path] for path in layers if path in ran}
+        return (*_train_mode(left_on, base.trace), *_others(left_on, base.trace))
+
+
+def _left_on(root: nn.Module) -> Iterator[tuple[str, str]]:
+    """Yield the layers in train mode that act differently there, with what they do."""
+    for path, module in root.named_modules():
+        if not module.training:
+            continue
+        if isinstance(module, _DropoutNd) and module.p > 0:
+            yield path, f"drops with p={module.p:g}"
+        elif isinstance(module, _BatchNorm) or (isinstance(module, _NormBase) and module.track_running_stats):
+            yield path, "normalises by the batch and updates its running statistics"
+        elif isinstance(module, nn.RReLU):
+            yield path, "draws random slopes"
+        elif isinstance(module, (nn.RNNBase, nn.MultiheadAttention)) and module.dropout > 0:
+            yield path, f"drops with p={module.dropout:g}"
+
+
+def _train_mode(left_on: dict[str, str], trace: Trace) -> Iterator[Finding]:
+    """One finding for each line that calls such layers, and what they do."""
+    groups: dict[tuple[str, str], list[OpEvent]] = {}
+    for event in trace.events:
+        if event.module in left_on:
+            groups.setdefault((str(event.source), left_on[event.module]), []).append(event)
+    for (_, what), events in groups.items():
+        paths = tuple(dict.fromkeys(event.module for event in events))
+        yield _finding(
+            "DET201",
+            events[0],
+            f"{_listed(paths)} ({events[0].module_type}) {'is' if len(paths) == 1 else 'are'} in train mode: {what}",
+            "call model.eval() before inference",
+        )
+
+
+def _others(left_on: dict[str, str], trace: Trace) -> Iterator[Finding]:
+    """One finding for each line that draws or takes batch statistics outside of those layers."""
+    groups: dict[tuple[str, str, str], list[OpEvent]] = {}
+    for event in trace.events:
+        code = _code(event)
+        if code is not None and event.module not in left_on:
+            groups.setdefault((code, str(event.source), event.op), []).append(event)
+    for (code, _, op), events in groups.items():
+        first, count = events[0], sum(event.rng.elements for event in events if event.rng)
+        where = f" in {_listed(tuple(dict.fromkeys(event.module or 'the model' for event in events)))}"
+        if code == "DET205":
+            yield _finding(code, first, f"{op}{where} normalises by the batch at inference", "use running statistics")
+        elif code == "DET202":
+            message = f"{op}{where} drops at inference although no module there is in train mode"
+            yield _finding(code, first, message, "pass training=self.training")
+        else:
+            message = f"{op}{where} draws {count} random numbers at inference"
+            yield _finding(code, first, message, "draw from a torch.Generator with a fixed seed, or do not sample")
+
+
+def _code(event: OpEvent) -> str | None:
+    """Which rule does an event fall under?"""
+    if event.rng is not None:
+        return "DET202" if "dropout" in event.op else "DET206"
+    statistics = "batch_norm" in event.op and "backward" not in event.op and "instance" not in event.op
+    return "DET205" if statistics and event.arguments.get("training") is True else None
+
+
+def _listed(paths: tuple[str, ...]) -> str:
+    shown = ", ".join(paths[:3])
+    return shown if len(paths) <= 3 else f"{shown} and {len(paths) - 3} more"
+
+
+def _finding(code: str, event: OpEvent, message: str, remedy: str) -> Finding:
+    rule = load_rules().get(code)
+    return Finding(
+        code=code,
+        name=_NAMES[code],
+        severity=Severity.WARNING,
+        message=message,
+        location=location_of(event),
+        remedy=remedy,
+        passes=("forward",),
+        url=rule.url if rule else "",
+        op=event.op,
+        module=event.module,
+    )

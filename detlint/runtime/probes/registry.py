@@ -1,0 +1,73 @@
+"""What a probe is, and the list of them."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from detlint.findings import Finding
+    from detlint.runtime.events import OpEvent
+    from detlint.runtime.passes import Case, Pass
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change that must not matter. `apply` makes it for the time of a run, and yields the case to run."""
+
+    label: str
+    apply: Callable[[Case], AbstractContextManager[Case]]
+
+
+class Probe(Protocol):
+    """A question about the model."""
+
+    def skip_reason(self, case: Case) -> str | None:
+        """Say why the question makes no sense here; None where it does."""
+
+
+@runtime_checkable
+class Comparison(Probe, Protocol):
+    """A probe that runs the model with and without changes. The engine copies, restores, compares and measures.
+
+    `canonical`: the sides lie in different strides, so digests must not depend on them. `same_program`: both
+    sides run the very same thing, so any difference is the model's own.
+    """
+
+    canonical: bool
+    same_program: bool
+
+    def changes(self, case: Case, runs: int) -> Iterator[Change]:
+        """Yield the changes to make, one after the other."""
+
+    def explain(self, event: OpEvent, change: str) -> str:
+        """Say in one sentence what it means that this operator is the first to give other bits."""
+
+
+@runtime_checkable
+class Inspection(Probe, Protocol):
+    """A probe that judges the run that was made anyway."""
+
+    def inspect(self, case: Case, base: Pass) -> tuple[Finding, ...]:
+        """Return what there is to say about it."""
+
+
+_Class = TypeVar("_Class", bound=type[Probe])
+
+PROBES: dict[str, Probe] = {}
+"""Every probe by name, in the order in which they run."""
+
+
+def probe(name: str) -> Callable[[_Class], _Class]:
+    """Register a class of probe under a name."""
+
+    def register(kind: _Class) -> _Class:
+        if name in PROBES:
+            raise ValueError(f"two probes are named {name!r}")
+        PROBES[name] = kind()
+        return kind
+
+    return register

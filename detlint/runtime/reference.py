@@ -1,0 +1,117 @@
+"""Is a difference mere rounding? Judged against the same computation in float64, or else by an error bound."""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import torch
+from torch.utils._pytree import tree_map
+
+from detlint.runtime.generators import seed_generators
+from detlint.runtime.passes import default_loss
+from detlint.runtime.report import Verdict
+from detlint.runtime.sample import Sample, read_output
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from detlint.runtime.events import OpEvent
+    from detlint.runtime.passes import Case
+
+_RATIO: Final = 8.0
+"""How many times farther from the reference the worse side may be before it is more than rounding."""
+
+_SUMS: Final = {
+    "addmm": "mat1", "mm": "self", "bmm": "self", "baddbmm": "batch1", "matmul": "self", "linear": "input",
+    "convolution": "weight", "conv2d": "weight", "native_layer_norm": "input", "layer_norm": "input",
+    "_softmax": "self", "softmax": "self", "sum": "self", "mean": "self",
+}  # fmt: skip
+"""Operators that add up many terms, and the argument whose last dimension counts them (of a weight: all others)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reference:
+    """Outputs and gradients in float64 by name; where there are none, `reason` says why."""
+
+    tensors: Mapping[str, torch.Tensor]
+    reason: str = ""
+
+
+def compute_reference(case: Case) -> Reference:
+    """Run a copy of the model in float64. What the model raises passes through."""
+    sample = case.sample.copied()
+    wide = Sample(tree_map(_wide, sample.args), tree_map(_wide, dict(sample.kwargs)))
+    owner = case.model if isinstance(case.model, torch.nn.Module) else getattr(case.model, "__self__", None)
+    if case.modules and not isinstance(owner, torch.nn.Module):
+        return Reference({}, "the model is a function over modules, of which no float64 copy can be made")
+    model, trained = case.model, dict[str, torch.Tensor]()
+    if isinstance(owner, torch.nn.Module):
+        twin = copy.deepcopy(owner).double()
+        trained = dict(twin.named_parameters())
+        for tensor in trained.values():
+            tensor.grad = None
+        model = twin if owner is case.model else getattr(twin, case.model.__name__)
+    seed_generators(case.seed)
+    with torch.inference_mode(False), torch.set_grad_enabled(case.grad or case.backward):
+        result = model(*wide.args, **wide.kwargs)
+        tensors = dict(read_output(result).tensors)
+        if case.backward:
+            (default_loss(result) if case.loss is None else case.loss(result)).backward()  # type: ignore[no-untyped-call]
+            trained.update({f"input {name}": tensor for name, tensor in wide.tensors().items()})
+            tensors.update({f"gradient of {k}": v.grad for k, v in trained.items() if v.grad is not None})
+    return Reference(tensors)
+
+
+def _wide(leaf: object) -> object:
+    if isinstance(leaf, torch.Tensor) and (leaf.is_floating_point() or leaf.is_complex()):
+        wide = leaf.detach().to(torch.complex128 if leaf.is_complex() else torch.float64)
+        return wide.requires_grad_(leaf.requires_grad)
+    return leaf
+
+
+def judge(one: torch.Tensor, two: torch.Tensor, exact: torch.Tensor | None, events: Iterable[OpEvent]) -> Verdict:
+    """Are two tensors, whose bits differ, about equally near to the exact result?
+
+    Without one, they may differ by what the sums that ran (`events`) can lose in their precision.
+    """
+    if one.shape != two.shape or one.dtype != two.dtype or not (one.is_floating_point() or one.is_complex()):
+        return Verdict.BEYOND_ROUNDING
+    first, second = _values(one), _values(two)
+    if not torch.equal(first.isfinite(), second.isfinite()):
+        return Verdict.BEYOND_ROUNDING
+    step = torch.finfo(one.dtype).eps
+    if exact is None or exact.shape != one.shape:
+        bound = rounding_bound(events, step) * _greatest(first)
+        near = _greatest(first - second) <= bound
+    else:
+        right = _values(exact)
+        errors = sorted((_greatest(first - right), _greatest(second - right)))
+        near = errors[1] <= _RATIO * max(errors[0], step * _greatest(right))
+    return Verdict.ROUNDING if near else Verdict.BEYOND_ROUNDING
+
+
+def rounding_bound(events: Iterable[OpEvent], step: float) -> float:
+    """Bound the relative error that the sums of a pass build up: the root of each length, times the precision."""
+    return 4 * step * (1 + sum(math.sqrt(_terms(event)) for event in events))
+
+
+def _terms(event: OpEvent) -> int:
+    argument = _SUMS.get(event.name.rpartition(".")[2])
+    tensor = event.arguments.get(argument) if argument else None
+    shape = getattr(tensor, "shape", ())
+    if not shape:
+        return 1
+    return math.prod(shape[1:]) if argument == "weight" else int(shape[-1])
+
+
+def _values(tensor: torch.Tensor) -> torch.Tensor:
+    tensor = tensor.detach().to_dense() if tensor.layout is not torch.strided else tensor.detach()
+    return (torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor).to(torch.float64)
+
+
+def _greatest(tensor: torch.Tensor) -> float:
+    finite = tensor[tensor.isfinite()]
+    return float(finite.abs().max()) if finite.numel() else 0.0
