@@ -1,0 +1,222 @@
+"""Any input ends in findings or DET001; one bad file never stops the run (DESIGN 7)."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import random
+import tokenize
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from detlint.config import ConfigResolver
+from detlint.linter.engine import lint_paths, lint_stdin
+from detlint.linter.lexing import comments
+from detlint.linter.result import LintResult
+
+GOOD = "import torch.nn.functional as F\n\n\ndef forward(self, x):\n    return F.dropout(x, 0.1)\n"
+FUZZ = settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+STANDARD_LIBRARY = sorted(Path(os.__file__).parent.glob("*.py"))
+
+
+def notebook(*cells: str) -> str:
+    return json.dumps({"cells": [{"cell_type": "code", "source": cell} for cell in cells]})
+
+
+# A file's content, and the place of its DET001 finding with a part of its message (None: there is none).
+BAD: dict[str, tuple[bytes | str, tuple[int, int | None, str] | None]] = {
+    "bytes.py": (GOOD.encode() + b"# \xe9\n", (6, 3, "byte 0xe9 is not valid utf-8")),
+    "null.py": ("x = 1\n\0\n", (2, 1, "null byte")),
+    "utf16.py": (GOOD.encode("utf-16"), (1, 1, "byte 0xff")),
+    "cookie.py": ("# -*- coding: klingon -*-\n", (1, 1, "unknown encoding")),
+    "big.py": (b"x = 1\n" * 1_750_000, (1, 1, "too large: 10.0 MiB")),
+    "parentheses.py": ("x = " + "(" * 5000 + ")" * 5000, (1, None, "too deeply nested")),
+    "attributes.py": ("x = a" + ".b" * 5000, (1, 1, "too deeply nested")),
+    "blocks.py": ("".join(" " * i + "if x:\n" for i in range(1000)), (101, None, "too deeply nested")),
+    "else_ifs.py": ("if x: pass\n" + "elif x: pass\n" * 5000, (1, 1, "too deeply nested")),
+    "notebook.ipynb": ('{"cells": [', (1, 1, "malformed notebook")),
+    "script.ipynb": (GOOD, (1, 1, "malformed notebook")),
+    "deep.ipynb": ("[" * 100_000, (1, 1, "malformed notebook")),
+    "python2.py": ("print 'x'\n", (1, 1, "Python 2 syntax")),
+    "conflict.py": ("<<<<<<< HEAD\nx\n=======\ny\n>>>>>>> b\n", (1, 1, "merge-conflict marker")),
+    "empty.py": ("", None),
+    "blank.py": ("\n\f\n\t\n", None),
+    "empty.ipynb": ("", None),
+    "mark.py": (b"\xef\xbb\xbf", None),
+    "carriage.py": ("x = 1\ry = 2\r", None),
+    "latin.py": ("# coding: latin-1\nx = 'é'\n".encode("latin-1"), None),
+    "nested.py": ("x = " + "-" * 900 + "1\ny = a" + ".b" * 900 + "\nz = f" + "(1)" * 900 + "\n", None),
+    "summands.py": ("x = " + " + ".join(["a"] * 900) + "\n", None),
+    "long_line.py": ("x = [" + "1, " * 100_000 + "]\n", None),
+    "surrogate.py": ("x = '\\ud800'\n", None),
+}
+
+
+def lint(folder: Path, jobs: int = 1) -> LintResult:
+    return lint_paths([str(folder)], resolver=ConfigResolver(isolated=True), jobs=jobs)
+
+
+@pytest.fixture(scope="module")
+def bad_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("bad")
+    for name, (data, _) in BAD.items():
+        (folder / name).write_bytes(data.encode() if isinstance(data, str) else data)
+    (folder / "good.py").write_text(GOOD)
+    (folder / "module.py").mkdir()
+    (folder / "module.py" / "inside.py").write_text(GOOD)
+    (folder / "loop").symlink_to(".")
+    (folder / "link.py").symlink_to("link.py")
+    return folder
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_bad_files_do_not_stop_the_run(bad_files: Path, jobs: int, capfd: pytest.CaptureFixture[str]) -> None:
+    result = lint(bad_files, jobs)
+    assert result.problems == ()
+    assert capfd.readouterr() == ("", "")
+    places = {Path(f.location.path).relative_to(bad_files).as_posix(): f for f in result.findings if f.code == "DET001"}
+    expected = {name: said for name, (_, said) in BAD.items() if said is not None}
+    expected["link.py"] = (1, 1, "cannot be read: Too many levels of symbolic links")
+    assert sorted(places) == sorted(expected)
+    for name, (line, column, reason) in expected.items():
+        assert reason in places[name].message
+        assert places[name].location.line == line
+        assert column in (None, places[name].location.column)
+    found = {Path(f.location.path).relative_to(bad_files).as_posix() for f in result.findings if f.code == "DET202"}
+    assert found == {"good.py", "module.py/inside.py"}
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_what_may_not_be_read(tmp_path: Path) -> None:
+    for name in ("secret.py", "folder/inside.py", "good.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(GOOD)
+    (tmp_path / "secret.py").chmod(0)
+    (tmp_path / "folder").chmod(0)
+    try:
+        result = lint(tmp_path)
+    finally:
+        (tmp_path / "folder").chmod(0o755)
+    assert [f.code for f in result.findings] == ["DET001", "DET202", "DET001"]
+
+
+def test_a_file_that_vanishes(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(GOOD)
+    doomed = tmp_path / "b.py"
+    doomed.write_text(GOOD)
+
+    def after_each(done: int, total: int) -> None:
+        doomed.unlink(missing_ok=True)
+
+    result = lint_paths([str(tmp_path)], resolver=ConfigResolver(isolated=True), jobs=1, progress=after_each)
+    assert [(f.code, Path(f.location.path).name) for f in result.findings] == [("DET202", "a.py"), ("DET001", "b.py")]
+    assert result.findings[1].message.endswith("cannot be read: No such file or directory")
+
+
+def check_stdin(raw: bytes, name: str) -> None:
+    result = lint_stdin(raw, name, resolver=ConfigResolver(isolated=True))
+    assert result.problems == ()
+    for finding in result.findings:
+        assert finding.location.line >= 1
+        assert finding.location.column >= 1
+        assert "\n" not in finding.message
+
+
+@FUZZ
+@given(st.binary(max_size=400))
+def test_random_bytes(raw: bytes) -> None:
+    check_stdin(raw, "a.py")
+    check_stdin(raw, "a.ipynb")
+
+
+DIRECTIVES = ["# detlint: ", "ignore", "disable", "enable", "skip-file", "[", "]", "DET201", "DET2", ",", "noqa", ":"]
+PYTHON = [
+    "# ",
+    "'",
+    '"""',
+    "x = 1",
+    "(",
+    ")",
+    "if x:\n    ",
+    "@d\n",
+    "def f(a):",
+    "match x:\n case 1:",
+    "lambda",
+    "class A:",
+]
+MAGICS = ["%", "%%bash", "!ls", "?", "pip install"]
+CHARACTERS = [" ", "\n", "\t", "\f", "\r", "\\\n", "é", "\ud800", "\0", ";"]
+WORDS = st.lists(st.sampled_from([*DIRECTIVES, *PYTHON, *MAGICS, *CHARACTERS]), max_size=25).map("".join)
+
+
+@FUZZ
+@given(WORDS)
+def test_random_words(text: str) -> None:
+    check_stdin(text.encode("utf-8", "surrogatepass"), "a.py")
+    check_stdin(notebook(text, text[: len(text) // 2]).encode(), "a.ipynb")
+
+
+@FUZZ
+@given(st.randoms(use_true_random=False))
+def test_truncated_and_damaged_files(chance: random.Random) -> None:
+    raw = chance.choice(STANDARD_LIBRARY).read_bytes()[:20_000]
+    start = chance.randrange(len(raw) or 1)
+    raw = raw[start : start + chance.randrange(2000)]
+    damaged = bytearray(raw)
+    for _ in range(chance.randrange(3)):
+        if damaged:
+            damaged[chance.randrange(len(damaged))] = chance.randrange(256)
+    check_stdin(bytes(damaged), "a.py")
+
+
+def _damage(value: object, chance: random.Random) -> object:
+    """Return JSON in which now and then a value is one of another kind."""
+    if chance.random() < 0.08:
+        return chance.choice([None, 3, "x = (", [], {}, True, -1.5, ["a", 1], "%%time\nx", {"cells": 3}])
+    if isinstance(value, dict):
+        return {key: _damage(item, chance) for key, item in value.items() if chance.random() > 0.05}
+    if isinstance(value, list):
+        return [_damage(item, chance) for item in value]
+    return value
+
+
+@FUZZ
+@given(st.randoms(use_true_random=False))
+def test_mutated_notebooks(chance: random.Random) -> None:
+    document = {
+        "metadata": {"language_info": {"name": "python"}, "kernelspec": {"language": "python"}},
+        "nbformat": 4,
+        "cells": [
+            {"cell_type": "markdown", "source": ["# title"]},
+            {"cell_type": "code", "metadata": {"vscode": {"languageId": "python"}}, "source": ["%time\n", GOOD]},
+            {"cell_type": "code", "metadata": {}, "source": "x = !ls\ny?\n"},
+        ],
+        "worksheets": [{"cells": [{"cell_type": "code", "language": "python", "input": ["x"]}]}],
+    }
+    if chance.random() < 0.5:
+        del document["worksheets"]
+    raw = json.dumps(_damage(document, chance)).encode()
+    if chance.random() < 0.3:
+        raw = raw[: chance.randrange(len(raw))]
+    check_stdin(raw, "a.ipynb")
+
+
+@pytest.mark.parametrize("path", STANDARD_LIBRARY, ids=lambda path: path.name)
+def test_comments_are_those_that_tokenize_finds(path: Path) -> None:
+    with tokenize.open(path) as stream:
+        text = stream.read()
+    lines = [0]
+    for line in text.split("\n"):
+        lines.append(lines[-1] + len(line) + 1)
+    expected = [
+        lines[token.start[0] - 1] + token.start[1]
+        for token in tokenize.generate_tokens(io.StringIO(text).readline)
+        if token.type == tokenize.COMMENT
+    ]
+    assert [start for start, _ in comments(text)] == expected
