@@ -44,6 +44,16 @@ class Trail:
     form: Form = Form.SEQUENCE
     subset: bool = False
     calls: int = 0
+    entered: tuple[_Entered, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Entered:
+    """A call that the order went through as an argument: what the function returns comes out there."""
+
+    tracer: OrderTracer
+    call: ast.Call
+    function: FunctionNode
 
 
 class OrderTracer:
@@ -96,7 +106,7 @@ class OrderTracer:
         if not isinstance(parent.ctx, ast.Load):
             return None
         if node is parent.slice:
-            return self.destination(parent, trail)
+            return self._index(parent, trail)
         if trail.form is Form.NESTED:
             return self.destination(parent, replace(trail, form=Form.SEQUENCE))
         if trail.form is not Form.SEQUENCE:
@@ -111,6 +121,17 @@ class OrderTracer:
             return None if self.is_only_element(node) else "the choice of one entry"
         return self._by_position(parent, index)
 
+    def _index(self, item: ast.Subscript, trail: Trail) -> str | None:
+        """`scores[order]` is in that order, but not where it is stored under the same index."""
+        if any(name.startswith("typing.") for name in self.inference.resolve(item.value)):
+            return None
+        statement = self.index.parents.get(item)
+        targets = statement.targets if isinstance(statement, ast.Assign) else ()
+        index = ast.dump(item.slice)
+        if any(isinstance(target, ast.Subscript) and ast.dump(target.slice) == index for target in targets):
+            return None
+        return self.destination(item, replace(trail, form=Form.SEQUENCE))
+
     def _by_position(self, item: ast.Subscript, index: ast.expr) -> str | None:
         """`files[i]`: in a loop over the positions the items follow the order as if the loop ran over them."""
         names = {name.id for name in ast.walk(index) if isinstance(name, ast.Name)}
@@ -119,7 +140,7 @@ class OrderTracer:
                 parameters = {argument.arg for argument in ast.walk(parent.args) if isinstance(argument, ast.arg)}
                 return "the item at each index" if names & parameters else None
             if isinstance(parent, (ast.For, ast.AsyncFor)) and names & _bound_names(parent.target):
-                return self._effects(parent, frozenset(), frozenset(names), items=(item,))
+                return self._effects(parent, frozenset(), frozenset(names), Trail(), (item,))
             if isinstance(parent, (ast.ListComp, ast.GeneratorExp)):
                 return self.destination(parent)
         return None
@@ -170,7 +191,7 @@ class OrderTracer:
         return self._through_function(node, call, names, trail)
 
     def _keeps_items(self, names: Iterable[str]) -> bool:
-        endings = self.table.receiving_classes
+        endings = self.table.receiving_endings
         return any(name.endswith(endings) and not name.startswith("builtins.") for name in names)
 
     def _received(self, node: ast.expr, call: ast.Call, names: tuple[str, ...], trail: Trail) -> str | None:
@@ -196,6 +217,10 @@ class OrderTracer:
             return "the text that is written"
         if method.attr in methods["mapping"] and call.args[1:2] == [node]:
             return self.destination(call, trail)
+        if method.attr in methods["passing"]:
+            return self.destination(call, trail)
+        if method.attr in methods["keeping"] and trail.form is not Form.MAPPING:
+            return f"{method.attr}()"
         return None
 
     def _through_function(
@@ -218,7 +243,9 @@ class OrderTracer:
                 is_method = module.index.class_at(function) is not None
                 if argument_of(function, parameter, call, skip_self=is_method) is node:
                     tracer = self if module is self.module else OrderTracer(module, self._seen)
-                    found = tracer._parameter(function, parameter, replace(trail, calls=trail.calls + 1))
+                    entered = (*trail.entered, _Entered(self, call, function))
+                    inner = replace(trail, calls=trail.calls + 1, entered=entered)
+                    found = tracer._parameter(function, parameter, inner)
                     if found is not None:
                         return found
         return None
@@ -305,13 +332,37 @@ class OrderTracer:
 
     def _uses(self, uses: Iterable[ast.Name], flow: Flow, after: ast.AST | None, trail: Trail) -> str | None:
         uses = tuple(uses)
-        sorts = () if trail.subset else [call for use in uses for call in self._sorts(use)]
+        sorts = () if trail.subset else [fixed for use in uses for fixed in self._fixes(use)]
         for use in uses:
             if sorts and not flow.path(after, use, avoiding=sorts):
                 continue
             found = self.destination(use, trail)
             if found is not None:
                 return found
+        return None
+
+    def _fixes(self, use: ast.Name) -> Iterator[ast.AST]:
+        """Yield the nodes after which the variable is in order: a sort in place, or a sort that is on by default."""
+        for call in self._sorts(use):
+            yield self._unless_turned_off(call) or call
+        statement = self.index.statement(use)
+        call = self.index.parents.get(use)
+        if isinstance(call, ast.Call) and self.sorts(call) and isinstance(statement, ast.Assign):
+            if any(isinstance(target, ast.Name) and target.id == use.id for target in statement.targets):
+                condition = self._unless_turned_off(statement)
+                if condition is not None:
+                    yield condition
+
+    def _unless_turned_off(self, node: ast.AST) -> ast.If | None:
+        """Return the `if sort:` around `node` where `sort` is a parameter that is True by default."""
+        for parent in self.index.ancestors(node):
+            if isinstance(parent, FUNCTIONS):
+                return None
+            if isinstance(parent, ast.If) and isinstance(parent.test, ast.Name):
+                bindings = self.module.definitions(parent.test)
+                defaults = [b.value for b in bindings if b.kind is BindingKind.PARAMETER]
+                if any(isinstance(default, ast.Constant) and default.value is True for default in defaults):
+                    return parent
         return None
 
     def _sorts(self, use: ast.expr) -> Iterator[ast.AST]:
@@ -350,18 +401,29 @@ class OrderTracer:
         if scope is None or not isinstance(scope.node, (*FUNCTIONS, ast.Module)):
             return None
         flow = self.module.flow(scope)
-        bindings = [binding for binding in scope.bindings[container.id] if binding.kind is not BindingKind.AUGMENTED]
-        uses = {use: None for binding in scope.bindings[container.id] for use in flow.uses(binding)}
+        bindings = self._current(container)
+        more = [binding for binding in scope.bindings[container.id] if binding.kind is BindingKind.AUGMENTED]
+        uses = {use: None for binding in dict.fromkeys([*bindings, *more]) for use in flow.uses(binding)}
         later = [use for use in uses if use is not container and flow.path(change, use)]
         found = self._uses(later, flow, change, trail)
-        if found is None and bindings and all(binding.kind is BindingKind.PARAMETER for binding in bindings):
+        received = bool(bindings) and all(binding.kind is BindingKind.PARAMETER for binding in bindings)
+        if found is None and received and trail.form is not Form.MAPPING:
             return f"the caller's `{container.id}`"
         return found
+
+    def _current(self, container: ast.Name) -> tuple[Binding, ...]:
+        """Return the bindings that a container is filled through: those that reach it, or the one it makes."""
+        if isinstance(container.ctx, ast.Load):
+            return self.module.definitions(container)
+        binding = self._binding_of(container)
+        return () if binding is None else (binding,)
 
     def _attribute(self, target: ast.Attribute, trail: Trail) -> str | None:
         """`self.files = …`: what the methods of the class do with it; whoever holds the object, where they do nothing."""
         owner = self.index.class_at(target)
         if owner is None or not isinstance(target.value, ast.Name) or self._is_complaint(target.attr):
+            return None
+        if trail.form is Form.MAPPING:
             return None
         receivers = {value.type for value in self.inference.values(target.value)}
         if self.module.qualified(owner) not in receivers:
@@ -385,7 +447,7 @@ class OrderTracer:
             found = self.destination(load, trail)
             if found is not None:
                 return f"self.{target.attr}"
-        if read or trail.form in (Form.MAPPING, Form.TEXT) or target.attr.startswith("__"):
+        if read or trail.form is Form.TEXT or target.attr.startswith("__"):
             return None
         return f"self.{target.attr}"
 
@@ -415,18 +477,20 @@ class OrderTracer:
         if trail.form is Form.SORTED_WALK or (trail.form is Form.WALK and self._sorts_folders(parent)):
             return self._names_of_walk(parent.target, parent, trail)
         positions = self.positions(parent.target, parent.iter)
-        return self._effects(parent, _bound_names(parent.target) - positions, positions)
+        return self._effects(parent, _bound_names(parent.target) - positions, positions, trail)
 
     def _effects(
         self,
         loop: ast.For | ast.AsyncFor,
         elements: frozenset[str],
         positions: frozenset[str],
+        trail: Trail,
         items: tuple[ast.expr, ...] = (),
     ) -> str | None:
         from detlint.linter.order_effects import LoopEffects
 
-        return LoopEffects(self, loop, elements, positions, items).destination()
+        inner = replace(trail, form=Form.SEQUENCE)
+        return LoopEffects(self, loop, elements, positions, items, inner).destination()
 
     def positions(self, target: ast.expr, iterable: ast.expr) -> frozenset[str]:
         """Return the names that hold the running number of an `enumerate`."""
@@ -472,6 +536,9 @@ class OrderTracer:
             return None
         if function.name in self.table.descriptions:
             return None
+        if trail.entered and trail.entered[-1].function is function:
+            last = trail.entered[-1]
+            return last.tracer.destination(last.call, replace(trail, entered=trail.entered[:-1]))
         word = "returns" if isinstance(parent, ast.Return) else "yields"
         callers = self._callers(function)
         if callers and all(self._sorted_at_once(call) for call in callers) and not trail.subset:

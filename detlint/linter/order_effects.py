@@ -44,6 +44,7 @@ class LoopEffects:
         )
         self._positions = positions | self._counters()
         self._items = frozenset(items)
+        self._keys = elements
         self._elements = self._derived(elements)
 
     def destination(self) -> str | None:
@@ -114,6 +115,22 @@ class LoopEffects:
             return scope.node is not self._body
         return any(self._body not in self._index.ancestors(binding.node) for binding in scope.bindings[node.id])
 
+    def _is_shared(self, node: ast.expr) -> bool:
+        """Return whether a container outside is filled by several elements: `rows`, not `rows[name]` of each name."""
+        part = node
+        while isinstance(part, (ast.Subscript, ast.Call, ast.Attribute)):
+            if isinstance(part, ast.Subscript):
+                if isinstance(part.slice, ast.Name) and part.slice.id in self._keys:
+                    return False
+                part = part.value
+            elif isinstance(part, ast.Call):
+                if part.args and isinstance(part.args[0], ast.Name) and part.args[0].id in self._keys:
+                    return False
+                part = part.func
+            else:
+                part = part.value
+        return self._is_outside(node)
+
     # --- effects ----------------------------------------------------------------------------------------------------
 
     def _call(self, node: ast.Call) -> str | None:
@@ -122,7 +139,7 @@ class LoopEffects:
         if isinstance(function, ast.Attribute):
             given = [*node.args, *(keyword.value for keyword in node.keywords)]
             if function.attr in methods["appending"] | methods["extending"]:
-                if any(map(self._has_element, given)) and self._is_outside(function.value):
+                if any(map(self._has_element, given)) and self._is_shared(function.value):
                     return self._tracer.collected(function.value, node, self._trail)
             if function.attr in methods["writing"] and any(map(self._has_element, given)):
                 return "the text that is written" if self._is_open_file(function.value) else None
@@ -194,7 +211,7 @@ class LoopEffects:
 
     def _stored(self, target: ast.Subscript, node: ast.Assign) -> str | None:
         """`ids[name] = len(ids)`, `ids[name] = i`, `rows[i] = load(name)`."""
-        if not self._is_outside(target.value):
+        if not self._is_shared(target.value):
             return None
         numbered = self._has_position(node.value) or _counts(node.value, target.value)
         if numbered and self._has_element(target.slice):
@@ -202,10 +219,18 @@ class LoopEffects:
         if self._has_element(node.value) and self._has_position(target.slice):
             return self._tracer.collected(target.value, node, self._trail)
         if self._has_element(target.slice):
-            if {value.kind for value in self._tracer.inference.values(target.value)} == {Kind.MODULE}:
+            if self._makes_module(node.value) and self._is_module(target.value):
                 return "the order of the parameters"
             return self._tracer.collected(target.value, node, replace(self._trail, form=Form.MAPPING))
         return None
+
+    def _is_module(self, node: ast.expr) -> bool:
+        return {value.kind for value in self._tracer.inference.values(node)} == {Kind.MODULE}
+
+    def _makes_module(self, node: ast.expr) -> bool:
+        """Return whether an expression constructs a new module, and does not wrap one that is there already."""
+        inference = self._tracer.inference
+        return isinstance(node, ast.Call) and any(map(inference.is_module_class, inference.callees(node)))
 
     def _rebound(self, target: ast.Name, node: ast.Assign) -> str | None:
         """`out = torch.cat([out, part])` collects; `path = name` under a condition picks."""

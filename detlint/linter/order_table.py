@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from detlint.rulebook import check_keys, read_toml, rules_folder
 
-_FUNCTIONS = ("carrying", "sorting", "receiving", "receiving-classes")
+_FUNCTIONS = ("carrying", "sorting", "receiving", "receiving-endings")
 _METHODS = (
     "carrying",
     "sorting",
@@ -17,6 +17,8 @@ _METHODS = (
     "extending",
     "writing",
     "mapping",
+    "passing",
+    "keeping",
 )
 _WORDS = ("complaints", "descriptions")
 
@@ -27,7 +29,7 @@ class OrderTable:
 
     functions: dict[str, frozenset[str]]
     methods: dict[str, frozenset[str]]
-    receiving_classes: tuple[str, ...]
+    receiving_endings: tuple[str, ...]
     complaints: tuple[str, ...]
     descriptions: frozenset[str]
 
@@ -49,7 +51,7 @@ def order_table() -> OrderTable:
     return OrderTable(
         functions={key: frozenset(functions[key]) for key in ("carrying", "sorting", "receiving")},
         methods={key: frozenset(names) for key, names in table["methods"].items()},
-        receiving_classes=tuple(functions["receiving-classes"]),
+        receiving_endings=tuple(functions["receiving-endings"]),
         complaints=tuple(table["words"]["complaints"]),
         descriptions=frozenset(table["words"]["descriptions"]),
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from detlint.linter.names import BindingKind
 from detlint.linter.values import Kind, Value
 
 if TYPE_CHECKING:
@@ -13,6 +12,9 @@ if TYPE_CHECKING:
 
 _ALGEBRA = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.Sub)
 _STABLE = {Kind.NUMBER, Kind.BOOL}
+_NUMBER_FUNCTIONS = frozenset(
+    f"numpy.{name}" for name in ("arange", "argsort", "argwhere", "bincount", "flatnonzero", "nonzero", "where")
+)
 _NUMBER_METHODS = frozenset({"tolist", "numel", "dim", "size", "argmax", "argmin", "get_rank"})
 
 
@@ -38,12 +40,11 @@ def has_fixed_order(node: ast.expr, ctx: Context, depth: int = 0) -> bool:
     """Return whether a set is known to hold numbers only, or nothing."""
     if depth > 6:
         return False
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
-        return has_fixed_order(node.left, ctx, depth + 1)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd):
-        return any(has_fixed_order(side, ctx, depth + 1) for side in (node.left, node.right))
     if isinstance(node, ast.BinOp):
-        return all(has_fixed_order(side, ctx, depth + 1) for side in (node.left, node.right))
+        # Sets that are combined hold things of one kind.
+        return any(has_fixed_order(side, ctx, depth + 1) for side in (node.left, node.right))
+    if isinstance(node, ast.Name) and _declared_numbers(node, ctx):
+        return True
     if isinstance(node, (ast.Name, ast.Attribute)) and _is_filled(node, ctx):
         return _filled_with_numbers(node, ctx)
     made = [value for value in ctx.values(node) if value.kind is Kind.SET]
@@ -72,6 +73,14 @@ def _is_number(element: tuple[Value, ...]) -> bool:
     )
 
 
+def _seems_number(element: tuple[Value, ...]) -> bool | None:
+    """Is an element a number? None where it is something else for sure, False where nothing is known."""
+    kinds = {value.kind for value in element}
+    if _is_number(tuple(value for value in element if value.kind is not Kind.UNKNOWN)) and kinds != {Kind.UNKNOWN}:
+        return True
+    return False if Kind.UNKNOWN in kinds else None
+
+
 def _annotated_numbers(annotation: ast.expr) -> bool:
     """`set[int]`, `list[int]`, `Iterable[int]`, `tuple[int, ...]`."""
     if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
@@ -82,6 +91,12 @@ def _annotated_numbers(annotation: ast.expr) -> bool:
     return inner.rstrip("]").replace(", ...", "") in ("int", "float", "bool", "torch.Tensor", "int, int")
 
 
+def _declared_numbers(node: ast.Name, ctx: Context) -> bool:
+    """`seen: set[int] = set()`."""
+    parents = (ctx.parent(binding.node) for binding in ctx.module.definitions(node))
+    return any(isinstance(parent, ast.AnnAssign) and _annotated_numbers(parent.annotation) for parent in parents)
+
+
 def holds_numbers(node: ast.expr, ctx: Context) -> bool:
     """Return whether iterating the expression gives numbers."""
     if isinstance(node, ast.Call):
@@ -89,12 +104,14 @@ def holds_numbers(node: ast.expr, ctx: Context) -> bool:
             receiver = {value.kind for value in ctx.values(node.func.value)}
             return bool(receiver) and receiver <= {Kind.TENSOR, Kind.ARRAY}
         names = ctx.callees(node)
-        if "builtins.range" in names:
+        if "builtins.range" in names or _NUMBER_FUNCTIONS.intersection(names):
             return True
         if {"builtins.list", "builtins.sorted", "builtins.tuple", "builtins.set"}.intersection(names) and node.args:
             return holds_numbers(node.args[0], ctx)
         if "builtins.map" in names and len(node.args) == 2:
             return bool({"builtins.int", "builtins.float", "builtins.len", "builtins.ord"} & set(ctx.resolve(node.args[0])))
+    if isinstance(node, ast.Subscript):
+        return holds_numbers(node.value, ctx)
     values = ctx.values(node)
     return bool(values) and all(_gives_numbers(value) for value in values)
 
@@ -103,7 +120,9 @@ def _gives_numbers(value: Value) -> bool:
     if isinstance(value.node, ast.arg) and value.node.annotation is not None:
         return _annotated_numbers(value.node.annotation)
     if value.kind is Kind.ARRAY:
-        return value.dtype is not None and value.dtype != "object"
+        made = value.node if value.module is not None and isinstance(value.node, ast.Call) else None
+        names = value.module.inference.callees(made) if value.module is not None and made is not None else ()
+        return value.dtype not in (None, "object") or bool(_NUMBER_FUNCTIONS.intersection(names))
     return bool(value.elements) and all(_is_number(element) for element in value.elements)
 
 
@@ -117,20 +136,17 @@ def _filled_with_numbers(node: ast.Name | ast.Attribute, ctx: Context) -> bool:
     text = ast.unparse(node)
     index = ctx.module.index
     function = index.function_at(node) if isinstance(node, ast.Name) else index.class_at(node)
-    added: list[bool] = []
+    added: list[bool | None] = []
     for call in index.of_type(ast.Call):
         if not isinstance(call.func, ast.Attribute) or ast.unparse(call.func.value) != text or not call.args:
             continue
         if function is not None and function not in index.ancestors(call):
             continue
         if call.func.attr == "add":
-            added.append(_is_number(ctx.values(call.args[0])))
+            added.append(_seems_number(ctx.values(call.args[0])))
         elif call.func.attr == "update":
             added.append(holds_numbers(call.args[0], ctx))
     for statement in index.of_type(ast.AugAssign):
         if ast.unparse(statement.target) == text:
             added.append(has_fixed_order(statement.value, ctx, 3))
-    return bool(added) and all(added)
-
-
-__all__ = ["BindingKind", "has_fixed_order", "holds_numbers", "is_set"]
+    return any(added) and None not in added

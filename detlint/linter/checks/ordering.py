@@ -41,6 +41,8 @@ def completion_order(call: Call, ctx: Context) -> Iterator[Finding]:
 @check_file("DET602")
 def set_iteration_order(ctx: Context) -> Iterator[Finding]:
     """Silent for sets of numbers, and unless the order of iteration is known to reach something that keeps it."""
+    if not _mentions_sets(ctx):
+        return
     tracer = OrderTracer(ctx.module)
     for iterated, whole in _iterations(ctx):
         if not is_set(iterated, ctx) or has_fixed_order(iterated, ctx):
@@ -50,6 +52,14 @@ def set_iteration_order(ctx: Context) -> Iterator[Finding]:
         sink = _destination(iterated, whole, tracer)
         if sink is not None:
             yield ctx.finding(whole, set=ast.unparse(iterated)[:60], sink=sink)
+
+
+def _mentions_sets(ctx: Context) -> bool:
+    """Return whether a file makes sets at all: a screen, since typing every iterable costs time."""
+    index = ctx.module.index
+    views = any(isinstance(op.op, (ast.Sub, ast.BitAnd, ast.BitOr, ast.BitXor)) for op in index.of_type(ast.BinOp))
+    words = ("set", "frozenset", "Set", "FrozenSet", "AbstractSet", *(("keys",) if views else ()))
+    return bool(index.of_type(ast.Set) or index.of_type(ast.SetComp)) or any(map(index.names_used.get, words))
 
 
 def _iterations(ctx: Context) -> Iterator[tuple[ast.expr, ast.expr]]:
