@@ -64,7 +64,7 @@ def _expand(argument: str | Path, resolver: ConfigResolver) -> Iterator[tuple[st
         raise UsageError(f"{argument}: {reason}") from None
     if stat.S_ISDIR(mode):
         yield from _search(path, resolver)
-    elif stat.S_ISREG(mode) and _is_wanted(path, resolver):
+    elif stat.S_ISREG(mode) and is_wanted(path, resolver):
         yield path.resolve().as_posix(), path.as_posix()
 
 
@@ -74,7 +74,7 @@ def display_path(path: str | Path, cwd: Path) -> str:
     return name.removeprefix(below).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def _is_wanted(path: Path, resolver: ConfigResolver) -> bool:
+def is_wanted(path: Path, resolver: ConfigResolver) -> bool:
     """Is a file named on the command line linted? Those that are not Python are passed over: hooks name any file."""
     if not _is_python(path):
         return False
