@@ -180,6 +180,8 @@ class OrderTracer:
             if trail.form is Form.WALK:
                 return self.destination(call, replace(trail, form=Form.SORTED_WALK))
             return self.destination(call, trail) if trail.subset else None
+        if self._numbers(node, call, names):
+            return "the numbers given to names"
         if functions["carrying"].intersection(names):
             return self.destination(call, _as_sequence(trail))
         if functions["receiving"].intersection(names) or self._keeps_items(names):
@@ -189,6 +191,16 @@ class OrderTracer:
             if found is not None:
                 return found
         return self._through_function(node, call, names, trail)
+
+    def _numbers(self, node: ast.expr, call: ast.Call, names: tuple[str, ...]) -> bool:
+        """`zip(words, range(n))` and `dict(enumerate(words))` number what they get."""
+        if "builtins.zip" in names:
+            others = [argument for argument in call.args if isinstance(argument, ast.Call) and argument is not node]
+            counters = {"builtins.range", "itertools.count"}
+            return any(counters.intersection(self.inference.callees(other)) for other in others)
+        if "builtins.dict" in names and isinstance(node, ast.Call):
+            return "builtins.enumerate" in self.inference.callees(node)
+        return False
 
     def _keeps_items(self, names: Iterable[str]) -> bool:
         endings = self.table.receiving_endings

@@ -79,11 +79,10 @@ class LoopEffects:
             for node in self._nodes:
                 for target, value in _bindings(node):
                     if value is not None and self._mentions(value, found):
-                        found |= {
-                            name.id
-                            for name in ast.walk(target)
-                            if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
-                        }
+                        # `rows = rows + [row]` collects in `rows`, it does not make an element of it.
+                        found |= {name for name in _stored_names(target) if not self._mentions(value, {name})}
+                        # `data.x = read(path)` makes `data` depend on the element too.
+                        found |= _base_names(target) & self._bound
         return frozenset(found) - self._positions
 
     def _mentions(self, node: ast.AST, names: set[str] | frozenset[str]) -> bool:
@@ -319,6 +318,19 @@ def _bindings(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr | None]]:
         yield node.target, node.iter
     elif isinstance(node, ast.withitem) and node.optional_vars is not None:
         yield node.optional_vars, node.context_expr
+
+
+def _stored_names(target: ast.expr) -> set[str]:
+    return {
+        name.id for name in ast.walk(target) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
+    }
+
+
+def _base_names(target: ast.expr) -> set[str]:
+    base = target
+    while isinstance(base, (ast.Attribute, ast.Subscript)):
+        base = base.value
+    return {base.id} if isinstance(base, ast.Name) and base is not target else set()
 
 
 def _holds(condition: ast.expr, operators: tuple[type[ast.cmpop], ...]) -> bool:
