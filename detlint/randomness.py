@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -15,6 +16,8 @@ from detlint.rulebook import Trigger, check_keys, parse_trigger, read_toml, rule
 LIBRARIES = ("torch", "numpy", "random")
 MODES = ("eval", "train")
 _SEED_PARAMETERS = ("seed", "random_state", "manual_seed", "random_seed")
+
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 
 RecordT = TypeVar("RecordT")
 
@@ -58,18 +61,59 @@ class Seeder:
     """A call that seeds the global generators of `libraries`.
 
     `deterministic` is "always" where the call also asks for deterministic algorithms, the name of the parameter that
-    says so, or empty.
+    says so, or empty. `implicit` ones do something else and seed along the way.
     """
 
     call: Trigger
     libraries: tuple[str, ...]
     deterministic: str = ""
+    implicit: bool = False
 
     @property
     def seed(self) -> str | None:
         """The parameter that takes the seed; None where the call makes one up."""
         names = [parameter.name for parameter in self.call.parameters]
         return next((name for name in names if name in _SEED_PARAMETERS), names[0] if names else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Helpers:
+    """Functions of unread code that are taken to seed everything because their name says so (see the file)."""
+
+    verbs: frozenset[str]
+    about: frozenset[str]
+    wide: frozenset[str]
+    never: frozenset[str]
+    elsewhere: frozenset[str]
+
+    def fits(self, identifier: str, *, wide: bool = False) -> bool:
+        """Return whether a function of this name seeds, or a method of an unknown object (`wide`)."""
+        words = [word.lower() for word in _WORD.findall(identifier)]
+        return (
+            bool(words)
+            and words[0] in self.verbs
+            and not self.about.isdisjoint(words)
+            and self.never.isdisjoint(words)
+            and not (wide and self.wide.isdisjoint(words))
+        )
+
+    def covers(self, name: str) -> bool:
+        """Return whether the function of this qualified name, from another package, seeds."""
+        package, _, rest = name.partition(".")
+        return bool(rest) and package not in self.elsewhere and self.fits(name.rpartition(".")[2])
+
+
+@dataclass(frozen=True, slots=True)
+class Indifferent:
+    """Uses of a value that no other value would change: calls, attributes of tensors, words in a variable's name."""
+
+    calls: frozenset[str]
+    attributes: frozenset[str]
+    words: frozenset[str]
+
+    def names(self, identifier: str) -> bool:
+        """Return whether a variable of this name holds a place, a pause or a stand-in, not data."""
+        return not self.words.isdisjoint(word.lower() for word in _WORD.findall(identifier))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +139,11 @@ class Sources:
 
     draws: NameTable[Draw]
     seeders: NameTable[Seeder]
+    helpers: Helpers
     requests: NameTable[Request]
     request_assignments: frozenset[str]
     generators: NameTable[OwnGenerator]
+    indifferent: Indifferent
     unrepeatable: NameTable[str]
     factories: NameTable[str]
 
@@ -120,14 +166,17 @@ def read_sources(path: Path) -> Sources:
     """
     table = read_toml(path)
     lists = dict.fromkeys(("draw", "seeder", "generator", "factory"), list)
-    check_keys(path, table, {**lists, "request": dict, "unrepeatable": dict}, {})
+    tables = dict.fromkeys(("helpers", "indifferent", "request", "unrepeatable"), dict)
+    check_keys(path, table, {**lists, **tables}, {})
     check_keys(path, table["request"], {"calls": list, "assignments": list}, {}, "request")
     return Sources(
         draws=NameTable(_draws(path, table)),
         seeders=NameTable(_seeders(path, table)),
+        helpers=_helpers(path, table["helpers"]),
         requests=NameTable(_requests(path, table["request"])),
         request_assignments=frozenset(table["request"]["assignments"]),
         generators=NameTable(_generators(path, table)),
+        indifferent=_indifferent(path, table["indifferent"]),
         unrepeatable=NameTable((name, words) for words, names in table["unrepeatable"].items() for name in names),
         factories=NameTable(_factories(path, table)),
     )
@@ -158,11 +207,26 @@ def _draws(path: Path, table: Mapping[str, Any]) -> Iterator[tuple[str, Draw]]:
 
 
 def _seeders(path: Path, table: Mapping[str, Any]) -> Iterator[tuple[str, Seeder]]:
-    for where, entry in _entries(path, table, "seeder", {"calls": list, "seeds": list}, {"deterministic": str}):
+    optional = {"deterministic": str, "implicit": bool}
+    for where, entry in _entries(path, table, "seeder", {"calls": list, "seeds": list}, optional):
         libraries = tuple(_one_of(path, f"{where}.seeds", library, LIBRARIES) for library in entry["seeds"])
         for text in entry["calls"]:
             call = parse_trigger(path, text)
-            yield call.name, Seeder(call, libraries, entry.get("deterministic", ""))
+            yield call.name, Seeder(
+                call, libraries, entry.get("deterministic", ""), entry.get("implicit", False)
+            )
+
+
+def _helpers(path: Path, table: Mapping[str, Any]) -> Helpers:
+    keys = ("verbs", "about", "wide", "never", "elsewhere")
+    check_keys(path, table, dict.fromkeys(keys, list), {}, "helpers")
+    return Helpers(*(frozenset(table[key]) for key in keys))
+
+
+def _indifferent(path: Path, table: Mapping[str, Any]) -> Indifferent:
+    keys = ("calls", "attributes", "words")
+    check_keys(path, table, dict.fromkeys(keys, list), {}, "indifferent")
+    return Indifferent(*(frozenset(table[key]) for key in keys))
 
 
 def _requests(path: Path, table: Mapping[str, Any]) -> Iterator[tuple[str, Request]]:

@@ -14,6 +14,7 @@ import tomli
 from detlint.linter.names import FUNCTIONS, FunctionNode
 from detlint.linter.project import Module
 
+_METADATA = "pyproject.toml"
 _ENTRY_DECORATORS = (
     "click.command",
     "click.group",
@@ -136,9 +137,10 @@ def calls_named(module: Module, lasts: Collection[str]) -> Iterator[ast.Call]:
 def attribute_writes(module: Module, lasts: Collection[str]) -> Iterator[Write]:
     """Yield assignments `a.b = value` whose attribute is one of `lasts`, with the qualified name of the target."""
     for node in module.index.of_type(ast.Assign):
-        for target, value in (pair for target in node.targets for pair in _unpacked(target, node.value)):
-            if isinstance(target, ast.Attribute) and target.attr in lasts:
-                for name in module.inference.resolve(target):
+        pairs = [pair for target in node.targets for pair in _unpacked(target, node.value)]
+        for written, value in pairs:
+            if isinstance(written, ast.Attribute) and written.attr in lasts:
+                for name in module.inference.resolve(written):
                     yield Write(module, node, name, value)
     for call in calls_named(module, ("setattr",)):
         if len(call.args) == 3 and isinstance(call.args[1], ast.Constant) and call.args[1].value in lasts:
@@ -154,7 +156,7 @@ def _unpacked(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast
         branches = [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]
         for branch in branches:
             if isinstance(branch, (ast.Tuple, ast.List)) and len(branch.elts) == len(target.elts):
-                for inner, part in zip(target.elts, branch.elts):
+                for inner, part in zip(target.elts, branch.elts, strict=True):
                     yield from _unpacked(inner, part)
     else:
         yield target, value
@@ -173,6 +175,7 @@ def is_main_guard(node: ast.If) -> bool:
 def _is_program(module: Module, entry_points: Sequence[str]) -> bool:
     path = module.source.path
     root = module.project.root(path.parent)
+    module.project.consulted[root / _METADATA] = None
     relative = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
     if any(fnmatch.fnmatch(relative, pattern) for pattern in entry_points):
         return True
@@ -214,7 +217,7 @@ def _executes(module: Module, statement: ast.stmt) -> bool:
 def _script_modules(root: Path) -> frozenset[str]:
     """Return the modules that the project's packaging metadata names as console scripts."""
     try:
-        table = tomli.loads((root / "pyproject.toml").read_text("utf-8"))
+        table = tomli.loads((root / _METADATA).read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomli.TOMLDecodeError):
         return frozenset()
     project = table.get("project", {})

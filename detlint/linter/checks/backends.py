@@ -1,0 +1,189 @@
+"""Switches of torch's backends that give up repeatable results (DET401, DET402, DET405)."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from detlint.conditions import Truth
+from detlint.findings import Finding
+from detlint.linter.context import Argument, Call, Context
+from detlint.linter.defaults import truth_by_default
+from detlint.linter.names import FUNCTIONS
+from detlint.linter.program import Write, attribute_writes, calls_named
+from detlint.linter.registry import check, check_file
+
+_CHOICE = re.compile(r"seed|determin|reproduc|benchmark|fast|speed|debug|autotune", re.IGNORECASE)
+_BENCHMARK = "torch.backends.cudnn.benchmark"
+_FLAG = re.compile(r"(^|\.)cudnn[._]benchmark$", re.IGNORECASE)
+_SWITCHES = ("_deterministic", "deterministic", "mode", "d")
+_WARNS = "only warns about nondeterministic operators and lets them run"
+_OFF = {
+    "torch.backends.cudnn.deterministic": "lets cuDNN use algorithms that add in any order",
+    "torch.utils.deterministic.fill_uninitialized_memory": "leaves fresh memory as it is: reads of it are not made repeatable",
+}
+_PRECISION = {
+    "torch.backends.cuda.matmul.allow_tf32": True,
+    "torch.backends.cudnn.allow_tf32": True,
+    "torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction": True,
+    "torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction": True,
+    "torch.backends.cuda.matmul.allow_fp16_accumulation": True,
+    "torch.backends.fp32_precision": "tf32",
+    "torch.backends.cuda.matmul.fp32_precision": "tf32",
+    "torch.backends.cudnn.fp32_precision": "tf32",
+    "torch.backends.cudnn.conv.fp32_precision": "tf32",
+    "torch.backends.cudnn.rnn.fp32_precision": "tf32",
+    "torch.backends.mkldnn.matmul.fp32_precision": "bf16",
+}
+
+
+@check_file("DET401")
+def cudnn_benchmark(ctx: Context) -> Iterator[Finding]:
+    """Silent where the user chooses between speed and repeatable results."""
+    for write in attribute_writes(ctx.module, ("benchmark",)):
+        on = write.name == _BENCHMARK and truth_by_default(write.value, ctx) is Truth.YES
+        if on and not chosen_by_user(write.node, ctx):
+            yield ctx.finding(write.node, setting="cudnn.benchmark")
+    for node, setting in _configured(ctx):
+        if not chosen_by_user(node, ctx):
+            yield ctx.finding(node, setting=setting)
+
+
+@check("DET401")
+def cudnn_benchmark_argument(call: Call, ctx: Context) -> Iterator[Finding]:
+    """benchmark=True as an argument."""
+    argument = call.argument("_benchmark" if call.name.endswith("set_flags") else "benchmark")
+    if argument.given and ctx.truth(argument.value) is Truth.YES:
+        yield ctx.finding(call.node, setting=f"{call.name.rpartition('.')[2]}(benchmark=True)")
+
+
+def _configured(ctx: Context) -> Iterator[tuple[ast.AST, str]]:
+    """Yield where a configuration turns on a flag called cudnn_benchmark or CUDNN.BENCHMARK."""
+    index = ctx.module.index
+    for statement in index.of_type(ast.Assign):
+        for target in statement.targets:
+            if isinstance(target, (ast.Name, ast.Attribute)):
+                text = ast.unparse(target)
+                own = isinstance(target, ast.Name) or _BENCHMARK not in ctx.resolve(target)
+                if own and _FLAG.search(text) and text != "cudnn.benchmark" and _is_true(statement.value):
+                    yield statement, text
+    for keyword in index.of_type(ast.keyword):
+        if keyword.arg and _FLAG.search(keyword.arg) and _is_true(keyword.value):
+            yield keyword, keyword.arg
+    for display in index.of_type(ast.Dict):
+        for key, value in zip(display.keys, display.values, strict=True):
+            named = isinstance(key, ast.Constant) and isinstance(key.value, str) and _FLAG.search(key.value)
+            if key is not None and named and _is_true(value):
+                yield key, ast.literal_eval(key)
+
+
+def _is_true(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and value.value is True
+
+
+@check("DET402")
+def determinism_disabled(call: Call, ctx: Context) -> Iterator[Finding]:
+    """Silent where determinism was on just before, and where the user chooses."""
+    if chosen_by_user(call.node, ctx):
+        return
+    short = call.name.rpartition(".")[2]
+    if call.name.endswith("debug_mode"):
+        mode = ctx.constant(call.argument("debug_mode").value)
+        if mode in (0, "default") and mode is not False and not _was_on(call, ctx):
+            yield ctx.finding(call.node, setting=f"{short}({mode!r})", effect="allows nondeterministic operators")
+        elif mode in (1, "warn"):
+            yield ctx.finding(call.node, setting=f"{short}({mode!r})", effect=_WARNS)
+    elif call.name.endswith("enable_full_determinism"):
+        yield from _only_warns(call, ctx)
+    else:
+        parameter = next(name for name in _SWITCHES if any(p.name == name for p in call.trigger.parameters))
+        yield from _switched(call, parameter, call.argument(parameter), ctx)
+
+
+def _switched(call: Call, parameter: str, argument: Argument, ctx: Context) -> Iterator[Finding]:
+    short = call.name.rpartition(".")[2]
+    value = ctx.constant(argument.value) if argument.given else None
+    if value == "warn":
+        yield ctx.finding(call.node, setting=f"{short}(deterministic='warn')", effect=_WARNS)
+    elif value is False and not _was_on(call, ctx):
+        written = "False" if parameter in ("mode", "d") else f"{parameter.lstrip('_')}=False"
+        yield ctx.finding(call.node, setting=f"{short}({written})", effect="allows nondeterministic operators")
+    elif value is not False:
+        yield from _only_warns(call, ctx)
+
+
+def _only_warns(call: Call, ctx: Context) -> Iterator[Finding]:
+    argument = call.argument("warn_only")
+    if argument.given and ctx.truth(argument.value) is Truth.YES:
+        short = call.name.rpartition(".")[2]
+        yield ctx.finding(call.node, setting=f"{short}(warn_only=True)", effect=_WARNS)
+
+
+def _was_on(call: Call, ctx: Context) -> bool:
+    """Does the same function switch it on before, so that this call only puts things back?"""
+    function, switch = ctx.function(call.node), call.trigger.parameters[0].name
+    for other in calls_named(ctx.module, (call.name.rpartition(".")[2],)):
+        if other.lineno >= call.node.lineno or ctx.function(other) is not function:
+            continue
+        if call.name in ctx.callees(other):
+            before = ctx.constant(Call(other, call.trigger).argument(switch).value)
+            if before not in (False, 0, "default", 1, "warn") or before is True:
+                return True
+    return False
+
+
+@check_file("DET402")
+def determinism_flag_cleared(ctx: Context) -> Iterator[Finding]:
+    """The same for flags that are assigned."""
+    lasts = frozenset(name.rpartition(".")[2] for name in _OFF)
+    writes = list(attribute_writes(ctx.module, lasts))
+    for write in writes:
+        effect = _OFF.get(write.name)
+        if effect is None or ctx.constant(write.value) is not False or chosen_by_user(write.node, ctx):
+            continue
+        if not _was_set(write, writes, ctx):
+            yield ctx.finding(write.node, setting=f"{write.name.removeprefix('torch.')} = False", effect=effect)
+
+
+def _was_set(write: Write, writes: list[Write], ctx: Context) -> bool:
+    function = ctx.function(write.node)
+    return any(
+        other.name == write.name
+        and other.node.lineno < write.node.lineno
+        and ctx.function(other.node) is function
+        and ctx.truth(other.value) is Truth.YES
+        for other in writes
+    )
+
+
+@check_file("DET405")
+def reduced_precision(ctx: Context) -> Iterator[Finding]:
+    """Flags that let float32 work run with fewer bits."""
+    lasts = frozenset(name.rpartition(".")[2] for name in _PRECISION)
+    for write in attribute_writes(ctx.module, lasts):
+        wanted = _PRECISION.get(write.name)
+        if wanted is not None and ctx.constant(write.value) == wanted:
+            yield ctx.finding(write.node, setting=f"{write.name.removeprefix('torch.')} = {wanted!r}")
+
+
+@check("DET405")
+def reduced_matmul_precision(call: Call, ctx: Context) -> Iterator[Finding]:
+    """torch.set_float32_matmul_precision below "highest"."""
+    precision = ctx.constant(call.argument("precision").value)
+    if precision in ("high", "medium"):
+        yield ctx.finding(call.node, setting=f"set_float32_matmul_precision({precision!r})")
+
+
+def chosen_by_user(node: ast.AST, ctx: Context) -> bool:
+    """Does a switch named after seed, determinism or speed decide whether `node` runs, and is not on by itself?"""
+    child = node
+    for parent in ctx.ancestors(node):
+        if isinstance(parent, FUNCTIONS):
+            return False
+        if isinstance(parent, (ast.If, ast.IfExp)) and child is not parent.test:
+            taken = child is parent.body if isinstance(parent, ast.IfExp) else child in parent.body
+            if _CHOICE.search(ast.unparse(parent.test)):
+                return truth_by_default(parent.test, ctx) is not Truth.of(taken)
+        child = parent
+    return False

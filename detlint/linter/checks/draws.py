@@ -1,0 +1,117 @@
+"""Draws from global generators: of programs that seed nothing (DET101), and in libraries (DET104)."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from detlint.findings import Finding
+from detlint.linter.context import Call, Context
+from detlint.linter.names import parameters
+from detlint.linter.program import calls_named
+from detlint.linter.purpose import decides
+from detlint.linter.registry import check_file
+from detlint.linter.seeding import Seeding, seeding_of
+from detlint.linter.testcode import is_test_file
+from detlint.randomness import LIBRARIES, load_sources
+from detlint.rulebook import Trigger
+
+_TITLES = {"torch": "torch", "numpy": "NumPy", "random": "Python's random"}
+_INITIALISES = re.compile(r"(^|_)(init|initiali[sz]e|reset)(_|$)")
+_GENERATOR_PARAMETERS = re.compile(r"(^|_)(generator|rng|random_state|seed|key|prng)$", re.IGNORECASE)
+_RELATED = 8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Drawn:
+    """A draw from a library's global generator."""
+
+    node: ast.Call
+    name: str
+    library: str
+
+
+@check_file("DET101")
+def unseeded_rng(ctx: Context) -> Iterator[Finding]:
+    """Silent about draws that set initial weights, and about those that decide nothing."""
+    if ctx.program is None or is_test_file(ctx.module):
+        return
+    drawn = tuple(draw for draw in _draws(ctx) if ctx.program.runs(ctx.module, draw.node))
+    if not drawn:
+        return
+    seeding = seeding_of(ctx.program)
+    for library in LIBRARIES:
+        of_library = [draw for draw in drawn if draw.library == library]
+        if of_library and seeding.of(library):
+            of_library = list(_drawn_seeds(of_library, seeding, library))
+        found = [draw for draw in of_library if _matters(draw, ctx)]
+        if found:
+            first, *others = found
+            related = [(ctx.module, draw.node, f"{draw.name} draws from it too") for draw in others[:_RELATED]]
+            yield ctx.finding(first.node, related=related, call=first.name, library=_TITLES[library])
+
+
+@check_file("DET104")
+def global_rng_in_library(ctx: Context) -> Iterator[Finding]:
+    """Silent where a generator or a seed comes in as a parameter."""
+    if ctx.program is not None or is_test_file(ctx.module):
+        return
+    for draw in _draws(ctx):
+        function = ctx.function(draw.node)
+        if function is None or any(
+            _GENERATOR_PARAMETERS.search(parameter.arg) for parameter, _ in parameters(function.args)
+        ):
+            continue
+        yield ctx.finding(
+            draw.node, call=draw.name, library=_TITLES[draw.library], place=f"{function.name}()"
+        )
+
+
+def _draws(ctx: Context) -> Iterator[_Drawn]:
+    """Yield the draws of a file from global generators, those of initial weights left out, in source order."""
+    table = load_sources().draws
+    for call in calls_named(ctx.module, table.lasts):
+        for name in ctx.callees(call):
+            draw = table.get(name)
+            if draw is None:
+                continue
+            arguments = [Call(call, Trigger(name, ())).argument(generator) for generator in draw.generator]
+            own = any(argument.given and ctx.constant(argument.value) is not None for argument in arguments)
+            if not own and not _initialises(call, ctx):
+                yield _Drawn(call, name, draw.library)
+            break
+
+
+def _initialises(call: ast.Call, ctx: Context) -> bool:
+    """Does the draw make the initial weights of a module?"""
+    for parent in ctx.ancestors(call):
+        if isinstance(parent, ast.Call) and "torch.nn.Parameter" in ctx.callees(parent):
+            return True
+        if isinstance(parent, ast.stmt):
+            break
+    function = ctx.function(call)
+    if function is None:
+        return False
+    owner = ctx.parent(function)
+    if isinstance(owner, ast.ClassDef) and ctx.inference.is_module_class(ctx.module.qualified(owner)):
+        return bool(_INITIALISES.search(function.name))
+    return bool(_INITIALISES.search(function.name)) and "weight" in function.name
+
+
+def _matters(draw: _Drawn, ctx: Context) -> bool:
+    last = draw.name.rpartition(".")[2]
+    if last == "shuffle" or last.endswith("_"):
+        return True  # changes its argument in place
+    return decides(draw.node, ctx)
+
+
+def _drawn_seeds(drawn: list[_Drawn], seeding: Seeding, library: str) -> Iterator[_Drawn]:
+    """Yield the draws that make up the seeds of a program which has no other seed for their own library."""
+    by_node = {draw.node: draw for draw in drawn}
+    made_of = {seed: {origin.node for origin in seeding.origins(seed)} for seed in seeding.seeds}
+    independent = [seed for seed in seeding.of(library) if made_of[seed].isdisjoint(by_node)]
+    if not independent:
+        used = set().union(*made_of.values())
+        yield from (draw for node, draw in by_node.items() if node in used)

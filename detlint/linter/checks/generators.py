@@ -1,0 +1,118 @@
+"""Random generators of one's own that are never given a seed (DET102)."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from detlint.findings import Finding
+from detlint.linter.context import Call, Context
+from detlint.linter.names import FUNCTIONS
+from detlint.linter.registry import check
+from detlint.linter.testcode import is_test_file
+from detlint.randomness import OwnGenerator, load_sources
+
+_SYSTEM = ": its draws differ in every run, whatever the program seeds"
+_CONSTANT = ": it draws the same numbers in every run, whatever the program seeds"
+_DEPTH = 4
+_GENERATOR_WORDS = re.compile(r"seed|generator|(^|_)(rng|prng|rs|random|random_state)$", re.IGNORECASE)
+
+
+@check("DET102")
+def unseeded_generator(call: Call, ctx: Context) -> Iterator[Finding]:
+    """Silent where a seed comes later, where the caller may pass a generator, and where code unread gets it."""
+    generator = load_sources().generators.get(call.name)
+    if generator is None or is_test_file(ctx.module):
+        return
+    if _has_seed(call, generator, ctx) or _is_fallback(call.node, ctx):
+        return
+    if _is_seeded_later(call.node, generator, ctx):
+        return
+    torch = call.name.startswith("torch.")
+    yield ctx.finding(call.node, call=f"{call.name}()", consequence=_CONSTANT if torch else _SYSTEM)
+
+
+def _has_seed(call: Call, generator: OwnGenerator, ctx: Context) -> bool:
+    if any(isinstance(argument, ast.Starred) for argument in call.node.args):
+        return True
+    if generator.seed and call.node.args:
+        return ctx.constant(call.node.args[0]) is not None
+    given = {keyword.arg: keyword.value for keyword in call.node.keywords}
+    if None in given:
+        return True
+    return any(name in given and ctx.constant(given[name]) is not None for name in generator.seed)
+
+
+def _is_fallback(node: ast.Call, ctx: Context) -> bool:
+    """Does it only stand in for a generator or a seed that the caller did not pass?"""
+    child: ast.AST = node
+    for parent in ctx.ancestors(node):
+        if isinstance(parent, FUNCTIONS):
+            return False
+        if isinstance(parent, (ast.If, ast.IfExp)) and child is not parent.test and _names_one(parent.test):
+            return True
+        if isinstance(parent, ast.BoolOp) and any(_names_one(value) for value in parent.values if value is not child):
+            return True
+        child = parent
+    return False
+
+
+def _names_one(test: ast.expr) -> bool:
+    return any(
+        _GENERATOR_WORDS.search(part.id if isinstance(part, ast.Name) else part.attr)
+        for part in ast.walk(test)
+        if isinstance(part, (ast.Name, ast.Attribute))
+    )
+
+
+def _is_seeded_later(node: ast.expr, generator: OwnGenerator, ctx: Context, depth: int = 0) -> bool:
+    """Does the generator reach a method that seeds it, or code that might?"""
+    parent = ctx.parent(node)
+    if depth > _DEPTH:
+        return True
+    if isinstance(parent, ast.keyword):
+        parent = ctx.parent(parent)
+    if isinstance(parent, ast.Attribute):
+        return parent.attr in generator.methods
+    if isinstance(parent, ast.Call) and parent.func is not node:
+        return _may_seed(parent, generator, ctx)
+    if isinstance(parent, (ast.Assign, ast.AnnAssign, ast.NamedExpr)):
+        targets = parent.targets if isinstance(parent, ast.Assign) else [parent.target]
+        return any(_target_seeded(target, generator, ctx, depth) for target in targets)
+    if isinstance(parent, (ast.Return, ast.Yield, ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp)):
+        return _is_torch(generator)  # whoever gets it may seed it; NumPy's and Python's are seeded when they are made
+    return False
+
+
+def _is_torch(generator: OwnGenerator) -> bool:
+    return generator.call.name.startswith("torch.")
+
+
+def _may_seed(call: ast.Call, generator: OwnGenerator, ctx: Context) -> bool:
+    """Calls of torch, NumPy and their like only draw from a generator; other code may seed a torch generator."""
+    names = ctx.callees(call)
+    known = names and all(name.startswith(("torch.", "numpy.", "random.", "torchvision.")) for name in names)
+    return _is_torch(generator) and not known
+
+
+def _target_seeded(target: ast.expr, generator: OwnGenerator, ctx: Context, depth: int) -> bool:
+    index = ctx.module.index
+    if isinstance(target, ast.Name):
+        scope = index.scope_at(target).lookup(target.id)
+        if scope is None:
+            return True
+        uses: list[ast.AST] = [
+            node
+            for node in index.names_used.get(target.id, ())
+            if isinstance(node, ast.Name) and index.scope_at(node).lookup(node.id) is scope
+        ]
+    elif isinstance(target, ast.Attribute):
+        uses = [node for node in index.names_used.get(target.attr, ()) if isinstance(node, ast.Attribute)]
+    else:
+        return True
+    return any(
+        _is_seeded_later(use, generator, ctx, depth + 1)
+        for use in uses
+        if isinstance(use, (ast.Name, ast.Attribute)) and isinstance(use.ctx, ast.Load)
+    )

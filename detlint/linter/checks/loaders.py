@@ -1,0 +1,85 @@
+"""Data loaders whose order or workers no seed fixes (DET106)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from detlint.conditions import Truth
+from detlint.findings import Finding
+from detlint.linter.context import Call, Context
+from detlint.linter.defaults import truth_by_default
+from detlint.linter.loader_workers import worker_initialisers
+from detlint.linter.origins import origins
+from detlint.linter.registry import check, check_file
+from detlint.linter.repeatable import made_up, why_unrepeatable
+from detlint.linter.seeding import seeding_of, seeds_in
+from detlint.linter.testcode import is_test_file
+
+_SAMPLERS = ("RandomSampler", "WeightedRandomSampler", "SubsetRandomSampler")
+_UNSEEDED = "the order of this loader comes from torch's global generator, and nothing in this program seeds it"
+
+
+@check("DET106")
+def unseeded_dataloader(call: Call, ctx: Context) -> Iterator[Finding]:
+    """Silent with a generator of its own, and in programs that seed torch."""
+    if ctx.program is None or is_test_file(ctx.module) or not ctx.program.runs(ctx.module, call.node):
+        return
+    generator = call.argument("generator")
+    if generator.hidden or (generator.given and ctx.constant(generator.value) is not None):
+        return
+    if _draws_order(call, ctx) and not seeding_of(ctx.program).shared("torch"):
+        yield ctx.finding(call.node, what=_UNSEEDED)
+
+
+@check_file("DET106")
+def unrepeatable_workers(ctx: Context) -> Iterator[Finding]:
+    """A worker_init_fn that seeds from what no other run repeats."""
+    workers = worker_initialisers(ctx.module)
+    if not workers:
+        return
+    for seed in seeds_in(ctx.module):
+        if workers.isdisjoint(ctx.ancestors(seed.node)):
+            continue
+        behind = origins(ctx.module, seed.value, (ctx.module,)) if seed.value is not None else ()
+        source = made_up(seed) or next((why for origin in behind if (why := why_unrepeatable(origin))), "")
+        if source:
+            yield ctx.finding(seed.node, what=f"this loader's workers take their seed from {source}")
+
+
+def _draws_order(call: Call, ctx: Context) -> bool:
+    """Does the loader draw its order from torch's global generator?"""
+    sampler = call.argument("sampler")
+    if sampler.given and _is_random(sampler.value, ctx):
+        return True
+    batches = call.argument("batch_sampler")
+    if batches.given and batches.value is not None:
+        return any(_is_random(argument, ctx) for argument in _sampler_inside(batches.value, ctx))
+    shuffle = call.argument("shuffle")
+    return shuffle.given and shuffle.value is not None and _may_shuffle(shuffle.value, ctx)
+
+
+def _is_random(sampler: ast.expr | None, ctx: Context) -> bool:
+    """Is this one of torch's random samplers, without a generator of its own?"""
+    for value in ctx.values(sampler) if sampler is not None else ():
+        owner, _, last = value.type.rpartition(".")
+        if owner == "torch.utils.data" and last in _SAMPLERS and isinstance(value.node, ast.Call):
+            given = {keyword.arg: keyword.value for keyword in value.node.keywords}
+            generator = given.get("generator")
+            if None not in given and (generator is None or ctx.constant(generator) is None):
+                return True
+    return False
+
+
+def _sampler_inside(batches: ast.expr, ctx: Context) -> Iterator[ast.expr]:
+    for value in ctx.values(batches):
+        if value.type == "torch.utils.data.BatchSampler" and isinstance(value.node, ast.Call):
+            yield from value.node.args[:1]
+            yield from (keyword.value for keyword in value.node.keywords if keyword.arg == "sampler")
+
+
+def _may_shuffle(shuffle: ast.expr, ctx: Context) -> bool:
+    """Shuffled always, by default, or on the path where there is no sampler."""
+    if isinstance(shuffle, ast.Compare) and len(shuffle.ops) == 1 and isinstance(shuffle.ops[0], ast.Is):
+        return True
+    return truth_by_default(shuffle, ctx) is Truth.YES

@@ -1,0 +1,77 @@
+"""Random splits of data that no seed fixes (DET105)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from detlint.conditions import Truth
+from detlint.findings import Finding
+from detlint.linter.context import Call, Context
+from detlint.linter.origins import origins
+from detlint.linter.program import Program, calls_named
+from detlint.linter.registry import check, check_file
+from detlint.linter.seeding import depends_on_rank, seeding_of
+from detlint.linter.testcode import is_test_file
+
+_BY_RANK = "with a seed that depends on the process rank"
+_RANDOM_STATES = ("generator", "random_state", "seed")
+
+
+@check("DET105")
+def unseeded_split(call: Call, ctx: Context) -> Iterator[Finding]:
+    """Silent where the split takes a generator, where it does not shuffle, and in programs that seed its library."""
+    if is_test_file(ctx.module) or not _shuffles(call, ctx):
+        return
+    program = ctx.program or Program(ctx.module)
+    for parameter in _RANDOM_STATES:
+        argument = call.argument(parameter)
+        if argument.hidden:
+            return
+        if argument.given and argument.value is not None and ctx.constant(argument.value) is not None:
+            if depends_on_rank(ctx.module, argument.value, program):
+                yield ctx.finding(call.node, call=call.name, reason=_BY_RANK)
+            return
+    library = "numpy" if call.name.startswith("sk") else "torch"
+    yield from _unless_seeded(call.node, call.name, library, program, ctx)
+
+
+@check_file("DET105")
+def unseeded_split_of_datasets(ctx: Context) -> Iterator[Finding]:
+    """`train_test_split` as a method of what the datasets library loaded."""
+    if is_test_file(ctx.module):
+        return
+    for call in calls_named(ctx.module, ("train_test_split",)):
+        if not isinstance(call.func, ast.Attribute) or ctx.callees(call) or not _from_datasets(call.func.value, ctx):
+            continue
+        given = {keyword.arg: keyword.value for keyword in call.keywords}
+        seeded = any(ctx.constant(given[name]) is not None for name in ("seed", "generator") if name in given)
+        if not seeded and None not in given and ctx.truth(given.get("shuffle")) is not Truth.NO:
+            program = ctx.program or Program(ctx.module)
+            yield from _unless_seeded(call, "datasets.Dataset.train_test_split", "numpy", program, ctx)
+
+
+def _unless_seeded(node: ast.Call, name: str, library: str, program: Program, ctx: Context) -> Iterator[Finding]:
+    seeding = seeding_of(program)
+    if seeding.shared(library):
+        return
+    title = "NumPy" if library == "numpy" else library
+    reason = _BY_RANK if seeding.of(library) else f"from {title}'s global generator, and nothing here seeds it"
+    yield ctx.finding(node, call=name, reason=reason)
+
+
+def _shuffles(call: Call, ctx: Context) -> bool:
+    """Splitters shuffle always, unless `shuffle` says no (train_test_split), or only when it says yes (KFold)."""
+    shuffle = call.argument("shuffle")
+    if shuffle.value is None:
+        return not shuffle.hidden
+    return ctx.truth(shuffle.value) is Truth.YES
+
+
+def _from_datasets(receiver: ast.expr, ctx: Context) -> bool:
+    for origin in origins(ctx.module, receiver, ()):
+        if isinstance(origin.node, ast.Call):
+            names = origin.module.inference.callees(origin.node)
+            if any(name.startswith("datasets.") for name in names):
+                return True
+    return False

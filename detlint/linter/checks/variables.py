@@ -1,0 +1,79 @@
+"""Environment variables set too late (DET406), or not at all where cuBLAS needs one (DET403)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from detlint.findings import Finding
+from detlint.linter.context import Call, Context
+from detlint.linter.devices import moves_to_cuda, uses_cuda
+from detlint.linter.environment import EnvironmentWrite, environment_writes
+from detlint.linter.registry import check, check_file
+from detlint.linter.seeding import seeding_of
+
+_HASH_SEED = "PYTHONHASHSEED"
+_WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"
+_WORKSPACES = (":4096:8", ":16:8")
+_LAST_WITH_WORKSPACE = (2, 9)
+# What starts another interpreter, which does read its environment.
+_STARTS_PROCESS = ("subprocess.", "os.exec", "os.spawn", "os.posix_spawn", "os.system", "os.popen", "pexpect.", "sh.")
+_SPAWNS = ("multiprocessing.", "torch.multiprocessing.", "concurrent.futures.ProcessPoolExecutor", "joblib.", "ray.")
+
+
+@check_file("DET406")
+def late_environment(ctx: Context) -> Iterator[Finding]:
+    """Silent where a child process gets the variable."""
+    for write in environment_writes(ctx.module, ctx.constant):
+        if write.variable == _HASH_SEED and not _reaches_child(write, ctx):
+            yield ctx.finding(write.node, name=_HASH_SEED, when="while the interpreter runs")
+        elif write.variable == _WORKSPACE and _after_cuda(write, ctx):
+            yield ctx.finding(write.node, name=_WORKSPACE, when="after CUDA work began")
+
+
+def _reaches_child(write: EnvironmentWrite, ctx: Context) -> bool:
+    """Does the function (or the top level of the file, all of it) start a process that reads the variable?"""
+    function = ctx.function(write.node)
+    for call in ctx.module.index.of_type(ast.Call):
+        if function is not None and function is not ctx.function(call):
+            continue
+        if any(name.startswith((*_STARTS_PROCESS, *_SPAWNS)) for name in ctx.callees(call)):
+            return True
+    return False
+
+
+def _after_cuda(write: EnvironmentWrite, ctx: Context) -> bool:
+    flow = ctx.flow(write.node)
+    return any(
+        call.lineno < write.node.lineno and flow.path(call, write.node)
+        for call in ctx.module.index.of_type(ast.Call)
+        if ctx.function(call) is ctx.function(write.node) and moves_to_cuda(call, ctx)
+    )
+
+
+@check("DET403")
+def missing_cublas_workspace(call: Call, ctx: Context) -> Iterator[Finding]:
+    """Speaks about programs that use CUDA, for the torch releases that need the variable."""
+    if ctx.program is None or not _needs_workspace(ctx.config.torch_version) or not uses_cuda(ctx):
+        return
+    mode = ctx.constant(call.argument(call.trigger.parameters[0].name).value)
+    if mode not in (True, 2, "error") or not ctx.program.runs(ctx.module, call.node):
+        return
+    seeding = seeding_of(ctx.program)
+    if any(seed.seeder is None or seed.seeder.deterministic for seed in seeding.seeds):
+        return
+    values = [
+        ctx.constant(write.value)
+        for module in ctx.program.modules
+        for write in environment_writes(module, ctx.constant)
+        if write.variable == _WORKSPACE
+    ]
+    wrong = next((value for value in values if isinstance(value, str) and value not in _WORKSPACES), None)
+    if not values:
+        yield ctx.finding(call.node, call=call.name, problem="nothing in this program sets it")
+    elif wrong is not None:
+        yield ctx.finding(call.node, call=call.name, problem=f"{wrong!r} is no value that cuBLAS takes")
+
+
+def _needs_workspace(version: str | None) -> bool:
+    return version is not None and tuple(int(part) for part in version.split(".")[:2]) <= _LAST_WITH_WORKSPACE

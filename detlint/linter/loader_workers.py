@@ -1,0 +1,25 @@
+"""Which functions of a file run first in the workers of a DataLoader?"""
+
+from __future__ import annotations
+
+import ast
+from functools import lru_cache
+
+from detlint.linter.names import FUNCTIONS, FunctionNode
+from detlint.linter.project import Module
+
+
+@lru_cache(maxsize=4)
+def worker_initialisers(module: Module) -> frozenset[FunctionNode | ast.Lambda]:
+    """Return the functions and lambdas of this file that it passes as `worker_init_fn`."""
+    found: set[FunctionNode | ast.Lambda] = set()
+    for keyword in module.index.of_type(ast.keyword):
+        if keyword.arg != "worker_init_fn":
+            continue
+        if isinstance(keyword.value, ast.Lambda):
+            found.add(keyword.value)
+        for name in module.inference.resolve(keyword.value):
+            definition = module.project.definition(name)
+            if definition is not None and definition[0] is module and isinstance(definition[1], FUNCTIONS):
+                found.add(definition[1])
+    return frozenset(found)

@@ -1,0 +1,124 @@
+"""Where does a value come from? Follows an expression back through names, attributes, calls and parameters."""
+
+from __future__ import annotations
+
+import ast
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from detlint.linter.calls import argument_of
+from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode
+from detlint.linter.program import calls_named
+from detlint.linter.project import Module
+
+_LIMIT = 400  # expressions looked at; a seed is never that far away
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Origin:
+    """An expression whose value takes part in another one."""
+
+    module: Module
+    node: ast.expr
+
+
+def origins(module: Module, expression: ast.expr, callers: Sequence[Module]) -> Iterator[Origin]:
+    """Yield every expression that takes part in the value of `expression`, nearest first, itself included.
+
+    A parameter comes from its default and from what the functions of `callers` pass for it. What is stored in an
+    object does not flow into its other attributes: `Run(time.time()).seed` does not come from the clock, but
+    `datetime.now().microsecond` comes from the call of `now`.
+    """
+    pending = deque([Origin(module, expression)])
+    objects: set[ast.AST] = set()  # expressions of which only an attribute is wanted
+    seen: set[ast.AST] = set()
+    while pending and len(seen) < _LIMIT:
+        origin = pending.popleft()
+        node = origin.node
+        if node in seen:
+            continue
+        seen.add(node)
+        yield origin
+        if isinstance(node, ast.Call) and node in objects:
+            continue
+        behind = tuple(_behind(origin, callers))
+        pending.extend(behind)
+        objects.update(
+            other.node
+            for other in behind
+            if node in objects or (isinstance(node, ast.Attribute) and other.node is node.value)
+        )
+
+
+def _behind(origin: Origin, callers: Sequence[Module]) -> Iterator[Origin]:
+    module, node = origin.module, origin.node
+    if isinstance(node, ast.Name):
+        for binding in module.definitions(node):
+            yield from _bound(binding, module, callers)
+    elif isinstance(node, (ast.Attribute, ast.Subscript)):
+        stored = tuple(_stored(module, node))
+        yield from (Origin(module, value) for value in stored)
+        if not stored:
+            yield Origin(module, node.value)
+    elif isinstance(node, ast.Call):
+        yield from _called(module, node)
+    elif not isinstance(node, (ast.Lambda, ast.Compare)):
+        yield from (Origin(module, child) for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr))
+
+
+def _bound(binding: Binding, module: Module, callers: Sequence[Module]) -> Iterator[Origin]:
+    if binding.value is not None:
+        yield Origin(module, binding.value)
+    if binding.kind is BindingKind.AUGMENTED:
+        others = binding.scope.bindings[binding.name]
+        yield from (Origin(module, other.value) for other in others if other.value is not None)
+    if binding.kind is BindingKind.PARAMETER and isinstance(binding.scope.node, FUNCTIONS):
+        yield from passed(module, binding.scope.node, binding.name, callers)
+
+
+def passed(
+    module: Module, function: FunctionNode, parameter: str, callers: Sequence[Module]
+) -> Iterator[Origin]:
+    """Yield what the calls of `function` in `callers` pass for `parameter`."""
+    qualified = module.qualified(function)
+    for caller in callers:
+        for call in calls_named(caller, (function.name,)):
+            if qualified in caller.inference.callees(call):
+                value = argument_of(function, parameter, call, skip_self=isinstance(call.func, ast.Attribute))
+                if value is not None:
+                    yield Origin(caller, value)
+
+
+def _stored(module: Module, place: ast.Attribute | ast.Subscript) -> Iterator[ast.expr]:
+    """Yield what the module assigns to the same place: `args.seed = …` for `args.seed`.
+
+    The same text is taken to mean the same place, in one class for `self` and anywhere in the module else.
+    """
+    text = ast.unparse(place)
+    owner = module.index.class_at(place) if text.startswith("self.") else None
+    for statement in module.index.of_type(ast.Assign):
+        for target in statement.targets:
+            same = isinstance(target, place.__class__) and ast.unparse(target) == text
+            if same and (owner is None or module.index.class_at(statement) is owner):
+                yield statement.value
+
+
+def _called(module: Module, call: ast.Call) -> Iterator[Origin]:
+    """A project's function gives what it returns; others give something made of their arguments, classes excepted."""
+    names = module.inference.callees(call)
+    for name in names:
+        definition = module.project.definition(name)
+        if definition is not None:
+            owner, found = definition
+            if isinstance(found, FUNCTIONS):
+                for statement in owner.flow(owner.index.scopes[found]).returns():
+                    if statement.value is not None:
+                        yield Origin(owner, statement.value)
+            return
+    if isinstance(call.func, ast.Attribute):
+        yield Origin(module, call.func.value)
+    if any(name.rpartition(".")[2][:1].isupper() for name in names):
+        return
+    yield from (Origin(module, argument) for argument in call.args)
+    yield from (Origin(module, keyword.value) for keyword in call.keywords)

@@ -1,0 +1,96 @@
+"""Does a value decide anything? Follows a drawn value forward through variables and calls of models.
+
+Example inputs for tracing, shapes, ports and pauses decide nothing: any other draw would have done.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from detlint.linter.context import Context
+from detlint.linter.names import COMPREHENSIONS, FUNCTIONS
+from detlint.linter.values import Kind
+from detlint.randomness import load_sources
+
+_DEPTH = 12
+_CONVERSIONS = frozenset({"int", "str", "float", "abs", "round", "tuple", "list", "dict"})
+
+
+def decides(node: ast.expr, ctx: Context, depth: int = 0) -> bool:
+    """Return whether anything but the form of the value matters to the program; True where that cannot be told."""
+    parent = ctx.parent(node)
+    if depth > _DEPTH or parent is None:
+        return True
+    if isinstance(parent, ast.Attribute):
+        return _attribute_decides(parent, ctx, depth)
+    if isinstance(parent, (ast.Call, ast.keyword)):
+        call = parent if isinstance(parent, ast.Call) else ctx.parent(parent)
+        return not isinstance(call, ast.Call) or _argument_decides(node, call, ctx, depth)
+    if isinstance(parent, (ast.Assign, ast.AnnAssign, ast.NamedExpr)):
+        return _assigned_decides(parent, ctx, depth)
+    if isinstance(parent, ast.Expr):
+        return False
+    if isinstance(parent, ast.Subscript) and parent.value is not node:
+        return True
+    if isinstance(parent, (*COMPREHENSIONS, ast.Compare)) or not isinstance(parent, ast.expr):
+        return True
+    return decides(parent, ctx, depth + 1)
+
+
+def _attribute_decides(attribute: ast.Attribute, ctx: Context, depth: int) -> bool:
+    if attribute.attr in load_sources().indifferent.attributes:
+        return False
+    parent = ctx.parent(attribute)
+    called = isinstance(parent, ast.Call) and parent.func is attribute
+    if attribute.attr in ("backward", "append") and called:
+        return True
+    result = parent if called else attribute
+    return decides(result, ctx, depth + 1) if isinstance(result, ast.expr) else True
+
+
+def _argument_decides(argument: ast.expr, call: ast.Call, ctx: Context, depth: int) -> bool:
+    """A model's output decides what its input decides; an unknown function may do anything with it."""
+    table = load_sources().indifferent
+    names = ctx.callees(call)
+    if any(name in table.calls for name in names):
+        return False
+    if isinstance(call.func, ast.Attribute) and call.func.attr in table.attributes:
+        return False
+    converts = any(name.removeprefix("builtins.") in _CONVERSIONS for name in names)
+    computes = bool(names) and all(name.startswith("torch.") for name in names)
+    if converts or (computes and not isinstance(ctx.parent(call), ast.Expr)) or _is_model(call.func, ctx):
+        return decides(call, ctx, depth + 1)
+    return True
+
+
+def _is_model(function: ast.expr, ctx: Context) -> bool:
+    """Is this a module, or a variable that holds some unknown callable, rather than a function?"""
+    if {value.kind for value in ctx.values(function)} == {Kind.MODULE}:
+        return True
+    return isinstance(function, ast.Name) and not ctx.resolve(function)
+
+
+def _assigned_decides(
+    statement: ast.Assign | ast.AnnAssign | ast.NamedExpr, ctx: Context, depth: int
+) -> bool:
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    return any(_target_decides(target, ctx, depth) for target in targets)
+
+
+def _target_decides(target: ast.expr, ctx: Context, depth: int) -> bool:
+    table = load_sources().indifferent
+    if isinstance(target, (ast.Tuple, ast.List)):
+        return any(_target_decides(element, ctx, depth) for element in target.elts)
+    if isinstance(target, ast.Subscript):
+        key = ctx.constant(target.slice)
+        return not (isinstance(key, str) and table.names(key))
+    if isinstance(target, ast.Attribute):
+        return not table.names(target.attr)
+    if not isinstance(target, ast.Name) or table.names(target.id):
+        return not isinstance(target, ast.Name)
+    scope = ctx.module.index.scope_at(target).lookup(target.id)
+    bindings = scope.bindings[target.id] if scope is not None else ()
+    binding = next((found for found in bindings if found.node is target), None)
+    if scope is None or binding is None or not isinstance(scope.node, (*FUNCTIONS, ast.Module)):
+        return True
+    return any(decides(use, ctx, depth + 1) for use in ctx.module.flow(scope).uses(binding))

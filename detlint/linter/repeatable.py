@@ -1,0 +1,55 @@
+"""Can a value be had again in the next run?"""
+
+from __future__ import annotations
+
+import ast
+
+from detlint.linter.context import Call
+from detlint.linter.origins import Origin
+from detlint.linter.project import Module
+from detlint.linter.seeding import Seed
+from detlint.linter.values import Kind
+from detlint.randomness import load_sources
+
+_HASHES = frozenset({Kind.STRING, Kind.NONE})
+_STABLE = frozenset({Kind.NUMBER, Kind.BOOL})
+
+
+def why_unrepeatable(origin: Origin) -> str:
+    """Return where a value comes from that no other run repeats ("the clock"); empty for all others."""
+    call = origin.node
+    if not isinstance(call, ast.Call):
+        return ""
+    table = load_sources().unrepeatable
+    for name in origin.module.inference.callees(call):
+        words = table.get(name)
+        if words is not None:
+            return words
+        if name == "builtins.hash" and call.args and _hash_varies(origin.module, call.args[0]):
+            return "hash(), which Python salts anew for strings in every process"
+    return ""
+
+
+def made_up(seed: Seed) -> str:
+    """Return what a seeding call without a seed takes one from; empty where it is given one."""
+    if seed.seeder is None or seed.seeder.implicit:
+        return ""
+    name = seed.seeder.call.name
+    if not seed.seeder.call.parameters:
+        return load_sources().unrepeatable.get(name) or ""
+    if name not in ("numpy.random.seed", "random.seed"):
+        return ""
+    argument = Call(seed.node, seed.seeder.call).argument(seed.seeder.seed or "")
+    nothing = isinstance(argument.value, ast.Constant) and argument.value.value is None
+    return "the operating system's randomness" if nothing else ""
+
+
+def _hash_varies(module: Module, value: ast.expr) -> bool:
+    """Is the hash of this value salted? Of strings, bytes and None always, of tuples where they may hold them."""
+    if isinstance(value, ast.Tuple):
+        return not all(_is_number(module, element) for element in value.elts)
+    return any(found.kind in _HASHES for found in module.inference.values(value))
+
+
+def _is_number(module: Module, value: ast.expr) -> bool:
+    return all(found.kind in _STABLE for found in module.inference.values(value))

@@ -1,0 +1,179 @@
+"""What a program seeds, from what, and whether it asks for deterministic algorithms."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from detlint.linter.context import Argument, Call
+from detlint.linter.origins import Origin, origins
+from detlint.linter.program import Program, attribute_writes, calls_named
+from detlint.linter.project import Module
+from detlint.randomness import LIBRARIES, Seeder, load_sources
+
+# The name by which a process learns which of its group it is.
+_RANK = re.compile(r"(^|_)rank$|(^|_)process_index$|(^|\.)get_(world_)?rank$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Seed:
+    """A call that seeds global generators. `seeder` is None for a helper known by its name alone."""
+
+    module: Module
+    node: ast.Call
+    seeder: Seeder | None
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        return LIBRARIES if self.seeder is None else self.seeder.libraries
+
+    @property
+    def value(self) -> ast.expr | None:
+        """The expression that the call seeds with; None where it is not written out."""
+        if self.seeder is None or self.seeder.seed is None:
+            return None
+        return Call(self.node, self.seeder.call).argument(self.seeder.seed).value
+
+    def argument(self, name: str) -> Argument:
+        """Return what the call passes for a parameter."""
+        return Argument(None) if self.seeder is None else Call(self.node, self.seeder.call).argument(name)
+
+
+class Seeding:
+    """The seeds of a program and of everything it imports."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+
+    @cached_property
+    def seeds(self) -> tuple[Seed, ...]:
+        """Every seeding call that can run, the program's own file first."""
+        return tuple(
+            seed
+            for module in self.program.modules
+            for seed in seeds_in(module)
+            if self.program.runs(module, seed.node)
+        )
+
+    def of(self, library: str) -> tuple[Seed, ...]:
+        """Return the calls that seed a library's global generator."""
+        return tuple(seed for seed in self.seeds if library in seed.libraries)
+
+    def origins(self, seed: Seed) -> Iterator[Origin]:
+        """Yield the expressions that a seed is made of."""
+        if seed.value is not None:
+            yield from origins(seed.module, seed.value, self.program.modules)
+
+    def depends_on_rank(self, seed: Seed) -> bool:
+        """Does each process of a group get a seed of its own?"""
+        device_specific = seed.argument("device_specific").value
+        if isinstance(device_specific, ast.Constant) and device_specific.value is True:
+            return True
+        rank = seed.argument("rank")
+        if rank.given:
+            return True
+        return seed.value is not None and depends_on_rank(seed.module, seed.value, self.program)
+
+    def shared(self, library: str) -> bool:
+        """Is the library seeded with a number that is the same in every process?"""
+        return any(not self.depends_on_rank(seed) for seed in self.of(library))
+
+    @cached_property
+    def requests_determinism(self) -> bool:
+        """Does anything in the program ask for deterministic algorithms, or leave that to its caller?"""
+        return any(not _is_off(value) for value in self._settings) or any(
+            self._asks(seed) for seed in self.seeds
+        )
+
+    @cached_property
+    def mentions_determinism(self) -> bool:
+        """Does anything in the program set it, on or off?"""
+        return bool(self._settings) or self.requests_determinism
+
+    @cached_property
+    def _settings(self) -> tuple[ast.expr, ...]:
+        """What the program passes or assigns where determinism is switched; a hidden argument counts as given."""
+        table = load_sources()
+        found: list[ast.expr] = []
+        for module in self.program.modules:
+            for call in calls_named(module, table.requests.lasts):
+                for name in module.inference.callees(call):
+                    request = table.requests.get(name)
+                    if request is None or not self.program.runs(module, call):
+                        continue
+                    argument = Call(call, request.call).argument(request.parameter)
+                    if argument.given and argument.value is not None:
+                        found.append(argument.value)
+                    elif argument.hidden:
+                        found.append(call)
+            lasts = frozenset(name.rpartition(".")[2] for name in table.request_assignments)
+            found += [
+                write.value
+                for write in attribute_writes(module, lasts)
+                if write.name in table.request_assignments and self.program.runs(module, write.node)
+            ]
+        return tuple(found)
+
+    def _asks(self, seed: Seed) -> bool:
+        if seed.seeder is None:
+            return True  # what a helper of another project does is not known
+        if seed.seeder.deterministic in ("", "always"):
+            return bool(seed.seeder.deterministic)
+        argument = seed.argument(seed.seeder.deterministic)
+        return argument.hidden or (argument.given and not _is_off(argument.value))
+
+
+@lru_cache(maxsize=8)
+def seeding_of(program: Program) -> Seeding:
+    """Return the seeding of a program, worked out once."""
+    return Seeding(program)
+
+
+def seeds_in(module: Module) -> Iterator[Seed]:
+    """Yield the calls of a module that seed a global generator, in source order."""
+    table = load_sources()
+    calls = set(calls_named(module, table.seeders.lasts))
+    for name, named in module.index.calls_by_name.items():
+        if table.helpers.fits(name):
+            calls.update(named)
+    for call in sorted(calls, key=lambda call: (call.lineno, call.col_offset)):
+        names = module.inference.callees(call)
+        seeder = next((found for name in names if (found := table.seeders.get(name))), None)
+        if seeder is not None or _is_unknown_helper(module, call, names):
+            yield Seed(module, call, seeder)
+
+
+def _is_unknown_helper(module: Module, call: ast.Call, names: tuple[str, ...]) -> bool:
+    """Is this a function of code that is not there to be read, whose name says that it seeds?"""
+    table = load_sources()
+    if any(module.project.definition(name) is not None for name in names):
+        return False
+    if not names:
+        identifier = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        return table.helpers.fits(identifier, wide=True)
+    return any(table.helpers.covers(name) for name in names)
+
+
+def depends_on_rank(module: Module, value: ast.expr, program: Program) -> bool:
+    """Does a value depend on which process of a group computes it?"""
+    for origin in origins(module, value, program.modules):
+        node = origin.node
+        text = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+        if isinstance(node, ast.Call):
+            text = next(iter(origin.module.inference.callees(node)), "")
+            text = text or ast.unparse(node.func)
+            words = [argument.value for argument in node.args[:1] if isinstance(argument, ast.Constant)]
+        elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+            words = [node.slice.value]
+        else:
+            words = []
+        if any(isinstance(word, str) and _RANK.search(word) for word in (text, *words)):
+            return True
+    return False
+
+
+def _is_off(value: ast.expr | None) -> bool:
+    return isinstance(value, ast.Constant) and value.value in (False, None, 0, "default")
