@@ -1,0 +1,186 @@
+"""An audit for people: the verdict, what each probe saw, where it began, what can differ, what was not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from detlint.reports.run_info import SourceLines, no_source
+from detlint.reports.terminal import excerpt, printable, styled, width_of
+
+_VERDICT_STYLES = {"beyond-rounding": "bold red", "error": "bold red", "rounding": "yellow", "skipped": "dim"}
+_SEVERITY_STYLES = {"error": "bold red", "warning": "bold yellow", "info": "bold cyan"}
+_CONTEXT = 2
+_HAZARDS_SHOWN = 20
+_QUANTILES = (50, 85, 90, 95, 99, 100)
+
+
+class AuditText:
+    """Renders one document of `audit_json`; `source_lines` gives the lines of files where they can be had."""
+
+    def __init__(
+        self,
+        report: Mapping[str, Any],
+        *,
+        source_lines: SourceLines = no_source,
+        color: bool = False,
+        width: int = 100,
+    ) -> None:
+        self._report = report
+        self._source_lines = source_lines
+        self._color = color
+        self._width = width
+
+    def render(self) -> str:
+        """Return the sections that have something to say, a blank line between them."""
+        sections = (
+            self._verdict(),
+            self._probes(),
+            self.first_divergence(),
+            self._findings(),
+            self._listed("not seen", self._report["blind_spots"]),
+            self._listed("problems", self._report["problems"]),
+        )
+        return "\n\n".join("\n".join(lines) for lines in map(list, sections) if lines) + "\n"
+
+    def _verdict(self) -> Iterator[str]:
+        report = self._report
+        model = printable(report["model"])
+        if report["ok"]:
+            word = self._styled("PASSED", "bold")
+            yield f"{word} {model}: {_good_news(report)}"
+            return
+        yield f"{self._styled('FAILED', 'bold red')} {model}"
+        for failure in report["failures"]:
+            yield f"  {printable(failure)}"
+
+    def probe_rows(self) -> Iterator[tuple[str, ...]]:
+        """Yield name, verdict, greatest absolute, relative and ULP difference, and a remark for each probe."""
+        for name, probe in self._report["probes"].items():
+            worst = _worst(probe)
+            figures = ("-", "-", "-")
+            if worst is not None:
+                figures = (_number(worst["max_abs"]), _number(worst["max_rel"]), str(worst["max_ulp"]))
+            yield (name, probe["verdict"], *figures, probe["reason"] or probe["cause"])
+
+    def _probes(self) -> Iterator[str]:
+        header = ("probe", "verdict", "max abs", "max rel", "max ulp", "")
+        rows = list(self.probe_rows())
+        widths = [max(width_of(row[column]) for row in (header, *rows)) for column in range(5)]
+        for row in (header, *rows) if rows else ():
+            cells = [
+                f"{cell:<{width}}" if column < 2 else f"{cell:>{width}}"
+                for column, (cell, width) in enumerate(zip(row, widths, strict=False))
+            ]
+            style = "bold" if row is header else _VERDICT_STYLES.get(row[1], "")
+            cells[1] = self._styled(cells[1], style)
+            yield "  ".join([*cells, printable(row[5])]).rstrip()
+
+    def first_divergence(self) -> Iterator[str]:
+        """Yield the lines on where the first probe that saw a difference saw it begin."""
+        for name, probe in self._report["probes"].items():
+            divergence = probe["divergence"]
+            if divergence is not None and probe["verdict"] not in ("bitwise", "skipped"):
+                yield self._styled("first divergence", "bold") + f" ({name})"
+                yield from self._divergence(probe, divergence)
+                return
+
+    def _divergence(self, probe: Mapping[str, Any], divergence: Mapping[str, Any]) -> Iterator[str]:
+        event = divergence["event"] or divergence["other"]
+        if event is not None:
+            where = f" in {event['module']} ({event['module_type']})" if event["module"] else ""
+            yield f"  {self._styled(event['op'], 'bold')}{printable(where)}, {event['phase']}"
+            if event["source"] is not None:
+                yield from self._source(event["source"])
+        if divergence["sequence_forks"]:
+            other = divergence["other"]
+            yield f"  the other run goes on with {other['op'] if other else 'nothing'}"
+        yield from (f"  {line}" for line in _confirmation(divergence))
+        for label, difference in (("there", divergence["at_operator"]), ("at the output", _worst(probe))):
+            if difference is not None:
+                yield f"  {label}: {_difference(difference)}"
+                yield f"    percentiles of the absolute difference: {_percentiles(difference)}"
+        yield from (f"  {printable(line)}" for line in probe["evidence"])
+        if probe["cause"]:
+            yield f"  {self._styled('cause', 'bold')}: {printable(probe['cause'])} ({probe['kind']})"
+        remedies = [finding["remedy"] for finding in probe["findings"] if finding["remedy"]]
+        if remedies:
+            yield f"  {self._styled('help', 'bold')}: {printable(remedies[-1])}"
+
+    def _source(self, source: Mapping[str, Any]) -> Iterator[str]:
+        line = source["line"]
+        yield f"  {printable(source['path'])}:{line} in {printable(source['function'])}"
+        lines = self._source_lines(source["path"], None)
+        if not 0 < line <= len(lines):
+            return
+        first, last = max(1, line - _CONTEXT), min(len(lines), line + _CONTEXT)
+        digits = len(str(last))
+        for number in range(first, last + 1):
+            shown, _ = excerpt(lines[number - 1], 0, 1, self._width - digits - 8)
+            mark = self._styled(">", "bold red") if number == line else " "
+            yield f"  {mark} {number:>{digits}} | {shown}".rstrip()
+
+    def _findings(self) -> Iterator[str]:
+        findings = self._report["findings"]
+        if not findings:
+            return
+        yield self._styled("findings", "bold") + f" ({len(findings)})"
+        for finding in findings[:_HAZARDS_SHOWN]:
+            code = self._styled(finding["code"], _SEVERITY_STYLES[finding["severity"]])
+            module = f" in {finding['module']}" if finding["module"] else ""
+            yield f"  {printable(finding['path'])}:{finding['line']} {code} {finding['name']}{printable(module)}"
+            yield f"    {finding['severity']}: {printable(finding['message'])}"
+            if finding["remedy"]:
+                yield f"    {self._styled('help', 'bold')}: {printable(finding['remedy'])}"
+        if len(findings) > _HAZARDS_SHOWN:
+            yield f"  and {len(findings) - _HAZARDS_SHOWN} more; all of them in the JSON report"
+
+    def _listed(self, title: str, lines: Sequence[str]) -> Iterator[str]:
+        if lines:
+            yield self._styled(title, "bold")
+            yield from (f"  {printable(line)}" for line in lines)
+
+    def _styled(self, text: str, style: str) -> str:
+        return styled(text, style, color=self._color and bool(style))
+
+
+def _good_news(report: Mapping[str, Any]) -> str:
+    operators = f"{len(report['events'])} operators"
+    if not report["probes"]:
+        return f"{operators} traced, none executed"
+    verdicts = {probe["verdict"] for probe in report["probes"].values()} - {"skipped"}
+    bits = "the same bits every time" if verdicts == {"bitwise"} else "equal up to rounding"
+    return f"{operators}, {bits}" if verdicts else f"{operators}, every probe was skipped"
+
+
+def _worst(probe: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    outputs = probe["outputs"]
+    return max(outputs, key=lambda output: float(output["max_abs"])) if outputs else None
+
+
+def _confirmation(divergence: Mapping[str, Any]) -> Iterator[str]:
+    if divergence["confirmed"] is not None:
+        alone = f"run alone {divergence['reruns']} times on the same inputs it gives {divergence['distinct']} results"
+        yield f"{'confirmed' if divergence['confirmed'] else 'not confirmed'}: {alone}"
+    if divergence["note"]:
+        yield printable(divergence["note"])
+
+
+def _difference(difference: Mapping[str, Any]) -> str:
+    count = f"{difference['differing']} of {difference['numel']} elements of {printable(difference['name'])} differ"
+    figures = (
+        f"max abs {_number(difference['max_abs'])} at {difference['place']}, "
+        f"max rel {_number(difference['max_rel'])}, max ulp {difference['max_ulp']}"
+    )
+    psnr = difference["psnr"]
+    return f"{count}; {figures}" + (f", PSNR {float(psnr):.1f} dB" if psnr is not None else "")
+
+
+def _percentiles(difference: Mapping[str, Any]) -> str:
+    pairs = zip(_QUANTILES, difference["percentiles"], strict=False)
+    return ", ".join(f"{quantile}%: {_number(value)}" for quantile, value in pairs)
+
+
+def _number(value: float | str) -> str:
+    """Infinite and missing numbers come as words."""
+    return f"{float(value):.3g}"
