@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -109,6 +111,14 @@ def test_a_table_of_another_type(tmp_path: Path, text: str) -> None:
     else:
         with pytest.raises(ConfigError, match="expected a table"):
             read_settings(file)
+
+
+def test_every_key_and_every_default_is_documented() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "configuration.md").read_text(encoding="utf-8")
+    documented = re.findall(r"^\| `([\w-]+)` \|", page, re.MULTILINE)
+    assert {key.replace("-", "_") for key in documented} == {field.name for field in fields(Settings)} - {"origin"}
+    excluded = page.partition("Excluded by default: ")[2].partition(", and every")[0]
+    assert tuple(re.findall(r"`([^`]+)`", excluded)) == DEFAULT_EXCLUDE
 
 
 # --- finding ---------------------------------------------------------------------------------------------------------
