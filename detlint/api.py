@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import functools
+import linecache
+import os
+import sys
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, ParamSpec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec
 
+from detlint.files import write_atomically
+from detlint.reports import audit_json, sarif
+from detlint.reports.audit_json import finding_object
+from detlint.reports.audit_text import AuditText
+from detlint.reports.run_info import RunInfo
+from detlint.rulebook import load_rules
 from detlint.runtime import audit as auditor
 from detlint.runtime import report as records
 from detlint.runtime.sample import Sample
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 __all__ = ["AuditReport", "NotDeterministic", "Sample", "assert_deterministic", "audit"]
 
@@ -23,6 +33,50 @@ _Arguments = ParamSpec("_Arguments")
 @dataclass(frozen=True)
 class AuditReport(records.AuditReport):
     """What executed, what can differ, what did differ, and where it began; prints and saves itself."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it but the graph module as JSON values: the document of docs/schema/audit.json."""
+        record = super().to_dict()
+        record["findings"] = [finding_object(finding) for finding in self.findings]
+        for name, probe in self.probes.items():
+            record["probes"][name]["findings"] = [finding_object(finding) for finding in probe.findings]
+        return audit_json.document(record)
+
+    def to_json(self) -> str:
+        """Return the document of `to_dict` as text."""
+        return audit_json.render(self.to_dict())
+
+    def to_sarif(self) -> str:
+        """Return the findings as SARIF 2.1.0."""
+        return sarif.render(self.findings, self.run_info())
+
+    def to_text(self, *, color: bool = False, width: int = 100) -> str:
+        """Return the report for people."""
+        return AuditText(self.to_dict(), source_lines=source_lines, color=color, width=width).render()
+
+    def to_html(self, path: Path | str) -> None:
+        """Write the report as one HTML file that needs no other."""
+        from detlint.reports import audit_html
+
+        write_atomically(Path(path), audit_html.render(self.to_dict(), source_lines).encode())
+
+    def run_info(self) -> RunInfo:
+        """What renderers of findings want to know about the run."""
+        files = {finding.location.path for finding in self.findings}
+        return RunInfo(load_rules(), len(files), self.seconds, Path.cwd(), source_lines)
+
+    def __str__(self) -> str:
+        return self.to_text(color=sys.stdout.isatty() and "NO_COLOR" not in os.environ).rstrip()
+
+    def _repr_html_(self) -> str:
+        from detlint.reports import audit_html
+
+        return audit_html.body(self.to_dict(), source_lines)
+
+
+def source_lines(path: str, cell: int | None) -> Sequence[str]:
+    """Return the lines of a file as Python last read it, those of notebook cells too."""
+    return [line.rstrip("\n") for line in linecache.getlines(path)]
 
 
 def _reported(run: Callable[_Arguments, records.AuditReport]) -> Callable[_Arguments, AuditReport]:

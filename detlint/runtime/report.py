@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -153,7 +153,10 @@ class ProbeResult:
 
 @dataclass(frozen=True)
 class AuditReport:
-    """What executed, what can differ, what did differ, and where it began."""
+    """What executed, what can differ, what did differ, and where it began.
+
+    `detlint.AuditReport` is this record together with its renderings.
+    """
 
     events: tuple[OpEvent, ...]
     findings: tuple[Finding, ...]
@@ -194,7 +197,7 @@ class AuditReport:
         if not self.ok:
             raise NotDeterministic("\n".join(("the audit failed", *self.failures())))
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """All of it but the graph module as JSON-ready values, digests in hexadecimal."""
         record = {item.name: plain(getattr(self, item.name)) for item in fields(self) if item.name != "graph"}
         return {"ok": self.ok, "failures": list(self.failures()), **record}
