@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from detlint.conditions import UNKNOWN, Truth, holds
 from detlint.linter.context import MISSING, Argument, Call, Context
+from detlint.linter.dimensions import dimensions, names_pixels
 from detlint.linter.values import Kind, Value
 
 # Indices made by these name every place at most once.
@@ -61,7 +62,22 @@ class SourceArguments:
         return None if dtype is None else _FAMILIES.get(dtype, dtype)
 
     def ndim(self, name: str) -> int | None:
-        return self._from_shape(name, len)
+        argument = self._argument(name)
+        if argument.value is None:
+            return None
+        known = self._from_shape(name, len) or dimensions(argument.value, self._ctx)
+        if known is not None or name != "input" or not self.has("target"):
+            return known
+        return self._from_target(self._argument("target").value)
+
+    def _from_target(self, target: ast.expr | None) -> int | None:
+        """A loss over classes gets one dimension more than its target of class numbers."""
+        if target is None:
+            return None
+        known = dimensions(target, self._ctx)
+        if known is not None:
+            return known + 1
+        return 4 if names_pixels(target) else None
 
     def numel(self, name: str) -> int | None:
         def product(shape: list[int]) -> int:
@@ -140,6 +156,23 @@ class SourceArguments:
             size.value for size in sizes if isinstance(size, ast.Constant) and isinstance(size.value, int)
         ]
         return measure(shape) if sizes and len(shape) == len(sizes) else None
+
+
+class LayerArguments(SourceArguments):
+    """A layer's constructor together with one call of the layer, which gives it its `input` and `target`."""
+
+    def __init__(self, constructor: Call, use: ast.Call, ctx: Context) -> None:
+        super().__init__(constructor, ctx)
+        self._use = use
+
+    def has(self, name: str) -> bool:
+        return super().has(name) or (name == "target" and len(self._use.args) > 1)
+
+    def _argument(self, name: str) -> Argument:
+        place = ("input", "target").index(name) if name in ("input", "target") else -1
+        if 0 <= place < len(self._use.args):
+            return Argument(self._use.args[place])
+        return super()._argument(name)
 
 
 def matches(call: Call, ctx: Context) -> bool:

@@ -46,6 +46,9 @@ class ClassInfo:
             return
         receiver = positional[0].arg
         for node in ast.walk(method):
+            if isinstance(node, ast.Call):
+                for name, value in _registered(node, receiver):
+                    self._add(name, AttributeWrite(value, method))
             if not isinstance(node, (ast.Assign, ast.AnnAssign)):
                 continue
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
@@ -75,6 +78,18 @@ def _writes(statement: ast.stmt) -> Iterator[tuple[str, ast.expr, tuple[int, ...
                 yield target.id, statement.value, ()
     elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value:
         yield statement.target.id, statement.value, ()
+
+
+def _registered(call: ast.Call, receiver: str) -> Iterator[tuple[str, ast.expr]]:
+    """`self.register_buffer("mean", torch.zeros(3))` sets an attribute too."""
+    function = call.func
+    if not isinstance(function, ast.Attribute) or function.attr not in ("register_buffer", "register_parameter"):
+        return
+    given = [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg in ("tensor", "param"))]
+    if isinstance(function.value, ast.Name) and function.value.id == receiver and len(given) > 1:
+        name = given[0]
+        if isinstance(name, ast.Constant) and isinstance(name.value, str):
+            yield name.value, given[1]
 
 
 def _attributes(

@@ -1,0 +1,187 @@
+"""DET301, DET302, DET304, DET305, DET306: calls of operators that the operator table says can differ."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+
+from detlint.conditions import Truth
+from detlint.findings import Finding
+from detlint.linter.arguments import LayerArguments, SourceArguments
+from detlint.linter.context import Call, Context
+from detlint.linter.determinism import asks_for_deterministic_algorithms
+from detlint.linter.gradients import can_need_gradient
+from detlint.linter.names import FUNCTIONS
+from detlint.linter.program import calls_named
+from detlint.linter.registry import check_file
+from detlint.linter.values import Kind
+from detlint.operators import CAUSES, NEWEST, WITH_FLAG, Operator, by_python_name, in_force, load_operators
+from detlint.rulebook import Trigger
+
+_Table = Mapping[str, tuple[Trigger, tuple[Operator, ...]]]
+
+
+@check_file("DET301")
+def no_deterministic_implementation(ctx: Context) -> Iterator[Finding]:
+    """Silent unless the condition holds, and on backward-only hazards where no gradient is asked for."""
+    for call, operator in _hazards(ctx):
+        yield _finding(call, operator, ctx)
+
+
+@check_file("DET302")
+def deterministic_only_on_request(ctx: Context) -> Iterator[Finding]:
+    """As DET301; silent too where the program asks for deterministic algorithms."""
+    hazards = list(_hazards(ctx))
+    if hazards and not asks_for_deterministic_algorithms(ctx):
+        for call, operator in hazards:
+            yield _finding(call, operator, ctx)
+
+
+@check_file("DET304")
+def unstable_order(ctx: Context) -> Iterator[Finding]:
+    """Every call whose ties nothing breaks."""
+    for call, operator in _hazards(ctx):
+        yield _finding(call, operator, ctx)
+
+
+@check_file("DET305")
+def duplicate_index_write(ctx: Context) -> Iterator[Finding]:
+    """Method calls whose index is not known to name each place once; subscripts have a check of their own."""
+    for call, operator in _hazards(ctx):
+        yield _finding(call, operator, ctx)
+
+
+@check_file("DET306")
+def nondeterministic_third_party(ctx: Context) -> Iterator[Finding]:
+    """One finding for each kind of operator in a class or function; the further calls are related places."""
+    hazards = list(_hazards(ctx))
+    if any(operator.with_flag == "deterministic" for _, operator in hazards) and asks_for_deterministic_algorithms(ctx):
+        hazards = [(call, operator) for call, operator in hazards if operator.with_flag != "deterministic"]
+    groups: dict[tuple[ast.AST | None, str], list[tuple[Call, Operator]]] = {}
+    for call, operator in hazards:
+        groups.setdefault((_region(call.node, ctx), operator.name), []).append((call, operator))
+    for (first, operator), *others in groups.values():
+        yield _finding(first, operator, ctx, [call for call, _ in others])
+
+
+def _region(node: ast.AST, ctx: Context) -> ast.AST | None:
+    """Return the class, else the outermost function, that a call stands in."""
+    owner = ctx.module.index.class_at(node)
+    return owner or next((p for p in reversed(tuple(ctx.ancestors(node))) if isinstance(p, FUNCTIONS)), None)
+
+
+def _finding(call: Call, operator: Operator, ctx: Context, others: list[Call] | None = None) -> Finding:
+    reason = CAUSES[operator.cause]
+    if operator.passes == ("backward",):
+        reason = f"in its backward pass {reason}"
+    return ctx.finding(
+        call.node,
+        call=call.name.removeprefix("torch."),
+        reason=reason,
+        outcome=WITH_FLAG[operator.with_flag],
+        remedy=operator.instead,
+        passes=operator.passes,
+        devices=operator.devices,
+        related=[(ctx.module, other.node, other.name) for other in others or ()],
+    )
+
+
+def _hazards(ctx: Context) -> Iterator[tuple[Call, Operator]]:
+    """Yield each call of an operator that the rule reports under the settings in force, with its entry."""
+    table = _table(ctx)
+    lasts = frozenset(name.rpartition(".")[2] for name in table)
+    for node in calls_named(ctx.module, lasts):
+        for trigger, operators in _entries(node, table, ctx):
+            call = Call(node, trigger)
+            operator = next((each for each in operators if _applies(each, call, ctx)), None)
+            if operator is not None:
+                yield call, operator
+                break
+
+
+def _table(ctx: Context) -> _Table:
+    """Return the rule's entries by public name, and by the names they have inside the project that defines them."""
+    config = ctx.config
+    table = _entries_of(ctx.rule.code, config.torch_version or NEWEST, config.devices, config.passes)
+    package = ctx.module.name.partition(".")[0]
+    own = [name for name in table if name.partition(".")[0] == package]
+    inner = {ctx.module.project.canonical(name, ctx.module): table[name] for name in own}
+    return {**table, **inner}
+
+
+@lru_cache(maxsize=32)
+def _entries_of(code: str, version: str, devices: tuple[str, ...], passes: tuple[str, ...]) -> _Table:
+    operators = in_force(load_operators(), torch_version=version, devices=devices, passes=passes)
+    chosen = [operator for operator in operators if operator.rule == code and not operator.auditor_only]
+    triggers = {trigger.name: trigger for operator in chosen for trigger in operator.python}
+    return {name: (triggers[name], entries) for name, entries in by_python_name(chosen).items()}
+
+
+def _entries(node: ast.Call, table: _Table, ctx: Context) -> Iterator[tuple[Trigger, tuple[Operator, ...]]]:
+    names = ctx.callees(node)
+    yield from (table[name] for name in names if name in table)
+    if not names and isinstance(node.func, ast.Attribute) and _is_tensor_method(node.func, ctx):
+        found = table.get(f"torch.Tensor.{node.func.attr}")
+        if found is not None:
+            yield found
+
+
+def _is_tensor_method(function: ast.Attribute, ctx: Context) -> bool:
+    """`scatter_add_`, `index_select`: names with an underscore that only tensors have, in a file that uses torch."""
+    if "_" not in function.attr or not _imports_torch(ctx):
+        return False
+    return {value.kind for value in ctx.values(function.value)} <= {Kind.UNKNOWN, Kind.TENSOR, Kind.NONE}
+
+
+def _imports_torch(ctx: Context) -> bool:
+    index = ctx.module.index
+    names = [alias.name for statement in index.of_type(ast.Import) for alias in statement.names]
+    names += [statement.module or "" for statement in index.of_type(ast.ImportFrom) if not statement.level]
+    return any(name.partition(".")[0] == "torch" for name in names)
+
+
+def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
+    uses = _uses(call, ctx)
+    views = [LayerArguments(call, use, ctx) for use in uses or ()] or [SourceArguments(call, ctx)]
+    if not any(operator.applies(view) is Truth.YES for view in views):
+        return False
+    if operator.passes != ("backward",):
+        return True
+    if uses is None:
+        return can_need_gradient(call.node, _input(call), ctx)
+    return not uses or any(can_need_gradient(use, use.args[0] if use.args else None, ctx) for use in uses)
+
+
+def _input(call: Call) -> ast.expr | None:
+    """Return the tensor that a function or method works on."""
+    if call.is_method and isinstance(call.node.func, ast.Attribute):
+        return call.node.func.value
+    if call.trigger.parameters:
+        return call.argument(call.trigger.parameters[0].name).value
+    return call.node.args[0] if call.node.args else None
+
+
+def _uses(call: Call, ctx: Context) -> list[ast.Call] | None:
+    """Return the calls of the module that a constructor makes, as far as the file shows; None for plain functions."""
+    if not call.name.rpartition(".")[2][:1].isupper():
+        return None
+    parent = ctx.parent(call.node)
+    if isinstance(parent, ast.Call) and parent.func is call.node:
+        return [parent]
+    names = sorted(set(_made_of(call.node, ctx)))
+    found = [use for name in names for use in ctx.module.index.calls_by_name.get(name, ())]
+    return [use for use in found if any(value.node is call.node for value in ctx.values(use.func))]
+
+
+def _made_of(node: ast.expr, ctx: Context) -> Iterator[str]:
+    """Yield the identifiers that hold the layer made by `node`, moved to a device or not."""
+    parent = ctx.parent(node)
+    if isinstance(parent, ast.Attribute) and isinstance(ctx.parent(parent), ast.Call):
+        yield from _made_of(ctx.parent(parent), ctx)  # nn.CrossEntropyLoss().cuda()
+    elif isinstance(parent, ast.Assign):
+        for target in parent.targets:
+            if isinstance(target, ast.Name):
+                yield target.id
+            elif isinstance(target, ast.Attribute):
+                yield target.attr

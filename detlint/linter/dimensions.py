@@ -1,0 +1,146 @@
+"""How many dimensions does a tensor have? Told from how it is reshaped, unpacked, indexed, or which layer made it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from detlint.linter.values import Kind
+
+if TYPE_CHECKING:
+    from detlint.linter.context import Context
+
+_MAX_STEPS = 6
+_SAME = frozenset(
+    {"float", "half", "long", "int", "bool", "to", "cuda", "cpu", "contiguous", "detach", "clone", "transpose", "softmax"}
+    | {"log_softmax", "relu", "sigmoid", "tanh", "type", "double", "log", "exp", "clamp", "type_as"}
+)
+_REDUCING = frozenset({"argmax", "argmin", "sum", "mean", "prod", "amax", "amin", "logsumexp", "any", "all"})
+_SIZED = frozenset({"view", "reshape", "permute", "expand", "repeat", "new_zeros", "new_ones", "new_empty"})
+_SAME_FUNCTIONS = frozenset(
+    f"torch.nn.functional.{name}" for name in ("softmax", "log_softmax", "relu", "gelu", "dropout", "sigmoid", "linear")
+) | frozenset(f"torch.{name}" for name in ("softmax", "log_softmax", "sigmoid", "relu", "log", "exp", "clamp"))
+_BY_LAYER = {"1d": 3, "2d": 4, "3d": 5}
+_BY_MODE = {"linear": 3, "bilinear": 4, "bicubic": 4, "trilinear": 5}
+# A target of this name holds a class for every pixel: batch, height, width.
+_PIXELS = re.compile(r"(^|_)(masks?|seg|segmentations?|segs|semantic|pixel_labels?|label_maps?|labelmaps?)(_|\d|$)", re.IGNORECASE)
+
+
+def dimensions(node: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> int | None:
+    """Return the number of dimensions of a tensor expression, or None where that cannot be told."""
+    if steps == 0:
+        return None
+    if isinstance(node, ast.Name):
+        return _of_name(node, ctx, steps)
+    if isinstance(node, ast.Call):
+        return _of_call(node, ctx, steps)
+    if isinstance(node, ast.Subscript):
+        return _of_item(node, ctx, steps)
+    if isinstance(node, ast.BinOp):
+        sides = [dimensions(side, ctx, steps - 1) for side in (node.left, node.right)]
+        return max((side for side in sides if side is not None), default=None)
+    return None
+
+
+def names_pixels(node: ast.expr) -> bool:
+    """Return whether a target is named after segmentation: `true_masks`, `batch["mask"]`, `seg_label`."""
+    names = [child.id for child in ast.walk(node) if isinstance(child, ast.Name)]
+    names += [child.attr for child in ast.walk(node) if isinstance(child, ast.Attribute)]
+    names += [child.value for child in ast.walk(node) if isinstance(child, ast.Constant) and isinstance(child.value, str)]
+    reduced = any(
+        isinstance(child, ast.Attribute) and child.attr in ("view", "reshape", "flatten") for child in ast.walk(node)
+    )
+    return not reduced and any(_PIXELS.search(name) for name in names)
+
+
+def _of_name(node: ast.Name, ctx: Context, steps: int) -> int | None:
+    bindings = ctx.module.definitions(node)
+    found = {
+        dimensions(binding.value, ctx, steps - 1)
+        for binding in bindings
+        if binding.value is not None and not binding.index and isinstance(ctx.parent(binding.node), ast.Assign)
+    }
+    if len(bindings) == len(found) == 1 and None not in found:
+        return found.pop()
+    return _unpacked(node, ctx)
+
+
+def _unpacked(node: ast.Name, ctx: Context) -> int | None:
+    """`n, c, h, w = x.shape` in the same function."""
+    function = ctx.function(node)
+    for statement in ctx.module.index.of_type(ast.Assign):
+        target = statement.targets[0]
+        if not isinstance(target, ast.Tuple) or any(isinstance(e, ast.Starred) for e in target.elts):
+            continue
+        value = statement.value
+        if isinstance(value, ast.Call) and not value.args:
+            value = value.func
+        if (
+            isinstance(value, ast.Attribute)
+            and value.attr in ("shape", "size")
+            and isinstance(value.value, ast.Name)
+            and value.value.id == node.id
+            and ctx.function(statement) is function
+        ):
+            return len(target.elts)
+    return None
+
+
+def _of_call(node: ast.Call, ctx: Context, steps: int) -> int | None:
+    names = ctx.callees(node)
+    if any(name in ("torch.nn.functional.interpolate", "torch.nn.functional.upsample") for name in names):
+        mode = next((k.value for k in node.keywords if k.arg == "mode"), None)
+        return _BY_MODE.get(str(ctx.constant(mode)))
+    if any(name.startswith("torch.nn.functional.conv") for name in names):
+        return _BY_LAYER.get(names[0][-2:])
+    if _SAME_FUNCTIONS.intersection(names):
+        return dimensions(node.args[0], ctx, steps - 1) if node.args else None
+    layers = [value.type for value in ctx.values(node.func) if value.kind is Kind.MODULE]
+    if layers and all("torch.nn.Conv" in layer for layer in layers):
+        return _BY_LAYER.get(layers[0][-2:])
+    if isinstance(node.func, ast.Attribute) and not any(name.startswith("torch.nn.") for name in names):
+        return _of_method(node, node.func, ctx, steps)
+    return None
+
+
+def _of_method(node: ast.Call, function: ast.Attribute, ctx: Context, steps: int) -> int | None:
+    name = function.attr
+    if name in _SIZED:
+        sizes = node.args
+        if len(sizes) == 1 and isinstance(sizes[0], (ast.Tuple, ast.List)):
+            sizes = sizes[0].elts
+        known = sizes and not any(isinstance(size, ast.Starred) for size in sizes)
+        return len(sizes) if known and (len(sizes) > 1 or isinstance(ctx.constant(sizes[0]), int)) else None
+    if name == "flatten":
+        start = ctx.constant(node.args[0]) if len(node.args) == 1 else 0 if not node.args else None
+        return start + 1 if isinstance(start, int) and start >= 0 else None
+    before = dimensions(function.value, ctx, steps - 1)
+    if before is None or name in _SAME:
+        return before
+    if name == "unsqueeze":
+        return before + 1
+    if name == "squeeze":
+        return before - 1 if node.args else None
+    keeps = any(keyword.arg == "keepdim" for keyword in node.keywords)
+    if name in _REDUCING and len(node.args) + len(node.keywords) == 1 and not keeps:
+        return before - 1
+    return None
+
+
+def _of_item(node: ast.Subscript, ctx: Context, steps: int) -> int | None:
+    before = dimensions(node.value, ctx, steps - 1)
+    if before is None:
+        return None
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    for part in parts:
+        if isinstance(part, ast.Slice) or (isinstance(part, ast.Constant) and part.value is ...):
+            continue
+        value = ctx.constant(part)
+        if value is None:
+            before += 1
+        elif isinstance(value, int):
+            before -= 1
+        else:
+            return None
+    return before
