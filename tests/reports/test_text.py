@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as some
 
 from detlint.findings import Finding, Location, Related
 from detlint.reports import concise, text
@@ -145,3 +148,11 @@ def test_carets_stand_under_what_is_meant(line: str, start: int, end: int, width
         before = carets.index("^")
         cells = [character for character in shown for _ in range(width_of(character))]
         assert "".join(dict.fromkeys(underlined)) == "".join(dict.fromkeys(cells[before : len(carets)]))
+
+
+@given(some.text(), some.integers(0, 300), some.integers(0, 300), some.integers(4, 200))
+def test_any_excerpt_fits_and_has_a_caret(line: str, start: int, end: int, width: int) -> None:
+    shown, carets = excerpt(line, start, end, width)
+    assert carets.strip(" ") == "^" * carets.count("^") != ""
+    assert not {unicodedata.category(character) for character in shown} & {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+    assert width_of(shown) <= width + 10  # one spelled-out character may stick out
