@@ -40,8 +40,8 @@ _AUTOMAGIC = (
     r"(?!(?:in|is|if|and|or|not|for)\b)(?:-[A-Za-z]|[\w./~]))"
 )
 _HELP = r"(?=[\w.*]+\?\??[ \t]*(?:\n|\Z))"
-_LINE_MAGIC = re.compile(rf"[ \t]*(?:(?=[%!?])|{_HELP}|{_AUTOMAGIC})")
-_ASSIGNED_MAGIC = re.compile(r"[ \t]*[A-Za-z_][\w., \t]*=[ \t]*(?=!|%[A-Za-z_])")
+_LINE_MAGIC = re.compile(rf"[ \t]*(?:(?=[%!?,;/])|{_HELP}|{_AUTOMAGIC})")
+_ASSIGNED_MAGIC = re.compile(r"[ \t]*[A-Za-z_][\w., \t]*(?:\[[^\]\n]*\][ \t]*)?=[ \t]*(?=!|%[A-Za-z_])")
 _TOKEN = re.compile(rf"{STRING}|{COMMENT}|(?P<open>[(\[{{])|(?P<close>[)\]}}])|\\\n|(?P<newline>\n)", re.DOTALL)
 
 

@@ -55,6 +55,10 @@ def test_cells_become_one_program_and_places_name_the_cell() -> None:
         pytest.param("!pip install 'a\nx = 1", "pass\nx = 1", id="shell command with an apostrophe"),
         pytest.param("!a \\\n  b \\\n  c\nx = 1", "pass\n\n\nx = 1", id="shell command over three lines"),
         pytest.param("files = !ls\nx = %pwd", "files = get_ipython()\nx = get_ipython()", id="assigned"),
+        pytest.param(
+            "a[0] = !ls\na.b = !ls\n_=!ls", "a[0] = get_ipython()\na.b = get_ipython()\n_=get_ipython()", id="targets"
+        ),
+        pytest.param("/f x\n,f x\n;f x\n!!ls", "pass\npass\npass\npass", id="other signs"),
         pytest.param("?torch.zeros\ntorch.zeros??\n%time?\nx?", "pass\npass\npass\npass", id="help"),
         pytest.param("%%time\nx = 1", "pass\nx = 1", id="python cell magic"),
         pytest.param("\n%%capture out\nx = 1", "\npass\nx = 1", id="python cell magic after a blank line"),
