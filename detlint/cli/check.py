@@ -65,7 +65,9 @@ def _list_option(name: str, metavar: str, text: str) -> Callable[[click.decorato
 @click.option("--config", type=click.Path(path_type=Path), help="Use this file and look for no other.")
 @click.option("--isolated", is_flag=True, help="Use no configuration file.")
 @click.option("--fix", is_flag=True, help="Repair what can be repaired safely; notebooks are left alone.")
-@click.option("--unsafe-fixes", is_flag=True, help="With --fix or --diff: also what may change order, speed or results.")
+@click.option(
+    "--unsafe-fixes", is_flag=True, help="With --fix or --diff: also what may change order, speed or results."
+)
 @click.option("--diff", is_flag=True, help="Show what --fix would change and write nothing; exit with 1 if anything.")
 @click.option("--format", "style", type=click.Choice(LINT_FORMATS), default="text", show_default=True)
 @click.option("--output", type=click.Path(path_type=Path), help="Write the report to this file.")
@@ -147,7 +149,9 @@ def check(
         source_lines = _stdin_lines(data, name)
     else:
         with _Progress(shown=sys.stderr.isatty()) as progress:
-            result = lint_paths(paths or (".",), resolver=resolver, jobs=jobs, progress=progress, options=options)
+            result = lint_paths(
+                paths or (".",), resolver=resolver, jobs=jobs, progress=progress, options=options, cached=not no_cache
+            )
         source_lines = _file_lines
 
     findings = _shown(result, show_suppressed)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from detlint.config import ConfigResolver, enabled_rules
 from detlint.findings import Finding
+from detlint.linter.cache import Cache
 from detlint.linter.discovery import discover
 from detlint.linter.file import FileResult, Job, Options, lint_source
 from detlint.linter.project import Project
@@ -27,10 +28,12 @@ def lint_paths(
     jobs: int | None = None,
     progress: Progress | None = None,
     options: Options = DEFAULT_OPTIONS,
+    cached: bool = False,
 ) -> LintResult:
     """Lint files and folders.
 
-    `jobs` is the number of processes (default: one a core); `progress` is called with the files done and their total.
+    `jobs` is the number of processes (default: one a core); `progress` is called with the files done and their total;
+    `cached` reads and keeps results in the `.detlint_cache` of the configuration root.
 
     Raises:
         DetlintError: a path, a configuration or a rule file is not usable.
@@ -40,7 +43,13 @@ def lint_paths(
     for config in {id(job.config): job.config for job in work}.values():
         # Selectors and rule files are checked here, where an error is the user's one clear line.
         enabled_rules(config, load_rules(config.rule_paths), config.root)
-    return _result(run_jobs(work, jobs, progress, options), len(work), began)
+    cache = Cache(resolver.for_folder(Path.cwd()).root, options) if cached else None
+    known = {job.path: cache.get(job) for job in work} if cache is not None else {}
+    done = run_jobs([job for job in work if known.get(job.path) is None], jobs, progress, options)
+    if cache is not None:
+        cache.add(done)
+    results = [*(result for result in known.values() if result is not None), *(result for _, result in done)]
+    return _result(results, len(work), began)
 
 
 def lint_stdin(

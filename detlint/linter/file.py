@@ -40,11 +40,15 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class FileResult:
-    """What linting one file gave; `problem` is an internal error in one line."""
+    """What linting one file gave.
+
+    `problem` is an internal error in one line; `facts` are the other files that were read or looked for.
+    """
 
     findings: tuple[Finding, ...] = ()
     suppressed: tuple[Finding, ...] = ()
     problem: str | None = None
+    facts: tuple[Path, ...] = ()
 
 
 def lint_source(source: SourceFile | SourceProblem, config: Config, project: Project, options: Options) -> FileResult:
@@ -71,7 +75,7 @@ def lint_source(source: SourceFile | SourceProblem, config: Config, project: Pro
         findings += (_unreadable(each) for each in problems)
     kept, suppressed = apply_suppressions(findings, source, rules, enabled)
     shown = (finding for finding in kept if finding.severity.rank >= config.severity.rank)
-    return FileResult(tuple(shown), tuple(suppressed), crash)
+    return FileResult(tuple(shown), tuple(suppressed), crash, tuple(project.consulted))
 
 
 def _unreadable(problem: SourceProblem) -> Finding:

@@ -93,7 +93,8 @@ class Project:
 
     def __init__(self) -> None:
         self._by_path: dict[Path, Module | None] = {}
-        self._found: dict[tuple[str, Path], Module | None] = {}
+        self._found: dict[tuple[str, Path], tuple[Module | None, tuple[Path, ...]]] = {}
+        self.consulted: dict[Path, None] = {}  # read, or looked for, for the file being linted
         self._roots: dict[Path, Path] = {}
         self._by_name: dict[str, Module] = {}
         self._inferences: dict[Module, Inference] = {}
@@ -103,6 +104,7 @@ class Project:
         """Start on a file: forget the names and values of the one before, and return the module of this one."""
         self._by_name.clear()
         self._inferences.clear()
+        self.consulted.clear()
         self.depth = 0
         tree = source.tree()
         if isinstance(tree, SourceProblem):
@@ -159,22 +161,26 @@ class Project:
         key = (name, folder)
         if key not in self._found:
             self._found[key] = self._search(name, folder)
-        module = self._found[key]
+        module, places = self._found[key]
+        self.consulted.update(dict.fromkeys(places))
         if module is not None:
             module = self._by_name.setdefault(module.name, module)
         return module
 
-    def _search(self, name: str, folder: Path) -> Module | None:
+    def _search(self, name: str, folder: Path) -> tuple[Module | None, tuple[Path, ...]]:
+        """Return the module, and the paths that were tried on the way to it."""
         if not name:
-            return None
+            return None, ()
         root = self.root(folder)
         relative = Path(*name.split("."))
         places = dict.fromkeys((_package_root(folder), folder, root, root / "src"))
+        tried: list[Path] = []
         for place in places:
             for path in (place / relative / "__init__.py", (place / relative).with_suffix(".py")):
+                tried.append(path)
                 if path.is_file():
-                    return self._read(path)
-        return None
+                    return self._read(path), tuple(tried)
+        return None, tuple(tried)
 
     def _read(self, path: Path) -> Module | None:
         if path not in self._by_path:

@@ -15,14 +15,15 @@ _FILES_WORTH_A_PROCESS = 8
 _BATCH_BYTES = 400_000
 
 Progress = Callable[[int, int], None]
+Result = tuple[Job, FileResult]
 
 
-def run_jobs(work: Sequence[Job], jobs: int | None, progress: Progress | None, options: Options) -> list[FileResult]:
+def run_jobs(work: Sequence[Job], jobs: int | None, progress: Progress | None, options: Options) -> list[Result]:
     """Lint every file of `work` in at most `jobs` processes (default: one a core)."""
     processes = min(jobs or os.cpu_count() or 1, max(1, len(work) // _FILES_WORTH_A_PROCESS))
     if processes > 1:
         return _parallel(work, processes, progress, options)
-    results: list[FileResult] = []
+    results: list[Result] = []
     project = Project()
     for job in work:
         results.append(_lint(job, project, options))
@@ -31,8 +32,8 @@ def run_jobs(work: Sequence[Job], jobs: int | None, progress: Progress | None, o
     return results
 
 
-def _parallel(work: Sequence[Job], processes: int, progress: Progress | None, options: Options) -> list[FileResult]:
-    results: list[FileResult] = []
+def _parallel(work: Sequence[Job], processes: int, progress: Progress | None, options: Options) -> list[Result]:
+    results: list[Result] = []
     unfinished: list[Job] = []
     with ProcessPoolExecutor(processes) as pool:
         pending = {pool.submit(_lint_batch, batch, options): batch for batch in _batches(work, processes)}
@@ -69,20 +70,21 @@ def _batches(work: Sequence[Job], processes: int) -> Iterator[list[Job]]:
 _worker_projects: list[Project] = []
 
 
-def _lint_batch(batch: Sequence[Job], options: Options) -> list[FileResult]:
+def _lint_batch(batch: Sequence[Job], options: Options) -> list[Result]:
     if not _worker_projects:
         _worker_projects.append(Project())  # the batches of one worker share parsed files
     return [_lint(job, _worker_projects[0], options) for job in batch]
 
 
-def _lint(job: Job, project: Project, options: Options) -> FileResult:
-    return lint_source(read_source(job.path, job.display), job.config, project, options)
+def _lint(job: Job, project: Project, options: Options) -> Result:
+    return job, lint_source(read_source(job.path, job.display), job.config, project, options)
 
 
-def _lint_alone(job: Job, options: Options) -> FileResult:
+def _lint_alone(job: Job, options: Options) -> Result:
     """Lint a file whose worker died in a process of its own, to learn whether it is the one that kills."""
     with ProcessPoolExecutor(1) as pool:
         try:
             return pool.submit(_lint_batch, [job], options).result()[0]
         except BrokenProcessPool:
-            return FileResult(problem=f"{job.display}: not checked: the worker process died while it was linted")
+            problem = f"{job.display}: not checked: the worker process died while it was linted"
+            return job, FileResult(problem=problem)

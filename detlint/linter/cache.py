@@ -1,0 +1,175 @@
+"""Results of earlier runs, kept in `.detlint_cache/`.
+
+An entry holds for a file as long as nothing it was worked out from has changed: its bytes, its settings, the rules,
+detlint itself, and every file of the project that was read, or looked for and not found, for facts about it. The cache
+is JSON, never pickle, since it lies in the folder of whoever's code is linted; one that is damaged, foreign or cannot be
+written is ignored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from detlint.errors import UsageError
+from detlint.files import write_atomically
+from detlint.findings import Applicability, Edit, Finding, Fix, Location, Related, Severity
+from detlint.linter.file import FileResult, Job, Options
+from detlint.rulebook import rules_folder
+from detlint.version import __version__
+
+FOLDER = ".detlint_cache"
+_FILE = "results.json"
+
+
+class Cache:
+    """The results of earlier runs for one configuration root."""
+
+    def __init__(self, root: Path, options: Options) -> None:
+        self._folder = root / FOLDER
+        self._options = options
+        self._began = time.time_ns()
+        self._digests: dict[str, str | None] = {}
+        self._entries = self._read()
+
+    def get(self, job: Job) -> FileResult | None:
+        """Return the result of an earlier run that still holds for `job`, or None."""
+        entry = self._entries.get(str(job.path))
+        try:
+            if entry is None or entry["settings"] != self._settings(job):
+                return None
+            return FileResult(_findings(entry["findings"]), _findings(entry["suppressed"]))
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return None  # written by something else
+
+    def add(self, done: Iterable[tuple[Job, FileResult]]) -> None:
+        """Keep results for later runs; those that failed, or whose files changed meanwhile, are left out."""
+        fresh: dict[str, Any] = {}
+        for job, result in done:
+            facts = [str(job.path), *(str(path) for path in result.facts)]
+            if result.problem is None and all(self._unchanged(path) for path in facts):
+                fresh[str(job.path)] = {
+                    "settings": self._settings(job),
+                    "facts": facts,
+                    "findings": [asdict(finding) for finding in result.findings],
+                    "suppressed": [asdict(finding) for finding in result.suppressed],
+                }
+        if fresh:
+            self._write(fresh)
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            document = json.loads((self._folder / _FILE).read_bytes())
+        except (OSError, ValueError, RecursionError):
+            return {}
+        try:
+            if document["detlint"] != _detlint_digest():
+                return {}
+            # Each path stands once, with the digest that all entries were worked out from.
+            paths = [path for path, _ in document["files"]]
+            good = {number for number, (path, digest) in enumerate(document["files"]) if self._digest(path) == digest}
+            return {
+                path: {**entry, "facts": [paths[number] for number in entry["facts"]]}
+                for path, entry in document["entries"].items()
+                if good.issuperset(entry["facts"])
+            }
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return {}  # damaged
+
+    def _write(self, fresh: Mapping[str, Any]) -> None:
+        # Another run may have written meanwhile: what it found for unchanged files is kept.
+        entries = {**self._read(), **fresh}
+        numbers: dict[str, int] = {}
+        for entry in entries.values():
+            entry["facts"] = [numbers.setdefault(path, len(numbers)) for path in entry["facts"]]
+        files = [(path, self._digest(path)) for path in numbers]
+        document = {"detlint": _detlint_digest(), "files": files, "entries": entries}
+        with suppress(OSError, UsageError):
+            self._folder.mkdir(exist_ok=True)
+            (self._folder / ".gitignore").write_text("*\n", encoding="utf-8")
+            write_atomically(self._folder / _FILE, json.dumps(document, separators=(",", ":")).encode())
+
+    def _settings(self, job: Job) -> str:
+        settings = (job.display, repr(job.config), self._options.with_fixes, _rules_digest(job.config.rule_paths))
+        return hashlib.blake2b(repr(settings).encode(), digest_size=16).hexdigest()
+
+    def _digest(self, path: str) -> str | None:
+        """Return the digest of a file's content, or None where there is no such file; each is read once."""
+        if path not in self._digests:
+            try:
+                self._digests[path] = hashlib.blake2b(Path(path).read_bytes(), digest_size=16).hexdigest()
+            except OSError:
+                self._digests[path] = None
+        return self._digests[path]
+
+    def _unchanged(self, path: str) -> bool:
+        """Return whether a file is sure to be as it was when this run read it."""
+        try:
+            return Path(path).stat().st_mtime_ns < self._began
+        except OSError:
+            return True
+
+
+def clean(root: Path) -> bool:
+    """Remove the cache of a configuration root; return whether there was one."""
+    folder = root / FOLDER
+    found = False
+    for name in (_FILE, ".gitignore"):
+        with suppress(FileNotFoundError):
+            (folder / name).unlink()
+            found = True
+    with suppress(OSError):
+        folder.rmdir()
+    return found
+
+
+@lru_cache(maxsize=1)
+def _detlint_digest() -> str:
+    """Identify this detlint: version, Python, and its own files, so that a checkout that is worked on counts as new."""
+    package = Path(__file__).resolve().parent
+    own = sorted([*package.glob("*.py"), *package.glob("checks/*.py"), *package.parent.glob("*.py")])
+    stamps = [(path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in own]
+    identity = repr((__version__, sys.version_info[:3], stamps))
+    return hashlib.blake2b(identity.encode(), digest_size=16).hexdigest()
+
+
+@lru_cache(maxsize=8)
+def _rules_digest(rule_paths: Sequence[Path]) -> str:
+    found = hashlib.blake2b(digest_size=16)
+    files = [path for folder in (rules_folder(), *rule_paths) for path in sorted(folder.glob("*.toml"))]
+    for path in [*files, *(path for path in rule_paths if path.is_file())]:
+        found.update(path.read_bytes())
+    return found.hexdigest()
+
+
+def _findings(entries: Iterable[Mapping[str, Any]]) -> tuple[Finding, ...]:
+    return tuple(_finding(entry) for entry in entries)
+
+
+def _finding(entry: Mapping[str, Any]) -> Finding:
+    fix = entry["fix"]
+    related = (Related(Location(**item["location"]), item["message"]) for item in entry["related"])
+    return Finding(
+        **{
+            **entry,
+            "severity": Severity(entry["severity"]),
+            "location": Location(**entry["location"]),
+            "passes": tuple(entry["passes"]),
+            "devices": tuple(entry["devices"]),
+            "related": tuple(related),
+            "fix": None if fix is None else _fix(fix),
+        }
+    )
+
+
+def _fix(entry: Mapping[str, Any]) -> Fix:
+    edits = (Edit(Location(**edit["location"]), edit["text"]) for edit in entry["edits"])
+    return Fix(entry["description"], Applicability(entry["applicability"]), tuple(edits))

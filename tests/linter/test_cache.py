@@ -1,0 +1,129 @@
+"""The cache answers only while nothing a result was worked out from has changed, and never breaks a run."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from detlint.config import ConfigResolver
+from detlint.linter.cache import FOLDER, Cache, clean
+from detlint.linter.discovery import discover
+from detlint.linter.engine import lint_paths
+from detlint.linter.file import Job, Options
+from detlint.linter.result import LintResult
+
+PROGRAM = "import torch\nfrom helper import prepare\n\nif __name__ == '__main__':\n    prepare()\n    print(torch.rand(3))\n"
+SEEDING = "import torch\n\ndef prepare():\n    torch.manual_seed(0)\n"
+IDLE = "def prepare():\n    pass\n"
+
+
+def write(path: Path, text: str) -> None:
+    path.write_text(text)
+    os.utime(path, (1_000_000_000, 1_000_000_000))  # old enough to be kept
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "pyproject.toml", "[tool.detlint]\n")
+    write(tmp_path / "train.py", PROGRAM)
+    write(tmp_path / "helper.py", IDLE)
+    return tmp_path
+
+
+def lint(cached: bool = True) -> LintResult:
+    return lint_paths(["."], resolver=ConfigResolver(), jobs=1, cached=cached)
+
+
+def held(project: Path) -> set[str]:
+    """Return the files that a new run would take from the cache."""
+    resolver = ConfigResolver()
+    cache = Cache(project, Options())
+    jobs = [Job(found.path, found.display, resolver.for_file(found.path)) for found in discover(["."], resolver)]
+    return {job.display for job in jobs if cache.get(job) is not None}
+
+
+def test_second_run_takes_everything_from_the_cache_and_says_the_same(project: Path) -> None:
+    first = lint()
+    assert [finding.code for finding in first.findings] == ["DET101"]
+    assert held(project) == {"train.py", "helper.py"}
+    assert lint().findings == first.findings == lint(cached=False).findings
+
+
+CHANGES: dict[str, tuple[Callable[[Path], object], set[str]]] = {
+    "its own text": (lambda root: write(root / "train.py", PROGRAM + "\n"), {"helper.py"}),
+    "a module it imports": (lambda root: write(root / "helper.py", SEEDING), set()),
+    "a module that now shadows another": (
+        lambda root: ((root / "helper").mkdir(), write(root / "helper" / "__init__.py", SEEDING)),
+        {"helper.py"},
+    ),
+    "the configuration": (lambda root: write(root / "pyproject.toml", "[tool.detlint]\nignore = ['DET6']\n"), set()),
+    "nothing": (lambda root: None, {"train.py", "helper.py"}),
+}
+
+
+@pytest.mark.parametrize(("change", "expected"), CHANGES.values(), ids=CHANGES.keys())
+def test_what_a_change_invalidates(
+    project: Path, change: Callable[[Path], object], expected: set[str]
+) -> None:
+    lint()
+    change(project)
+    assert held(project) & {"train.py", "helper.py"} == expected
+    assert lint().findings == lint(cached=False).findings
+
+
+def test_seeding_in_a_helper_is_noticed(project: Path) -> None:
+    assert lint().findings
+    write(project / "helper.py", SEEDING)
+    assert not [finding for finding in lint().findings if finding.code == "DET101"]
+
+
+DAMAGE = {
+    "not JSON": b"\x00\xff garbage",
+    "other JSON": b"[1, 2]",
+    "truncated": b'{"detlint": "x", "entries": {',
+    "empty": b"",
+    "deep": b"[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("content", DAMAGE.values(), ids=DAMAGE.keys())
+def test_damaged_cache_is_ignored_and_replaced(project: Path, content: bytes) -> None:
+    first = lint()
+    (project / FOLDER / "results.json").write_bytes(content)
+    assert lint().findings == first.findings
+    assert held(project) == {"train.py", "helper.py"}
+
+
+def test_entries_of_the_wrong_shape_are_ignored(project: Path) -> None:
+    first = lint()
+    store = project / FOLDER / "results.json"
+    document = json.loads(store.read_text())
+    for entry in document["entries"].values():
+        entry["findings"] = [{"code": 1}]
+    store.write_text(json.dumps(document))
+    assert held(project) == set()
+    assert lint().findings == first.findings
+
+
+def test_folder_that_cannot_be_written_is_no_error(project: Path) -> None:
+    (project / FOLDER).write_text("a file where the folder should be")
+    assert [finding.code for finding in lint().findings] == ["DET101"]
+
+
+def test_a_file_changed_during_the_run_is_not_kept(project: Path) -> None:
+    (project / "train.py").write_text(PROGRAM)
+    os.utime(project / "train.py", (4_000_000_000, 4_000_000_000))
+    lint()
+    assert held(project) == {"helper.py"}
+
+
+def test_clean_removes_it(project: Path) -> None:
+    lint()
+    assert clean(project)
+    assert not (project / FOLDER).exists()
+    assert not clean(project)
