@@ -9,8 +9,20 @@ from detlint.version import __version__
 
 if TYPE_CHECKING:
     from detlint.api import AuditReport, NotDeterministic, Sample, assert_deterministic, audit
+    from detlint.runtime.deterministic import DeterminismWarning, deterministic
+    from detlint.runtime.environment import read_environment
 
-__all__ = ["AuditReport", "NotDeterministic", "Sample", "__version__", "assert_deterministic", "audit"]
+__all__ = [
+    "AuditReport",
+    "DeterminismWarning",
+    "NotDeterministic",
+    "Sample",
+    "__version__",
+    "assert_deterministic",
+    "audit",
+    "deterministic",
+    "read_environment",
+]
 
 # public name → the module it is loaded from when first used
 _LAZY = {
@@ -19,6 +31,9 @@ _LAZY = {
     "Sample": "detlint.api",
     "assert_deterministic": "detlint.api",
     "audit": "detlint.api",
+    "DeterminismWarning": "detlint.runtime.deterministic",
+    "deterministic": "detlint.runtime.deterministic",
+    "read_environment": "detlint.runtime.environment",
 }
 
 

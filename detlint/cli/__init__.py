@@ -19,7 +19,9 @@ from detlint.version import __version__
 _DEFAULT = "check"
 # command → module that defines a click command of the same name
 _COMMANDS: Mapping[str, str] = {
+    "audit": "detlint.cli.audit",
     "check": "detlint.cli.check",
+    "env": "detlint.cli.env",
     "explain": "detlint.cli.rules",
     "ops": "detlint.cli.ops",
     "rules": "detlint.cli.rules",

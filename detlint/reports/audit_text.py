@@ -95,7 +95,8 @@ class AuditText:
         if divergence["sequence_forks"]:
             other = divergence["other"]
             yield f"  the other run goes on with {other['op'] if other else 'nothing'}"
-        yield from (f"  {line}" for line in _confirmation(divergence))
+        if divergence["note"]:
+            yield f"  {printable(divergence['note'])}"
         for label, difference in (("there", divergence["at_operator"]), ("at the output", _worst(probe))):
             if difference is not None:
                 yield f"  {label}: {_difference(difference)}"
@@ -156,14 +157,6 @@ def _good_news(report: Mapping[str, Any]) -> str:
 def _worst(probe: Mapping[str, Any]) -> Mapping[str, Any] | None:
     outputs = probe["outputs"]
     return max(outputs, key=lambda output: float(output["max_abs"])) if outputs else None
-
-
-def _confirmation(divergence: Mapping[str, Any]) -> Iterator[str]:
-    if divergence["confirmed"] is not None:
-        alone = f"run alone {divergence['reruns']} times on the same inputs it gives {divergence['distinct']} results"
-        yield f"{'confirmed' if divergence['confirmed'] else 'not confirmed'}: {alone}"
-    if divergence["note"]:
-        yield printable(divergence["note"])
 
 
 def _difference(difference: Mapping[str, Any]) -> str:

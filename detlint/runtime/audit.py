@@ -7,15 +7,13 @@ import time
 import traceback
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.utils._pytree import tree_map
 
 from detlint.errors import AuditError, DetlintError, UsageError, did_you_mean
 from detlint.findings import Finding, Severity
-from detlint.runtime.capture import capture
+from detlint.runtime.capture import Capture, capture
 from detlint.runtime.catalogue import Catalogue
 from detlint.runtime.comparison import Comparer
 from detlint.runtime.environment import read_environment
@@ -25,12 +23,12 @@ from detlint.runtime.frames import is_library
 from detlint.runtime.graph import annotate
 from detlint.runtime.guard import Guard
 from detlint.runtime.locations import location_of
-from detlint.runtime.passes import Case, Runner
+from detlint.runtime.passes import Case, Runner, imagine
 from detlint.runtime.probes import PROBES
 from detlint.runtime.probes.registry import Comparison, Inspection
 from detlint.runtime.reference import Reference, compute_reference
 from detlint.runtime.report import AuditReport, Cause, ProbeResult, Verdict
-from detlint.runtime.sample import Sample, as_sample
+from detlint.runtime.sample import as_sample
 from detlint.runtime.targets import modules_of, moved_to
 
 if TYPE_CHECKING:
@@ -38,6 +36,8 @@ if TYPE_CHECKING:
 
     from detlint.runtime.events import OpEvent, SourceLine, Trace
     from detlint.runtime.passes import Pass
+
+_Result = TypeVar("_Result")
 
 _VARIES: Final = "the model varies from run to run by itself: see repeat"
 DEFAULT_PROBES: Final = ("repeat", "mode", "grad", "layout", "threads")
@@ -103,12 +103,18 @@ def audit(
             workspace=os.environ.get("CUBLAS_WORKSPACE_CONFIG", ""),
         )
         session = _Session(case, Runner(guard), runs, reference, catalogue, progress or _silent)
-        trace, results = session.run(names) if execute else (session.imagine(), {})
+        results: dict[str, ProbeResult] = {}
+        found: tuple[Finding, ...] = ()
+        captured = Capture(None, "", "nothing was executed")
+        if execute:
+            trace, results = session.run(names)
+            captured = capture(model, case.sample.args, case.sample.kwargs)
+            guard.rewind()
+        else:
+            trace, found = session.imagine()
         hazards = catalogue.findings(trace.events)
         results = {name: _with_finding(result, catalogue) for name, result in results.items()}
-        found = [finding for result in results.values() for finding in result.findings]
-        captured = capture(model, case.sample.args, case.sample.kwargs)
-        guard.rewind()
+        found += tuple(finding for result in results.values() for finding in result.findings)
     diverged = next((r.first_divergence for r in results.values() if r.first_divergence is not None), None)
     if captured.graph is not None:
         annotate(captured.graph, trace.events, hazards, diverged)
@@ -163,18 +169,15 @@ class _Session:
             self.blind_spots += (f"judged by an error bound, not in float64: {self._reference.reason}",)
         return base.trace, results
 
-    def imagine(self) -> Trace:
-        """Trace with fake tensors: no memory, no values."""
+    def imagine(self) -> tuple[Trace, tuple[Finding, ...]]:
+        """Trace with fake tensors and judge the trace alone: no memory, no values."""
         self.blind_spots = ("nothing was executed: operators were traced with fake tensors",)
-        with FakeTensorMode(allow_non_fake_inputs=True) as fake:
-            args, kwargs = tree_map(
-                lambda leaf: fake.from_tensor(leaf) if isinstance(leaf, torch.Tensor) else leaf,
-                (self._case.sample.args, dict(self._case.sample.kwargs)),
-            )
-            case = replace(self._case, sample=Sample(args, kwargs))
-            return self._first(lambda: self._runner.run(case)).trace
+        trace = self._first(lambda: imagine(self._case))
+        inspections = [probe for probe in PROBES.values() if isinstance(probe, Inspection)]
+        wanted = [probe for probe in inspections if probe.skip_reason(self._case) is None]
+        return trace, tuple(finding for probe in wanted for finding in probe.inspect(self._case, trace))
 
-    def _first(self, run: Callable[[], Pass]) -> Pass:
+    def _first(self, run: Callable[[], _Result]) -> _Result:
         try:
             return run()
         except DetlintError:
@@ -195,7 +198,7 @@ class _Session:
             if isinstance(probe, Comparison) and not varies:
                 result = self._comparer.compare(name, probe)
             if isinstance(probe, Inspection):
-                result = replace(result, findings=probe.inspect(self._case, base))
+                result = replace(result, findings=probe.inspect(self._case, base.trace))
             return result
         except Exception as error:  # one failing probe must not lose the others
             return ProbeResult(name, Verdict.ERROR, reason=_one_line(error))

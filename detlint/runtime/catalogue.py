@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Final
 
 from detlint.conditions import Truth
 from detlint.dispatch import load_dispatch
-from detlint.findings import Finding, Location, Severity
+from detlint.findings import Finding, Severity
 from detlint.operators import CAUSES, WITH_FLAG, Operator, in_force, load_operators
 from detlint.rulebook import load_rules
 from detlint.runtime.arguments import EventArguments
 from detlint.runtime.events import OpEvent, Phase
+from detlint.runtime.locations import location_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -129,7 +130,7 @@ class Catalogue:
                 reason=CAUSES[operator.cause],
                 outcome=_WARN_ONLY if self.flags.warn_only else WITH_FLAG[operator.with_flag],
             ),
-            location=_location(event),
+            location=location_of(event),
             remedy=operator.instead,
             passes=tuple(sorted({hazard.phase for hazard in group}, reverse=True)),
             devices=tuple(sorted({hazard.device for hazard in group})),
@@ -181,10 +182,3 @@ def _call(group: Sequence[Hazard]) -> str:
 
 def _short(name: str) -> str:
     return name.rpartition("::")[2].partition(".")[0]
-
-
-def _location(event: OpEvent) -> Location:
-    """Where no line of the user's program was running, the operator stands in for the file."""
-    if event.source is None:
-        return Location(f"<{event.op}>", 1, 1, 1, 1)
-    return Location(event.source.path, event.source.line, 1, event.source.line, 1)

@@ -56,7 +56,8 @@ def _fake(mode: FakeTensorMode, tensor: torch.Tensor) -> torch.Tensor:
         return tensor
     if not tensor.is_meta:
         return mode.from_tensor(tensor)
-    fake = FakeTensor(mode, tensor.detach(), torch.device("cpu"))
+    # a fake tensor marks its storage as untouchable, so it gets one of its own
+    fake = FakeTensor(mode, torch.empty_like(tensor.detach()), torch.device("cpu"))
     return nn.Parameter(fake, tensor.requires_grad) if isinstance(tensor, nn.Parameter) else fake
 
 

@@ -12,6 +12,7 @@ import torch
 
 from detlint.errors import AuditError
 from detlint.runtime.digests import Digester
+from detlint.runtime.fakes import fake_tensors, with_declared_draws
 from detlint.runtime.generators import read_generators, seed_generators
 from detlint.runtime.memory import Memory
 from detlint.runtime.randomness import moved
@@ -87,6 +88,16 @@ class Runner:
             )
         finally:
             self._guard.rewind()
+
+
+def imagine(case: Case) -> Trace:
+    """Trace the case on fake tensors: nothing is computed and nothing of the model written to."""
+    with fake_tensors(case.modules, (case.sample.args, dict(case.sample.kwargs))) as (args, kwargs):
+        tracer = Tracer(case.modules)
+        with torch.inference_mode(False):
+            _execute(case, Sample(args, kwargs), tracer)
+    trace = tracer.trace()
+    return replace(trace, events=with_declared_draws(trace.events))
 
 
 def _execute(case: Case, sample: Sample, tracer: Tracer) -> tuple[Output, dict[str, torch.Tensor]]:

@@ -54,10 +54,11 @@ def moved_to(model: Callable[..., object], sample: Sample, device: str | None) -
     """Bring model and sample to `device`; the user's model stays where it is, so a copy is made.
 
     Raises:
-        AuditError: sample and model are on different devices, or a function cannot be moved.
+        AuditError: sample and model are on different devices, there is no such device, or a function cannot be
+            moved.
     """
     if device is not None:
-        wanted = torch.device(device)
+        wanted = _device(device)
         places = {tensor.device for module in modules_of(model) for tensor in module.parameters()}
         if any(place.type != wanted.type for place in places):
             if not isinstance(model, torch.nn.Module):
@@ -70,6 +71,13 @@ def moved_to(model: Callable[..., object], sample: Sample, device: str | None) -
         sample = Sample(args, kwargs)
     _check_devices(model, sample)
     return model, sample
+
+
+def _device(name: str) -> torch.device:
+    try:
+        return torch.empty(0, device=name).device
+    except (RuntimeError, AssertionError) as error:  # torch raises either where a device is missing
+        raise AuditError(f"device={name!r}: {(str(error).splitlines() or [''])[0]}") from None
 
 
 def _check_devices(model: Callable[..., object], sample: Sample) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from detlint.runtime.events import OpEvent, Trace
-    from detlint.runtime.passes import Case, Pass
+    from detlint.runtime.passes import Case
 
 _NAMES: Final = {
     "DET201": "missing-eval",
@@ -48,12 +48,12 @@ class Mode:
         """The seed reaches the output."""
         return f"{event.op} draws random numbers: the output depends on the seed"
 
-    def inspect(self, case: Case, base: Pass) -> tuple[Finding, ...]:
+    def inspect(self, case: Case, trace: Trace) -> tuple[Finding, ...]:
         """Name layers left in train mode, and draws and batch statistics of others."""
         layers = {path: kind for root in case.modules for path, kind in _left_on(root)}
-        ran = {call.path for call in base.trace.modules if call.training}
+        ran = {call.path for call in trace.modules if call.training}
         left_on = {path: layers[path] for path in layers if path in ran}
-        return (*_train_mode(left_on, base.trace), *_others(left_on, base.trace))
+        return (*_train_mode(left_on, trace), *_others(left_on, trace))
 
 
 def _left_on(root: nn.Module) -> Iterator[tuple[str, str]]:

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from detlint.findings import Finding
-    from detlint.runtime.events import OpEvent
-    from detlint.runtime.passes import Case, Pass
+    from detlint.runtime.events import OpEvent, Trace
+    from detlint.runtime.passes import Case
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +49,9 @@ class Comparison(Probe, Protocol):
 
 @runtime_checkable
 class Inspection(Probe, Protocol):
-    """A probe that judges the run that was made anyway."""
+    """A probe that judges the run that was made anyway, or a trace of which nothing was executed."""
 
-    def inspect(self, case: Case, base: Pass) -> tuple[Finding, ...]:
+    def inspect(self, case: Case, trace: Trace) -> tuple[Finding, ...]:
         """Return what there is to say about it."""
 
 

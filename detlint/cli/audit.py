@@ -1,0 +1,100 @@
+"""`detlint audit`: run a model and say by the exit code whether its results can be trusted to repeat."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+import detlint
+from detlint.cli.progress import Progress
+from detlint.errors import UsageError
+from detlint.files import write_atomically
+from detlint.operators import DEVICES
+from detlint.reports import LINT_FORMATS, renderer
+from detlint.runtime.factories import build
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_PIPE_WIDTH = 110
+
+
+@click.command()
+@click.argument("model", metavar="MODULE:FACTORY")
+@click.option("--sample", required=True, metavar="MODULE:FACTORY", help="What makes the input of the model.")
+@click.option("--probe", "probes", multiple=True, metavar="NAME", help="Ask only this question (may be repeated).")
+@click.option("--all-probes", is_flag=True, help="Ask every question there is.")
+@click.option("--runs", type=click.IntRange(min=2), default=3, show_default=True, help="How often to repeat.")
+@click.option("--backward", is_flag=True, help="Run the backward pass too.")
+@click.option("--device", metavar="D", help="Run a copy of the model on this device.")
+@click.option("--target", "targets", multiple=True, type=click.Choice(DEVICES), help="Report hazards of this device.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of every run.")
+@click.option("--allow", type=click.Choice(["rounding", "bitwise"]), default="rounding", show_default=True)
+@click.option("--strict", is_flag=True, help="Fail for what can differ, not only for what did.")
+@click.option("--no-reference", is_flag=True, help="Judge by an error bound instead of a float64 run.")
+@click.option("--no-execute", is_flag=True, help="Trace with fake tensors only: for models too big to run.")
+@click.option("--format", "style", type=click.Choice(LINT_FORMATS), default="text", show_default=True)
+@click.option("--output", type=click.Path(path_type=Path), help="Write the report to this file.")
+@click.option("--html", type=click.Path(path_type=Path), help="Write an HTML report to this file as well.")
+@click.option("--no-color", is_flag=True, help="No colours; so does the variable NO_COLOR.")
+@click.option("--debug", is_flag=True, help="Show tracebacks of internal errors.")
+def audit(
+    model: str,
+    sample: str,
+    probes: tuple[str, ...],
+    all_probes: bool,
+    runs: int,
+    backward: bool,
+    device: str | None,
+    targets: tuple[str, ...],
+    seed: int,
+    allow: str,
+    strict: bool,
+    no_reference: bool,
+    no_execute: bool,
+    style: str,
+    output: Path | None,
+    html: Path | None,
+    no_color: bool,
+    debug: bool,
+) -> int:
+    """Run the model that MODULE:FACTORY makes: which operators can differ, which did, where it began."""
+    if probes and all_probes:
+        raise UsageError("--probe, --all-probes: only one of them")
+    chosen: dict[str, Any] = {"probes": "all" if all_probes else probes} if probes or all_probes else {}
+    with Progress() as progress:
+        report = detlint.audit(
+            cast("Callable[..., object]", build("MODULE:FACTORY", model)),
+            build("--sample", sample),
+            runs=runs,
+            backward=backward,
+            device=device,
+            targets=targets or ("cpu", "cuda"),
+            seed=seed,
+            reference=not no_reference,
+            allow=allow,
+            strict=strict,
+            execute=not no_execute,
+            progress=lambda done, of, name: progress.show(f"{name} ({done} of {of} probes done)"),
+            **chosen,
+        )
+    if html is not None:
+        report.to_html(html)
+    color = output is None and sys.stdout.isatty() and not no_color and not os.environ.get("NO_COLOR")
+    if style == "text":
+        width = shutil.get_terminal_size().columns if color else _PIPE_WIDTH
+        text = report.to_text(color=color, width=width)
+    elif style == "json":
+        text = report.to_json()
+    else:
+        text = renderer(style)(report.findings, report.run_info())
+    if output is None:
+        click.echo(text, nl=False, color=color)
+    else:
+        write_atomically(output, text.encode("utf-8", "backslashreplace"))
+    return 0 if report.ok else 1

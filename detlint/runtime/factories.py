@@ -1,0 +1,76 @@
+"""From `package.module:factory` on the command line to the model or the sample it names."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+from pathlib import Path
+
+from detlint.errors import UsageError, did_you_mean
+
+
+def build(option: str, text: str) -> object:
+    """Import the module, take the attribute after the colon, and call it unless it is a value already.
+
+    Values are tensors, tuples, dicts, modules and anything else that cannot be called without arguments; a
+    module of torch can be called, and is taken as it is. The current folder is searched first.
+
+    Raises:
+        UsageError: one line that names `option`, what is wrong, and where.
+    """
+    name, colon, path = text.partition(":")
+    if not colon or not name or not path:
+        raise UsageError(f"{option} {text!r}: expected MODULE:FACTORY, such as package.module:make_model")
+    value = _attribute(option, _import(option, name), path)
+    if not _is_factory(value):
+        return value
+    try:
+        return value()  # type: ignore[operator]
+    except Exception as error:
+        raise UsageError(f"{option} {text!r}: raised {_one_line(error)}") from error
+
+
+def _import(option: str, name: str) -> object:
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{name}.".startswith(f"{error.name}."):
+            raise UsageError(f"{option}: no module {error.name!r} in {here} or on the path") from None
+        raise UsageError(f"{option}: {name} could not be imported: {_one_line(error)}") from error
+    except (Exception, SystemExit) as error:  # a module may fail in any way while it is imported
+        raise UsageError(f"{option}: {name} could not be imported: {_one_line(error)}") from error
+
+
+def _attribute(option: str, module: object, path: str) -> object:
+    value = module
+    for name in path.split("."):
+        if not hasattr(value, name):
+            owner = getattr(value, "__name__", type(value).__name__)
+            raise UsageError(f"{option}: {owner} has no {name!r}{did_you_mean(name, dir(value))}")
+        value = getattr(value, name)
+    return value
+
+
+def _is_factory(value: object) -> bool:
+    """Functions and classes are called; a model is a callable too, but is what was asked for."""
+    import torch
+
+    return callable(value) and not isinstance(value, torch.nn.Module)
+
+
+def _one_line(error: BaseException) -> str:
+    """Say what was raised and where in the user's own files."""
+    text = (str(error).strip().splitlines() or [""])[0]
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(("<", _PACKAGE))
+    ]
+    place = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}: {text}{place}" if text else f"{type(error).__name__}{place}"
+
+
+_PACKAGE = str(Path(__file__).parents[1]) + os.sep
