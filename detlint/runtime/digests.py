@@ -117,7 +117,8 @@ def device_digest(tensor: torch.Tensor) -> torch.Tensor:
     word always changes the sum, and the order in which a device adds integers does not.
     """
     words = _words(tensor)
-    sums = torch.zeros(len(_LANES), dtype=torch.int64, device=tensor.device)
+    size = tensor.numel() * tensor.element_size()  # the last word is filled up with zeros
+    sums = torch.full((len(_LANES),), size, dtype=torch.int64, device=tensor.device)
     for start in range(0, words.numel(), _CHUNK):
         chunk = words[start : start + _CHUNK]
         place = torch.arange(start + 1, start + 1 + chunk.numel(), device=tensor.device)

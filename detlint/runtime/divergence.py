@@ -45,16 +45,13 @@ def first_parting(one: Trace, two: Trace) -> Parting | None:
     returned, unless the event after it got the same inputs.
     """
     canonical = one.canonical and two.canonical
-    pairs = list(_aligned(one.events, two.events))
-    parted = [
-        (one.events[left], two.events[right])
-        for left, right in pairs
-        if not _same(one.events[left].outputs, two.events[right].outputs, canonical)
-    ]
+    pairs = [(one.events[left], two.events[right]) for left, right in _aligned(one.events, two.events)]
+    parted = [(first, second) for first, second in pairs if not _same(first.outputs, second.outputs, canonical)]
+    unharmed = {first.index for first, _ in pairs} - {first.index for first, _ in parted}
+    others = [event for event in one.events if event.index not in unharmed]
     fork = _first_fork(one.events, two.events, pairs)
-    for place, (first, second) in enumerate(parted):
-        later = parted[place + 1 :]
-        if later and not _taken_up(first, second, later, canonical):
+    for first, second in parted:
+        if first is not parted[-1][0] and not _taken_up(first, second, others, canonical):
             continue
         same_inputs = _same_inputs(first, second, canonical)
         if fork is not None and not same_inputs and _before(fork, first):
@@ -63,16 +60,12 @@ def first_parting(one: Trace, two: Trace) -> Parting | None:
     return fork
 
 
-def _taken_up(
-    first: OpEvent, second: OpEvent, later: Sequence[tuple[OpEvent, OpEvent]], canonical: bool
-) -> bool:
-    """Does a later event that differs read one of the tensors that differ here?"""
+def _taken_up(first: OpEvent, second: OpEvent, others: Sequence[OpEvent], canonical: bool) -> bool:
+    """Is a tensor that differs here read by one of the events that differ, or that only one side has?"""
     differing = {
-        a.digest
-        for a, b in zip(first.outputs, second.outputs, strict=False)
-        if not agree(a, b, canonical=canonical)
+        a.digest for a, b in zip(first.outputs, second.outputs, strict=False) if not agree(a, b, canonical=canonical)
     }
-    return any(meta.digest in differing for event, _ in later for meta in event.inputs)
+    return any(meta.digest in differing for event in others for meta in event.inputs)
 
 
 def _before(fork: Parting, event: OpEvent) -> bool:
@@ -80,23 +73,16 @@ def _before(fork: Parting, event: OpEvent) -> bool:
 
 
 def _first_fork(
-    one: Sequence[OpEvent], two: Sequence[OpEvent], pairs: Sequence[tuple[int, int]]
+    one: Sequence[OpEvent], two: Sequence[OpEvent], pairs: Sequence[tuple[OpEvent, OpEvent]]
 ) -> Parting | None:
     left = right = 0
-    for pair in (*pairs, (len(one), len(two))):
+    for pair in (*((first.index, second.index) for first, second in pairs), (len(one), len(two))):
         if pair != (left, right):
-            return Parting(
-                one[left] if left < len(one) else None,
-                two[right] if right < len(two) else None,
-                forks=True,
-            )
+            first = one[left] if left < len(one) else None
+            second = two[right] if right < len(two) else None
+            return Parting(first, second, forks=True)
         left, right = pair[0] + 1, pair[1] + 1
     return None
-
-
-def _fork(one: Sequence[OpEvent], two: Sequence[OpEvent], behind: tuple[int, int]) -> Parting:
-    left, right = behind[0] + 1, behind[1] + 1
-    return Parting(one[left] if left < len(one) else None, two[right] if right < len(two) else None, forks=True)
 
 
 def _aligned(one: Sequence[OpEvent], two: Sequence[OpEvent]) -> Iterator[tuple[int, int]]:
