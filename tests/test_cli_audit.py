@@ -1,0 +1,202 @@
+"""`detlint audit` and `detlint env` as commands: exit codes, formats, one clear line for every mistake."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from detlint.cli import main
+
+MODELS = """
+import torch
+from torch import nn
+
+
+class Pool(nn.Module):
+    def forward(self, x, index):
+        return torch.zeros(64).index_put_((index,), x, accumulate=True)
+
+
+def race():
+    return Pool()
+
+
+def pairs():
+    generator = torch.Generator().manual_seed(0)
+    return torch.randn(400_000, generator=generator), torch.randint(0, 64, (400_000,), generator=generator)
+
+
+def linear():
+    return nn.Linear(4, 4).eval()
+
+
+class Holder:
+    model = linear()
+
+
+def rows():
+    return torch.ones(2, 4)
+
+
+def raises():
+    raise ValueError("no weights\\nat all")
+
+
+class Fails(nn.Module):
+    def forward(self, x):
+        raise KeyError("x")
+
+
+def needs(argument):
+    return argument
+
+
+FIVE = 5
+"""
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "models.py").write_text(MODELS)
+    (folder / "broken.py").write_text("import nothing_of_this_name\n")
+    (folder / "exits.py").write_text("raise SystemExit(3)\n")
+    return folder
+
+
+@dataclass(frozen=True)
+class Done:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def detlint(project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Done]:
+    """Run the command line in this process, in the folder of the project."""
+    monkeypatch.chdir(project)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for name in ("models", "broken", "exits"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+
+    def run(*args: str) -> Done:
+        with pytest.raises(SystemExit) as exit:
+            main(list(args))
+        out, err = capsys.readouterr()
+        return Done(int(exit.value.code or 0), out, err)
+
+    return run
+
+
+Run = Callable[..., Done]
+
+
+def test_a_race_is_found_and_the_exit_code_says_so(detlint: Run, project: Path) -> None:
+    done = detlint("audit", "models:race", "--sample", "models:pairs", "--runs", "20", "--format", "json")
+    report = json.loads(done.stdout)
+    if report["ok"]:
+        pytest.skip("the threads of this machine never overlapped: there was no race to see")
+    assert done.returncode == 1
+    assert done.stderr == ""
+    event = report["probes"]["repeat"]["divergence"]["event"]
+    assert event["op"] == "aten.index_put_.default"
+    assert (event["source"]["path"], event["source"]["line"]) == (str(project / "models.py"), 8)
+
+
+def test_a_clean_model_exits_with_0(detlint: Run) -> None:
+    done = detlint("audit", "models:linear", "--sample", "models:rows")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("PASSED Linear: ")
+
+
+def test_a_value_behind_dots_is_taken_as_it_is(detlint: Run) -> None:
+    assert detlint("audit", "models:Holder.model", "--sample", "models:rows").returncode == 0
+
+
+def test_hazards_fail_only_when_asked_to(detlint: Run) -> None:
+    args = ("audit", "models:race", "--sample", "models:pairs", "--no-execute")
+    assert detlint(*args).returncode == 0
+    assert detlint(*args, "--strict").returncode == 1
+
+
+@pytest.mark.parametrize("style", ["text", "concise", "json", "jsonl", "sarif", "github", "gitlab", "junit"])
+def test_every_format_names_the_hazard(detlint: Run, style: str, tmp_path: Path) -> None:
+    file = tmp_path / "report"
+    args = ("audit", "models:race", "--sample", "models:pairs", "--no-execute", "--format", style)
+    done = detlint(*args, "--output", str(file))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    text = file.read_text()
+    assert "DET302" in text
+    assert "models.py" in text
+
+
+def test_html_is_written_beside_the_report(detlint: Run, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    done = detlint("audit", "models:linear", "--sample", "models:rows", "--probe", "repeat", "--html", str(page))
+    assert done.returncode == 0
+    assert "<!doctype html>" in page.read_text()
+
+
+MISTAKES = {
+    "no colon": (("models", "models:rows"), "MODULE:FACTORY 'models': expected MODULE:FACTORY"),
+    "no module": (("nowhere:x", "models:rows"), "MODULE:FACTORY: no module 'nowhere'"),
+    "no attribute": (("models:liner", "models:rows"), "models has no 'liner'; did you mean 'linear'?"),
+    "no sample of that name": (("models:linear", "models:row"), "--sample: models has no 'row'"),
+    "module that cannot be imported": (
+        ("broken:x", "models:rows"),
+        "broken could not be imported: ModuleNotFoundError",
+    ),
+    "module that exits": (("exits:x", "models:rows"), "exits could not be imported: SystemExit: 3"),
+    "factory that raises": (("models:raises", "models:rows"), "raised ValueError: no weights at "),
+    "factory with a parameter": (("models:needs", "models:rows"), "raised TypeError: needs() missing 1 required"),
+    "no model": (("models:FIVE", "models:rows"), "model: expected a module or a function, got int"),
+    "no sample": (("models:linear", "models:FIVE"), "sample: expected a tensor"),
+    "model that raises": (("models:Fails", "models:rows"), "the model raised KeyError: 'x' at "),
+    "wrong sample": (("models:linear", "models:pairs"), "the model raised TypeError: "),
+    "unknown probe": (("models:linear", "models:rows", "--probe", "reapet"), "did you mean 'repeat'?"),
+    "unknown device": (("models:linear", "models:rows", "--device", "banana"), "device='banana': "),
+    "two ways to choose": (("models:linear", "models:rows", "--probe", "mode", "--all-probes"), "only one of them"),
+}
+
+
+@pytest.mark.parametrize(("args", "message"), MISTAKES.values(), ids=MISTAKES.keys())
+def test_a_mistake_is_one_line_and_exit_code_2(detlint: Run, args: tuple[str, ...], message: str) -> None:
+    model, sample, *rest = args
+    done = detlint("audit", model, "--sample", sample, *rest)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert message in done.stderr
+
+
+def test_without_torch_one_line_says_what_to_install(project: Path, tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')\n")
+    for args in (["env"], ["audit", "models:linear", "--sample", "models:rows"]):
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-c",
+                f"import sys; sys.path.insert(0, {str(tmp_path)!r})\nfrom detlint.cli import main\nmain({args!r})",
+            ],
+            cwd=project,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 2
+        assert done.stderr.count("\n") == 1
+        assert "pip install 'detlint[torch]'" in done.stderr
+
+
+def test_env_as_text_and_json(detlint: Run) -> None:
+    text = detlint("env")
+    assert (text.returncode, text.stderr) == (0, "")
+    assert text.stdout.startswith("versions\n")
+    table = json.loads(detlint("env", "--json").stdout)
+    assert table["version"] == 1
+    assert "cudnn_benchmark" in table["flags"]
