@@ -12,8 +12,11 @@ from detlint.linter.values import Kind, Value
 
 # Indices made by these name every place at most once.
 _DISTINCT = frozenset(
-    {"torch.arange", "torch.randperm", "torch.nonzero", "torch.Tensor.nonzero", "torch.Tensor.argsort"}
+    f"torch.{owner}{name}"
+    for name in ("arange", "randperm", "nonzero", "sort", "argsort", "topk")
+    for owner in ("", "Tensor.")
 )
+_VIEWS = frozenset({"expand", "expand_as", "flatten", "long", "repeat", "reshape", "squeeze", "to", "unsqueeze", "view"})
 _FAMILIES = {"float": "floating", "int": "integral", "complex": "complex", "bool": "bool"}
 
 
@@ -105,12 +108,30 @@ class SourceArguments:
         return None
 
     def distinct(self, name: str) -> Truth:
+        argument = self._argument(name)
+        if argument.value is not None and self._one_per_row(argument.value):
+            return Truth.YES
         values = self._tensors(name)
         if not values:
             return Truth.UNKNOWN
         if all(value.dtype == "bool" or self._made_by(value, _DISTINCT) for value in values):
             return Truth.YES
         return Truth.UNKNOWN
+
+    def _one_per_row(self, index: ast.expr) -> bool:
+        """`x.gather(1, label.unsqueeze(1))`: the dimension of the index that runs along `dim` has one element."""
+        dim = self.literal("dim")
+        if isinstance(index, ast.Subscript) and isinstance(index.slice, ast.Tuple):
+            last = index.slice.elts[-1]
+            return isinstance(last, ast.Constant) and last.value is None and dim in (-1, len(index.slice.elts) - 1)
+        if not isinstance(index, ast.Call) or not isinstance(index.func, ast.Attribute):
+            return False
+        if index.func.attr == "unsqueeze":
+            return len(index.args) == 1 and self._ctx.constant(index.args[0]) == dim
+        if index.func.attr in ("view", "reshape"):
+            ends_with_one = bool(index.args) and self._ctx.constant(index.args[-1]) == 1
+            return ends_with_one and dim in (-1, len(index.args) - 1)
+        return any(k.arg == "keepdim" and self._ctx.constant(k.value) is True for k in index.keywords)
 
     def fact(self, name: str) -> Truth:
         return Truth.UNKNOWN
@@ -135,10 +156,18 @@ class SourceArguments:
             return ()
         return tuple(value for value in self._ctx.values(argument.value) if value.kind is Kind.TENSOR)
 
-    def _made_by(self, value: Value, names: frozenset[str]) -> bool:
-        if not isinstance(value.node, ast.Call) or value.module is None:
+    def _made_by(self, value: Value, names: frozenset[str], steps: int = 4) -> bool:
+        """Return whether one of these functions made the tensor, seen through views of it."""
+        node, module = value.node, value.module
+        if module is None or steps == 0:
             return False
-        return bool(names.intersection(value.module.inference.resolve(value.node.func)))
+        if isinstance(node, ast.Call) and names.intersection(module.inference.resolve(node.func)):
+            return True
+        base: ast.expr | None = node.value if isinstance(node, ast.Subscript) else None
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _VIEWS:
+            base = node.func.value
+        found = module.inference.values(base) if base is not None else ()
+        return bool(found) and all(self._made_by(inner, names, steps - 1) for inner in found)
 
     def _from_shape(self, name: str, measure: Callable[[list[int]], int]) -> int | None:
         """Measure the literal shape of a tensor that a factory such as `torch.zeros(2, 3)` makes."""

@@ -19,13 +19,16 @@ _MAX_STEPS = 6
 # What these words name comes from files or is compared with predictions; nobody asks for its gradient.
 _DATA = re.compile(
     r"(^|_)(images?|imgs?|pixel_values|frames?|videos?|masks?|labels?|targets?|gts?|ground_truth|heatmaps?|waveforms?|"
-    r"wavs?|audios?)(_|\d|$)",
+    r"wavs?|audios?|ids?|idx|index|indices|inds?)(_|\d|$)",
     re.IGNORECASE,
 )
+_DATA_PACKAGES = frozenset({"data", "dataset", "datasets", "loader", "loaders", "sampler", "transforms", "io", "preprocessing"})
 _DATA_CLASSES = re.compile(r"(Dataset|DataModule|Transforms?|Processor|Augment\w*|Collat\w*|Resize|Loader|Evaluator)$")
+# Decoding, sampling and scheduling run without gradients, whatever class they stand in.
+_INFERRING_CLASSES = re.compile(r"(Search\w*|Scorer|Pipeline|Predictor|Scheduler)$")
 _DATA_FUNCTIONS = re.compile(
     r"^_*(__getitem__|collate|pre_?process|post_?process|transform|load|read|visuali[sz]e|plot|draw|show|save|log_|augment|"
-    r"resize_(image|mask|video)|crop)",
+    r"resize_(image|mask|video)|crop|generate|reorder|greedy|beam|permute_mem|\w+_beam)",
     re.IGNORECASE,
 )
 # Views and conversions: the result needs a gradient where the receiver does.
@@ -60,6 +63,8 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 2) -> bool:
     owner = module.index.class_at(node)
     if owner is not None and _handles_data(owner, ctx):
         return True
+    if not _DATA_PACKAGES.isdisjoint(module.name.split(".")[:-1]):
+        return True
     if function is None:
         return owner is None and ctx.program is not None and not trains(module.tree)
     if evaluates(function) or _DATA_FUNCTIONS.match(function.name):
@@ -71,6 +76,8 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 2) -> bool:
 
 
 def _handles_data(owner: ast.ClassDef, ctx: Context) -> bool:
+    if _INFERRING_CLASSES.search(owner.name):
+        return True
     bases = ctx.inference.external_bases(ctx.inference.class_info(owner))
     if ctx.inference.is_module_class(ctx.module.qualified(owner)):
         return False

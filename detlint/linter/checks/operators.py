@@ -19,6 +19,7 @@ from detlint.linter.values import Kind
 from detlint.operators import CAUSES, NEWEST, WITH_FLAG, Operator, by_python_name, in_force, load_operators
 from detlint.rulebook import Trigger
 
+_WEIGHTED = ("Conv", "Embedding")
 _Table = Mapping[str, tuple[Trigger, tuple[Operator, ...]]]
 
 
@@ -150,7 +151,10 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
         return True
     if uses is None:
         return can_need_gradient(call.node, _input(call), ctx)
-    return not uses or any(can_need_gradient(use, use.args[0] if use.args else None, ctx) for use in uses)
+    # The weights of a layer need a gradient whatever the layer is called with.
+    weighted = any(word in call.name for word in _WEIGHTED)
+    inputs = [(use, None if weighted or not use.args else use.args[0]) for use in uses]
+    return not uses or any(can_need_gradient(use, tensor, ctx) for use, tensor in inputs)
 
 
 def _input(call: Call) -> ast.expr | None:
