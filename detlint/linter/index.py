@@ -32,6 +32,7 @@ class Index:
         self.parents: dict[ast.AST, ast.AST] = {}
         self.nodes: dict[type[ast.AST], list[ast.AST]] = {}
         self.scopes: dict[ast.AST, Scope] = {}
+        self._name_scopes: dict[ast.AST, Scope] = {}
         builder = ScopeBuilder(module_name, is_package)
         self.root = builder.enter(tree, None)
         self.scopes[tree] = self.root
@@ -42,6 +43,7 @@ class Index:
         parents, nodes, scopes, visit = self.parents, self.nodes, self.scopes, builder.visit
         stack: list[tuple[ast.AST, Scope]] = [(self.tree, self.root)]
         push = stack.append
+        name_scopes = self._name_scopes
         while stack:
             node, scope = stack.pop()
             kind = node.__class__
@@ -51,6 +53,8 @@ class Index:
                 inner = scopes[node] = builder.enter(node, scope)  # type: ignore[arg-type]
                 outside = _evaluated_outside(node)
             visit(node, scope)
+            if kind is ast.Name:
+                name_scopes[node] = inner
             if kind in nodes:
                 nodes[kind].append(node)
             else:
@@ -79,6 +83,9 @@ class Index:
 
     def scope_at(self, node: ast.AST) -> Scope:
         """Return the scope whose names `node` sees."""
+        known = self._name_scopes.get(node)
+        if known is not None:
+            return known
         child = node
         for parent in self.ancestors(node):
             scope = self.scopes.get(parent)

@@ -36,7 +36,6 @@ class Inference:
         self.types = load_types()
         self._values: dict[ast.AST, tuple[Value, ...]] = {}
         self._resolved: dict[ast.AST, tuple[str, ...]] = {}
-        self._classes: dict[ast.ClassDef, ClassInfo] = {}
 
     @property
     def too_deep(self) -> bool:
@@ -186,10 +185,7 @@ class Inference:
 
     def class_info(self, node: ast.ClassDef) -> ClassInfo:
         """Return what the class `node` of this module holds."""
-        info = self._classes.get(node)
-        if info is None:
-            info = self._classes[node] = ClassInfo(self.module, node)
-        return info
+        return self.module.class_info(node)
 
     def class_named(self, name: str) -> ClassInfo | None:
         """Return the project's class of this qualified name, or None."""
@@ -197,7 +193,7 @@ class Inference:
         if definition is None or not isinstance(definition[1], ast.ClassDef):
             return None
         module, node = definition
-        return module.inference.class_info(node)
+        return module.class_info(node)
 
     def mro(self, info: ClassInfo) -> tuple[ClassInfo, ...]:
         """Return the class and the project's classes it inherits from, nearest first."""

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import ast
+from collections import OrderedDict
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
+from detlint.linter.classes import ClassInfo
+from detlint.linter.discovery import display_path
 from detlint.linter.flow import Flow
 from detlint.linter.index import Index
 from detlint.linter.inference import Inference
 from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope, absolute_name
 from detlint.linter.sources import SourceFile, SourceProblem, read_source
 
+# Syntax trees and indexes take about fifty bytes for each character of source.
+_KEPT_CHARACTERS = 4_000_000
 _ROOT_MARKERS = (".git", "pyproject.toml", "setup.py", "setup.cfg", ".hg")
 
 
@@ -26,6 +31,7 @@ class Module:
         self.name = name
         self.is_package = source.path.name == "__init__.py"
         self._flows: dict[Scope, Flow] = {}
+        self._classes: dict[ast.ClassDef, ClassInfo] = {}
 
     @cached_property
     def index(self) -> Index:
@@ -34,6 +40,13 @@ class Module:
     @property
     def inference(self) -> Inference:
         return self.project.inference(self)
+
+    def class_info(self, node: ast.ClassDef) -> ClassInfo:
+        """Return what a class of this file holds."""
+        info = self._classes.get(node)
+        if info is None:
+            info = self._classes[node] = ClassInfo(self, node)
+        return info
 
     def flow(self, scope: Scope) -> Flow:
         """Return the control flow of a function's or the module's scope."""
@@ -87,13 +100,13 @@ class Module:
 class Project:
     """Finds, parses and keeps the modules that imports lead to.
 
-    Parsed files are kept for the whole run. Names and inferred values are kept for one linted file only (`begin`), so
+    Parsed files are kept while there is room. Names and inferred values are kept for one linted file only (`begin`), so
     that what is found in a file never depends on which files were linted before it.
     """
 
     def __init__(self) -> None:
-        self._by_path: dict[Path, Module | None] = {}
-        self._found: dict[tuple[str, Path], tuple[Module | None, tuple[Path, ...]]] = {}
+        self._by_path: OrderedDict[Path, Module | None] = OrderedDict()  # the one longest unused first
+        self._found: dict[tuple[str, Path], tuple[bool, tuple[Path, ...]]] = {}
         self.consulted: dict[Path, None] = {}  # read, or looked for, for the file being linted
         self._roots: dict[Path, Path] = {}
         self._by_name: dict[str, Module] = {}
@@ -106,14 +119,22 @@ class Project:
         self._inferences.clear()
         self.consulted.clear()
         self.depth = 0
-        tree = source.tree()
-        if isinstance(tree, SourceProblem):
-            return tree
+        self._make_room()
         module = self._by_path.get(source.path)
-        if module is None or module.source is not source:
+        if module is None or (module.source.text, module.source.display) != (source.text, source.display):
+            tree = source.tree()
+            if isinstance(tree, SourceProblem):
+                return tree
             module = self._by_path[source.path] = Module(self, source, tree, self._name(source.path))
         self._by_name[module.name] = module
         return module
+
+    def _make_room(self) -> None:
+        """Forget parsed files until those kept fit the budget; nobody holds on to them between two linted files."""
+        total = sum(len(module.source.text) for module in self._by_path.values() if module is not None)
+        while total > _KEPT_CHARACTERS:
+            _, module = self._by_path.popitem(last=False)
+            total -= len(module.source.text) if module is not None else 0
 
     def inference(self, module: Module) -> Inference:
         """Return the inference of a module for the file being linted."""
@@ -161,16 +182,15 @@ class Project:
         key = (name, folder)
         if key not in self._found:
             self._found[key] = self._search(name, folder)
-        module, places = self._found[key]
+        exists, places = self._found[key]
         self.consulted.update(dict.fromkeys(places))
-        if module is not None:
-            module = self._by_name.setdefault(module.name, module)
-        return module
+        module = self._read(places[-1]) if exists else None
+        return None if module is None else self._by_name.setdefault(module.name, module)
 
-    def _search(self, name: str, folder: Path) -> tuple[Module | None, tuple[Path, ...]]:
-        """Return the module, and the paths that were tried on the way to it."""
+    def _search(self, name: str, folder: Path) -> tuple[bool, tuple[Path, ...]]:
+        """Return whether there is such a module, and the paths that were tried, the last being its own."""
         if not name:
-            return None, ()
+            return False, ()
         root = self.root(folder)
         relative = Path(*name.split("."))
         places = dict.fromkeys((_package_root(folder), folder, root, root / "src"))
@@ -179,12 +199,14 @@ class Project:
             for path in (place / relative / "__init__.py", (place / relative).with_suffix(".py")):
                 tried.append(path)
                 if path.is_file():
-                    return self._read(path), tuple(tried)
-        return None, tuple(tried)
+                    return True, tuple(tried)
+        return False, tuple(tried)
 
     def _read(self, path: Path) -> Module | None:
-        if path not in self._by_path:
-            source = read_source(path, path.as_posix())
+        if path in self._by_path:
+            self._by_path.move_to_end(path)
+        else:
+            source = read_source(path, display_path(path, Path.cwd()))
             tree = source.tree() if isinstance(source, SourceFile) else None
             readable = isinstance(source, SourceFile) and isinstance(tree, ast.Module)
             self._by_path[path] = Module(self, source, tree, self._name(path)) if readable else None
