@@ -34,7 +34,7 @@ def is_inference(module: Module, node: ast.AST) -> bool:
     That is under disabled gradients, in a function named after evaluation, or in a loop over evaluation data; and
     never in a loop body that also makes training steps, unless the data says otherwise.
     """
-    in_training_step = _shares_step(module, node)
+    in_training_step = shares_training_step(module, node)
     if without_gradients(module, node):
         return not in_training_step or _takes_evaluation_data(node)
     if in_training_step:
@@ -100,7 +100,7 @@ def _loops(module: Module, node: ast.AST) -> Iterator[ast.For | ast.AsyncFor | a
         child = parent
 
 
-def _shares_step(module: Module, node: ast.AST) -> bool:
+def shares_training_step(module: Module, node: ast.AST) -> bool:
     """Return whether the innermost loop around `node` (its function without one) also makes training steps."""
     region: ast.AST | None = next(_loops(module, node), None) or module.index.function_at(node)
     return region is not None and bool(training_steps(region))

@@ -1,0 +1,90 @@
+"""Which layers depend on the mode, and which ready-made models hold them: the only reader of `rules/layers.toml`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from detlint.randomness import NameTable
+from detlint.rulebook import Trigger, check_keys, parse_trigger, read_toml, rules_folder
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A constructor of a layer; `rate` is the parameter that must be above zero for the mode to matter, or empty."""
+
+    call: Trigger
+    rate: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyMade:
+    """A constructor of a whole model: does it hold layers that depend on the mode?
+
+    `named` is the parameter that says which model; `only` and `excluded` are patterns for it.
+    """
+
+    holds: bool
+    named: str = ""
+    only: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+
+    def holds_for(self, name: str | None) -> bool | None:
+        """Return the answer for a model's name (None: not known); None where the table cannot tell."""
+        if not self.named:
+            return self.holds
+        if name is None:
+            return None if self.only else self.holds
+        if any(fnmatchcase(name, pattern) for pattern in self.excluded):
+            return not self.holds
+        if self.only and not any(fnmatchcase(name, pattern) for pattern in self.only):
+            return None
+        return self.holds
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layers:
+    """`rules/layers.toml`."""
+
+    layers: NameTable[Layer]
+    steady: NameTable[bool]
+    models: NameTable[ReadyMade]
+
+
+@lru_cache(maxsize=1)
+def load_layers() -> Layers:
+    """Read the built-in table.
+
+    Raises:
+        RuleError: the file is broken; names file, key and reason.
+    """
+    path = rules_folder() / "layers.toml"
+    table = read_toml(path)
+    check_keys(path, table, {"layer": list, "steady": dict, "model": list}, {})
+    check_keys(path, table["steady"], {"names": list}, {}, "steady")
+    return Layers(
+        layers=NameTable(_layers(path, table)),
+        steady=NameTable((name, True) for name in table["steady"]["names"]),
+        models=NameTable(_models(path, table)),
+    )
+
+
+def _layers(path: Path, table: dict[str, Any]) -> Iterator[tuple[str, Layer]]:
+    for number, entry in enumerate(table["layer"], start=1):
+        check_keys(path, entry, {"calls": list}, {"rate": str}, f"layer[{number}]")
+        for text in entry["calls"]:
+            call = parse_trigger(path, text)
+            yield call.name, Layer(call, entry.get("rate", ""))
+
+
+def _models(path: Path, table: dict[str, Any]) -> Iterator[tuple[str, ReadyMade]]:
+    optional = {"named": str, "only": list, "except": list}
+    for number, entry in enumerate(table["model"], start=1):
+        check_keys(path, entry, {"holds": bool, "names": list}, optional, f"model[{number}]")
+        only, excluded = tuple(entry.get("only", ())), tuple(entry.get("except", ()))
+        for name in entry["names"]:
+            yield name, ReadyMade(entry["holds"], entry.get("named", ""), only, excluded)

@@ -1,0 +1,239 @@
+"""Does a model behave differently in train mode? Yes where it holds such a layer, no where all its parts are known."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from detlint.conditions import Truth
+from detlint.layers import Layer, load_layers
+from detlint.linter.calls import argument_of
+from detlint.linter.classes import ClassInfo
+from detlint.linter.context import Call
+from detlint.linter.names import FunctionNode, parameters
+from detlint.linter.project import Module
+
+_MAX_PARTS = 80
+# Names that are called in a constructor and are no layers: `super().__init__`, checks, containers, plain Python.
+_PLAIN = ("builtins.", "math.", "typing.", "collections.", "functools.", "itertools.", "warnings.", "os.", "logging.")
+_FUNCTIONAL = frozenset(
+    {"dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout", "batch_norm", "rrelu"}
+)
+
+
+class ModelParts:
+    """Walks through the constructor of a model, its classes and the functions that make its layers."""
+
+    def __init__(self) -> None:
+        self._seen: set[ast.AST] = set()
+        self._unknown = False
+
+    def made_by(self, module: Module, call: ast.Call) -> Truth:
+        """Does the model that `call` makes hold a layer that depends on the mode?"""
+        if self._expression(module, call):
+            return Truth.YES
+        return Truth.UNKNOWN if self._unknown else Truth.NO
+
+    def of_class(self, info: ClassInfo) -> Truth:
+        """Do the instances of a class, however they are made?"""
+        if self._class(info, None):
+            return Truth.YES
+        return Truth.UNKNOWN if self._unknown else Truth.NO
+
+    def _call(
+        self, module: Module, call: ast.Call, inside: tuple[FunctionNode, Module, ast.Call | None] | None
+    ) -> bool:
+        names = module.inference.callees(call)
+        if from_torchvision_by_name(module, call):
+            return True
+        if not names:
+            self._unknown |= _may_make_a_layer(call)
+        return any(self._named(name, module, call, inside) for name in names)
+
+    def _named(
+        self, name: str, module: Module, call: ast.Call, inside: tuple[FunctionNode, Module, ast.Call | None] | None
+    ) -> bool:
+        table = load_layers()
+        layer = table.layers.get(name)
+        if layer is not None:
+            return self._is_on(layer, module, call, inside)
+        made = table.models.get(name)
+        if made is not None:
+            holds = made.holds_for(_text(module, call, made.named))
+            self._unknown |= holds is None
+            return holds is True
+        definition = module.project.definition(name)
+        if definition is not None:
+            return self._definition(*definition, call, module)
+        if name.startswith("torch.nn.functional.") and name.rpartition(".")[2] in _FUNCTIONAL:
+            return any(
+                "training" in ast.unparse(argument) for argument in (*call.args, *(k.value for k in call.keywords))
+            )
+        last = name.rpartition(".")[2]
+        known = name.startswith(("torch.", *_PLAIN)) or table.steady.get(name) is not None
+        self._unknown |= not known and (
+            last[:1].isupper() or last.startswith(("from_", "create_", "build", "load", "get_"))
+        )
+        return False
+
+    def _expression(self, module: Module, node: ast.expr) -> bool:
+        """Every constructor in an expression and behind its variables: `nn.Sequential(backbone, nn.Linear(8, 2))`."""
+        for part in ast.walk(node):
+            if isinstance(part, ast.Call):
+                if self._call(module, part, None):
+                    return True
+            elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
+                for binding in module.definitions(part):
+                    if isinstance(binding.value, ast.Call) and binding.value not in self._seen:
+                        self._seen.add(binding.value)
+                        if self._expression(module, binding.value):
+                            return True
+        return False
+
+    def _definition(self, module: Module, found: FunctionNode | ast.ClassDef, call: ast.Call, caller: Module) -> bool:
+        if isinstance(found, ast.ClassDef):
+            return self._class(module.inference.class_info(found), call if caller is module else None)
+        return self._body(module, found, found, call)
+
+    def _class(self, info: ClassInfo, call: ast.Call | None) -> bool:
+        inference = info.module.inference
+        for ancestor in inference.mro(info):
+            if self._body(ancestor.module, ancestor.node, ancestor.methods.get("__init__"), call):
+                return True
+        for base in inference.external_bases(info):
+            named = load_layers().models.get(base)
+            if named is not None and named.holds:
+                return True
+            self._unknown |= not (
+                base.startswith(("torch.nn.", "builtins.", "abc.", "typing.")) or _is_plain_base(base)
+            )
+        return False
+
+    def _body(self, module: Module, body: ast.AST, function: FunctionNode | None, call: ast.Call | None) -> bool:
+        if body in self._seen:
+            return False
+        if len(self._seen) > _MAX_PARTS:
+            self._unknown = True
+            return False
+        self._seen.add(body)
+        inside = (function, module, call) if function is not None else None
+        found = False
+        for part in ast.walk(body):
+            if isinstance(part, ast.Call):
+                found = found or self._call(module, part, inside)
+            elif isinstance(part, (ast.Name, ast.Attribute)) and _is_handed_on(part, module):
+                found = found or self._refers_to_layer(part, module)
+            if found:
+                return True
+        return False
+
+    def _refers_to_layer(self, node: ast.expr, module: Module) -> bool:
+        """`norm_layer=nn.BatchNorm2d`: a layer's class given away to be called elsewhere."""
+        if not isinstance(getattr(node, "ctx", None), ast.Load):
+            return False
+        layers = (load_layers().layers.get(name) for name in module.inference.resolve(node))
+        return any(layer is not None and not layer.rate for layer in layers)
+
+    def _is_on(
+        self,
+        layer: Layer,
+        module: Module,
+        call: ast.Call,
+        inside: tuple[FunctionNode, Module, ast.Call | None] | None,
+    ) -> bool:
+        """A rate that cannot be told counts: people write dropout layers to drop."""
+        if not layer.rate:
+            return True
+        argument = Call(call, layer.call).argument(layer.rate)
+        if argument.value is None:
+            return True
+        rate = _number(argument.value)
+        if rate is None and isinstance(argument.value, ast.Name) and inside is not None:
+            rate = _passed(argument.value.id, *inside)
+        return rate is None or rate > 0
+
+
+def from_torchvision_by_name(module: Module, call: ast.Call) -> bool:
+    """`models.__dict__[name]()` and `getattr(models, name)()`: most models of torchvision normalise batches."""
+    function = call.func
+    if isinstance(function, ast.Subscript) and isinstance(function.value, ast.Attribute):
+        owner = function.value.value if function.value.attr == "__dict__" else None
+    elif isinstance(function, ast.Call) and getattr(function.func, "id", "") == "getattr" and function.args:
+        owner = function.args[0]
+    else:
+        return False
+    return owner is not None and "torchvision.models" in module.inference.resolve(owner)
+
+
+def switches_itself(info: ClassInfo) -> bool:
+    """Return whether a class sets the mode of its own: it overrides `train` or calls `self.eval()`."""
+    for ancestor in info.module.inference.mro(info):
+        if {"train", "eval"} & set(ancestor.methods):
+            return True
+        for part in ast.walk(ancestor.node):
+            if (
+                isinstance(part, ast.Attribute)
+                and part.attr in ("eval", "train")
+                and getattr(part.value, "id", "") == "self"
+            ):
+                return True
+    return False
+
+
+def _passed(name: str, function: FunctionNode, module: Module, call: ast.Call | None) -> float | None:
+    """Return the number that the parameter `name` of a constructor has: what the call passes, else its default."""
+    default = next((value for argument, value in parameters(function.args) if argument.arg == name), None)
+    given = argument_of(function, name, call, skip_self=True) if call is not None else None
+    if given is not None:
+        return _number(given)
+    if call is not None and any(keyword.arg is None for keyword in call.keywords):
+        return None
+    return _number(default) if default is not None else None
+
+
+def _number(node: ast.expr) -> float | None:
+    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+        return float(node.value)
+    return None
+
+
+def _text(module: Module, call: ast.Call, parameter: str) -> str | None:
+    """Return the text that a call passes for `parameter`, its first one."""
+    given = [keyword.value for keyword in call.keywords if keyword.arg == parameter] or call.args[:1]
+    for value in module.inference.values(given[0]) if given else ():
+        if isinstance(value.node, ast.Constant) and isinstance(value.node.value, str):
+            return value.node.value
+    return None
+
+
+def _is_handed_on(node: ast.expr, module: Module) -> bool:
+    """Return whether a name stands where a class is passed along: an argument or a default, and not in a type test."""
+    parent = module.index.parents.get(node)
+    if isinstance(parent, ast.keyword):
+        parent = module.index.parents.get(parent)
+    if isinstance(parent, ast.Call):
+        return parent.func is not node and getattr(parent.func, "id", "") not in ("isinstance", "issubclass", "type")
+    return isinstance(parent, ast.arguments)
+
+
+def _may_make_a_layer(call: ast.Call) -> bool:
+    """`Block(…)`, `norm_layer(…)`, `build_encoder(…)` of no known origin."""
+    function = call.func
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    if isinstance(function, ast.Attribute) and name[:1].islower():
+        return name.startswith(("from_", "create_", "build", "make_", "load_"))
+    return (
+        name[:1].isupper() or name.endswith(("_layer", "_cls", "norm", "block")) or name.startswith(("build", "make_"))
+    )
+
+
+def _is_plain_base(base: str) -> bool:
+    return base in ("lightning.pytorch.LightningModule", "torch_geometric.nn.MessagePassing") or base.endswith("Mixin")
+
+
+def parts_of(calls: Iterator[tuple[Module, ast.Call]]) -> Truth:
+    """Combine what several possible constructors say: yes if any holds such a layer, no if none of them can."""
+    answers = {ModelParts().made_by(module, call) for module, call in calls}
+    if Truth.YES in answers:
+        return Truth.YES
+    return Truth.NO if answers == {Truth.NO} else Truth.UNKNOWN

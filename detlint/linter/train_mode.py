@@ -1,0 +1,268 @@
+"""Inference through models in train mode: every such call of a file, with the reason."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from detlint.conditions import Truth
+from detlint.linter.calls import argument_of
+from detlint.linter.evaluation import is_inference, shares_training_step
+from detlint.linter.mode_layers import parts_of
+from detlint.linter.modes import Key, Modes, Reason, switched
+from detlint.linter.names import FUNCTIONS, BindingKind
+from detlint.linter.project import Module
+from detlint.linter.testcode import is_test_file
+from detlint.linter.training import training_steps, trains
+
+# Methods by which models predict, other than by being called.
+_PREDICTS = frozenset(
+    {
+        "forward", "generate", "predict", "predict_proba", "encode", "encode_image", "encode_text", "decode", "sample",
+        "infer", "inference", "transcribe", "translate", "embed", "extract_features", "forward_features", "reconstruct",
+    }
+)  # fmt: skip
+_SHAPES = frozenset({"shape", "size", "dim", "ndim", "numel", "dtype", "device"})
+
+
+@dataclass(frozen=True, slots=True)
+class TrainModeInference:
+    """An inference call, why its model is in train mode there, and whether training stood between the two."""
+
+    call: ast.Call
+    model: str
+    reason: Reason
+    after_training: bool
+
+
+@lru_cache(maxsize=1)
+def train_mode_inferences(module: Module) -> tuple[TrainModeInference, ...]:
+    """Return the inference calls of a file whose model is in train mode on some path, the first for each reason."""
+    if is_test_file(module):
+        return ()
+    search = _Search(module)
+    found: dict[ast.AST, TrainModeInference] = {}
+    for call in module.index.of_type(ast.Call):
+        result = search.examine(call)
+        if result is not None:
+            known = found.get(result.reason.node)
+            if known is None or result.call.lineno < known.call.lineno:
+                found[result.reason.node] = result
+    return tuple(sorted(found.values(), key=lambda result: (result.call.lineno, result.call.col_offset)))
+
+
+class _Search:
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.modes = Modes(module)
+        self._trains = trains(module.tree)
+
+    def examine(self, call: ast.Call) -> TrainModeInference | None:
+        model = self._model(call)
+        if model is None:
+            return None
+        key = self.modes.key(model)
+        if key is None or self._is_own(key) or self._is_unused(call):
+            return None
+        if not is_inference(self.module, call) and (self._trains or not self._loads_weights(key)):
+            return None
+        reasons = [reason for reason in self.modes.reasons(key, call)[0] if self._counts(reason, call)]
+        if not reasons:
+            return None
+        holds = parts_of(_Constructors(self.modes).of_key(key))
+        reasons = [
+            reason for reason in reasons if holds is Truth.YES or (holds is Truth.UNKNOWN and not reason.created)
+        ]
+        if not reasons:
+            return None
+        reason = min(reasons, key=lambda reason: reason.created)
+        if reason.created and not (self._trains or self._loads_weights(key)) and self._is_demo(call):
+            return None
+        return TrainModeInference(call, ast.unparse(model), reason, reason.created or self._trained_between(reason))
+
+    def _model(self, call: ast.Call) -> ast.expr | None:
+        """Return the expression of what may be a model that `call` runs."""
+        function = call.func
+        if isinstance(function, ast.Name):
+            bindings = self.module.definitions(function)
+            plain = all(b.kind in (BindingKind.ASSIGN, BindingKind.PARAMETER) for b in bindings)
+            return function if bindings and plain else None
+        if not isinstance(function, ast.Attribute):
+            return None
+        if function.attr in _PREDICTS:
+            return function.value if not self._switches_itself(call) else None
+        return function if self.modes.key(function) is not None and function.attr not in ("train", "eval") else None
+
+    def _switches_itself(self, call: ast.Call) -> bool:
+        for name in self.module.inference.callees(call):
+            found = self.module.project.definition(name)
+            if found is not None and any(
+                isinstance(part, ast.Call) and switched(part) is not None for part in ast.walk(found[1])
+            ):
+                return True
+        return False
+
+    def _is_own(self, key: Key) -> bool:
+        """A module's own submodules follow the module: whoever holds it switches it."""
+        if not isinstance(key.owner, ast.ClassDef):
+            return False
+        info = self.module.inference.class_info(key.owner)
+        if key.name in info.methods:
+            return True
+        inference = self.module.inference
+        bases = inference.external_bases(info)
+        return inference.is_module_class(info.name) or any(base.endswith(("Module", "Model")) for base in bases)
+
+    def _is_unused(self, call: ast.Call) -> bool:
+        """Timing and warm-up runs throw the result away; others only look at its shape."""
+        parent = self.module.index.parents.get(call)
+        if isinstance(parent, ast.Expr) or (isinstance(parent, ast.Attribute) and parent.attr in _SHAPES):
+            return True
+        if not isinstance(parent, ast.Assign) or not all(isinstance(target, ast.Name) for target in parent.targets):
+            return False
+        name = parent.targets[0]
+        assert isinstance(name, ast.Name)
+        scope = self.module.index.scope_at(name).lookup(name.id)
+        binding = next((b for b in scope.bindings[name.id] if b.node is name), None) if scope is not None else None
+        if binding is None:
+            return False
+        uses = self.module.flow_at(call).uses(binding)
+        return all(self._is_shape(use) for use in uses)
+
+    def _is_shape(self, use: ast.AST) -> bool:
+        parent = self.module.index.parents.get(use)
+        return isinstance(parent, ast.Attribute) and parent.attr in _SHAPES
+
+    def _is_demo(self, call: ast.Call) -> bool:
+        """Random or constant input through fresh random weights predicts nothing."""
+        return any(
+            isinstance(part, ast.Call)
+            and getattr(part.func, "attr", "") in ("randn", "rand", "zeros", "ones", "randint", "empty")
+            for argument in call.args
+            for part in self._behind(argument)
+        )
+
+    def _behind(self, node: ast.expr) -> Iterator[ast.AST]:
+        yield from ast.walk(node)
+        for name in ast.walk(node):
+            if isinstance(name, ast.Name):
+                for binding in self.module.definitions(name):
+                    if binding.value is not None:
+                        yield from ast.walk(binding.value)
+
+    def _loads_weights(self, key: Key) -> bool:
+        """Return whether the file loads weights into the model, or makes it with pretrained ones."""
+        for call in self.module.index.calls_by_name.get("load_state_dict", ()):
+            if isinstance(call.func, ast.Attribute) and self.modes.key(call.func.value) == key:
+                return True
+        for module, made in _Constructors(self.modes).of_key(key):
+            for keyword in made.keywords:
+                given = keyword.value
+                off = isinstance(given, ast.Constant) and not given.value
+                if keyword.arg in ("pretrained", "weights") and not off:
+                    return True
+            if module is self.module and self._loaded_in_helper(made):
+                return True
+        return False
+
+    def _loaded_in_helper(self, made: ast.Call) -> bool:
+        function = self.module.index.function_at(made)
+        return function is not None and any(
+            isinstance(part, ast.Attribute) and part.attr == "load_state_dict" for part in ast.walk(function)
+        )
+
+    def _counts(self, reason: Reason, call: ast.Call) -> bool:
+        """A helper that is also called within a training step is measured there in train mode on purpose."""
+        if reason.goal is call:
+            return True
+        return not (isinstance(reason.goal, ast.Call) and shares_training_step(self.module, reason.goal))
+
+    def _trained_between(self, reason: Reason) -> bool:
+        """Return whether training steps lie between the switch and the inference: then eval() is what is missing."""
+        scope = self.modes.body_of(reason.node)
+        flow = self.module.flow(scope)
+        calls = (part for part in ast.walk(scope.node) if isinstance(part, ast.Call))
+        steps = (call for call in calls if self.modes.body_of(call) is scope and self._makes_steps(call))
+        return any(
+            step is reason.node or (flow.path(reason.node, step) and flow.path(step, reason.goal)) for step in steps
+        )
+
+    def _makes_steps(self, call: ast.Call) -> bool:
+        if call in training_steps(call):
+            return True
+        for name in self.module.inference.callees(call):
+            found = self.module.project.definition(name)
+            if found is not None and isinstance(found[1], FUNCTIONS) and trains(found[1]):
+                return True
+        return False
+
+
+class _Constructors:
+    """The calls that may have made a model, through variables, parameters, attributes and functions."""
+
+    def __init__(self, modes: Modes) -> None:
+        self._modes = modes
+        self._seen: set[tuple[Module, Key]] = set()
+
+    def of_key(self, key: Key) -> Iterator[tuple[Module, ast.Call]]:
+        module = self._modes.module
+        if (module, key) in self._seen:
+            return
+        self._seen.add((module, key))
+        if isinstance(key.owner, ast.ClassDef):
+            for ancestor in module.inference.mro(module.inference.class_info(key.owner)):
+                for write in ancestor.attributes.get(key.name, ()):
+                    yield from self._peer(ancestor.module).of_expression(write.value, write.index)
+            return
+        for binding in module.index.scopes[key.owner].bindings.get(key.name, ()):
+            if binding.kind is BindingKind.PARAMETER and isinstance(key.owner, FUNCTIONS):
+                for call in self._modes.callers(key.owner):
+                    skip = isinstance(call.func, ast.Attribute)
+                    given = argument_of(key.owner, key.name, call, skip_self=skip)
+                    if given is not None:
+                        yield from self.of_expression(given, ())
+            elif binding.value is not None:
+                yield from self.of_expression(binding.value, binding.index)
+
+    def of_expression(self, node: ast.expr, index: tuple[int, ...]) -> Iterator[tuple[Module, ast.Call]]:
+        module = self._modes.module
+        node = self._modes.unwrapped(node)
+        if isinstance(node, ast.IfExp):
+            yield from self.of_expression(node.body, index)
+            yield from self.of_expression(node.orelse, index)
+        elif isinstance(node, ast.Tuple) and index and index[0] < len(node.elts):
+            yield from self.of_expression(node.elts[index[0]], index[1:])
+        elif isinstance(node, (ast.Name, ast.Attribute)):
+            key = self._modes.key(node)
+            if key is not None:
+                yield from self.of_key(key)
+        elif isinstance(node, ast.Call):
+            yield from self._of_call(module, node, index)
+
+    def _of_call(self, module: Module, node: ast.Call, index: tuple[int, ...]) -> Iterator[tuple[Module, ast.Call]]:
+        if switched(node) is not None and isinstance(node.func, ast.Attribute):
+            yield from self.of_expression(node.func.value, index)
+            return
+        names = module.inference.callees(node)
+        if any(name in ("copy.deepcopy", "copy.copy") for name in names) and node.args:
+            yield from self.of_expression(node.args[0], index)
+            return
+        functions = [found for name in names if (found := module.project.definition(name)) is not None]
+        made = [found for found in functions if isinstance(found[1], FUNCTIONS)]
+        if not made:
+            yield module, node
+        for other, function in made:
+            assert isinstance(function, FUNCTIONS)
+            peer = self._peer(other)
+            for statement in other.flow(other.index.scopes[function]).returns():
+                if statement.value is not None:
+                    yield from peer.of_expression(statement.value, index)
+
+    def _peer(self, module: Module) -> _Constructors:
+        if module is self._modes.module:
+            return self
+        other = _Constructors(self._modes.peer(module))
+        other._seen = self._seen
+        return other
