@@ -134,7 +134,8 @@ def _read_of_name(name: str, copy: ast.Call, ctx: Context, bindings: tuple[objec
         for use in flow.uses(binding):  # type: ignore[arg-type]
             if use in flow and flow.path(copy, use, avoiding=waits):
                 found = _read(use, copy, ctx)
-                if found is not None:
+                # The arguments of the reading call may themselves wait: torch.cat((host, other.cpu())).
+                if found is not None and flow.path(copy, found, avoiding=waits):
                     return found
     return None
 
