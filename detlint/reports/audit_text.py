@@ -129,7 +129,7 @@ class AuditText:
         for finding in findings[:_HAZARDS_SHOWN]:
             code = self._styled(finding["code"], _SEVERITY_STYLES[finding["severity"]])
             module = f" in {finding['module']}" if finding["module"] else ""
-            yield f"  {printable(finding['path'])}:{finding['line']} {code} {finding['name']}{printable(module)}"
+            yield f"  {printable(finding['path'])}:{finding['line']} {code} {printable(finding['name'] + module)}"
             yield f"    {finding['severity']}: {printable(finding['message'])}"
             if finding["remedy"]:
                 yield f"    {self._styled('help', 'bold')}: {printable(finding['remedy'])}"

@@ -200,7 +200,8 @@ class AuditReport:
     def to_dict(self) -> dict[str, Any]:
         """All of it but the graph module as JSON-ready values, digests in hexadecimal."""
         record = {item.name: plain(getattr(self, item.name)) for item in fields(self) if item.name != "graph"}
-        return {"ok": self.ok, "failures": list(self.failures()), **record}
+        environment = None if self.environment is None else self.environment.to_dict()
+        return {"ok": self.ok, "failures": list(self.failures()), **record, "environment": environment}
 
 
 def plain(value: object) -> object:
