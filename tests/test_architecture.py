@@ -34,7 +34,7 @@ ROOMS = {
     "runtime": {*KNOWLEDGE},
     "reports": {*KNOWLEDGE},
     "api": {*KNOWLEDGE, "files", "runtime", "reports"},
-    "cli": {*KNOWLEDGE, "api", "config", "files", "linter", "runtime", "reports"},
+    "cli": {*KNOWLEDGE, "__init__", "api", "config", "files", "linter", "runtime", "reports"},
     "__init__": {*KNOWLEDGE, "api", "config", "linter", "runtime", "reports"},
     "__main__": {"cli"},
 }

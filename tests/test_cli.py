@@ -120,6 +120,7 @@ USAGE_ERRORS = {
     "unknown format": (["--format", "xml"], "'xml' is not one of"),
     "unknown level": (["--fail-on", "high"], "'high' is not one of"),
     "no such path": (["nothing.py"], "nothing.py: "),
+    "misspelt command": (["expalin", "DET202"], "expalin: no such path or command; did you mean 'explain'?"),
     "no jobs": (["--jobs", "0"], "0 is not in the range"),
     "torch version": (["--torch-version", "new"], "--torch-version: 'new' is not a release"),
     "stdin and a path": (["-", "good.py"], "-: stdin cannot be linted together with other paths"),
@@ -253,7 +254,7 @@ def test_sarif_names_the_rules_in_force(project: Shell) -> None:
 def test_output_replaces_a_file_and_leaves_stdout_alone(project: Shell) -> None:
     target = project.write("report.json", "old")
     target.chmod(0o640)
-    outcome = project("--format", "json", "--output", "report.json", "bad.py")
+    outcome = project("--no-cache", "--format", "json", "--output", "report.json", "bad.py")
     assert (outcome.code, outcome.out, outcome.err) == (1, "", "")
     assert json.loads(target.read_text())["summary"]["findings"] == 1
     assert target.stat().st_mode & 0o777 == 0o640
@@ -320,6 +321,21 @@ def test_stdin_uses_the_configuration_of_its_name(shell: Shell) -> None:
 def test_stdin_that_is_no_python(shell: Shell) -> None:
     assert shell("-", stdin=b"\xff\xfe\x00").code == 1
     assert shell("-", stdin=b"").code == 0
+
+
+@pytest.mark.parametrize(
+    "name, flags, code",
+    [
+        ("notes.txt", [], 0),
+        ("vendored/m.py", [], 1),
+        ("vendored/m.py", ["--force-exclude"], 0),
+        ("m.py", ["--force-exclude"], 1),
+    ],
+)
+def test_stdin_is_linted_where_its_file_would_be(shell: Shell, name: str, flags: list[str], code: int) -> None:
+    shell.write("detlint.toml", 'extend-exclude = ["vendored"]')
+    outcome = shell("-", "--stdin-filename", name, *flags, stdin=DROPOUT.encode())
+    assert (outcome.code, outcome.err) == (code, "")
 
 
 # --- explain and rules -----------------------------------------------------------------------------------------------

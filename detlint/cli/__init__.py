@@ -9,11 +9,12 @@ import os
 import sys
 from collections.abc import Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import NoReturn
 
 import click
 
-from detlint.errors import DetlintError
+from detlint.errors import DetlintError, UsageError, did_you_mean
 from detlint.version import __version__
 
 _DEFAULT = "check"
@@ -45,8 +46,17 @@ class _Commands(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         own = {name for parameter in self.get_params(ctx) for name in parameter.opts}
         if not args or args[0] not in own | set(_COMMANDS):
+            _refuse_misspelt(args[:1])
             args = [_DEFAULT, *args]
         return super().parse_args(ctx, args)
+
+
+def _refuse_misspelt(first: list[str]) -> None:
+    """Tell a word that is nearly a command from a path that does not exist."""
+    for word in first:
+        nearest = did_you_mean(word, _COMMANDS)
+        if nearest and not Path(word).exists():
+            raise UsageError(f"{word}: no such path or command{nearest}")
 
 
 @click.group(

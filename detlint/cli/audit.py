@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 import detlint
+from detlint.cli.output import Output
 from detlint.cli.progress import Progress
 from detlint.errors import UsageError
-from detlint.files import write_atomically
 from detlint.operators import DEVICES
 from detlint.reports import LINT_FORMATS, renderer
 from detlint.runtime.factories import build
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-_PIPE_WIDTH = 110
 
 
 @click.command()
@@ -85,16 +80,12 @@ def audit(
         )
     if html is not None:
         report.to_html(html)
-    color = output is None and sys.stdout.isatty() and not no_color and not os.environ.get("NO_COLOR")
+    target = Output.to(output, no_color=no_color)
     if style == "text":
-        width = shutil.get_terminal_size().columns if color else _PIPE_WIDTH
-        text = report.to_text(color=color, width=width)
+        text = report.to_text(color=target.color, width=target.width)
     elif style == "json":
         text = report.to_json()
     else:
         text = renderer(style)(report.findings, report.run_info())
-    if output is None:
-        click.echo(text, nl=False, color=color)
-    else:
-        write_atomically(output, text.encode("utf-8", "backslashreplace"))
+    target.write(text)
     return 0 if report.ok else 1

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from pathlib import Path
 
 import click
 
+from detlint.cli.output import Output
+from detlint.cli.progress import Progress
 from detlint.config import ConfigResolver, Settings, enabled_rules, read_torch_version
 from detlint.errors import UsageError
-from detlint.files import write_atomically
 from detlint.findings import Finding, Severity
+from detlint.linter.discovery import is_wanted
 from detlint.linter.engine import lint_paths, lint_stdin
 from detlint.linter.file import Options
 from detlint.linter.fixing import FixedFile, fix_paths
+from detlint.linter.quoting import file_lines, stdin_lines
 from detlint.linter.result import LintResult
-from detlint.linter.sources import SourceFile, SourceProblem, read_source, source_from_bytes
 from detlint.reports import LINT_FORMATS, renderer
 from detlint.reports.run_info import RunInfo, SourceLines
 from detlint.reports.statistics import render_statistics
@@ -30,8 +28,7 @@ from detlint.rulebook import load_rules
 _LEVELS = [level.value for level in Severity]
 _FOR_PEOPLE = ("text", "concise")
 _WITH_FIXES = ("json", "jsonl", "sarif")
-_PIPE_WIDTH = 110
-_PROGRESS_AFTER_SECONDS = 1.0
+_NOTHING = LintResult((), (), files=0, seconds=0.0)
 
 
 def _listed(ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -113,6 +110,8 @@ def check(
     """Lint PATHS: files, folders, or - for stdin. No path: the current folder."""
     if statistics and style not in _FOR_PEOPLE:
         raise UsageError(f"--statistics: only with --format {' or '.join(_FOR_PEOPLE)}")
+    if unsafe_fixes and not (fix or diff):
+        raise UsageError("--unsafe-fixes: only with --fix or --diff")
     overrides = Settings(
         select=select,
         extend_select=extend_select,
@@ -129,47 +128,49 @@ def check(
     rules = load_rules(here.rule_paths)
     enabled = enabled_rules(here, rules, Path.cwd())  # an unknown rule is an error even if there is no file
 
-    if unsafe_fixes and not (fix or diff):
-        raise UsageError("--unsafe-fixes: only with --fix or --diff")
+    on_stdin = "-" in paths or (stdin_filename is not None and not paths)
+    if on_stdin and len(paths) > 1:
+        raise UsageError("-: stdin cannot be linted together with other paths")
     if fix or diff:
-        if "-" in paths or stdin_filename is not None:
+        if on_stdin:
             raise UsageError("--fix, --diff: not on stdin; name a file")
         fixed = fix_paths(paths or (".",), resolver=resolver, unsafe=unsafe_fixes)
         if diff:
             click.echo("".join(file.diff() for file in fixed), nl=False)
             return int(bool(fixed) and not exit_zero)
         _write(fixed)
-    options = Options(with_fixes=style in _WITH_FIXES, debug=debug)
-    if "-" in paths or (stdin_filename is not None and not paths):
-        if len(paths) > 1:
-            raise UsageError("-: stdin cannot be linted together with other paths")
-        name = stdin_filename or "stdin.py"
-        data = sys.stdin.buffer.read()
-        result = lint_stdin(data, name, resolver=resolver, options=options)
-        source_lines = _stdin_lines(data, name)
-    else:
-        with _Progress(shown=sys.stderr.isatty()) as progress:
-            result = lint_paths(
-                paths or (".",), resolver=resolver, jobs=jobs, progress=progress, options=options, cached=not no_cache
-            )
-        source_lines = _file_lines
 
-    findings = _shown(result, show_suppressed)
-    color = output is None and sys.stdout.isatty() and not no_color and not os.environ.get("NO_COLOR")
+    options = Options(with_fixes=style in _WITH_FIXES, debug=debug)
+    source_lines: SourceLines = file_lines
+    if on_stdin:
+        name, data = stdin_filename or "stdin.py", sys.stdin.buffer.read()
+        wanted = is_wanted(Path(name).absolute(), resolver)
+        result = lint_stdin(data, name, resolver=resolver, options=options) if wanted else _NOTHING
+        source_lines = stdin_lines(data, name)
+    else:
+        with Progress() as progress:
+            result = lint_paths(
+                paths or (".",),
+                resolver=resolver,
+                jobs=jobs,
+                progress=lambda done, of: progress.show(f"{done} of {of} files"),
+                options=options,
+                cached=not no_cache,
+            )
+
+    findings = _sorted(result.findings, result.suppressed if show_suppressed else ())
+    in_force = {*enabled, *(finding.code for finding in findings)}  # nested configurations may add some
+    target = Output.to(output, no_color=no_color)
     run = RunInfo(
-        rules={code: rules[code] for code in enabled},
+        rules={code: rule for code, rule in rules.items() if code in in_force},
         files=result.files,
         seconds=result.seconds,
         root=Path.cwd(),
         source_lines=source_lines,
-        color=color,
-        width=shutil.get_terminal_size().columns if color else _PIPE_WIDTH,
+        color=target.color,
+        width=target.width,
     )
-    report = render_statistics(findings, run) if statistics else renderer(style)(findings, run)
-    if output is None:
-        click.echo(report, nl=False, color=color)
-    else:
-        write_atomically(output, report.encode("utf-8", "backslashreplace"))
+    target.write(render_statistics(findings, run) if statistics else renderer(style)(findings, run))
     for problem in result.problems:
         click.echo(f"detlint: {problem}", err=True)
     return _exit_code(result, resolver, exit_zero=exit_zero)
@@ -183,10 +184,8 @@ def _write(fixed: Sequence[FixedFile]) -> None:
         click.echo(f"{file.display}: fixed {done}", err=True)
 
 
-def _shown(result: LintResult, show_suppressed: bool) -> tuple[Finding, ...]:
-    if not show_suppressed:
-        return result.findings
-    return tuple(sorted((*result.findings, *result.suppressed), key=lambda finding: finding.sort_key))
+def _sorted(*parts: Sequence[Finding]) -> tuple[Finding, ...]:
+    return tuple(sorted((finding for part in parts for finding in part), key=lambda finding: finding.sort_key))
 
 
 def _exit_code(result: LintResult, resolver: ConfigResolver, *, exit_zero: bool) -> int:
@@ -197,48 +196,3 @@ def _exit_code(result: LintResult, resolver: ConfigResolver, *, exit_zero: bool)
         for finding in result.findings
     )
     return int(failing and not exit_zero)
-
-
-@lru_cache(maxsize=16)
-def _read(path: str) -> SourceFile | SourceProblem:
-    return read_source(Path(path), path)
-
-
-def _file_lines(path: str, cell: int | None) -> tuple[str, ...]:
-    return _lines(_read(path), cell)
-
-
-def _stdin_lines(data: bytes, name: str) -> SourceLines:
-    source = source_from_bytes(data, Path(name), name)
-    return lambda path, cell: _lines(source, cell) if path == name else _file_lines(path, cell)
-
-
-def _lines(source: SourceFile | SourceProblem, cell: int | None) -> tuple[str, ...]:
-    if isinstance(source, SourceProblem):
-        return ()
-    if cell is None:
-        return source.lines
-    texts = {entry.number: (entry.text, " " * entry.indent) for entry in source.cells}
-    text, indent = texts.get(cell, ("", ""))
-    return tuple(indent + line for line in text.split("\n"))
-
-
-class _Progress:
-    """A line on stderr with the files done, shown once the work has taken longer than a second."""
-
-    def __init__(self, *, shown: bool) -> None:
-        self._began = time.monotonic()
-        self._shown = shown
-        self._written = False
-
-    def __enter__(self) -> _Progress:
-        return self
-
-    def __call__(self, done: int, total: int) -> None:
-        if self._shown and time.monotonic() - self._began > _PROGRESS_AFTER_SECONDS:
-            click.echo(f"\r{done} of {total} files", nl=False, err=True)
-            self._written = True
-
-    def __exit__(self, *_: object) -> None:
-        if self._written:
-            click.echo("\r\x1b[K", nl=False, err=True)

@@ -1,0 +1,38 @@
+"""Where a report goes: a terminal, a pipe or a file, and what it may look like there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from detlint.files import write_atomically
+
+_PIPE_WIDTH = 110
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Colour and the width of the window are for terminals whose user has not said no."""
+
+    file: Path | None
+    color: bool
+    width: int
+
+    @classmethod
+    def to(cls, file: Path | None, *, no_color: bool) -> Output:
+        """Return the output for `--output` and `--no-color` as given."""
+        refused = no_color or bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+        color = file is None and not refused and sys.stdout.isatty()
+        return cls(file, color, shutil.get_terminal_size().columns if color else _PIPE_WIDTH)
+
+    def write(self, report: str) -> None:
+        """Write the whole report; a file is replaced in one step."""
+        if self.file is None:
+            click.echo(report, nl=False, color=self.color)
+        else:
+            write_atomically(self.file, report.encode("utf-8", "backslashreplace"))

@@ -1,0 +1,36 @@
+"""The lines of source that reports quote, as linting read them: from files, notebooks and stdin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from detlint.linter.sources import SourceFile, SourceProblem, read_source, source_from_bytes
+
+
+def file_lines(path: str, cell: int | None) -> Sequence[str]:
+    """Return the lines of a file, or of a cell of a notebook; none where it cannot be read."""
+    return _lines(_read(path), cell)
+
+
+def stdin_lines(data: bytes, name: str) -> Callable[[str, int | None], Sequence[str]]:
+    """Return `file_lines` for a run in which `data` stands for the file `name`."""
+    source = source_from_bytes(data, Path(name), name)
+    return lambda path, cell: _lines(source, cell) if path == name else file_lines(path, cell)
+
+
+@lru_cache(maxsize=16)
+def _read(path: str) -> SourceFile | SourceProblem:
+    return read_source(Path(path), path)
+
+
+def _lines(source: SourceFile | SourceProblem, cell: int | None) -> Sequence[str]:
+    if isinstance(source, SourceProblem):
+        return ()
+    if cell is None:
+        return source.lines
+    for entry in source.cells:
+        if entry.number == cell:
+            return [" " * entry.indent + line for line in entry.text.split("\n")]
+    return ()
