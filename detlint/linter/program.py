@@ -11,7 +11,7 @@ from pathlib import Path
 
 import tomli
 
-from detlint.linter.names import FUNCTIONS, FunctionNode
+from detlint.linter.names import FUNCTIONS
 from detlint.linter.project import Module
 
 _METADATA = "pyproject.toml"
@@ -109,18 +109,77 @@ class Program:
     def runs(self, module: Module, node: ast.AST) -> bool:
         """Return whether `node` can be executed by this program.
 
-        Top-level code runs, except under the `__main__` guard of an imported module; a function runs where its name
-        is used anywhere in the import closure outside itself; methods are taken to run.
+        Top-level code runs, except under the `__main__` guard of an imported module; a function or class runs where
+        code that runs uses its name, and where a decorator may have registered it.
         """
-        function = _outermost_function(module, node)
-        if function is None:
+        definition = _outermost_definition(module, node)
+        if definition is None:
             return module is self.module or not any(
                 isinstance(parent, ast.If) and is_main_guard(parent)
                 for parent in module.index.ancestors(node)
             )
-        if module.index.class_at(function) is not None or function.decorator_list:
-            return True
-        return any(_mentions(other, function.name, function) for other in self.modules)
+        return bool(definition.decorator_list) or definition.name in self._used
+
+    @cached_property
+    def _used(self) -> frozenset[str]:
+        """Every name that code of this program uses which can run itself, by name alone: `seed` uses any `seed`."""
+        definitions: dict[str, list[frozenset[str]]] = {}
+        used: set[str] = set()
+        for module in self.modules:
+            outside, inside = names_by_definition(module)
+            used |= outside if module is self.module else outside - _names_of_guards(module)
+            for name, names in inside:
+                definitions.setdefault(name, []).append(names)
+        if not any(_executes(self.module, statement) for statement in self.module.tree.body):
+            # Packaging metadata or a setting names the entry point.
+            used.update(name for name, _ in names_by_definition(self.module)[1])
+        pending = sorted(used & definitions.keys())
+        while pending:
+            fresh = set().union(*definitions.pop(pending.pop(), ())) - used
+            used |= fresh
+            pending.extend(sorted(fresh & definitions.keys()))
+        return frozenset(used)
+
+
+@lru_cache(maxsize=4096)
+def names_by_definition(
+    module: Module,
+) -> tuple[frozenset[str], tuple[tuple[str, frozenset[str]], ...]]:
+    """Return the names that a module's top-level code uses, and those that each outermost function or class uses."""
+    outside: set[str] = set()
+    inside: list[tuple[str, frozenset[str]]] = []
+    pending: list[ast.AST] = [module.tree]
+    while pending:
+        node = pending.pop()
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, (*FUNCTIONS, ast.ClassDef)):
+                inside.append((child.name, frozenset(_names_in(child))))
+                for decorator in child.decorator_list:
+                    outside.update(_names_in(decorator))
+            else:
+                pending.append(child)
+                outside.update(_names_at(child))
+    return frozenset(outside), tuple(inside)
+
+
+def _names_in(node: ast.AST) -> Iterator[str]:
+    for child in ast.walk(node):
+        yield from _names_at(child)
+
+
+def _names_at(node: ast.AST) -> tuple[str, ...]:
+    if isinstance(node, ast.Name):
+        return (node.id,) if isinstance(node.ctx, ast.Load) else ()
+    return (node.attr,) if isinstance(node, ast.Attribute) else ()
+
+
+def _names_of_guards(module: Module) -> frozenset[str]:
+    """Return the names that only the `__main__` guards of a module use."""
+    guards = [node for node in module.tree.body if isinstance(node, ast.If) and is_main_guard(node)]
+    others = [node for node in module.tree.body if node not in guards]
+    within = {name for guard in guards for name in _names_in(guard)}
+    defined = (*FUNCTIONS, ast.ClassDef)
+    return frozenset(within.difference(*(_names_in(node) for node in others if not isinstance(node, defined))))
 
 
 def calls_named(module: Module, lasts: Collection[str]) -> Iterator[ast.Call]:
@@ -143,11 +202,11 @@ def attribute_writes(module: Module, lasts: Collection[str]) -> Iterator[Write]:
                 for name in module.inference.resolve(written):
                     yield Write(module, node, name, value)
     for call in calls_named(module, ("setattr",)):
-        if len(call.args) == 3 and isinstance(call.args[1], ast.Constant) and call.args[1].value in lasts:
+        key = call.args[1] if len(call.args) == 3 else None
+        attribute = key.value if isinstance(key, ast.Constant) else None
+        if isinstance(attribute, str) and attribute in lasts:
             for base in module.inference.resolve(call.args[0]):
-                yield Write(
-                    module, module.index.statement(call), f"{base}.{call.args[1].value}", call.args[2]
-                )
+                yield Write(module, module.index.statement(call), f"{base}.{attribute}", call.args[2])
 
 
 def _unpacked(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
@@ -183,7 +242,8 @@ def _is_program(module: Module, entry_points: Sequence[str]) -> bool:
         return True
     if any(_executes(module, statement) for statement in module.tree.body):
         return True
-    functions = [node for kind in FUNCTIONS for node in module.index.of_type(kind)]
+    functions: list[ast.FunctionDef | ast.AsyncFunctionDef] = [*module.index.of_type(ast.FunctionDef)]
+    functions += module.index.of_type(ast.AsyncFunctionDef)
     return any(
         name in _ENTRY_DECORATORS
         for function in functions
@@ -226,13 +286,11 @@ def _script_modules(root: Path) -> frozenset[str]:
     return frozenset(target.partition(":")[0] for target in targets if isinstance(target, str))
 
 
-def _outermost_function(module: Module, node: ast.AST) -> FunctionNode | None:
-    found: FunctionNode | None = None
+def _outermost_definition(
+    module: Module, node: ast.AST
+) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | None:
+    found = None
     for parent in module.index.ancestors(node):
-        if isinstance(parent, FUNCTIONS):
+        if isinstance(parent, (*FUNCTIONS, ast.ClassDef)):
             found = parent
     return found
-
-
-def _mentions(module: Module, name: str, function: FunctionNode) -> bool:
-    return any(function not in module.index.ancestors(node) for node in module.index.names_used.get(name, ()))

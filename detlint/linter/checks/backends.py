@@ -13,6 +13,7 @@ from detlint.linter.defaults import truth_by_default
 from detlint.linter.names import FUNCTIONS
 from detlint.linter.program import Write, attribute_writes, calls_named
 from detlint.linter.registry import check, check_file
+from detlint.linter.testcode import is_test_file
 
 _CHOICE = re.compile(r"seed|determin|reproduc|benchmark|fast|speed|debug|autotune", re.IGNORECASE)
 _BENCHMARK = "torch.backends.cudnn.benchmark"
@@ -21,7 +22,7 @@ _SWITCHES = ("_deterministic", "deterministic", "mode", "d")
 _WARNS = "only warns about nondeterministic operators and lets them run"
 _OFF = {
     "torch.backends.cudnn.deterministic": "lets cuDNN use algorithms that add in any order",
-    "torch.utils.deterministic.fill_uninitialized_memory": "leaves fresh memory as it is: reads of it are not made repeatable",
+    "torch.utils.deterministic.fill_uninitialized_memory": "leaves what fresh memory holds to chance",
 }
 _PRECISION = {
     "torch.backends.cuda.matmul.allow_tf32": True,
@@ -84,8 +85,8 @@ def _is_true(value: ast.expr) -> bool:
 
 @check("DET402")
 def determinism_disabled(call: Call, ctx: Context) -> Iterator[Finding]:
-    """Silent where determinism was on just before, and where the user chooses."""
-    if chosen_by_user(call.node, ctx):
+    """Silent in tests, where determinism was on just before, and where the user chooses."""
+    if is_test_file(ctx.module) or chosen_by_user(call.node, ctx):
         return
     short = call.name.rpartition(".")[2]
     if call.name.endswith("debug_mode"):
@@ -136,6 +137,8 @@ def _was_on(call: Call, ctx: Context) -> bool:
 @check_file("DET402")
 def determinism_flag_cleared(ctx: Context) -> Iterator[Finding]:
     """The same for flags that are assigned."""
+    if is_test_file(ctx.module):
+        return
     lasts = frozenset(name.rpartition(".")[2] for name in _OFF)
     writes = list(attribute_writes(ctx.module, lasts))
     for write in writes:

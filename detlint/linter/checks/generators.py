@@ -98,6 +98,8 @@ def _may_seed(call: ast.Call, generator: OwnGenerator, ctx: Context) -> bool:
 
 def _target_seeded(target: ast.expr, generator: OwnGenerator, ctx: Context, depth: int) -> bool:
     index = ctx.module.index
+    if isinstance(target, ast.Attribute) and _replaced(target, generator, ctx):
+        return True
     if isinstance(target, ast.Name):
         scope = index.scope_at(target).lookup(target.id)
         if scope is None:
@@ -116,3 +118,15 @@ def _target_seeded(target: ast.expr, generator: OwnGenerator, ctx: Context, dept
         for use in uses
         if isinstance(use, (ast.Name, ast.Attribute)) and isinstance(use.ctx, ast.Load)
     )
+
+
+def _replaced(target: ast.Attribute, generator: OwnGenerator, ctx: Context) -> bool:
+    """Is the same attribute set to a seeded generator elsewhere in the file?"""
+    for assignment in ctx.module.index.of_type(ast.Assign):
+        value = assignment.value
+        same = any(isinstance(other, ast.Attribute) and other.attr == target.attr for other in assignment.targets)
+        if same and target not in assignment.targets and isinstance(value, ast.Call):
+            seeded = (value.args or value.keywords) and not _is_torch(generator)
+            if seeded and generator.call.name in ctx.callees(value):
+                return True
+    return False

@@ -19,6 +19,7 @@ from detlint.linter.training import trains
 _WORK = re.compile(
     r"(^|_)(train|fit|finetune|eval|evaluate|validate|test|infer|inference|predict|generate|sample)(_|$)"
 )
+_SEEDS = re.compile(r"seed|random|determin|reproduc|setup|init|prepare|environment", re.IGNORECASE)
 _INFERS = ("torch.no_grad", "torch.inference_mode", "torch.set_grad_enabled")
 _OPTIMIZES = "torch.optim."
 _CALL_DEPTH = 4
@@ -66,6 +67,7 @@ def _place(seeds: list[Seed], ctx: Context, program: Program) -> ast.Call | None
 
 
 def _call_leading_to(seeds: list[Seed], ctx: Context, program: Program) -> ast.Call | None:
+    """A library that seeds somewhere deep inside is not this program seeding: the helpers have to say so by name."""
     wanted = {
         (seed.module, function)
         for seed in seeds
@@ -74,6 +76,8 @@ def _call_leading_to(seeds: list[Seed], ctx: Context, program: Program) -> ast.C
     for _ in range(_CALL_DEPTH):
         callers = set()
         for owner, function in sorted(wanted, key=lambda found: (found[0].name, found[1].lineno)):
+            if not _SEEDS.search(function.name):
+                continue
             qualified = owner.qualified(function)
             for module in program.modules:
                 for call in calls_named(module, (function.name,)):
