@@ -313,6 +313,8 @@ class OrderTracer:
             binding = self._binding_of(target)
             return None if binding is None else self._binding(binding, statement, trail)
         if isinstance(target, (ast.Tuple, ast.List)):
+            if len(target.elts) == 1 and not isinstance(target.elts[0], ast.Starred):
+                return None  # only one element fits, and one element has one order
             if trail.form is Form.SEQUENCE and not self._is_zip(statement):
                 return "the names it is unpacked into"
             if trail.form not in (Form.SEQUENCE, Form.NESTED):
