@@ -168,8 +168,18 @@ def test_text_lets_nothing_move_the_cursor(failed: detlint.AuditReport) -> None:
 
 
 def test_long_lists_are_cut_and_counted(passed: detlint.AuditReport) -> None:
-    many = replace(passed, findings=passed.findings * 25)
-    assert "and 5 more; all of them in the JSON report" in many.to_text()
+    (finding,) = passed.findings
+    many = tuple(replace(finding, message=f"{finding.message} {number}") for number in range(25))
+    assert "and 5 more; all of them in the JSON report" in replace(passed, findings=many).to_text()
+
+
+def test_the_same_line_in_several_modules_is_shown_once(passed: detlint.AuditReport) -> None:
+    (finding,) = passed.findings
+    layers = tuple(replace(finding, module=f"layers.{number}") for number in range(4))
+    text = replace(passed, findings=layers).to_text()
+    assert text.count(finding.message) == 1
+    assert "findings (4)" in text
+    assert "in layers.0, layers.1 and 2 more" in text
 
 
 def test_infinite_figures_are_written_as_words(failed: detlint.AuditReport) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from detlint.reports.audit_text import AuditText
+from detlint.reports.audit_text import AuditText, modules_of
 from detlint.reports.run_info import SourceLines, no_source
 
 _STYLE = """
@@ -49,7 +49,7 @@ def body(report: Mapping[str, Any], source_lines: SourceLines = no_source) -> st
         _table(("probe", "verdict", "max abs", "max rel", "max ulp", ""), map(_probe_row, text.probe_rows())),
         _block("first divergence", text.first_divergence()),
         "<h2>findings</h2>" if report["findings"] else "",
-        _table(("rule", "place", "what", "remedy"), map(_finding_row, report["findings"])),
+        _table(("rule", "place", "what", "remedy"), map(_finding_row, text.finding_groups())),
         _list("not seen", report["blind_spots"]),
         _list("problems", report["problems"]),
     ]
@@ -71,10 +71,11 @@ def _probe_row(row: tuple[str, ...]) -> str:
     )
 
 
-def _finding_row(finding: Mapping[str, Any]) -> str:
+def _finding_row(group: Sequence[Mapping[str, Any]]) -> str:
+    finding = group[0]
     style = _CLASSES.get(finding["severity"], "bad")
     rule = f'<span class="{style}">{escape(finding["code"])}</span> {escape(finding["name"])}'
-    module = f"<br>{escape(finding['module'])}" if finding["module"] else ""
+    module = f"<br>{escape(modules_of(group))}" if finding["module"] else ""
     return (
         f"<td>{rule}</td><td>{escape(finding['path'])}:{finding['line']}{module}</td>"
         f"<td>{escape(finding['message'])}</td><td>{escape(finding['remedy'])}</td>"

@@ -11,7 +11,8 @@ from detlint.reports.terminal import excerpt, printable, styled, width_of
 _VERDICT_STYLES = {"beyond-rounding": "bold red", "error": "bold red", "rounding": "yellow", "skipped": "dim"}
 _SEVERITY_STYLES = {"error": "bold red", "warning": "bold yellow", "info": "bold cyan"}
 _CONTEXT = 2
-_HAZARDS_SHOWN = 20
+_GROUPS_SHOWN = 20
+_MODULES_SHOWN = 2
 _QUANTILES = (50, 85, 90, 95, 99, 100)
 
 
@@ -121,20 +122,30 @@ class AuditText:
             mark = self._styled(">", "bold red") if number == line else " "
             yield f"  {mark} {number:>{digits}} | {shown}".rstrip()
 
+    def finding_groups(self) -> list[list[Mapping[str, Any]]]:
+        """Return the findings, those together that say the same of one line in several modules."""
+        groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+        for finding in self._report["findings"]:
+            key = (finding["code"], finding["path"], str(finding["line"]), finding["message"])
+            groups.setdefault(key, []).append(finding)
+        return list(groups.values())
+
     def _findings(self) -> Iterator[str]:
-        findings = self._report["findings"]
-        if not findings:
+        groups = self.finding_groups()
+        if not groups:
             return
-        yield self._styled("findings", "bold") + f" ({len(findings)})"
-        for finding in findings[:_HAZARDS_SHOWN]:
+        yield self._styled("findings", "bold") + f" ({len(self._report['findings'])})"
+        for group in groups[:_GROUPS_SHOWN]:
+            finding = group[0]
             code = self._styled(finding["code"], _SEVERITY_STYLES[finding["severity"]])
-            module = f" in {finding['module']}" if finding["module"] else ""
-            yield f"  {printable(finding['path'])}:{finding['line']} {code} {printable(finding['name'] + module)}"
+            where = f" in {modules_of(group)}" if finding["module"] else ""
+            yield f"  {printable(finding['path'])}:{finding['line']} {code} {printable(finding['name'] + where)}"
             yield f"    {finding['severity']}: {printable(finding['message'])}"
             if finding["remedy"]:
                 yield f"    {self._styled('help', 'bold')}: {printable(finding['remedy'])}"
-        if len(findings) > _HAZARDS_SHOWN:
-            yield f"  and {len(findings) - _HAZARDS_SHOWN} more; all of them in the JSON report"
+        rest = sum(map(len, groups[_GROUPS_SHOWN:]))
+        if rest:
+            yield f"  and {rest} more; all of them in the JSON report"
 
     def _listed(self, title: str, lines: Sequence[str]) -> Iterator[str]:
         if lines:
@@ -143,6 +154,13 @@ class AuditText:
 
     def _styled(self, text: str, style: str) -> str:
         return styled(text, style, color=self._color and bool(style))
+
+
+def modules_of(group: Sequence[Mapping[str, Any]]) -> str:
+    """Name the modules of findings that say the same: the first ones, and how many more."""
+    modules = list(dict.fromkeys(finding["module"] for finding in group))
+    shown = ", ".join(modules[:_MODULES_SHOWN])
+    return f"{shown} and {len(modules) - _MODULES_SHOWN} more" if len(modules) > _MODULES_SHOWN else shown
 
 
 def _good_news(report: Mapping[str, Any]) -> str:
