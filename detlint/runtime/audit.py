@@ -108,7 +108,8 @@ def audit(
         captured = Capture(None, "", "nothing was executed")
         if execute:
             trace, results = session.run(names)
-            captured = capture(model, case.sample.args, case.sample.kwargs)
+            spare = case.sample.copied()
+        captured = capture(model, spare.args, spare.kwargs)
             guard.rewind()
         else:
             trace, found = session.imagine()

@@ -45,7 +45,8 @@ class Digester:
         if is_fake(tensor) or tensor.device.type in _MOCKS:
             return None
         if is_plain(tensor):
-            return self._strided(tensor)
+            freed = tensor.numel() > 0 and tensor.data_ptr() == 0  # a storage that was resized to nothing
+            return None if freed else self._strided(tensor)
         return self._combined(list(_parts(tensor)))
 
     def _strided(self, tensor: torch.Tensor) -> Digest:
@@ -68,7 +69,8 @@ class Digester:
         if all(isinstance(digest, str) or digest >= 0 for digest in digests):
             return combine(*digests)
         lanes = [self._pending[digest] for digest in digests if isinstance(digest, int) and digest < 0]
-        return self._ticket(device_digest(torch.cat([lane for lane in lanes if isinstance(lane, torch.Tensor)])))
+        together = self._ticket(device_digest(torch.cat([lane for lane in lanes if isinstance(lane, torch.Tensor)])))
+        return self.derive(together, [digest for digest in digests if isinstance(digest, str) or digest >= 0])
 
     def fetch(self) -> dict[Digest, Digest]:
         """Wait for the devices and return what each ticket since the last call stands for."""
@@ -94,6 +96,7 @@ def is_plain(tensor: torch.Tensor) -> bool:
         type(tensor) in _PLAIN
         and tensor.layout is torch.strided
         and not (tensor.is_conj() or tensor.is_neg() or tensor.is_quantized or tensor.is_nested)
+        and not tensor._is_zerotensor()
     )
 
 
@@ -209,6 +212,8 @@ def _parts(tensor: torch.Tensor) -> Iterator[torch.Tensor | str]:
         yield from tensor.unbind()
     elif tensor.layout is not torch.strided:
         yield tensor.to_dense()
+    elif tensor._is_zerotensor():  # autograd's promise of zeros, without memory
+        yield f"zeros {tuple(tensor.shape)}"
     elif tensor.is_conj() or tensor.is_neg():
         yield tensor.resolve_conj().resolve_neg().as_subclass(torch.Tensor)
     else:  # a subclass without inner tensors

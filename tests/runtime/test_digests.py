@@ -107,14 +107,16 @@ def make(kind: str) -> torch.Tensor:
         ),
         "nested": lambda: torch.nested.nested_tensor([base[0], base[1, :2]]),
         "jagged": lambda: torch.nested.nested_tensor([base[0], base[1, :2]], layout=torch.jagged),
+        "promised zeros": lambda: torch._efficientzerotensor((4,)),
         "parameter": lambda: torch.nn.Parameter(base),
     }[kind]()
 
 
+UNSIGNED = ("zero-size", "bool", "nested", "jagged", "promised zeros")
 KINDS = (
     "bfloat16", "bool", "complex", "conjugate", "negative view", "zero-size", "scalar", "gaps", "transposed",
     "expanded", "offset", "overlapping", "channels last", "sparse coo", "sparse csr", "sparse csc", "sparse bsr",
-    "quantized", "quantized by channel", "nested", "jagged", "parameter",
+    "quantized", "quantized by channel", "nested", "jagged", "parameter", "promised zeros",
 )  # fmt: skip
 
 
@@ -128,7 +130,7 @@ def test_every_kind_of_tensor_has_a_repeatable_digest(kind: str, canonical: bool
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("zero-size", "bool", "nested", "jagged")])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in UNSIGNED])
 def test_every_kind_of_tensor_has_a_digest_of_its_content(kind: str) -> None:
     one = make(kind)
     if one.layout is not torch.strided:
@@ -160,13 +162,16 @@ def test_dense_tensors_are_digested_where_they_lie() -> None:
         assert in_memory_order(tensor).data_ptr() == tensor.data_ptr(), kind
 
 
-def test_fake_and_meta_tensors_have_no_digest() -> None:
+def test_tensors_without_memory_have_no_digest() -> None:
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     with FakeTensorMode():
         fake = torch.ones(3)
     assert Digester().digest(fake) is None
     assert Digester().digest(torch.ones(3, device="meta")) is None
+    freed = torch.ones(3)
+    freed.untyped_storage().resize_(0)
+    assert Digester().digest(freed) is None
 
 
 def test_tickets_are_settled_once_and_in_any_mixture() -> None:
