@@ -117,6 +117,15 @@ class Indifferent:
 
 
 @dataclass(frozen=True, slots=True)
+class SmokeTest:
+    """What a main guard may call that only tries a model out, and what it may not (beginnings of names, methods)."""
+
+    packages: tuple[str, ...]
+    works: tuple[str, ...]
+    methods: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """A call that asks for deterministic algorithms, or stops doing so, through `parameter`."""
 
@@ -144,6 +153,7 @@ class Sources:
     request_assignments: frozenset[str]
     generators: NameTable[OwnGenerator]
     indifferent: Indifferent
+    smoke_test: SmokeTest
     unrepeatable: NameTable[str]
     factories: NameTable[str]
 
@@ -166,7 +176,7 @@ def read_sources(path: Path) -> Sources:
     """
     table = read_toml(path)
     lists = dict.fromkeys(("draw", "seeder", "generator", "factory"), list)
-    tables = dict.fromkeys(("helpers", "indifferent", "request", "unrepeatable"), dict)
+    tables = dict.fromkeys(("helpers", "indifferent", "request", "smoke_test", "unrepeatable"), dict)
     check_keys(path, table, {**lists, **tables}, {})
     check_keys(path, table["request"], {"calls": list, "assignments": list}, {}, "request")
     return Sources(
@@ -177,6 +187,7 @@ def read_sources(path: Path) -> Sources:
         request_assignments=frozenset(table["request"]["assignments"]),
         generators=NameTable(_generators(path, table)),
         indifferent=_indifferent(path, table["indifferent"]),
+        smoke_test=_smoke_test(path, table["smoke_test"]),
         unrepeatable=NameTable((name, words) for words, names in table["unrepeatable"].items() for name in names),
         factories=NameTable(_factories(path, table)),
     )
@@ -227,6 +238,12 @@ def _indifferent(path: Path, table: Mapping[str, Any]) -> Indifferent:
     keys = ("calls", "attributes", "words")
     check_keys(path, table, dict.fromkeys(keys, list), {}, "indifferent")
     return Indifferent(*(frozenset(table[key]) for key in keys))
+
+
+def _smoke_test(path: Path, table: Mapping[str, Any]) -> SmokeTest:
+    keys = ("packages", "works", "methods")
+    check_keys(path, table, dict.fromkeys(keys, list), {}, "smoke_test")
+    return SmokeTest(*(tuple(table[key]) for key in keys))
 
 
 def _requests(path: Path, table: Mapping[str, Any]) -> Iterator[tuple[str, Request]]:

@@ -14,6 +14,7 @@ from detlint.linter.program import calls_named
 from detlint.linter.purpose import decides
 from detlint.linter.registry import check_file
 from detlint.linter.seeding import Seeding, seeding_of
+from detlint.linter.smoke import is_smoke_test
 from detlint.linter.testcode import is_test_file
 from detlint.randomness import LIBRARIES, load_sources
 from detlint.rulebook import Trigger
@@ -36,7 +37,7 @@ class _Drawn:
 @check_file("DET101")
 def unseeded_rng(ctx: Context) -> Iterator[Finding]:
     """Silent about draws that set initial weights, and about those that decide nothing."""
-    if ctx.program is None or is_test_file(ctx.module):
+    if ctx.program is None or is_test_file(ctx.module) or is_smoke_test(ctx.module):
         return
     drawn = tuple(draw for draw in _draws(ctx) if ctx.program.runs(ctx.module, draw.node))
     if not drawn:

@@ -7,20 +7,19 @@ import re
 from collections.abc import Iterator
 
 from detlint.findings import Finding
-from detlint.linter.calls import argument_of
 from detlint.linter.context import Context
 from detlint.linter.loader_workers import worker_initialisers
-from detlint.linter.names import FUNCTIONS, FunctionNode, parameters
 from detlint.linter.origins import origins
 from detlint.linter.program import calls_named
 from detlint.linter.project import Module
 from detlint.linter.registry import check_file
 from detlint.linter.repeatable import made_up, why_unrepeatable
+from detlint.linter.seed_helpers import SeedHelpers
 from detlint.linter.seeding import seeds_in
 from detlint.randomness import load_sources
 
 _SEED = re.compile(r"(^|_)(manual|random|rng|base|init|np|torch|numpy|global)?_?(seed|random_state)$", re.IGNORECASE)
-_DEPTH = 3
+_STEPS = 3
 
 
 @check_file("DET103")
@@ -56,7 +55,31 @@ def _found(ctx: Context) -> Iterator[tuple[ast.expr, str]]:
 
 def _holds_source(module: Module) -> bool:
     """Is there anything in the file that no run repeats? Most files hold nothing of the kind."""
-    return next(calls_named(module, load_sources().unrepeatable.lasts | {"hash"}), None) is not None
+    return next(_sources(module), None) is not None
+
+
+def _sources(module: Module) -> Iterator[ast.Call]:
+    return calls_named(module, load_sources().unrepeatable.lasts | {"hash"})
+
+
+def _calls_fed(ctx: Context) -> Iterator[ast.Call]:
+    """Yield the calls of the file's own functions that get something unrepeatable, straight or through variables."""
+    seen: set[ast.AST] = set()
+    pending: list[tuple[ast.expr, int]] = [(source, 0) for source in _sources(ctx.module)]
+    while pending:
+        node, step = pending.pop(0)
+        for parent in ctx.ancestors(node):
+            if isinstance(parent, ast.Call) and parent not in seen:
+                seen.add(parent)
+                yield parent
+            if isinstance(parent, ast.stmt):
+                break
+        if isinstance(parent, ast.Assign) and step < _STEPS:
+            names = {target.id for target in parent.targets if isinstance(target, ast.Name)}
+            flow = ctx.flow(parent)
+            bound = [binding for name in sorted(names) for binding in flow.scope.bindings.get(name, ())]
+            uses = [use for binding in bound if binding.value is parent.value for use in flow.uses(binding)]
+            pending += [(use, step + 1) for use in uses]
 
 
 def _seed_values(ctx: Context) -> Iterator[ast.expr]:
@@ -76,7 +99,9 @@ def _seed_values(ctx: Context) -> Iterator[ast.expr]:
         if isinstance(call.func, ast.Attribute) and _SEED.search(call.func.attr):
             yield from call.args[:1]
         yield from (keyword.value for keyword in call.keywords if keyword.arg and _SEED.search(keyword.arg))
-        yield from _seeding_arguments(ctx.module, call, _DEPTH)
+    helpers = SeedHelpers()
+    for call in _calls_fed(ctx):
+        yield from helpers.arguments(ctx.module, call)
     for assignment in index.of_type(ast.Assign):
         if any(_SEED.search(_identifier(target)) for target in assignment.targets):
             yield assignment.value
@@ -89,33 +114,3 @@ def _identifier(target: ast.expr) -> str:
     if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
         return str(target.slice.value)
     return target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
-
-
-def _seeding_arguments(module: Module, call: ast.Call, depth: int) -> Iterator[ast.expr]:
-    """Yield the arguments of a call that a function of the project hands to a seeder."""
-    if depth == 0 or not (call.args or call.keywords):
-        return
-    for name in module.inference.callees(call):
-        definition = module.project.definition(name)
-        if definition is None:
-            continue
-        owner, function = definition
-        if not isinstance(function, FUNCTIONS):
-            continue
-        for parameter in _seeding_parameters(owner, function, depth):
-            value = argument_of(function, parameter, call, skip_self=isinstance(call.func, ast.Attribute))
-            if value is not None:
-                yield value
-
-
-def _seeding_parameters(module: Module, function: FunctionNode, depth: int) -> Iterator[str]:
-    """Yield the parameters of a function that take part in a seed, there or in the functions it calls."""
-    names = {parameter.arg for parameter, _ in parameters(function.args)}
-    values = [seed.value for seed in seeds_in(module) if module.index.function_at(seed.node) is function]
-    for call in module.index.of_type(ast.Call):
-        if depth > 1 and module.index.function_at(call) is function:
-            values.extend(_seeding_arguments(module, call, depth - 1))
-    for value in values:
-        for origin in origins(module, value, ()) if value is not None else ():
-            if isinstance(origin.node, ast.Name) and origin.node.id in names:
-                yield origin.node.id
