@@ -109,7 +109,7 @@ def audit(
         if execute:
             trace, results = session.run(names)
             spare = case.sample.copied()
-        captured = capture(model, spare.args, spare.kwargs)
+            captured = capture(model, spare.args, spare.kwargs)
             guard.rewind()
         else:
             trace, found = session.imagine()
