@@ -61,7 +61,7 @@ def _refuse_misspelt(first: list[str]) -> None:
 
 @click.group(
     cls=_Commands,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="`detlint PATHS` is short for `detlint check PATHS`. Exit codes: 0 clean, 1 findings, 2 error.",
 )
 @click.version_option(__version__, "-V", "--version", message="detlint %(version)s")
