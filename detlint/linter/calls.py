@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from detlint.linter.elements import elements
 from detlint.linter.names import FunctionNode, parameters
 from detlint.linter.parameters import annotation_values
+from detlint.linter.resolution import instance_attribute
 from detlint.linter.values import UNKNOWN, Kind, Value
 
 if TYPE_CHECKING:
@@ -47,6 +48,11 @@ _BUILTIN_RESULTS = {
     "range": Kind.ITERATOR,
 }
 _SET_METHODS = frozenset({"union", "intersection", "difference", "symmetric_difference", "copy"})
+_PATH_METHODS = frozenset(
+    {"absolute", "cwd", "expanduser", "home", "joinpath", "readlink", "relative_to", "rename", "replace", "resolve"}
+    | {"with_name", "with_stem", "with_suffix"}
+)
+_PATH_LISTINGS = frozenset({"glob", "iterdir", "rglob"})
 _STRING_LISTS = frozenset({"split", "rsplit", "splitlines", "partition", "rpartition"})
 
 
@@ -80,7 +86,7 @@ def _same_parameter(inference: Inference, node: ast.Call) -> Iterator[Value]:
 def _module_call(inference: Inference, type_name: str, node: ast.Call) -> Iterator[Value]:
     """Calling a module runs its forward; those of torch.nn give tensors, recurrent ones tuples of them."""
     if inference.class_named(type_name) is not None:
-        forward = next(iter(inference.instance_attribute(type_name, "forward")), "")
+        forward = next(instance_attribute(inference, type_name, "forward"), "")
         yield from _call_of(inference, forward, node)
     elif type_name.rpartition(".")[2] in ("LSTM", "GRU", "RNN", "MultiheadAttention", "LSTMCell"):
         yield _tensor_tuple(inference, node, 2)
@@ -121,6 +127,11 @@ def _call_of(inference: Inference, name: str, node: ast.Call) -> Iterator[Value]
         yield from _builtin(inference, name.removeprefix("builtins."), node)
     elif name.startswith("numpy.") and last[:1].islower() and not name.startswith("numpy.random."):
         yield inference.made(Kind.ARRAY, node)
+    elif name.startswith("pathlib.") and last in _PATH_METHODS:
+        yield inference.made(Kind.INSTANCE, node, "pathlib.Path")
+    elif name.startswith("pathlib.") and last in _PATH_LISTINGS:
+        path = inference.made(Kind.INSTANCE, node, "pathlib.Path")
+        yield Value(Kind.ITERATOR, name, node=node, module=inference.module, elements=((path,),))
     elif last[:1].isupper():
         yield inference.made(Kind.INSTANCE, node, name)
     else:

@@ -6,7 +6,6 @@ Names resolve only through bindings; a method is known only where its receiver i
 from __future__ import annotations
 
 import ast
-import builtins
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -15,16 +14,14 @@ from detlint.linter.classes import AttributeWrite, ClassInfo
 from detlint.linter.elements import elements, item
 from detlint.linter.names import FUNCTIONS, Binding, BindingKind
 from detlint.linter.parameters import parameter_values
+from detlint.linter.resolution import referred_names
 from detlint.linter.values import UNKNOWN, Kind, Value, load_types
 
 if TYPE_CHECKING:
     from detlint.linter.project import Module
 
-# What an assigned name can be another name for.
-_NAMING = (ast.Name, ast.Attribute, ast.IfExp, ast.BoolOp, ast.Call)
 _MAX_DEPTH = 14
 _MAX_ALTERNATIVES = 8
-_BUILTIN_NAMES = frozenset(dir(builtins))
 
 
 class Inference:
@@ -58,7 +55,7 @@ class Inference:
         self._resolved[node] = ()  # a name that leads back to itself refers to nothing
         self.module.project.depth += 1
         try:
-            names = tuple(dict.fromkeys(self._resolve(node)))[:_MAX_ALTERNATIVES]
+            names = tuple(dict.fromkeys(referred_names(self, node)))[:_MAX_ALTERNATIVES]
         finally:
             self.module.project.depth -= 1
         self._resolved[node] = names
@@ -74,112 +71,6 @@ class Inference:
 
     def canonical(self, name: str) -> str:
         return self.types.canonical(self.module.project.canonical(name, self.module))
-
-    def _resolve(self, node: ast.expr) -> Iterator[str]:
-        if isinstance(node, ast.Name):
-            yield from self._resolve_name(node)
-        elif isinstance(node, ast.Attribute):
-            yield from self._resolve_attribute(node)
-        elif isinstance(node, ast.IfExp):
-            yield from self.resolve(node.body)
-            yield from self.resolve(node.orelse)
-        elif isinstance(node, ast.BoolOp):
-            for value in node.values:
-                yield from self.resolve(value)
-        elif isinstance(node, ast.NamedExpr):
-            yield from self.resolve(node.value)
-        elif isinstance(node, ast.Call):
-            yield from self._resolve_call(node)
-        elif isinstance(node, ast.Subscript):
-            # Generic classes: Dataset[int] is Dataset.
-            yield from (name for name in self.resolve(node.value) if name.rpartition(".")[2][:1].isupper())
-
-    def _resolve_name(self, node: ast.Name) -> Iterator[str]:
-        bindings = self.module.definitions(node)
-        if not bindings:
-            yield from self._resolve_unbound(node.id)
-        for binding in bindings:
-            if binding.kind is BindingKind.IMPORT:
-                yield self.canonical(binding.target)
-            elif isinstance(binding.node, (*FUNCTIONS, ast.ClassDef)):
-                yield self.module.qualified(binding.node)
-            elif binding.kind is BindingKind.ASSIGN and isinstance(binding.value, _NAMING) and not binding.index:
-                yield from self.resolve(binding.value)
-
-    def _resolve_unbound(self, name: str) -> Iterator[str]:
-        project = self.module.project
-        stars = self.index.root.stars
-        for star in stars:
-            starred = project.find(star, self.module)
-            if starred is not None and project.exports(starred, name):
-                yield self.canonical(f"{starred.name}.{name}")
-                return
-        if name in _BUILTIN_NAMES:
-            yield f"builtins.{name}"
-            return
-        for star in stars:
-            if project.find(star, self.module) is None:
-                yield self.canonical(f"{star}.{name}")
-
-    def _resolve_attribute(self, node: ast.Attribute) -> Iterator[str]:
-        bases = self.resolve(node.value)
-        if bases:
-            for base in bases:
-                name = self.canonical(f"{base}.{node.attr}")
-                yield from self._inherited(name)
-            return
-        for value in self.values(node.value):
-            if value.kind in (Kind.INSTANCE, Kind.MODULE) and value.type:
-                yield from self.instance_attribute(value.type, node.attr)
-            elif value.kind is Kind.TENSOR:
-                yield f"torch.Tensor.{node.attr}"
-            elif value.kind is Kind.ARRAY:
-                yield f"numpy.ndarray.{node.attr}"
-            elif value.kind in (Kind.LIST, Kind.SET, Kind.DICT, Kind.TUPLE):
-                yield f"builtins.{value.kind.value}.{node.attr}"
-            elif value.kind is Kind.STRING:
-                yield f"builtins.str.{node.attr}"
-
-    def instance_attribute(self, type_name: str, attribute: str) -> Iterator[str]:
-        info = self.class_named(type_name)
-        if info is None:
-            if type_name in self.types.modules and attribute in self.types.module_methods:
-                yield f"torch.nn.Module.{attribute}"
-            else:
-                yield f"{type_name}.{attribute}"
-            return
-        for ancestor in self.mro(info):
-            if attribute in ancestor.methods:
-                yield f"{ancestor.name}.{attribute}"
-                return
-        writes = list(self.attribute_writes(info, attribute))
-        for owner, write in writes:
-            yield from owner.module.inference.resolve(write.value)
-        if not writes:
-            for base in self.external_bases(info):
-                if base in self.types.module_bases and attribute in self.types.module_methods:
-                    base = "torch.nn.Module"
-                yield f"{base}.{attribute}"
-
-    def _inherited(self, name: str) -> Iterator[str]:
-        """`Child.method` named on the class is its parent's where the child does not define it."""
-        owner, _, attribute = name.rpartition(".")
-        info = self.class_named(owner) if owner else None
-        if info is None or attribute in info.methods:
-            yield name
-        else:
-            yield from self.instance_attribute(owner, attribute)
-
-    def _resolve_call(self, node: ast.Call) -> Iterator[str]:
-        """The names that functools.partial(f, …) and getattr(module, "f") stand for."""
-        for name in self.resolve(node.func):
-            if name == "functools.partial" and node.args:
-                yield from self.resolve(node.args[0])
-            elif (
-                name == "builtins.getattr" and len(node.args) >= 2 and isinstance(node.args[1], ast.Constant)
-            ):
-                for base in self.resolve(node.args[0]):
-                    yield self.canonical(f"{base}.{node.args[1].value}")
 
     # --- classes --------------------------------------------------------------------------------------------------
 
@@ -389,9 +280,7 @@ class Inference:
             for binding in owner.index.root.bindings.get(name.rpartition(".")[2], ()):
                 yield from owner.inference.bound(binding)
             return
-        yield Value(
-            Kind.CLASS if name in self.types.modules else Kind.UNKNOWN, name, node=node, module=self.module
-        )
+        yield Value(Kind.CLASS if name in self.types.modules else Kind.UNKNOWN, name, node=node, module=self.module)
 
     # --- attributes and items ---------------------------------------------------------------------------------------
 

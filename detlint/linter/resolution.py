@@ -1,0 +1,131 @@
+"""What does a name refer to? Followed through bindings, imports, re-exports, receivers and inheritance."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from detlint.linter.names import FUNCTIONS, BindingKind
+from detlint.linter.values import Kind
+
+if TYPE_CHECKING:
+    from detlint.linter.inference import Inference
+
+_BUILTIN_NAMES = frozenset(dir(builtins))
+# What an assigned name can be another name for.
+_NAMING = (ast.Name, ast.Attribute, ast.IfExp, ast.BoolOp, ast.Call)
+
+
+def referred_names(inference: Inference, node: ast.expr) -> Iterator[str]:
+    """Yield the qualified names that `node` may refer to, with repetitions."""
+    if isinstance(node, ast.Name):
+        yield from _name(inference, node)
+    elif isinstance(node, ast.Attribute):
+        yield from _attribute(inference, node)
+    elif isinstance(node, ast.IfExp):
+        yield from inference.resolve(node.body)
+        yield from inference.resolve(node.orelse)
+    elif isinstance(node, ast.BoolOp):
+        for value in node.values:
+            yield from inference.resolve(value)
+    elif isinstance(node, ast.NamedExpr):
+        yield from inference.resolve(node.value)
+    elif isinstance(node, ast.Call):
+        yield from _call(inference, node)
+    elif isinstance(node, ast.Subscript):
+        # Generic classes: Dataset[int] is Dataset.
+        yield from (name for name in inference.resolve(node.value) if name.rpartition(".")[2][:1].isupper())
+
+
+def _name(inference: Inference, node: ast.Name) -> Iterator[str]:
+    bindings = inference.module.definitions(node)
+    if not bindings:
+        yield from _unbound(inference, node.id)
+    for binding in bindings:
+        if binding.kind is BindingKind.IMPORT:
+            yield inference.canonical(binding.target)
+        elif isinstance(binding.node, (*FUNCTIONS, ast.ClassDef)):
+            yield inference.module.qualified(binding.node)
+        elif binding.kind is BindingKind.ASSIGN and isinstance(binding.value, _NAMING) and not binding.index:
+            yield from inference.resolve(binding.value)
+
+
+def _unbound(inference: Inference, name: str) -> Iterator[str]:
+    project = inference.module.project
+    stars = inference.index.root.stars
+    for star in stars:
+        starred = project.find(star, inference.module)
+        if starred is not None and project.exports(starred, name):
+            yield inference.canonical(f"{starred.name}.{name}")
+            return
+    if name in _BUILTIN_NAMES:
+        yield f"builtins.{name}"
+        return
+    for star in stars:
+        if project.find(star, inference.module) is None:
+            yield inference.canonical(f"{star}.{name}")
+
+
+def _attribute(inference: Inference, node: ast.Attribute) -> Iterator[str]:
+    bases = inference.resolve(node.value)
+    if bases:
+        for base in bases:
+            name = inference.canonical(f"{base}.{node.attr}")
+            yield from _inherited(inference, name)
+        return
+    for value in inference.values(node.value):
+        if value.kind in (Kind.INSTANCE, Kind.MODULE) and value.type:
+            yield from instance_attribute(inference, value.type, node.attr)
+        elif value.kind is Kind.TENSOR:
+            yield f"torch.Tensor.{node.attr}"
+        elif value.kind is Kind.ARRAY:
+            yield f"numpy.ndarray.{node.attr}"
+        elif value.kind in (Kind.LIST, Kind.SET, Kind.DICT, Kind.TUPLE):
+            yield f"builtins.{value.kind.value}.{node.attr}"
+        elif value.kind is Kind.STRING:
+            yield f"builtins.str.{node.attr}"
+
+
+def instance_attribute(inference: Inference, type_name: str, attribute: str) -> Iterator[str]:
+    """Yield the qualified names of an attribute of an instance of the class `type_name`."""
+    info = inference.class_named(type_name)
+    if info is None:
+        if type_name in inference.types.modules and attribute in inference.types.module_methods:
+            yield f"torch.nn.Module.{attribute}"
+        else:
+            yield f"{type_name}.{attribute}"
+        return
+    for ancestor in inference.mro(info):
+        if attribute in ancestor.methods:
+            yield f"{ancestor.name}.{attribute}"
+            return
+    writes = list(inference.attribute_writes(info, attribute))
+    for owner, write in writes:
+        yield from owner.module.inference.resolve(write.value)
+    if not writes:
+        for base in inference.external_bases(info):
+            if base in inference.types.module_bases and attribute in inference.types.module_methods:
+                base = "torch.nn.Module"
+            yield f"{base}.{attribute}"
+
+
+def _inherited(inference: Inference, name: str) -> Iterator[str]:
+    """`Child.method` named on the class is its parent's where the child does not define it."""
+    owner, _, attribute = name.rpartition(".")
+    info = inference.class_named(owner) if owner else None
+    if info is None or attribute in info.methods:
+        yield name
+    else:
+        yield from instance_attribute(inference, owner, attribute)
+
+
+def _call(inference: Inference, node: ast.Call) -> Iterator[str]:
+    """The names that functools.partial(f, …) and getattr(module, "f") stand for."""
+    for name in inference.resolve(node.func):
+        if name == "functools.partial" and node.args:
+            yield from inference.resolve(node.args[0])
+        elif name == "builtins.getattr" and len(node.args) >= 2 and isinstance(node.args[1], ast.Constant):
+            for base in inference.resolve(node.args[0]):
+                yield inference.canonical(f"{base}.{node.args[1].value}")
