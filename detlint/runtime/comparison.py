@@ -164,11 +164,11 @@ class Comparer:
     def _repeat(self, case: Case, side: _Side) -> tuple[Cause, str, Divergence | None]:
         """Say why two runs of the same program differ; the operator is run alone on the inputs of one run."""
         parting = side.parting
+        base = self.base(canonical=case.canonical)
         if parting is None:
-            return Cause.UNKNOWN, _UNSEEN, None
+            return _without_parting(base, side.names)
         if parting.first is None or parting.forks:
             return *cause_of(parting), Divergence(parting.first, parting.second, sequence_forks=True)
-        base = self.base(canonical=case.canonical)
         for _ in range(_CAPTURES):
             capture = Capture(parting.first.index)
             again = self._runner.run(case, watcher=capture)
@@ -201,6 +201,19 @@ class Comparer:
         )
         kind = Cause.RANDOMNESS if parting.first.rng is not None else Cause.PERTURBATION
         return kind, probe.explain(parting.first, side.change.label), divergence
+
+
+def _without_parting(base: Pass, names: Sequence[str]) -> tuple[Cause, str, Divergence | None]:
+    """Say why outputs differ although no event wrote different bytes."""
+    for name in names:
+        if name in base.unfilled:
+            event = base.trace.events[base.unfilled[name]]
+            return (
+                Cause.UNINITIALIZED,
+                f"{name} is memory from {event.op} that nothing was written to",
+                Divergence(event, event),
+            )
+    return Cause.UNKNOWN, _UNSEEN, None
 
 
 def _badness(side: _Side) -> tuple[int, int]:

@@ -49,13 +49,15 @@ class Case:
 class Pass:
     """What one run left: its trace, outputs, and the digests of outputs and gradients by name.
 
-    `gradients` holds only those tensors that `keep_gradients` asked for.
+    `gradients` holds only those tensors that `keep_gradients` asked for. `unfilled` tells of outputs that lie in
+    memory which was not written as a whole, and which event allocated it.
     """
 
     trace: Trace
     output: Output
     digests: Mapping[str, Digest | None]
     gradients: Mapping[str, torch.Tensor]
+    unfilled: Mapping[str, int]
 
 
 class Runner:
@@ -85,6 +87,11 @@ class Runner:
                 output=output,
                 digests=_digests({**output.tensors, **gradients}),
                 gradients={name: gradients[name] for name in keep_gradients if name in gradients},
+                unfilled={
+                    name: event
+                    for name, tensor in output.tensors.items()
+                    if (event := memory.read(tensor).unfilled) is not None
+                },
             )
         finally:
             self._guard.rewind()
