@@ -117,7 +117,9 @@ class Catalogue:
                 yield from ((runs, event.module_type) for runs in entry.runs)
 
     def _finding(self, group: Sequence[Hazard]) -> Finding:
-        event, operator = group[0].event, group[0].operator
+        # What ran says more than what a derivative would run.
+        first = next((hazard for hazard in group if not hazard.derivative), group[0])
+        event, operator = first.event, first.operator
         # What the flag would cure still differs under warn_only, so "on request" is the wrong rule for it.
         code = "DET301" if self.flags.warn_only and operator.rule == "DET302" else operator.rule
         rule = load_rules()[code]
@@ -126,7 +128,7 @@ class Catalogue:
             name=rule.name,
             severity=rule.severity if rule.default else Severity.INFO,
             message=rule.message.format(
-                call=_call(group),
+                call=_call(first, group),
                 reason=CAUSES[operator.cause],
                 outcome=_WARN_ONLY if self.flags.warn_only else WITH_FLAG[operator.with_flag],
             ),
@@ -169,8 +171,7 @@ def _device(event: OpEvent) -> str:
     return tensors[0].device.partition(":")[0] if tensors else "cpu"
 
 
-def _call(group: Sequence[Hazard]) -> str:
-    first = group[0]
+def _call(first: Hazard, group: Sequence[Hazard]) -> str:
     text = _short(first.runs)
     if first.recorded != first.runs:
         text = f"{text} for {_short(first.recorded)}"

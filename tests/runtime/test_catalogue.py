@@ -180,6 +180,12 @@ def test_a_derivative_is_called_one() -> None:
     assert finding.message.startswith("the backward of _ctc_loss (predicted for cuda): ")
 
 
+def test_a_derivative_that_was_recorded_stands_for_itself() -> None:
+    (finding,) = findings([SDPA, SDPA_BACKWARD])
+    assert finding.op == SDPA_BACKWARD.op
+    assert finding.passes == ("backward",)
+
+
 def test_warn_only_never_claims_that_the_flag_is_missing() -> None:
     (finding,) = findings([SDPA_BACKWARD], flags=WARN)
     assert finding.code == "DET301"
