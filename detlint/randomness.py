@@ -118,8 +118,10 @@ class Indifferent:
 
 @dataclass(frozen=True, slots=True)
 class SmokeTest:
-    """What a main guard may call that only tries a model out, and what it may not (beginnings of names, methods)."""
+    """What a main guard calls that only tries something out, and what it does not (see the file)."""
 
+    entries: re.Pattern[str]
+    starts: tuple[str, ...]
     packages: tuple[str, ...]
     works: tuple[str, ...]
     methods: tuple[str, ...]
@@ -241,9 +243,13 @@ def _indifferent(path: Path, table: Mapping[str, Any]) -> Indifferent:
 
 
 def _smoke_test(path: Path, table: Mapping[str, Any]) -> SmokeTest:
-    keys = ("packages", "works", "methods")
-    check_keys(path, table, dict.fromkeys(keys, list), {}, "smoke_test")
-    return SmokeTest(*(tuple(table[key]) for key in keys))
+    lists = ("starts", "packages", "works", "methods")
+    check_keys(path, table, {"entries": str, **dict.fromkeys(lists, list)}, {}, "smoke_test")
+    try:
+        entries = re.compile(table["entries"])
+    except re.error as error:
+        raise RuleError(f"{path}: smoke_test.entries: {table['entries']!r}: {error}") from None
+    return SmokeTest(entries, *(tuple(table[key]) for key in lists))
 
 
 def _requests(path: Path, table: Mapping[str, Any]) -> Iterator[tuple[str, Request]]:

@@ -1,7 +1,7 @@
-"""Is a program only a quick look at the model that its file defines?
+"""Is a program only a quick look at what its file defines?
 
-Many files of models end in a main guard that builds the model, calls it on random numbers and prints shapes. They are
-libraries: no result of theirs is kept.
+Many library files end in a main guard that builds a model, calls it on random numbers and prints shapes. No result of
+that is kept.
 """
 
 from __future__ import annotations
@@ -17,15 +17,28 @@ from detlint.randomness import load_sources
 
 
 def is_smoke_test(module: Module) -> bool:
-    """Return whether all that a file of models executes is a main guard that tries one of them out."""
+    """Return whether all that a file executes is a main guard that tries out what the file defines.
+
+    In a package that is any guard that neither reads a command line nor hands over to a `main()`; elsewhere the file
+    has to define models and the guard to do nothing but build, call and show them.
+    """
     guards = [node for node in module.tree.body if isinstance(node, ast.If) and is_main_guard(node)]
-    if not guards or not _defines_model(module):
+    others = [node for node in module.tree.body if node not in guards]
+    if not guards or any(isinstance(node, (ast.For, ast.While, ast.With)) for node in others):
         return False
-    if any(isinstance(node, (ast.For, ast.While, ast.With)) for node in module.tree.body):
+    if any(isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) for node in others):
         return False
-    if any(isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) for node in module.tree.body):
-        return False
-    return all(_is_harmless(module, call) for guard in guards for call in _calls(guard))
+    calls = [call for guard in guards for call in _calls(guard)]
+    if (module.source.path.parent / "__init__.py").is_file():
+        return not any(_hands_over(module, call) for call in calls)
+    return _defines_model(module) and all(_is_harmless(module, call) for call in calls)
+
+
+def _hands_over(module: Module, call: ast.Call) -> bool:
+    table = load_sources().smoke_test
+    names = module.inference.callees(call)
+    last = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    return table.entries.search(last) is not None or any(name.startswith(table.starts) for name in names)
 
 
 def _calls(node: ast.AST) -> list[ast.Call]:
@@ -59,9 +72,11 @@ def _is_model(module: Module, name: str) -> bool:
 def _tries(module: Module, name: str, nested: bool) -> bool:
     """Is this a function that makes a model (`resnet50()`), or one of the file that tries a model out itself?"""
     definition = module.project.definition(name)
-    if definition is None or not isinstance(definition[1], FUNCTIONS):
+    if definition is None:
         return False
     owner, function = definition
+    if not isinstance(function, FUNCTIONS):
+        return False
     results = returned(owner.inference, function)
     if results and all(value.kind is Kind.MODULE for value in results):
         return True

@@ -98,19 +98,22 @@ def _may_seed(call: ast.Call, generator: OwnGenerator, ctx: Context) -> bool:
 
 def _target_seeded(target: ast.expr, generator: OwnGenerator, ctx: Context, depth: int) -> bool:
     index = ctx.module.index
-    if isinstance(target, ast.Attribute) and _replaced(target, generator, ctx):
+    scope = index.scope_at(target).lookup(target.id) if isinstance(target, ast.Name) else None
+    if isinstance(target, ast.Attribute):
+        attribute = target.attr
+    else:
+        attribute = target.id if isinstance(target, ast.Name) and scope is not None and scope.is_class else ""
+    if attribute and _replaced(attribute, target, generator, ctx):
         return True
-    if isinstance(target, ast.Name):
-        scope = index.scope_at(target).lookup(target.id)
-        if scope is None:
-            return True
-        uses: list[ast.AST] = [
+    uses: list[ast.AST]
+    if attribute:
+        uses = [node for node in index.names_used.get(attribute, ()) if isinstance(node, ast.Attribute)]
+    elif isinstance(target, ast.Name) and scope is not None:
+        uses = [
             node
             for node in index.names_used.get(target.id, ())
             if isinstance(node, ast.Name) and index.scope_at(node).lookup(node.id) is scope
         ]
-    elif isinstance(target, ast.Attribute):
-        uses = [node for node in index.names_used.get(target.attr, ()) if isinstance(node, ast.Attribute)]
     else:
         return True
     return any(
@@ -120,11 +123,11 @@ def _target_seeded(target: ast.expr, generator: OwnGenerator, ctx: Context, dept
     )
 
 
-def _replaced(target: ast.Attribute, generator: OwnGenerator, ctx: Context) -> bool:
+def _replaced(attribute: str, target: ast.expr, generator: OwnGenerator, ctx: Context) -> bool:
     """Is the same attribute set to a seeded generator elsewhere in the file?"""
     for assignment in ctx.module.index.of_type(ast.Assign):
         value = assignment.value
-        same = any(isinstance(other, ast.Attribute) and other.attr == target.attr for other in assignment.targets)
+        same = any(isinstance(other, ast.Attribute) and other.attr == attribute for other in assignment.targets)
         if same and target not in assignment.targets and isinstance(value, ast.Call):
             seeded = (value.args or value.keywords) and not _is_torch(generator)
             if seeded and generator.call.name in ctx.callees(value):

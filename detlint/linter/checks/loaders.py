@@ -14,6 +14,7 @@ from detlint.linter.origins import origins
 from detlint.linter.registry import check, check_file
 from detlint.linter.repeatable import made_up, why_unrepeatable
 from detlint.linter.seeding import seeding_of, seeds_in
+from detlint.linter.smoke import is_smoke_test
 from detlint.linter.testcode import is_test_file
 
 _SAMPLERS = ("RandomSampler", "WeightedRandomSampler", "SubsetRandomSampler")
@@ -23,7 +24,9 @@ _UNSEEDED = "the order of this loader comes from torch's global generator, and n
 @check("DET106")
 def unseeded_dataloader(call: Call, ctx: Context) -> Iterator[Finding]:
     """Silent with a generator of its own, and in programs that seed torch."""
-    if ctx.program is None or is_test_file(ctx.module) or not ctx.program.runs(ctx.module, call.node):
+    if ctx.program is None or is_test_file(ctx.module) or is_smoke_test(ctx.module):
+        return
+    if not ctx.program.runs(ctx.module, call.node):
         return
     generator = call.argument("generator")
     if generator.hidden or (generator.given and ctx.constant(generator.value) is not None):
