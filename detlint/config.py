@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tomli
 
@@ -186,17 +186,32 @@ def enabled_rules(config: Config, rules: Mapping[str, Rule], path: Path) -> tupl
     Raises:
         ConfigError: a selector matches no rule; names where it stands and the nearest ones.
     """
-    layers = config.layers
+    known = tuple(_Selectable(rule.code, rule.name, rule.default) for rule in rules.values())
+    codes = _in_force(config.layers, known)
+    silenced = _silenced_here(config, path)
+    if not silenced:
+        return codes
+    return tuple(code for code in codes if not _specificity(rules[code], silenced))
+
+
+class _Selectable(NamedTuple):
+    """What selection wants to know of a rule; cheap to compare, so that answers can be kept."""
+
+    code: str
+    name: str
+    default: bool
+
+
+@lru_cache(maxsize=256)
+def _in_force(layers: tuple[Settings, ...], known: tuple[_Selectable, ...]) -> tuple[str, ...]:
     for layer in layers:
-        _check_selectors(layer, rules)
+        _check_selectors(layer, known)
     replacing = [number for number, layer in enumerate(layers) if layer.select is not None]
     layers = layers[replacing[-1] :] if replacing else layers
-    codes = [rule.code for rule in rules.values() if _is_enabled(rule, layers)]
-    silenced = _silenced_here(config, path)
-    return tuple(sorted(code for code in codes if not _specificity(rules[code], silenced)))
+    return tuple(sorted(rule.code for rule in known if _is_enabled(rule, layers)))
 
 
-def _is_enabled(rule: Rule, layers: tuple[Settings, ...]) -> bool:
+def _is_enabled(rule: _Selectable, layers: tuple[Settings, ...]) -> bool:
     default = layers[0].select is None if layers else True
     wanted = (0, 0) if rule.code == _ALWAYS_SELECTED or (rule.default and default) else (-1, 0)
     ignored = (-1, 0)
@@ -208,12 +223,12 @@ def _is_enabled(rule: Rule, layers: tuple[Settings, ...]) -> bool:
     return wanted > ignored
 
 
-def _specificity(rule: Rule, selectors: tuple[str, ...]) -> int:
+def _specificity(rule: Rule | _Selectable, selectors: tuple[str, ...]) -> int:
     """How exactly do `selectors` name the rule? 0: not at all."""
     return max((_match(rule, selector) for selector in selectors), default=0)
 
 
-def _match(rule: Rule, selector: str) -> int:
+def _match(rule: Rule | _Selectable, selector: str) -> int:
     if selector == "ALL":
         return 1
     if selector in (rule.code, rule.name):
@@ -236,12 +251,12 @@ def _silenced_here(config: Config, path: Path) -> tuple[str, ...]:
     )
 
 
-def _check_selectors(layer: Settings, rules: Mapping[str, Rule]) -> None:
+def _check_selectors(layer: Settings, known: tuple[_Selectable, ...]) -> None:
     for key, selectors in _selectors(layer):
         for selector in selectors:
-            if selector != "ALL" and not any(_match(rule, selector) for rule in rules.values()):
-                known = [*rules, *(rule.name for rule in rules.values()), "ALL"]
-                nearest = did_you_mean(selector, known)
+            if selector != "ALL" and not any(_match(rule, selector) for rule in known):
+                names = [*(rule.code for rule in known), *(rule.name for rule in known), "ALL"]
+                nearest = did_you_mean(selector, names)
                 raise ConfigError(f"{layer.where(key)}: unknown rule {selector!r}{nearest}")
 
 
