@@ -69,7 +69,7 @@ def _behind(origin: Origin, callers: Sequence[Module]) -> Iterator[Origin]:
 
 def _bound(binding: Binding, module: Module, callers: Sequence[Module]) -> Iterator[Origin]:
     if binding.value is not None:
-        yield Origin(module, binding.value)
+        yield Origin(module, _element(binding) if binding.kind is BindingKind.ASSIGN else binding.value)
     if binding.kind is BindingKind.AUGMENTED:
         others = binding.scope.bindings[binding.name]
         yield from (Origin(module, other.value) for other in others if other.value is not None)
@@ -77,9 +77,20 @@ def _bound(binding: Binding, module: Module, callers: Sequence[Module]) -> Itera
         yield from passed(module, binding.scope.node, binding.name, callers)
 
 
-def passed(
-    module: Module, function: FunctionNode, parameter: str, callers: Sequence[Module]
-) -> Iterator[Origin]:
+def _element(binding: Binding) -> ast.expr:
+    """Return the part of the assigned value that the name gets: the second of `a, b = x, y` for b."""
+    assert binding.value is not None
+    value = binding.value
+    for position in binding.index:
+        if not isinstance(value, (ast.Tuple, ast.List)) or any(isinstance(part, ast.Starred) for part in value.elts):
+            return value
+        if not 0 <= position < len(value.elts):
+            return value
+        value = value.elts[position]
+    return value
+
+
+def passed(module: Module, function: FunctionNode, parameter: str, callers: Sequence[Module]) -> Iterator[Origin]:
     """Yield what the calls of `function` in `callers` pass for `parameter`."""
     qualified = module.qualified(function)
     for caller in callers:
