@@ -1,0 +1,172 @@
+"""DET303: fresh memory is read before anything was written to it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from detlint.findings import Finding
+from detlint.linter.context import Call, Context
+from detlint.linter.fresh_memory import Fate, fate, registered_name
+from detlint.linter.fresh_weights import unwritten_attribute
+from detlint.linter.names import Binding
+from detlint.linter.registry import check
+from detlint.linter.values import Kind
+
+_CONSTRUCTORS = re.compile(r"^torch\.(cuda\.)?\w*Tensor$")
+# Functions of such names exist to hand out memory that their callers fill.
+_ALLOCATORS = re.compile(r"empty|alloc|buffer|placeholder|storage|workspace|scratch|cache|uninit|new_", re.IGNORECASE)
+
+
+@check("DET303")
+def uninitialized_memory(call: Call, ctx: Context) -> Iterator[Finding]:
+    """Silent wherever a write may come first, and for memory handed to code that is not read here."""
+    if not _is_fresh(call, ctx):
+        return
+    read = _read(call.node, ctx)
+    if read is not None:
+        text = ast.unparse(read)
+        short = text if len(text) <= 60 else f"{text[:57]}..."
+        yield ctx.finding(call.node, call=f"{call.name}()", read=short, line=read.lineno)
+
+
+def _is_fresh(call: Call, ctx: Context) -> bool:
+    """Return whether the call gives memory with elements that nobody wrote."""
+    node = call.node
+    device = next((keyword.value for keyword in node.keywords if keyword.arg == "device"), None)
+    if ctx.constant(device) == "meta" or _has_no_elements(node, ctx):
+        return False
+    if _CONSTRUCTORS.match(call.name) or call.name == "torch.Tensor.new":
+        return _takes_sizes(node, ctx)
+    return True
+
+
+def _has_no_elements(node: ast.Call, ctx: Context) -> bool:
+    sizes = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg == "size")]
+    flat = [part for size in sizes for part in (size.elts if isinstance(size, (ast.Tuple, ast.List)) else [size])]
+    return any(ctx.constant(part) == 0 and type(ctx.constant(part)) is int for part in flat)
+
+
+def _takes_sizes(node: ast.Call, ctx: Context) -> bool:
+    """`torch.Tensor(3, 4)` and `torch.Tensor(x.size())` give fresh memory; anything else is data."""
+    if not node.args or node.keywords:
+        return False
+    if len(node.args) > 1:
+        return not any(isinstance(argument, (ast.List, ast.Tuple, ast.Starred)) for argument in node.args)
+    only = node.args[0]
+    if isinstance(only, ast.Call) and isinstance(only.func, ast.Attribute) and only.func.attr == "size":
+        return True
+    values = ctx.values(only)
+    return all(value.kind is Kind.NUMBER and value.dtype != "float" for value in values)
+
+
+def _read(node: ast.expr, ctx: Context) -> ast.expr | None:
+    """Return the expression that reads the fresh memory `node` before it is written, or None."""
+    outcome, place = fate(node, ctx)
+    if outcome is Fate.READ:
+        return place
+    if outcome is not Fate.STORED:
+        return None
+    name = registered_name(place)
+    if name is not None:
+        return unwritten_attribute(name, place, ctx)
+    for target in _targets(place, node, ctx):
+        if isinstance(target, ast.Name):
+            found = _read_of_name(target, ctx)
+        elif isinstance(target, ast.Attribute):
+            found = unwritten_attribute(target.attr, target, ctx)
+        else:
+            found = None
+        if found is not None:
+            return found
+    return None
+
+
+def _targets(value: ast.expr, node: ast.expr, ctx: Context) -> Iterator[ast.expr]:
+    """Yield what the statement binds to the memory, through `a, b = torch.empty(1), torch.empty(1)`."""
+    statement = ctx.parent(value)
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    for target in targets:
+        if isinstance(value, ast.Tuple) and isinstance(target, ast.Tuple) and len(value.elts) == len(target.elts):
+            for element, bound in zip(value.elts, target.elts):
+                if node in ast.walk(element):
+                    yield bound
+        elif target is not None and not isinstance(value, ast.Tuple):
+            yield target
+
+
+def _read_of_name(target: ast.Name, ctx: Context) -> ast.expr | None:
+    owner = ctx.module.index.scope_at(target).lookup(target.id)
+    bindings = owner.bindings[target.id] if owner is not None else []
+    binding = next((found for found in bindings if found.node is target), None)
+    flow = ctx.flow(target)
+    if binding is None or owner is None or owner.node is not flow.scope.node:
+        return None
+    if _guards_emptiness(target, ctx):
+        return None
+    outcomes = {use: fate(use, ctx) for use in flow.uses(binding)}
+    if any(ctx.flow(use) is not flow or outcome is Fate.STORED for use, (outcome, _) in outcomes.items()):
+        return None  # a closure or an alias may write it
+    writes = [use for use, (outcome, _) in outcomes.items() if outcome is Fate.WRITTEN]
+    if len([write for write in writes if _is_conditional(write, target, ctx)]) > 1:
+        return None  # the conditions may complement each other
+    masked = _only_masked(writes, ctx)
+    start = ctx.statement(target)
+    reads = [(use, outcome, place) for use, (outcome, place) in outcomes.items()]
+    reads += [(b.node, Fate.READ, b.node) for b in bindings if _updates(b, ctx)]
+    for use, outcome, place in reads:
+        if outcome is Fate.RETURNED:
+            function = ctx.function(use)
+            if function is None or _ALLOCATORS.search(function.name):
+                continue
+        elif outcome is not Fate.READ or _reads_a_part(use, writes, ctx):
+            continue
+        barriers = [] if masked else [*writes, *_loops_of(writes, use, ctx)]
+        barriers += [b.node for b in bindings if b is not binding and not _updates(b, ctx)]
+        if flow.path(start, use, avoiding=barriers):
+            return place if isinstance(place, ast.expr) else None
+    return None
+
+
+def _guards_emptiness(target: ast.AST, ctx: Context) -> bool:
+    """`if len(boxes) == 0: boxes = x.new_empty(shape)`: there is nothing to read."""
+    tests = [parent.test for parent in ctx.ancestors(target) if isinstance(parent, ast.If)]
+    return any(isinstance(part, ast.Constant) and part.value == 0 for test in tests for part in ast.walk(test))
+
+
+def _is_conditional(write: ast.AST, target: ast.AST, ctx: Context) -> bool:
+    around = set(ctx.ancestors(target))
+    return any(isinstance(parent, ast.If) and parent not in around for parent in ctx.ancestors(write))
+
+
+def _reads_a_part(use: ast.AST, writes: list[ast.Name], ctx: Context) -> bool:
+    """`out[:i]` in the loop that writes `out[i]`: what is read was written in the rounds before."""
+    if not isinstance(ctx.parent(use), ast.Subscript):
+        return False
+    loops = {parent for parent in ctx.ancestors(use) if isinstance(parent, (ast.For, ast.While))}
+    return any(parent in loops for write in writes for parent in ctx.ancestors(write))
+
+
+def _updates(binding: Binding, ctx: Context) -> bool:
+    return isinstance(ctx.parent(binding.node), ast.AugAssign)
+
+
+def _only_masked(writes: list[ast.Name], ctx: Context) -> bool:
+    """Return whether the one write there is goes through a mask, so that the rest stays unwritten."""
+    parent = ctx.parent(writes[0]) if len(writes) == 1 else None
+    if not isinstance(parent, ast.Subscript) or not isinstance(parent.slice, (ast.Name, ast.Compare)):
+        return False
+    values = ctx.values(parent.slice)
+    return bool(values) and all(value.kind is Kind.TENSOR and value.dtype == "bool" for value in values)
+
+
+def _loops_of(writes: list[ast.Name], read: ast.AST, ctx: Context) -> Iterator[ast.AST]:
+    """Yield the loops that write: they are taken to run at least once before what follows them."""
+    around = set(ctx.ancestors(read))
+    for write in writes:
+        yield from (
+            parent
+            for parent in ctx.ancestors(write)
+            if isinstance(parent, (ast.For, ast.While)) and parent not in around
+        )

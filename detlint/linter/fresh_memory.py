@@ -1,0 +1,134 @@
+"""What happens to fresh memory: is it written, read, looked at without reading, or handed to code that may write it?"""
+
+from __future__ import annotations
+
+import ast
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from detlint.linter.names import COMPREHENSIONS
+
+if TYPE_CHECKING:
+    from detlint.linter.context import Context
+
+_FORM = frozenset(
+    {"shape", "dtype", "device", "size", "dim", "ndim", "numel", "stride", "is_cuda", "layout", "nbytes", "element_size"}
+    | {"ndimension", "requires_grad", "grad", "itemsize", "storage_offset", "is_contiguous", "get_device"}
+)
+# The result is the same memory, or a copy of what it holds.
+_THROUGH = frozenset(
+    {"to", "cuda", "cpu", "float", "half", "double", "long", "int", "bool", "bfloat16", "type", "type_as", "contiguous"}
+    | {"view", "view_as", "reshape", "expand", "expand_as", "permute", "transpose", "t", "T", "mT", "unsqueeze", "squeeze"}
+    | {"flatten", "data", "detach", "pin_memory", "clone", "requires_grad_", "share_memory_", "unsqueeze_", "squeeze_"}
+    | {"t_", "detach_", "narrow", "select", "chunk", "split", "unbind", "repeat", "real", "imag", "diagonal"}
+)
+# In place, but out of what is there already.
+_UPDATING = frozenset(
+    {"add_", "sub_", "mul_", "div_", "pow_", "clamp_", "exp_", "log_", "sqrt_", "neg_", "relu_", "sigmoid_", "tanh_", "lerp_"}
+    | {"abs_", "addmm_", "addcmul_", "addcdiv_", "round_", "floor_", "index_add_", "scatter_add_", "softmax_"}
+)
+_LIKE = frozenset(
+    f"torch.{name}"
+    for name in ("empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "randint_like", "is_tensor")
+)
+_READERS = frozenset({"torch.save", "builtins.float", "builtins.int", "builtins.print", "builtins.sum", "numpy.save"})
+_PARAMETERS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer"})
+
+
+class Fate(Enum):
+    """What one expression does with memory."""
+
+    READ = "read"
+    WRITTEN = "written"  # or handed to code that may write it
+    UNTOUCHED = "untouched"
+    RETURNED = "returned"
+    STORED = "stored"  # under another name: look there
+
+
+def fate(node: ast.expr, ctx: Context) -> tuple[Fate, ast.expr]:
+    """Return what happens to the memory that `node` stands for, and the expression that does it."""
+    while True:
+        parent = ctx.parent(node)
+        if isinstance(parent, ast.Attribute):
+            outcome, following = _method(parent, ctx)
+        elif isinstance(parent, (ast.Call, ast.keyword)):
+            outcome, following = _argument(node, parent, ctx)
+        else:
+            outcome, following = _plain(node, parent, ctx)
+        if outcome is not None:
+            return outcome, following
+        node = following
+
+
+def _method(attribute: ast.Attribute, ctx: Context) -> tuple[Fate | None, ast.expr]:
+    call = ctx.parent(attribute)
+    called = isinstance(call, ast.Call) and call.func is attribute
+    name = attribute.attr
+    if not isinstance(attribute.ctx, ast.Load):
+        return Fate.WRITTEN, attribute  # weight.data = …
+    if name in _FORM:
+        return Fate.UNTOUCHED, attribute
+    if name in _THROUGH:
+        return None, call if called and isinstance(call, ast.Call) else attribute
+    if not called:
+        return Fate.WRITTEN, attribute
+    if name in _UPDATING or (not name.endswith("_") and f"torch.Tensor.{name}" in ctx.inference.types.tensors):
+        return Fate.READ, attribute
+    return Fate.WRITTEN, attribute
+
+
+def _argument(node: ast.expr, parent: ast.Call | ast.keyword, ctx: Context) -> tuple[Fate | None, ast.expr]:
+    call = ctx.parent(parent) if isinstance(parent, ast.keyword) else parent
+    if not isinstance(call, ast.Call) or (isinstance(parent, ast.keyword) and parent.arg == "out"):
+        return Fate.WRITTEN, node
+    if any(keyword.arg == "beta" for keyword in call.keywords):
+        return Fate.WRITTEN, node  # baddbmm(memory, …, beta=0) does not look at it
+    names = ctx.callees(call)
+    types = ctx.inference.types
+    if _PARAMETERS.intersection(names):
+        return None, call
+    if registered_name(call) is not None:
+        return Fate.STORED, call
+    if _LIKE.intersection(names) or any(name in ("builtins.len", "builtins.isinstance") for name in names):
+        return Fate.UNTOUCHED, call
+    if not names or any(name.endswith("_") or name.startswith("torch.nn.init.") for name in names):
+        return Fate.WRITTEN, call
+    if all(name in types.tensors or name in types.tensor_tuples or name in _READERS for name in names):
+        return Fate.READ, call
+    return Fate.WRITTEN, call
+
+
+def registered_name(call: ast.expr) -> str | None:
+    """Return the attribute that `self.register_buffer("mean", …)` makes."""
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or not call.args:
+        return None
+    name = call.args[0]
+    registers = call.func.attr in ("register_buffer", "register_parameter")
+    return name.value if registers and isinstance(name, ast.Constant) and isinstance(name.value, str) else None
+
+
+def _plain(node: ast.expr, parent: ast.AST | None, ctx: Context) -> tuple[Fate | None, ast.expr]:
+    if isinstance(parent, (ast.List, ast.Tuple)) and isinstance(ctx.parent(parent), ast.Call):
+        return None, parent  # torch.cat([memory, …])
+    if isinstance(parent, ast.Subscript):
+        if parent.value is not node or isinstance(parent.ctx, ast.Load):
+            return (None, parent) if parent.value is node else (Fate.READ, parent)
+        return Fate.WRITTEN, parent
+    if isinstance(parent, ast.Compare):
+        identity = all(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in parent.ops)
+        return (Fate.UNTOUCHED if identity else Fate.READ), parent
+    if isinstance(parent, (ast.BinOp, ast.UnaryOp)):
+        return Fate.READ, parent
+    if isinstance(parent, ast.AugAssign):
+        return Fate.READ, node
+    if isinstance(parent, ast.IfExp) and parent.test is not node:
+        return None, parent
+    if isinstance(parent, (ast.Return, ast.Yield)):
+        return Fate.RETURNED, node
+    if isinstance(parent, (ast.Assign, ast.AnnAssign, ast.NamedExpr)):
+        return Fate.STORED, node
+    if isinstance(parent, ast.Tuple) and isinstance(parent.ctx, ast.Load):
+        return None, parent
+    if isinstance(parent, (*COMPREHENSIONS, ast.List, ast.Dict, ast.Set, ast.Starred)):
+        return Fate.WRITTEN, parent
+    return Fate.UNTOUCHED, node
