@@ -23,7 +23,7 @@ _PYTHON_2_LINE = re.compile(
 
 # Syntax by the release that brought it, recognised on the line at which an older parser stops.
 _NEWER: tuple[tuple[tuple[int, int], re.Pattern[str]], ...] = (
-    ((3, 11), re.compile(r"^\s*except\s*\*|^\s*\w.*\[[^\]]*\*\w")),
+    ((3, 11), re.compile(r"^\s*except\s*\*|\[(?:[^\]]*,)?\s*\*\w")),
     ((3, 12), re.compile(r"^\s*type\s+\w+\s*(?:\[.*)?=|^\s*(?:async\s+)?def\s+\w+\s*\[|^\s*class\s+\w+\s*\[")),
     # An f-string that uses its own quotes inside a replacement field.
     ((3, 12), re.compile(r"""\b[rR]?[fF][rR]?(["'])(?:(?!\1).)*\{[^}"']*\1[^}]*\}""")),
@@ -67,7 +67,8 @@ def _explain(error: SyntaxError, text: str) -> SyntaxProblem:
     number = min(max(error.lineno or 1, 1), len(lines))
     line = lines[number - 1]
     column = min(max(error.offset or 1, 1), len(line) + 1)
-    return SyntaxProblem(_reason(error.msg or "invalid syntax", line), number, column)
+    # The patterns below take long on long lines, which nobody writes by hand anyway.
+    return SyntaxProblem(_reason(error.msg or "invalid syntax", line[:1000]), number, column)
 
 
 def _reason(message: str, line: str) -> str:

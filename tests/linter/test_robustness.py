@@ -52,6 +52,8 @@ BAD: dict[str, tuple[bytes | str, tuple[int, int | None, str] | None]] = {
     "nested.py": ("x = " + "-" * 900 + "1\ny = a" + ".b" * 900 + "\nz = f" + "(1)" * 900 + "\n", None),
     "summands.py": ("x = " + " + ".join(["a"] * 900) + "\n", None),
     "long_line.py": ("x = [" + "1, " * 100_000 + "]\n", None),
+    "long_print.py": ("print " + "a, " * 300_000 + "\n", (1, None, "Python 2 syntax")),
+    "long_fstring.py": ("x = f'" + "{'" * 300_000 + "\n", (1, None, "")),
     "surrogate.py": ("x = '\\ud800'\n", None),
 }
 

@@ -154,6 +154,7 @@ def test_deep_nesting_is_parsed_or_a_problem(start: str, again: str, end: str, d
     ("text", "since"),
     [
         pytest.param("try:\n    x\nexcept* E:\n    pass\n", (3, 11), id="exception groups"),
+        pytest.param("x = a[1, *b]\n", (3, 11), id="star in an index"),
         pytest.param("type X = list[int]\n", (3, 12), id="type alias"),
         pytest.param("def f[T](x: T) -> T:\n    return x\n", (3, 12), id="generic function"),
         pytest.param("class A[T]:\n    pass\n", (3, 12), id="generic class"),
