@@ -16,7 +16,9 @@ _DISTINCT = frozenset(
     for name in ("arange", "randperm", "nonzero", "sort", "argsort", "topk")
     for owner in ("", "Tensor.")
 )
-_VIEWS = frozenset({"expand", "expand_as", "flatten", "long", "repeat", "reshape", "squeeze", "to", "unsqueeze", "view"})
+_VIEWS = frozenset(
+    {"expand", "expand_as", "flatten", "long", "repeat", "reshape", "squeeze", "to", "unsqueeze", "view"}
+)
 _FAMILIES = {"float": "floating", "int": "integral", "complex": "complex", "bool": "bool"}
 
 
@@ -118,16 +120,27 @@ class SourceArguments:
             return Truth.YES
         return Truth.UNKNOWN
 
-    def _one_per_row(self, index: ast.expr) -> bool:
+    def _one_per_row(self, index: ast.expr, steps: int = 3) -> bool:
         """`x.gather(1, label.unsqueeze(1))`: the dimension of the index that runs along `dim` has one element."""
         dim = self.literal("dim")
+        if isinstance(index, ast.Name) and steps > 0:
+            found = [binding for binding in self._ctx.module.definitions(index) if binding.value is not None]
+            assigned = [b.value for b in found if isinstance(self._ctx.parent(b.node), ast.Assign) and not b.index]
+            return bool(assigned) and all(
+                value is not None and self._one_per_row(value, steps - 1) for value in assigned
+            )
         if isinstance(index, ast.Subscript) and isinstance(index.slice, ast.Tuple):
             last = index.slice.elts[-1]
             return isinstance(last, ast.Constant) and last.value is None and dim in (-1, len(index.slice.elts) - 1)
         if not isinstance(index, ast.Call) or not isinstance(index.func, ast.Attribute):
             return False
         if index.func.attr == "unsqueeze":
-            return len(index.args) == 1 and self._ctx.constant(index.args[0]) == dim
+            written = [ast.dump(self._call.argument("dim").value or index)] if dim is UNKNOWN else []
+            return len(index.args) == 1 and (
+                self._ctx.constant(index.args[0]) == dim or ast.dump(index.args[0]) in written
+            )
+        if index.func.attr in ("long", "to", "clamp", "clamp_min", "contiguous"):
+            return self._one_per_row(index.func.value, steps)
         if index.func.attr in ("view", "reshape"):
             ends_with_one = bool(index.args) and self._ctx.constant(index.args[-1]) == 1
             return ends_with_one and dim in (-1, len(index.args) - 1)
@@ -178,12 +191,8 @@ class SourceArguments:
         factories = {f"torch.{factory}" for factory in ("zeros", "ones", "empty", "rand", "randn")}
         if not factories.intersection(values[0].module.inference.resolve(made.func)):
             return None
-        sizes = (
-            made.args[0].elts if made.args and isinstance(made.args[0], (ast.Tuple, ast.List)) else made.args
-        )
-        shape = [
-            size.value for size in sizes if isinstance(size, ast.Constant) and isinstance(size.value, int)
-        ]
+        sizes = made.args[0].elts if made.args and isinstance(made.args[0], (ast.Tuple, ast.List)) else made.args
+        shape = [size.value for size in sizes if isinstance(size, ast.Constant) and isinstance(size.value, int)]
         return measure(shape) if sizes and len(shape) == len(sizes) else None
 
 

@@ -13,7 +13,21 @@ if TYPE_CHECKING:
 
 _MAX_STEPS = 6
 _SAME = frozenset(
-    {"float", "half", "long", "int", "bool", "to", "cuda", "cpu", "contiguous", "detach", "clone", "transpose", "softmax"}
+    {
+        "float",
+        "half",
+        "long",
+        "int",
+        "bool",
+        "to",
+        "cuda",
+        "cpu",
+        "contiguous",
+        "detach",
+        "clone",
+        "transpose",
+        "softmax",
+    }
     | {"log_softmax", "relu", "sigmoid", "tanh", "type", "double", "log", "exp", "clamp", "type_as"}
 )
 _REDUCING = frozenset({"argmax", "argmin", "sum", "mean", "prod", "amax", "amin", "logsumexp", "any", "all"})
@@ -24,7 +38,9 @@ _SAME_FUNCTIONS = frozenset(
 _BY_LAYER = {"1d": 3, "2d": 4, "3d": 5}
 _BY_MODE = {"linear": 3, "bilinear": 4, "bicubic": 4, "trilinear": 5}
 # A target of this name holds a class for every pixel: batch, height, width.
-_PIXELS = re.compile(r"(^|_)(masks?|seg|segmentations?|segs|semantic|pixel_labels?|label_maps?|labelmaps?)(_|\d|$)", re.IGNORECASE)
+_PIXELS = re.compile(
+    r"(^|_)(masks?|seg|segmentations?|segs|semantic|pixel_labels?|label_maps?|labelmaps?)(_|\d|$)", re.IGNORECASE
+)
 
 
 def dimensions(node: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> int | None:
@@ -44,14 +60,18 @@ def dimensions(node: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> int | N
 
 
 def names_pixels(node: ast.expr) -> bool:
-    """Return whether a target is named after segmentation: `true_masks`, `batch["mask"]`, `seg_label`."""
-    names = [child.id for child in ast.walk(node) if isinstance(child, ast.Name)]
-    names += [child.attr for child in ast.walk(node) if isinstance(child, ast.Attribute)]
-    names += [child.value for child in ast.walk(node) if isinstance(child, ast.Constant) and isinstance(child.value, str)]
-    reduced = any(
-        isinstance(child, ast.Attribute) and child.attr in ("view", "reshape", "flatten") for child in ast.walk(node)
-    )
-    return not reduced and any(_PIXELS.search(name) for name in names)
+    """Return whether a target is named after segmentation: `true_masks`, `batch["mask"]`, `seg_label.long()`."""
+    while True:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SAME:
+            node = node.func.value
+        elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+            if isinstance(node.slice.value, str):
+                return bool(_PIXELS.search(node.slice.value))
+            node = node.value
+        else:
+            break
+    name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+    return bool(_PIXELS.search(name))
 
 
 def _of_name(node: ast.Name, ctx: Context, steps: int) -> int | None:

@@ -60,7 +60,8 @@ def _is_initialised_elsewhere(owner: ast.ClassDef, ctx: Context) -> bool:
     index = ctx.module.index
     inference = ctx.inference
     info = inference.class_info(owner)
-    if any(base != "torch.nn.Module" for base in inference.external_bases(info)) or not info.node.bases:
+    bases_known = inference.external_bases(info) or not info.node.bases
+    if not bases_known or any(base != "torch.nn.Module" for base in inference.external_bases(info)):
         return True
     bases = (base for other in index.of_type(ast.ClassDef) for base in other.bases)
     if any(_LOADED.search(name) for base in bases for name in (*ctx.resolve(base), ast.unparse(base))):

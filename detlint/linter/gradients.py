@@ -22,7 +22,10 @@ _DATA = re.compile(
     r"wavs?|audios?|ids?|idx|index|indices|inds?)(_|\d|$)",
     re.IGNORECASE,
 )
-_DATA_PACKAGES = frozenset({"data", "dataset", "datasets", "loader", "loaders", "sampler", "transforms", "io", "preprocessing"})
+_DATA_PACKAGES = re.compile(
+    r"^(data|datasets?|data_\w+|loaders?|sampler|transforms?|io|preprocess\w*|evaluation|metrics?|val|export\w*|plotting|"
+    r"visuali[sz]\w*|inference|predictors?)$"
+)
 _DATA_CLASSES = re.compile(r"(Dataset|DataModule|Transforms?|Processor|Augment\w*|Collat\w*|Resize|Loader|Evaluator)$")
 # Decoding, sampling and scheduling run without gradients, whatever class they stand in.
 _INFERRING_CLASSES = re.compile(r"(Search\w*|Scorer|Pipeline|Predictor|Scheduler)$")
@@ -33,14 +36,39 @@ _DATA_FUNCTIONS = re.compile(
 )
 # Views and conversions: the result needs a gradient where the receiver does.
 _THROUGH = frozenset(
-    {"float", "half", "bfloat16", "to", "cuda", "cpu", "contiguous", "unsqueeze", "squeeze", "view", "reshape", "permute"}
+    {
+        "float",
+        "half",
+        "bfloat16",
+        "to",
+        "cuda",
+        "cpu",
+        "contiguous",
+        "unsqueeze",
+        "squeeze",
+        "view",
+        "reshape",
+        "permute",
+    }
     | {"transpose", "expand", "repeat", "clone", "flatten", "type", "type_as", "double"}
 )
 _CUTS = frozenset({"detach", "argmax", "argmin", "round", "bool", "long", "int", "byte", "sign"})
 _SOURCES = frozenset(
     f"torch.{name}"
     for name in (
-        *("from_numpy", "tensor", "as_tensor", "arange", "linspace", "zeros", "ones", "full", "rand", "randn", "randint"),
+        *(
+            "from_numpy",
+            "tensor",
+            "as_tensor",
+            "arange",
+            "linspace",
+            "zeros",
+            "ones",
+            "full",
+            "rand",
+            "randn",
+            "randint",
+        ),
         *("zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "empty", "meshgrid", "eye", "bincount"),
         *("LongTensor", "BoolTensor", "load", "nn.functional.one_hot", "hann_window"),
     )
@@ -49,9 +77,32 @@ _SOURCES = frozenset(
 
 def can_need_gradient(call: ast.Call, tensor: ast.expr | None, ctx: Context) -> bool:
     """Return whether the backward pass of `call`, made on `tensor` (None: unknown), can run."""
-    if _only_infers(call, ctx):
+    if _only_infers(call, ctx) or _is_cut_off(call, ctx):
         return False
     return tensor is None or not _is_data(tensor, ctx, _MAX_STEPS)
+
+
+def _is_cut_off(node: ast.expr, ctx: Context, steps: int = 3) -> bool:
+    """Return whether what comes out only goes through a detach, a comparison or an argmax."""
+    parent = ctx.parent(node)
+    if isinstance(parent, ast.Compare):
+        return True
+    if isinstance(parent, ast.Attribute):
+        call = ctx.parent(parent)
+        if parent.attr in _CUTS:
+            return True
+        called = isinstance(call, ast.Call) and call.func is parent
+        through = parent.attr in _THROUGH or parent.attr in ("sigmoid", "softmax")
+        return called and through and isinstance(call, ast.Call) and _is_cut_off(call, ctx, steps)
+    if isinstance(parent, ast.Subscript) and parent.value is node:
+        return _is_cut_off(parent, ctx, steps)
+    if isinstance(parent, ast.Assign) and steps > 0:
+        binding = ctx.binding(node)
+        if binding is None or not isinstance(binding.node, ast.Name):
+            return False
+        uses = ctx.flow(node).uses(binding)
+        return bool(uses) and all(_is_cut_off(use, ctx, steps - 1) for use in uses)
+    return False
 
 
 def _only_infers(node: ast.AST, ctx: Context, depth: int = 2) -> bool:
@@ -63,7 +114,7 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 2) -> bool:
     owner = module.index.class_at(node)
     if owner is not None and _handles_data(owner, ctx):
         return True
-    if not _DATA_PACKAGES.isdisjoint(module.name.split(".")[:-1]):
+    if any(_DATA_PACKAGES.match(part) for part in module.name.split(".")):
         return True
     if function is None:
         return owner is None and ctx.program is not None and not trains(module.tree)
@@ -132,6 +183,9 @@ def _call_is_data(node: ast.Call, ctx: Context, steps: int) -> bool:
     if any(name in ("torch.stack", "torch.cat") for name in names) and node.args:
         parts = node.args[0].elts if isinstance(node.args[0], (ast.List, ast.Tuple)) else [node.args[0]]
         return all(_is_data(part, ctx, steps - 1) for part in parts)
+    if isinstance(node.func, ast.Attribute) and not any(name.startswith("torch.") for name in names):
+        if _is_data(node.func.value, ctx, steps - 1):
+            return True  # gt_masks.to_tensor(…)
     return without_gradient_dtype(ctx.values(node))
 
 
@@ -161,5 +215,3 @@ def without_gradient_dtype(values: tuple[Value, ...]) -> bool:
 
 def _mentions(node: ast.AST, name: str) -> bool:
     return any(isinstance(child, ast.Name) and child.id == name for child in ast.walk(node))
-
-

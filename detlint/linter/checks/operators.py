@@ -147,6 +147,8 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
     views = [LayerArguments(call, use, ctx) for use in uses or ()] or [SourceArguments(call, ctx)]
     if not any(operator.applies(view) is Truth.YES for view in views):
         return False
+    if _only_counts(call, ctx) or (operator.devices == ("cuda",) and _stays_on_cpu(_input(call))):
+        return False
     if operator.passes != ("backward",):
         return True
     if uses is None:
@@ -155,6 +157,24 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
     weighted = any(word in call.name for word in _WEIGHTED)
     inputs = [(use, None if weighted or not use.args else use.args[0]) for use in uses]
     return not uses or any(can_need_gradient(use, tensor, ctx) for use, tensor in inputs)
+
+
+def _only_counts(call: Call, ctx: Context) -> bool:
+    """Sums of ones are exact, in whatever order they are added."""
+    values = next((call.argument(name).value for name in ("src", "source") if call.argument(name).given), None)
+    made = [value.node for value in ctx.values(values)] if values is not None else []
+    return bool(made) and all(
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("ones", "ones_like", "new_ones")
+        for node in made
+    )
+
+
+def _stays_on_cpu(tensor: ast.expr | None) -> bool:
+    """`labels.cpu().float()`: the tensor was moved to the CPU in the same expression."""
+    parts = ast.walk(tensor) if tensor is not None else ()
+    return any(isinstance(part, ast.Attribute) and part.attr in ("cpu", "numpy") for part in parts)
 
 
 def _input(call: Call) -> ast.expr | None:
