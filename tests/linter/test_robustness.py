@@ -6,7 +6,9 @@ import io
 import json
 import os
 import random
+import tempfile
 import tokenize
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -104,18 +106,37 @@ def test_bad_files_do_not_stop_the_run(bad_files: Path, jobs: int, capfd: pytest
     assert found == {"good.py", "module.py/inside.py"}
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_what_may_not_be_read(tmp_path: Path) -> None:
-    for name in ("secret.py", "folder/inside.py", "good.py"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(GOOD)
-    (tmp_path / "secret.py").chmod(0)
-    (tmp_path / "folder").chmod(0)
+@pytest.fixture
+def unprivileged_folder() -> Iterator[Path]:
+    """A folder for a test that runs as nobody: root may read everything."""
+    before = os.geteuid()
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o777)
+        if before == 0:
+            os.seteuid(65534)
+        try:
+            yield Path(name)
+        finally:
+            os.seteuid(before)
+
+
+def test_what_may_not_be_read_is_reported(unprivileged_folder: Path) -> None:
+    folder = unprivileged_folder
+    for name in ("secret.py", "closed/inside.py", "listed/inside.py", "good.py"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(GOOD)
+    (folder / "secret.py").chmod(0)
+    (folder / "closed").chmod(0)
+    (folder / "listed").chmod(0o444)
     try:
-        result = lint(tmp_path)
+        result = lint(folder)
     finally:
-        (tmp_path / "folder").chmod(0o755)
-    assert [f.code for f in result.findings] == ["DET001", "DET202", "DET001"]
+        (folder / "closed").chmod(0o755)
+        (folder / "listed").chmod(0o755)
+    denied = "not checked: cannot be read: Permission denied"
+    found = {Path(f.location.path).relative_to(folder).as_posix(): f.message for f in result.findings}
+    assert found.pop("good.py") != denied
+    assert found == dict.fromkeys(["closed", "listed/inside.py", "secret.py"], denied)
 
 
 def test_a_file_that_vanishes(tmp_path: Path) -> None:
