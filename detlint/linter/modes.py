@@ -411,7 +411,11 @@ class Modes:
         if not events:
             return Mode.SAME
         flow = self.module.flow(scope)
-        modes = {event.mode for event in events if self._reaches(flow, event, None, events)}
+        modes = {
+            event.mode
+            for event in events
+            if self._reaches(flow, event, None, events) and not _is_rebound(event, key, function)
+        }
         if Mode.UNKNOWN in modes or {Mode.EVAL, Mode.TRAIN} <= modes:
             return Mode.UNKNOWN
         return next(iter(modes)) if len(modes) == 1 else Mode.SAME
@@ -589,6 +593,11 @@ class Modes:
     def _peer(self, module: Module) -> Modes:
         found = self._peers.get(module)
         return found if found is not None else Modes(module, self._peers)
+
+
+def _is_rebound(event: Event, key: Key, function: FunctionNode) -> bool:
+    """A parameter that is assigned anew says nothing about the model that the caller passed."""
+    return event.made is not None and key.owner is function
 
 
 def switched(call: ast.Call) -> Mode | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from detlint.conditions import Truth
+from detlint.layers import load_layers
 from detlint.linter.calls import argument_of
 from detlint.linter.evaluation import is_inference, shares_training_step
 from detlint.linter.mode_layers import parts_of
@@ -15,15 +16,15 @@ from detlint.linter.modes import Key, Modes, Reason, switched
 from detlint.linter.names import FUNCTIONS, BindingKind
 from detlint.linter.project import Module
 from detlint.linter.testcode import is_test_file
-from detlint.linter.training import training_steps, trains
+from detlint.linter.training import chosen_by_caller, training_steps, trains
 
 # Methods by which models predict, other than by being called.
 _PREDICTS = frozenset(
-    {
-        "forward", "generate", "predict", "predict_proba", "encode", "encode_image", "encode_text", "decode", "sample",
-        "infer", "inference", "transcribe", "translate", "embed", "extract_features", "forward_features", "reconstruct",
-    }
-)  # fmt: skip
+    (  # noqa: SIM905
+        "forward generate predict predict_proba encode encode_image encode_text decode sample infer inference "
+        "transcribe translate embed extract_features forward_features reconstruct"
+    ).split()
+)
 _SHAPES = frozenset({"shape", "size", "dim", "ndim", "numel", "dtype", "device"})
 
 
@@ -71,11 +72,14 @@ class _Search:
         reasons = [reason for reason in self.modes.reasons(key, call)[0] if self._counts(reason, call)]
         if not reasons:
             return None
-        holds = parts_of(_Constructors(self.modes).of_key(key))
+        holds = parts_of(iter(_Constructors(self.modes).of_key(key)))
         reasons = [
             reason for reason in reasons if holds is Truth.YES or (holds is Truth.UNKNOWN and not reason.created)
         ]
         if not reasons:
+            return None
+        made = list(_Constructors(self.modes).of_key(key))
+        if made and all(_is_layer(module, call) for module, call in made):
             return None
         reason = min(reasons, key=lambda reason: reason.created)
         if reason.created and not (self._trains or self._loads_weights(key)) and self._is_demo(call):
@@ -120,16 +124,15 @@ class _Search:
         parent = self.module.index.parents.get(call)
         if isinstance(parent, ast.Expr) or (isinstance(parent, ast.Attribute) and parent.attr in _SHAPES):
             return True
-        if not isinstance(parent, ast.Assign) or not all(isinstance(target, ast.Name) for target in parent.targets):
-            return False
-        name = parent.targets[0]
-        assert isinstance(name, ast.Name)
+        targets = parent.targets if isinstance(parent, ast.Assign) else []
+        names = [part for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)]
+        plain = all(isinstance(target, (ast.Name, ast.Tuple)) for target in targets)
+        return bool(names) and plain and all(self._only_shape(name, call) for name in names)
+
+    def _only_shape(self, name: ast.Name, call: ast.Call) -> bool:
         scope = self.module.index.scope_at(name).lookup(name.id)
         binding = next((b for b in scope.bindings[name.id] if b.node is name), None) if scope is not None else None
-        if binding is None:
-            return False
-        uses = self.module.flow_at(call).uses(binding)
-        return all(self._is_shape(use) for use in uses)
+        return binding is not None and all(self._is_shape(use) for use in self.module.flow_at(call).uses(binding))
 
     def _is_shape(self, use: ast.AST) -> bool:
         parent = self.module.index.parents.get(use)
@@ -174,7 +177,9 @@ class _Search:
         )
 
     def _counts(self, reason: Reason, call: ast.Call) -> bool:
-        """A helper that is also called within a training step is measured there in train mode on purpose."""
+        """A caller may ask for train mode, and a helper called within a training step runs in it on purpose."""
+        if not reason.created and chosen_by_caller(reason.module, reason.node):
+            return False
         if reason.goal is call:
             return True
         return not (isinstance(reason.goal, ast.Call) and shares_training_step(self.module, reason.goal))
@@ -199,12 +204,18 @@ class _Search:
         return False
 
 
+def _is_layer(module: Module, made: ast.Call) -> bool:
+    """A single layer on its own is augmentation or a demonstration, and no model."""
+    return any(load_layers().layers.get(name) is not None for name in module.inference.callees(made))
+
+
 class _Constructors:
     """The calls that may have made a model, through variables, parameters, attributes and functions."""
 
     def __init__(self, modes: Modes) -> None:
         self._modes = modes
         self._seen: set[tuple[Module, Key]] = set()
+        self._entered: set[ast.AST] = set()
 
     def of_key(self, key: Key) -> Iterator[tuple[Module, ast.Call]]:
         module = self._modes.module
@@ -255,6 +266,9 @@ class _Constructors:
             yield module, node
         for other, function in made:
             assert isinstance(function, FUNCTIONS)
+            if function in self._entered:
+                continue
+            self._entered.add(function)
             peer = self._peer(other)
             for statement in other.flow(other.index.scopes[function]).returns():
                 if statement.value is not None:
@@ -264,5 +278,5 @@ class _Constructors:
         if module is self._modes.module:
             return self
         other = _Constructors(self._modes.peer(module))
-        other._seen = self._seen
+        other._seen, other._entered = self._seen, self._entered
         return other

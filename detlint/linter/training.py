@@ -56,6 +56,18 @@ def guarded_by_mode(module: Module, node: ast.AST) -> bool:
     )
 
 
+def chosen_by_caller(module: Module, switch: ast.AST) -> bool:
+    """Return whether a condition picks a switch, with no training under it: `if training: model.train()`."""
+    child = switch
+    for parent in module.index.ancestors(switch):
+        if isinstance(parent, (*FUNCTIONS, ast.ClassDef)):
+            return False
+        if isinstance(parent, ast.If) and child is not parent.test and asks_for_mode(parent.test):
+            return not any(training_steps(statement) for statement in parent.body)
+        child = parent
+    return False
+
+
 def _tests_around(index: Index, node: ast.AST) -> Iterator[ast.expr]:
     """Yield the conditions inside the function under which `node` is evaluated."""
     child = node
