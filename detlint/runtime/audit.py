@@ -250,9 +250,9 @@ def _probe_names(probes: Sequence[str] | str) -> tuple[str, ...]:
 
 
 def _with_finding(result: ProbeResult, catalogue: Catalogue) -> ProbeResult:
-    """Add the divergence of a probe, if it has one, to its findings."""
+    """Make the divergence of a probe a finding, unless the probe itself has found what is behind it."""
     event = result.first_divergence
-    if event is None or result.verdict is Verdict.BITWISE:
+    if event is None or result.verdict is Verdict.BITWISE or result.findings:
         return result
     known = [hazard.operator.instead for hazard in catalogue.hazards([event])]
     repeats = result.name == "repeat"

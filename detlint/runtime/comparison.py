@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _GRADIENTS: Final = 8
 """Gradients that are measured where more differ."""
+_OTHER_PROGRAM: Final = (Cause.STATE, Cause.RANDOMNESS, Cause.UNINITIALIZED)
+"""Causes that make each run, the float64 one too, a computation of other values: nothing of it is rounding."""
 _SUSPECTS: Final = 16
 """Operators that are run alone where whole runs agree."""
 _UNSEEN: Final = (
@@ -77,7 +79,7 @@ class Comparer:
         side = max(sides, key=_badness)
         evidence = [f"compared: {', '.join(side.change.label for side in sides)}"]
         result = ProbeResult(name, side.verdict, runs=1 + len(sides), evidence=tuple(evidence))
-        if side.verdict is Verdict.BITWISE and (side.parting is None or not probe.same_program):
+        if side.verdict is Verdict.BITWISE and not (probe.same_program and side.parting and side.parting.read):
             return self._suspected(case, result) if probe.same_program else result
         if probe.same_program:
             kind, cause, divergence = self._repeat(case, side)
@@ -86,6 +88,11 @@ class Comparer:
         differing = sum(bool(side.names) for side in sides)
         evidence.append(f"{differing} of {len(sides)} runs give another output")
         evidence += _told(divergence)
+        if side.verdict is Verdict.BITWISE:
+            evidence.append("what differs inside did not reach the output of these runs")
+            result = replace(result, verdict=Verdict.ROUNDING)
+        if kind in _OTHER_PROGRAM and side.verdict is Verdict.ROUNDING:
+            result = replace(result, verdict=Verdict.BEYOND_ROUNDING)
         return replace(
             result,
             cause=cause,

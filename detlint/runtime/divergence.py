@@ -23,13 +23,15 @@ class Parting:
     """The first events that differ: in the output while the inputs agree, or because the sequences fork.
 
     One of the events is None where a sequence ends. `inputs_differ` says that the inputs differ too, although
-    no earlier event of the trace wrote different bytes: they come from outside the trace.
+    no earlier event of the trace wrote different bytes: they come from outside the trace. `read`: a later event
+    reads what differs.
     """
 
     first: OpEvent | None
     second: OpEvent | None
     forks: bool = False
     inputs_differ: bool = False
+    read: bool = True
 
     def __str__(self) -> str:
         if not self.forks:
@@ -51,21 +53,22 @@ def first_parting(one: Trace, two: Trace) -> Parting | None:
     others = [event for event in one.events if event.index not in unharmed]
     fork = _first_fork(one.events, two.events, pairs)
     for first, second in parted:
-        if first is not parted[-1][0] and not _taken_up(first, second, others, canonical):
+        if first is not parted[-1][0] and not _reads(others, first, second, canonical):
             continue
         same_inputs = _same_inputs(first, second, canonical)
         if fork is not None and not same_inputs and _before(fork, first):
             return fork
-        return Parting(first, second, inputs_differ=not same_inputs)
+        read = _reads(one.events, first, second, canonical)
+        return Parting(first, second, inputs_differ=not same_inputs, read=read)
     return fork
 
 
-def _taken_up(first: OpEvent, second: OpEvent, others: Sequence[OpEvent], canonical: bool) -> bool:
-    """Is a tensor that differs here read by one of the events that differ, or that only one side has?"""
+def _reads(events: Sequence[OpEvent], first: OpEvent, second: OpEvent, canonical: bool) -> bool:
+    """Does one of the events read a tensor that differs in the outputs of `first` and `second`?"""
     differing = {
         a.digest for a, b in zip(first.outputs, second.outputs, strict=False) if not agree(a, b, canonical=canonical)
     }
-    return any(meta.digest in differing for event in others for meta in event.inputs)
+    return any(meta.digest in differing for event in events for meta in event.inputs)
 
 
 def _before(fork: Parting, event: OpEvent) -> bool:

@@ -109,7 +109,7 @@ def _others(left_on: dict[str, str], trace: Trace) -> Iterator[Finding]:
 
 def _code(event: OpEvent) -> str | None:
     """Which rule does an event fall under?"""
-    if event.rng is not None:
+    if event.rng is not None and event.rng.generator != "given":
         return "DET202" if "dropout" in event.op else "DET206"
     statistics = "batch_norm" in event.op and "backward" not in event.op and "instance" not in event.op
     return "DET205" if statistics and event.arguments.get("training") is True else None
