@@ -30,7 +30,7 @@ class Applicability(str, Enum):
 class Location:
     """A region of a file. Lines and columns count from 1, in characters; the end is exclusive.
 
-    In a notebook `cell` is the 1-based number of the code cell and lines count within that cell.
+    In a notebook `cell` is the number of the cell (all cells count, from 1) and lines count within that cell.
     """
 
     path: str
