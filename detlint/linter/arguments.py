@@ -136,9 +136,8 @@ class SourceArguments:
             return False
         if index.func.attr == "unsqueeze":
             written = [ast.dump(self._call.argument("dim").value or index)] if dim is UNKNOWN else []
-            return len(index.args) == 1 and (
-                self._ctx.constant(index.args[0]) == dim or ast.dump(index.args[0]) in written
-            )
+            place = self._ctx.constant(index.args[0]) if len(index.args) == 1 else MISSING
+            return place in (dim, -1) or (len(index.args) == 1 and ast.dump(index.args[0]) in written)
         if index.func.attr in ("long", "to", "clamp", "clamp_min", "contiguous"):
             return self._one_per_row(index.func.value, steps)
         if index.func.attr in ("view", "reshape"):

@@ -12,25 +12,77 @@ if TYPE_CHECKING:
     from detlint.linter.context import Context
 
 _FORM = frozenset(
-    {"shape", "dtype", "device", "size", "dim", "ndim", "numel", "stride", "is_cuda", "layout", "nbytes", "element_size"}
+    {
+        "shape",
+        "dtype",
+        "device",
+        "size",
+        "dim",
+        "ndim",
+        "numel",
+        "stride",
+        "is_cuda",
+        "layout",
+        "nbytes",
+        "element_size",
+    }
     | {"ndimension", "requires_grad", "grad", "itemsize", "storage_offset", "is_contiguous", "get_device"}
 )
 # The result is the same memory, or a copy of what it holds.
 _THROUGH = frozenset(
     {"to", "cuda", "cpu", "float", "half", "double", "long", "int", "bool", "bfloat16", "type", "type_as", "contiguous"}
-    | {"view", "view_as", "reshape", "expand", "expand_as", "permute", "transpose", "t", "T", "mT", "unsqueeze", "squeeze"}
+    | {
+        "view",
+        "view_as",
+        "reshape",
+        "expand",
+        "expand_as",
+        "permute",
+        "transpose",
+        "t",
+        "T",
+        "mT",
+        "unsqueeze",
+        "squeeze",
+    }
     | {"flatten", "data", "detach", "pin_memory", "clone", "requires_grad_", "share_memory_", "unsqueeze_", "squeeze_"}
     | {"t_", "detach_", "narrow", "select", "chunk", "split", "unbind", "repeat", "real", "imag", "diagonal"}
 )
 # In place, but out of what is there already.
 _UPDATING = frozenset(
-    {"add_", "sub_", "mul_", "div_", "pow_", "clamp_", "exp_", "log_", "sqrt_", "neg_", "relu_", "sigmoid_", "tanh_", "lerp_"}
+    {
+        "add_",
+        "sub_",
+        "mul_",
+        "div_",
+        "pow_",
+        "clamp_",
+        "exp_",
+        "log_",
+        "sqrt_",
+        "neg_",
+        "relu_",
+        "sigmoid_",
+        "tanh_",
+        "lerp_",
+    }
     | {"abs_", "addmm_", "addcmul_", "addcdiv_", "round_", "floor_", "index_add_", "scatter_add_", "softmax_"}
 )
 _LIKE = frozenset(
     f"torch.{name}"
-    for name in ("empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "randint_like", "is_tensor")
+    for name in (
+        "empty_like",
+        "zeros_like",
+        "ones_like",
+        "full_like",
+        "rand_like",
+        "randn_like",
+        "randint_like",
+        "is_tensor",
+    )
 )
+# Methods that look at the form of their argument only.
+_AS = frozenset({"to", "type_as", "view_as", "expand_as", "reshape_as", "resize_as_", "new_tensor", "new_zeros", "new_ones"})
 _READERS = frozenset({"torch.save", "builtins.float", "builtins.int", "builtins.print", "builtins.sum", "numpy.save"})
 _PARAMETERS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer"})
 
@@ -89,7 +141,8 @@ def _argument(node: ast.expr, parent: ast.Call | ast.keyword, ctx: Context) -> t
         return None, call
     if registered_name(call) is not None:
         return Fate.STORED, call
-    if _LIKE.intersection(names) or any(name in ("builtins.len", "builtins.isinstance") for name in names):
+    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    if _LIKE.intersection(names) or method in _AS or any(name in ("builtins.len", "builtins.isinstance") for name in names):
         return Fate.UNTOUCHED, call
     if not names or any(name.endswith("_") or name.startswith("torch.nn.init.") for name in names):
         return Fate.WRITTEN, call

@@ -7,7 +7,8 @@ import re
 from typing import TYPE_CHECKING
 
 from detlint.linter.evaluation import evaluates, without_gradients
-from detlint.linter.names import FunctionNode
+from detlint.linter.names import FunctionNode, parameters
+from detlint.linter.nodes import walk
 from detlint.linter.program import calls_named
 from detlint.linter.training import trains
 from detlint.linter.values import Kind, Value
@@ -26,6 +27,7 @@ _DATA_PACKAGES = re.compile(
     r"^(data|datasets?|data_\w+|loaders?|sampler|transforms?|io|preprocess\w*|evaluation|metrics?|val|export\w*|plotting|"
     r"visuali[sz]\w*|inference|predictors?)$"
 )
+_CHANNELS = re.compile(r"^(num_in_ch|in_chans?|in_channels|input_nc|n_channels|num_channels|img_channels|image_channels)$")
 _DATA_CLASSES = re.compile(r"(Dataset|DataModule|Transforms?|Processor|Augment\w*|Collat\w*|Resize|Loader|Evaluator)$")
 # Decoding, sampling and scheduling run without gradients, whatever class they stand in.
 _INFERRING_CLASSES = re.compile(r"(Search\w*|Scorer|Pipeline|Predictor|Scheduler)$")
@@ -203,9 +205,31 @@ def _name_is_data(node: ast.Name, ctx: Context, steps: int) -> bool:
             if _mentions(binding.value, node.id) and _DATA.search(node.id):
                 continue
             return False
-        if not _DATA.search(node.id):
+        if not _DATA.search(node.id) and not _is_network_input(binding.node, ctx):
             return False
     return True
+
+
+def _is_network_input(parameter: ast.AST, ctx: Context) -> bool:
+    """Return whether a parameter is the first one of the forward of a network that takes images."""
+    function = ctx.parent(ctx.parent(parameter) or parameter)
+    if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) or function.name != "forward":
+        return False
+    owner = ctx.module.index.class_at(function)
+    return owner is not None and parameter in function.args.args[1:2] and _takes_images(owner, ctx)
+
+
+def _takes_images(owner: ast.ClassDef, ctx: Context) -> bool:
+    """Return whether a class says in its constructor that it starts from the channels of an image."""
+    made = ctx.inference.class_info(owner).methods.get("__init__")
+    if made is None:
+        return False
+    for argument, default in parameters(made.args):
+        if _CHANNELS.match(argument.arg) and isinstance(default, ast.Constant) and default.value in (1, 3):
+            return True
+    calls = [node for node in walk(made) if isinstance(node, ast.Call) and node.args]
+    names = {"torch.nn.Conv2d", "torch.nn.Conv3d"}
+    return any(ctx.constant(call.args[0]) == 3 and names.intersection(ctx.callees(call)) for call in calls)
 
 
 def without_gradient_dtype(values: tuple[Value, ...]) -> bool:
@@ -214,4 +238,4 @@ def without_gradient_dtype(values: tuple[Value, ...]) -> bool:
 
 
 def _mentions(node: ast.AST, name: str) -> bool:
-    return any(isinstance(child, ast.Name) and child.id == name for child in ast.walk(node))
+    return any(isinstance(child, ast.Name) and child.id == name for child in walk(node))

@@ -105,9 +105,12 @@ def _table(ctx: Context) -> _Table:
     """Return the rule's entries by public name, and by the names they have inside the project that defines them."""
     config = ctx.config
     table = _entries_of(ctx.rule.code, config.torch_version or NEWEST, config.devices, config.passes)
-    package = ctx.module.name.partition(".")[0]
-    own = [name for name in table if name.partition(".")[0] == package]
-    inner = {ctx.module.project.canonical(name, ctx.module): table[name] for name in own}
+    project = ctx.module.project
+    packages = dict.fromkeys(name.partition(".")[0] for name in table)
+    own = frozenset(package for package in packages if project.find(package, ctx.module) is not None)
+    if not own:
+        return table
+    inner = {project.canonical(name, ctx.module): table[name] for name in table if name.partition(".")[0] in own}
     return {**table, **inner}
 
 
@@ -150,7 +153,9 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
     if _only_counts(call, ctx) or (operator.devices == ("cuda",) and _stays_on_cpu(_input(call))):
         return False
     if operator.passes != ("backward",):
-        return True
+        function = ctx.function(call.node)
+        built = uses is None and function is not None and function.name == "__init__"
+        return not (built and operator.devices == ("cuda",))  # what a constructor computes, it computes on the CPU
     if uses is None:
         return can_need_gradient(call.node, _input(call), ctx)
     # The weights of a layer need a gradient whatever the layer is called with.
