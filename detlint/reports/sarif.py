@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import quote
 
-from detlint.findings import Edit, Finding, Fix, Location, Severity
+from detlint.findings import Applicability, Edit, Finding, Fix, Location, Severity
 from detlint.reports.fingerprints import fingerprints
 from detlint.reports.rule_page import markdown
 from detlint.reports.run_info import RunInfo
@@ -73,7 +73,8 @@ def _result(finding: Finding, digest: str, codes: Sequence[str], root: Path) -> 
             {"id": number, **_location(related.location, root), "message": {"text": related.message}}
             for number, related in enumerate(finding.related, start=1)
         ]
-    if finding.fix is not None and where.cell is None:
+    # viewers apply these at a click and know no grades, so only safe ones are passed on
+    if finding.fix is not None and finding.fix.applicability is Applicability.SAFE and where.cell is None:
         result["fixes"] = [_fix(finding.fix, root)]
     if finding.suppressed is not None:
         result["suppressions"] = [{"kind": "inSource", "justification": finding.suppressed}]

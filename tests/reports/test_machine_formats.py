@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 from pydantic_sarif.model import StaticAnalysisResultsFormatSarifVersion210JsonSchema as SarifModel
 
-from detlint.findings import Finding, Location
+from detlint.findings import Applicability, Finding, Location
 from detlint.reports import LINT_FORMATS, renderer
 from detlint.reports.run_info import RunInfo
 from detlint.version import __version__
@@ -146,7 +146,10 @@ def test_sarif_results(findings: tuple[Finding, ...], run: RunInfo) -> None:
     assert place["artifactLocation"] == {"uri": "src/model.py", "uriBaseId": "SRCROOT"}
     assert place["region"] == {"startLine": 5, "startColumn": 16, "endLine": 5, "endColumn": 33}
     assert module["relatedLocations"][0]["message"]["text"] == "the module's class"
-    replacement = module["fixes"][0]["artifactChanges"][0]["replacements"][0]
+    assert "fixes" not in module, "not a safe one"
+    assert findings[1].fix is not None
+    safe = replace(findings[1], fix=replace(findings[1].fix, applicability=Applicability.SAFE))
+    replacement = sarif([safe], run)["results"][0]["fixes"][0]["artifactChanges"][0]["replacements"][0]
     assert replacement["insertedContent"]["text"] == ", training=self.training"
     assert "suppressions" not in module
     assert silenced["suppressions"] == [{"kind": "inSource", "justification": "measured, harmless"}]
