@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from detlint.linter.names import FUNCTIONS, FunctionNode
+from detlint.linter.nodes import walk
 from detlint.linter.project import Module
 from detlint.linter.training import training_steps, trains
 
@@ -108,7 +109,7 @@ def shares_training_step(module: Module, node: ast.AST) -> bool:
 
 def _takes_evaluation_data(node: ast.AST) -> bool:
     """Return whether an expression reads something named after test or validation data."""
-    for part in ast.walk(node):
+    for part in walk(node):
         name = part.id if isinstance(part, ast.Name) else part.attr if isinstance(part, ast.Attribute) else ""
         if isinstance(part, ast.Constant) and isinstance(part.value, str) and len(part.value) < 20:
             name = part.value

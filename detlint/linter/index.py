@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TypeVar
 
 from detlint.linter.names import COMPREHENSIONS, FUNCTIONS, SCOPES, FunctionNode, Scope, ScopeBuilder
+from detlint.linter.nodes import child_fields
 
-# Fields that hold names, numbers, operators or contexts, never nodes with a place of their own.
-_LEAF_FIELDS = frozenset(
-    "arg asname attr conversion ctx id is_async kind kwd_attrs level module op ops rest simple type_comment "
-    "type_ignores".split()
-)
-_LEAVES = (ast.Constant, ast.Global, ast.Nonlocal, ast.MatchSingleton)
 _SCOPE_TYPES = frozenset(SCOPES)
 
 NodeT = TypeVar("NodeT", bound=ast.AST)
@@ -59,7 +54,7 @@ class Index:
                 nodes[kind].append(node)
             else:
                 nodes[kind] = [node]
-            for field in _child_fields(kind):
+            for field in child_fields(kind):
                 value = getattr(node, field, None)
                 if value.__class__ is list:
                     for child in reversed(value):
@@ -156,18 +151,6 @@ class Index:
             name: frozenset(direct | {far for near in direct for far in behind.get(near, ())})
             for name, direct in behind.items()
         }
-
-
-@cache
-def _child_fields(kind: type[ast.AST]) -> tuple[str, ...]:
-    """Return the fields that hold nodes, the last one first, so that a stack gives them back in source order.
-
-    Operators and expression contexts are one shared object each: they have no place and no parent.
-    """
-    if issubclass(kind, _LEAVES):
-        return ()
-    leaves = _LEAF_FIELDS if kind.__name__ == "TypeAlias" else _LEAF_FIELDS | {"name"}
-    return tuple(field for field in reversed(kind._fields) if field not in leaves)
 
 
 def _identifier(node: ast.expr) -> str | None:

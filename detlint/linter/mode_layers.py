@@ -11,6 +11,7 @@ from detlint.linter.calls import argument_of
 from detlint.linter.classes import ClassInfo
 from detlint.linter.context import Call
 from detlint.linter.names import FunctionNode, parameters
+from detlint.linter.nodes import walk
 from detlint.linter.project import Module
 
 _MAX_PARTS = 80
@@ -78,7 +79,7 @@ class ModelParts:
 
     def _expression(self, module: Module, node: ast.expr) -> bool:
         """Every constructor in an expression and behind its variables: `nn.Sequential(backbone, nn.Linear(8, 2))`."""
-        for part in ast.walk(node):
+        for part in walk(node):
             if isinstance(part, ast.Call):
                 if self._call(module, part, None):
                     return True
@@ -118,7 +119,7 @@ class ModelParts:
         self._seen.add(body)
         inside = (function, module, call) if function is not None else None
         found = False
-        for part in ast.walk(body):
+        for part in walk(body):
             if isinstance(part, ast.Call):
                 found = found or self._call(module, part, inside)
             elif isinstance(part, (ast.Name, ast.Attribute)) and _is_handed_on(part, module):
@@ -170,7 +171,7 @@ def switches_itself(info: ClassInfo) -> bool:
     for ancestor in info.module.inference.mro(info):
         if {"train", "eval"} & set(ancestor.methods):
             return True
-        for part in ast.walk(ancestor.node):
+        for part in walk(ancestor.node):
             if (
                 isinstance(part, ast.Attribute)
                 and part.attr in ("eval", "train")

@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from enum import Enum
 
 from detlint.linter.calls import argument_of
+from detlint.linter.evaluation import evaluates
 from detlint.linter.flow import Flow
 from detlint.linter.mode_layers import from_torchvision_by_name, switches_itself
 from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope
+from detlint.linter.nodes import walk
 from detlint.linter.project import Module
+from detlint.linter.training import trains
 from detlint.linter.values import load_types
 from detlint.randomness import load_sources
 
@@ -77,12 +80,12 @@ class Reason:
     """Why a model is in train mode: the place, and whether it was just created so or switched.
 
     `goal` is the place that the mode reaches, in the same body as `node`: the inference itself, or the call that leads
-    to it.
+    to it; None where the two are joined by nothing but the lack of any `eval()`.
     """
 
     module: Module
     node: ast.AST
-    goal: ast.AST
+    goal: ast.AST | None
     created: bool
 
 
@@ -256,7 +259,7 @@ class Modes:
         if not isinstance(loop.target, ast.Name):
             return
         body: ast.AST | None = loop if isinstance(loop, ast.For) else self.index.parents.get(loop)
-        for call in ast.walk(body) if body is not None else ():
+        for call in walk(body) if body is not None else ():
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
                 receiver = self.unwrapped(call.func.value)
                 mode = switched(call)
@@ -294,7 +297,7 @@ class Modes:
                 yield from self._binding_event(statement, binding.value, binding.index, key)
 
     def _attribute_bindings(self, scope: Scope, key: Key) -> Iterator[Event]:
-        for node in ast.walk(scope.node):
+        for node in walk(scope.node):
             if isinstance(node, ast.Assign) and self._runs_in(node, scope):
                 for target in node.targets:
                     if isinstance(target, ast.Attribute) and self.key(target) == key:
@@ -320,7 +323,7 @@ class Modes:
         if isinstance(key.owner, ast.ClassDef):
             functions = {node.name: node for node in key.owner.body if isinstance(node, FUNCTIONS)}
         elif isinstance(key.owner, (*FUNCTIONS, ast.Module)):
-            functions = {node.name: node for node in ast.walk(key.owner) if isinstance(node, FUNCTIONS)}
+            functions = {node.name: node for node in walk(key.owner) if isinstance(node, FUNCTIONS)}
         else:
             return
         for name, function in functions.items():
@@ -357,7 +360,7 @@ class Modes:
                 return peer._class_effect(definition)
             for parameter in (*definition.args.posonlyargs, *definition.args.args, *definition.args.kwonlyargs):
                 given = argument_of(definition, parameter.arg, call, skip_self=isinstance(call.func, ast.Attribute))
-                if given is argument or (given is not None and argument in ast.walk(given)):
+                if given is argument or (given is not None and argument in walk(given)):
                     if any(isinstance(item, (ast.With, ast.AsyncWith)) for item in self._with_around(call)):
                         return Mode.UNKNOWN if peer._switches_any(definition) else Mode.SAME
                     return peer.effect(definition, Key(definition, parameter.arg))
@@ -379,7 +382,7 @@ class Modes:
 
     @staticmethod
     def _switches_any(node: ast.AST) -> bool:
-        return any(isinstance(part, ast.Call) and switched(part) is not None for part in ast.walk(node))
+        return any(isinstance(part, ast.Call) and switched(part) is not None for part in walk(node))
 
     def _switches(self, function: ast.expr) -> bool:
         """Return whether a function given to `model.apply` switches submodules one by one."""
@@ -542,8 +545,8 @@ class Modes:
                         modes.add(Mode.UNKNOWN)
                 else:
                     self._trace(key, call, reasons, modes, seen)
-        if not traced and isinstance(key.owner, ast.ClassDef) and isinstance(function, FUNCTIONS):
-            self._trace_object(key, function, reasons, modes)
+        if not traced and isinstance(function, FUNCTIONS):
+            self._trace_uncalled(key, function, reasons, modes)
         elif not traced:
             modes.add(Mode.SAME)
 
@@ -558,32 +561,66 @@ class Modes:
             elif isinstance(call.func, ast.Name) and self._means(call.func, function):
                 yield call
 
-    def _trace_object(self, key: Key, function: FunctionNode, reasons: dict[ast.AST, Reason], modes: set[Mode]) -> None:
-        """A method that others call: train mode is sure only where __init__ leaves it so and nothing else switches."""
-        assert isinstance(key.owner, ast.ClassDef)
-        made: list[Event] = []
-        for method in (node for node in ast.walk(key.owner) if isinstance(node, FUNCTIONS)):
-            for event in self.events(self.index.scopes[method], key):
-                if event.mode is not Mode.TRAIN or (event.made is not None and method.name != "__init__"):
-                    modes.add(Mode.UNKNOWN)
-                    return
-                if event.made is not None:
-                    made.append(event)
-        if self._switched_from_outside(key) or function.name == "__init__" or not made:
-            modes.add(Mode.UNKNOWN)
+    def _trace_uncalled(
+        self, key: Key, function: FunctionNode, reasons: dict[ast.AST, Reason], modes: set[Mode]
+    ) -> None:
+        """A function that others call: train mode is sure only where something sets it and nothing ever leaves it."""
+        modes.add(Mode.SAME)
+        if key.owner is function:
+            self._trace_sibling(key, function, reasons)
             return
-        modes.add(Mode.TRAIN)
-        for event in made:
-            reasons.setdefault(event.node, Reason(self.module, event.node, function, True))
+        if function.name == "__init__" or self._switched_elsewhere(key):
+            return
+        found: list[Event] = []
+        for scope in self._scopes_of(key):
+            for event in self.events(scope, key):
+                if event.mode is Mode.TRAIN:
+                    found.append(event)
+                elif event.mode is not Mode.UNKNOWN or event.made is None:
+                    return
+        switches = [event for event in found if event.made is None]
+        if not switches and len(found) != 1:
+            return
+        for event in switches[:1] or found:
+            reasons.setdefault(event.node, Reason(self.module, event.node, None, event.made is not None))
 
-    def _switched_from_outside(self, key: Key) -> bool:
-        """Return whether the file switches `something.<attribute>` other than through `self`."""
-        for name in ("eval", "train"):
-            for call in self.index.calls_by_name.get(name, ()):
-                if isinstance(call.func, ast.Attribute):
-                    receiver = self.unwrapped(call.func.value)
-                    if isinstance(receiver, ast.Attribute) and receiver.attr == key.name and self.key(receiver) != key:
-                        return True
+    def _scopes_of(self, key: Key) -> Iterator[Scope]:
+        """Yield every body that can see the variable."""
+        if not isinstance(key.owner, ast.ClassDef):
+            yield self.index.scopes[key.owner]
+        for node in ast.walk(key.owner):
+            if isinstance(node, FUNCTIONS) and node is not key.owner:
+                yield self.index.scopes[node]
+
+    def _trace_sibling(self, key: Key, function: FunctionNode, reasons: dict[ast.AST, Reason]) -> None:
+        """`train(model)` beside `test(model)`: where one sets its own mode, the other has to set its own as well."""
+        around = self.index.parents.get(function)
+        scope = self.index.scopes[function]
+        if not evaluates(function) or self.events(scope, key) or any(True for _ in self.callers(function)):
+            return
+        for other in ast.iter_child_nodes(around) if around is not None else ():
+            if not isinstance(other, FUNCTIONS) or other is function or not trains(other):
+                continue
+            theirs = Key(other, key.name)
+            switches = [event for event in self.events(self.index.scopes[other], theirs) if event.made is None]
+            if switches and key.name in self.index.scopes[other].bindings and switches[0].mode is Mode.TRAIN:
+                reasons.setdefault(switches[0].node, Reason(self.module, switches[0].node, None, False))
+
+    def _switched_elsewhere(self, key: Key) -> bool:
+        """Return whether the model is switched under another name: `trainer.model.eval()`, or in a base class."""
+        if not isinstance(key.owner, ast.ClassDef):
+            return False
+        places = [(self, call) for name in ("eval", "train") for call in self.index.calls_by_name.get(name, ())]
+        for ancestor in self.module.inference.mro(self.module.inference.class_info(key.owner)):
+            if ancestor.node is not key.owner:
+                peer = self._peer(ancestor.module)
+                places += [(peer, call) for call in ast.walk(ancestor.node) if isinstance(call, ast.Call)]
+        for peer, call in places:
+            if switched(call) in (None, Mode.TRAIN) or not isinstance(call.func, ast.Attribute):
+                continue
+            receiver = peer.unwrapped(call.func.value)
+            if isinstance(receiver, ast.Attribute) and receiver.attr == key.name and peer.key(receiver) != key:
+                return True
         return False
 
     def peer(self, module: Module) -> Modes:

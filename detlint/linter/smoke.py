@@ -10,6 +10,7 @@ import ast
 
 from detlint.linter.calls import returned
 from detlint.linter.names import FUNCTIONS
+from detlint.linter.nodes import walk
 from detlint.linter.program import is_main_guard
 from detlint.linter.project import Module
 from detlint.linter.values import Kind
@@ -42,7 +43,7 @@ def _hands_over(module: Module, call: ast.Call) -> bool:
 
 
 def _calls(node: ast.AST) -> list[ast.Call]:
-    return [child for child in ast.walk(node) if isinstance(child, ast.Call)]
+    return [child for child in walk(node) if isinstance(child, ast.Call)]
 
 
 def _defines_model(module: Module) -> bool:
@@ -80,5 +81,5 @@ def _tries(module: Module, name: str, nested: bool) -> bool:
     results = returned(owner.inference, function)
     if results and all(value.kind is Kind.MODULE for value in results):
         return True
-    harmless = owner is module and not nested and not any(isinstance(node, ast.Return) for node in ast.walk(function))
+    harmless = owner is module and not nested and not any(isinstance(node, ast.Return) for node in walk(function))
     return harmless and all(_is_harmless(module, call, nested=True) for call in _calls(function))

@@ -14,6 +14,7 @@ from detlint.linter.evaluation import is_inference, shares_training_step
 from detlint.linter.mode_layers import parts_of
 from detlint.linter.modes import Key, Modes, Reason, switched
 from detlint.linter.names import FUNCTIONS, BindingKind
+from detlint.linter.nodes import walk
 from detlint.linter.project import Module
 from detlint.linter.testcode import is_test_file
 from detlint.linter.training import chosen_by_caller, training_steps, trains
@@ -103,7 +104,7 @@ class _Search:
         for name in self.module.inference.callees(call):
             found = self.module.project.definition(name)
             if found is not None and any(
-                isinstance(part, ast.Call) and switched(part) is not None for part in ast.walk(found[1])
+                isinstance(part, ast.Call) and switched(part) is not None for part in walk(found[1])
             ):
                 return True
         return False
@@ -125,7 +126,7 @@ class _Search:
         if isinstance(parent, ast.Expr) or (isinstance(parent, ast.Attribute) and parent.attr in _SHAPES):
             return True
         targets = parent.targets if isinstance(parent, ast.Assign) else []
-        names = [part for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)]
+        names = [part for target in targets for part in walk(target) if isinstance(part, ast.Name)]
         plain = all(isinstance(target, (ast.Name, ast.Tuple)) for target in targets)
         return bool(names) and plain and all(self._only_shape(name, call) for name in names)
 
@@ -148,12 +149,12 @@ class _Search:
         )
 
     def _behind(self, node: ast.expr) -> Iterator[ast.AST]:
-        yield from ast.walk(node)
-        for name in ast.walk(node):
+        yield from walk(node)
+        for name in walk(node):
             if isinstance(name, ast.Name):
                 for binding in self.module.definitions(name):
                     if binding.value is not None:
-                        yield from ast.walk(binding.value)
+                        yield from walk(binding.value)
 
     def _loads_weights(self, key: Key) -> bool:
         """Return whether the file loads weights into the model, or makes it with pretrained ones."""
@@ -173,7 +174,7 @@ class _Search:
     def _loaded_in_helper(self, made: ast.Call) -> bool:
         function = self.module.index.function_at(made)
         return function is not None and any(
-            isinstance(part, ast.Attribute) and part.attr == "load_state_dict" for part in ast.walk(function)
+            isinstance(part, ast.Attribute) and part.attr == "load_state_dict" for part in walk(function)
         )
 
     def _counts(self, reason: Reason, call: ast.Call) -> bool:
@@ -186,9 +187,11 @@ class _Search:
 
     def _trained_between(self, reason: Reason) -> bool:
         """Return whether training steps lie between the switch and the inference: then eval() is what is missing."""
+        if reason.goal is None:
+            return True
         scope = self.modes.body_of(reason.node)
         flow = self.module.flow(scope)
-        calls = (part for part in ast.walk(scope.node) if isinstance(part, ast.Call))
+        calls = (part for part in walk(scope.node) if isinstance(part, ast.Call))
         steps = (call for call in calls if self.modes.body_of(call) is scope and self._makes_steps(call))
         return any(
             step is reason.node or (flow.path(reason.node, step) and flow.path(step, reason.goal)) for step in steps

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from detlint.linter.index import Index
 from detlint.linter.names import FUNCTIONS, FunctionNode
+from detlint.linter.nodes import walk
 from detlint.linter.project import Module
 
 _MODE_WORDS = re.compile(r"train|eval|infer|(^|_)(test|mode|phase|stage|mc)(_|$)", re.IGNORECASE)
@@ -16,7 +18,7 @@ _OPTIMIZER = re.compile(r"opt|scaler|engine|accelerator|fabric|(^|_)solver", re.
 
 def asks_for_mode(node: ast.AST) -> bool:
     """Return whether an expression reads something named after a mode: `self.training`, `is_train`, `phase`."""
-    for part in ast.walk(node):
+    for part in walk(node):
         name = part.id if isinstance(part, ast.Name) else part.attr if isinstance(part, ast.Attribute) else ""
         if name and _MODE_WORDS.search(name):
             return True
@@ -29,7 +31,7 @@ def depends_on_mode(module: Module, node: ast.expr, depth: int = 3) -> bool:
         return True
     if depth == 0:
         return False
-    for name in ast.walk(node):
+    for name in walk(node):
         if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Load):
             for binding in module.definitions(name):
                 if binding.value is not None and depends_on_mode(module, binding.value, depth - 1):
@@ -52,7 +54,7 @@ def guarded_by_mode(module: Module, node: ast.AST) -> bool:
         and statement.lineno < line
         and isinstance(statement.body[-1], (ast.Return, ast.Raise, ast.Continue))
         and asks_for_mode(statement.test)
-        for statement in ast.walk(function)
+        for statement in walk(function)
     )
 
 
@@ -81,9 +83,10 @@ def _tests_around(index: Index, node: ast.AST) -> Iterator[ast.expr]:
         child = parent
 
 
+@lru_cache(maxsize=512)
 def training_steps(node: ast.AST) -> tuple[ast.Call, ...]:
     """Return the calls under `node` that train: backward passes, optimizer steps, gradients asked for."""
-    return tuple(call for call in ast.walk(node) if isinstance(call, ast.Call) and _is_step(call))
+    return tuple(call for call in walk(node) if isinstance(call, ast.Call) and _is_step(call))
 
 
 def trains(node: FunctionNode | ast.Module) -> bool:

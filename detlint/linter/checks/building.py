@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from detlint.findings import Finding
 from detlint.linter.context import Call, Context
 from detlint.linter.names import FunctionNode
+from detlint.linter.nodes import walk
 from detlint.linter.registry import check
 from detlint.linter.testcode import is_test_file
 from detlint.linter.training import guarded_by_mode, trains
@@ -97,7 +98,7 @@ def _applied(node: ast.expr, function: FunctionNode, ctx: Context) -> bool:
     attribute = _stored(built.expression, function, ctx) if _runs_with_forward(function, ctx) else None
     return attribute is not None and any(
         isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and ast.unparse(part.func) == attribute
-        for part in ast.walk(function)
+        for part in walk(function)
     )
 
 
@@ -132,7 +133,7 @@ def _stored(expression: ast.expr, function: FunctionNode, ctx: Context) -> str |
     if not isinstance(target, ast.Attribute) or any(function in ctx.ancestors(node) for node in around):
         return None
     touched = f"{ast.unparse(target)}."
-    if any(isinstance(part, ast.Attribute) and ast.unparse(part).startswith(touched) for part in ast.walk(function)):
+    if any(isinstance(part, ast.Attribute) and ast.unparse(part).startswith(touched) for part in walk(function)):
         return None
     return ast.unparse(target) if statement in function.body else None
 
@@ -140,7 +141,7 @@ def _stored(expression: ast.expr, function: FunctionNode, ctx: Context) -> str |
 def _takes_input(built: _Built, function: FunctionNode) -> bool:
     """Return whether what `built` is applied to comes from a parameter of the function."""
     names = {argument.arg for argument in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)}
-    return any(isinstance(part, ast.Name) and part.id in names for part in ast.walk(built.expression))
+    return any(isinstance(part, ast.Name) and part.id in names for part in walk(built.expression))
 
 
 def _runs_with_forward(function: FunctionNode, ctx: Context) -> bool:
@@ -151,7 +152,7 @@ def _runs_with_forward(function: FunctionNode, ctx: Context) -> bool:
     methods = ctx.inference.class_info(owner).methods
     reached = [name for name in methods if name in _RUNS]
     for name in reached:
-        for part in ast.walk(methods[name]):
+        for part in walk(methods[name]):
             called = part.attr if isinstance(part, ast.Attribute) and getattr(part.value, "id", "") == "self" else ""
             if called in methods and called not in reached:
                 reached.append(called)
@@ -161,5 +162,5 @@ def _runs_with_forward(function: FunctionNode, ctx: Context) -> bool:
 def _is_random(data: ast.expr | None, ctx: Context) -> bool:
     if data is None:
         return False
-    calls = (part for part in ast.walk(data) if isinstance(part, ast.Call))
+    calls = (part for part in walk(data) if isinstance(part, ast.Call))
     return any(_RANDOM.intersection(ctx.resolve(call.func)) for call in calls)
