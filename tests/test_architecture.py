@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from detlint.rulebook import load_rules
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "detlint"
 
@@ -119,14 +121,20 @@ def test_linting_a_clean_file_loads_nothing_heavy(tmp_path: Path) -> None:
 
 
 def test_linting_never_imports_torch(tmp_path: Path) -> None:
-    """A `torch` that raises when imported stands first on the path while everything that commands lint runs."""
+    """A `torch` that raises when imported stands first on the path while every example of every rule is linted."""
+    hostile, examples = tmp_path / "hostile", tmp_path / "examples"
+    hostile.mkdir()
+    examples.mkdir()
     for name in ("torch", "numpy"):
-        (tmp_path / f"{name}.py").write_text(f"raise RuntimeError('{name} was imported')\n")
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    for args in (["--isolated", "--select", "ALL", "examples"], ["rules"], ["explain", "DET202"]):
+        (hostile / f"{name}.py").write_text(f"raise RuntimeError('{name} was imported')\n")
+    for rule in load_rules().values():
+        for number, example in enumerate((*rule.bad, *rule.good)):
+            (examples / f"{rule.code}_{number}.py").write_text(example.code, encoding="utf-8", errors="replace")
+    environment = {**os.environ, "PYTHONPATH": str(hostile)}
+    for args in (["--isolated", "--no-cache", "--select", "ALL", "."], ["rules"], ["explain", "DET202"]):
         done = subprocess.run(
             [sys.executable, "-m", "detlint", *args],
-            cwd=ROOT,
+            cwd=examples,
             env=environment,
             capture_output=True,
             text=True,
