@@ -1,0 +1,90 @@
+"""The labels of benchmarks/labels: well formed, of rules that exist, in two halves of like size."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from detlint.rulebook import load_rules
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+DOCUMENTS = sorted((BENCHMARKS / "labels").glob("*.toml"), key=lambda path: path.name)
+
+
+def _load() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("accuracy", BENCHMARKS / "accuracy.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["accuracy"] = module  # where dataclasses look up their annotations
+    spec.loader.exec_module(module)
+    return module
+
+
+accuracy = _load()
+FILES = accuracy.read_labels(BENCHMARKS / "labels")
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_a_labelled_file_is_well_formed(file: accuracy.LabelledFile) -> None:  # type: ignore[name-defined]
+    assert re.fullmatch(r"[0-9a-f]{64}", file.sha256)
+    assert file.archive.lower().startswith(f"{file.package}-{file.version}".lower())
+    assert file.archive.endswith((".whl", ".tar.gz"))
+    assert file.path.endswith((".py", ".ipynb"))
+    assert accuracy._wanted(file.path)
+    rules = load_rules()
+    seen = set()
+    for label in file.labels:
+        place = (label.cell, label.line, label.code)
+        assert place not in seen, f"labelled twice: {place}"
+        seen.add(place)
+        assert re.fullmatch(r"DET[1-6]\d\d", label.code)
+        assert label.code not in rules or rules[label.code].default, "labels are of rules that are on"
+        assert (label.cell is not None) == file.path.endswith(".ipynb")
+        assert isinstance(label.certain, bool)
+        assert all(line >= 1 and line != label.line for line in label.also)
+        assert label.line >= 1
+        assert 10 <= len(label.reason) <= 120, "a reason is one clause"
+
+
+def test_files_are_labelled_once() -> None:
+    assert [name for name, count in Counter(file.name for file in FILES).items() if count > 1] == []
+
+
+def test_a_document_is_named_after_its_package() -> None:
+    named = {f"{file.package}-{file.version}.toml" for file in FILES}
+    assert [path.name for path in DOCUMENTS] == sorted(named)
+
+
+def test_there_is_enough_of_both_halves() -> None:
+    files = Counter(file.half for file in FILES)
+    labels = Counter(file.half for file in FILES for label in file.labels if label.certain)
+    assert min(files.values()) >= 30
+    assert min(labels.values()) >= 30
+    assert max(files.values()) <= 2 * min(files.values())
+
+
+def test_a_finding_beside_every_label_is_counted_once() -> None:
+    labels = (accuracy.Label(3, "DET202", True, "dropped"), accuracy.Label(9, "DET601", False, "disputed", also=(8,)))
+    file = accuracy.LabelledFile("p", "1", "p-1.tar.gz", "p.py", "0" * 64, labels)
+    findings = [_finding(line, code) for line, code in ((3, "DET202"), (8, "DET601"), (9, "DET602"))]
+    score = accuracy.Score()
+    score.add(file, findings)
+    assert (score.true, score.neutral, score.false) == ({"DET202": 1}, {"DET601": 1}, {"DET602": 1})
+    assert (score.found, score.missed) == ({"DET202": 1}, {})
+    assert [note.split()[0] for note in score.notes] == ["false"]
+    score.add(file, [])
+    assert score.missed == {"DET202": 1}
+
+
+def _finding(line: int, code: str) -> object:
+    from detlint.findings import Finding, Location, Severity
+
+    location = Location("p.py", line, 1, line, 2)
+    return Finding(code=code, name="", message="", location=location, severity=Severity.WARNING)
