@@ -76,10 +76,7 @@ def _list_option(name: str, metavar: str, text: str) -> Callable[[click.decorato
 @click.option("--no-cache", is_flag=True, help="Read no results of earlier runs.")
 @click.option("--no-color", is_flag=True, help="No colours; so does the variable NO_COLOR.")
 @click.option("--debug", is_flag=True, help="Show tracebacks of internal errors.")
-@click.pass_context
 def check(
-    ctx: click.Context,
-    /,
     *,
     paths: tuple[str, ...],
     select: tuple[str, ...] | None,
