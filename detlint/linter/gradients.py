@@ -79,6 +79,8 @@ _SOURCES = frozenset(
 
 def can_need_gradient(call: ast.Call, tensor: ast.expr | None, ctx: Context) -> bool:
     """Return whether the backward pass of `call`, made on `tensor` (None: unknown), can run."""
+    if any(keyword.arg == "out" for keyword in call.keywords):
+        return False
     if _only_infers(call, ctx) or _is_cut_off(call, ctx):
         return False
     return tensor is None or not _is_data(tensor, ctx, _MAX_STEPS)

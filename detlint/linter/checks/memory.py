@@ -10,13 +10,15 @@ from detlint.findings import Finding
 from detlint.linter.context import Call, Context
 from detlint.linter.fresh_memory import Fate, fate, registered_name
 from detlint.linter.fresh_weights import unwritten_attribute
-from detlint.linter.names import Binding
+from detlint.linter.names import Binding, FunctionNode
 from detlint.linter.registry import check
 from detlint.linter.values import Kind
 
 _CONSTRUCTORS = re.compile(r"^torch\.(cuda\.)?\w*Tensor$")
-# Functions of such names exist to hand out memory that their callers fill.
-_ALLOCATORS = re.compile(r"empty|alloc|buffer|placeholder|storage|workspace|scratch|cache|uninit|new_", re.IGNORECASE)
+# Functions of such names, or so decorated, hand out memory that their callers fill, or that stands for a shape only.
+_ALLOCATORS = re.compile(
+    r"empty|alloc|buffer|placeholder|storage|workspace|scratch|cache|uninit|new_|fake|meta|abstract|dummy", re.IGNORECASE
+)
 
 
 @check("DET303")
@@ -118,7 +120,7 @@ def _read_of_name(target: ast.Name, ctx: Context) -> ast.expr | None:
     for use, outcome, place in reads:
         if outcome is Fate.RETURNED:
             function = ctx.function(use)
-            if function is None or _ALLOCATORS.search(function.name):
+            if function is None or _allocates(function):
                 continue
         elif outcome is not Fate.READ or _reads_a_part(use, writes, ctx):
             continue
@@ -127,6 +129,11 @@ def _read_of_name(target: ast.Name, ctx: Context) -> ast.expr | None:
         if flow.path(start, use, avoiding=barriers):
             return place if isinstance(place, ast.expr) else None
     return None
+
+
+def _allocates(function: FunctionNode) -> bool:
+    names = [function.name, *(ast.unparse(decorator) for decorator in function.decorator_list)]
+    return any(_ALLOCATORS.search(name) for name in names)
 
 
 def _guards_emptiness(target: ast.AST, ctx: Context) -> bool:

@@ -55,13 +55,14 @@ def duplicate_index_write(ctx: Context) -> Iterator[Finding]:
 
 @check_file("DET306")
 def nondeterministic_third_party(ctx: Context) -> Iterator[Finding]:
-    """One finding for each kind of operator in a class or function; the further calls are related places."""
+    """A finding a call; for layers one a class, since one remedy serves all: the others are related places."""
     hazards = list(_hazards(ctx))
     if any(operator.with_flag == "deterministic" for _, operator in hazards) and asks_for_deterministic_algorithms(ctx):
         hazards = [(call, operator) for call, operator in hazards if operator.with_flag != "deterministic"]
     groups: dict[tuple[ast.AST | None, str], list[tuple[Call, Operator]]] = {}
     for call, operator in hazards:
-        groups.setdefault((_region(call.node, ctx), operator.name), []).append((call, operator))
+        region = _region(call.node, ctx) if _is_layer(call) else call.node
+        groups.setdefault((region, operator.name), []).append((call, operator))
     for (first, operator), *others in groups.values():
         yield _finding(first, operator, ctx, [call for call, _ in others])
 
@@ -89,15 +90,21 @@ def _finding(call: Call, operator: Operator, ctx: Context, others: list[Call] | 
 
 
 def _hazards(ctx: Context) -> Iterator[tuple[Call, Operator]]:
-    """Yield each call of an operator that the rule reports under the settings in force, with its entry."""
+    """Yield each call of an operator that the rule reports under the settings in force, with its entry.
+
+    Several calls of one operator on a line are one hazard.
+    """
     table = _table(ctx)
+    seen: set[tuple[int, str]] = set()
     lasts = frozenset(name.rpartition(".")[2] for name in table)
     for node in calls_named(ctx.module, lasts):
         for trigger, operators in _entries(node, table, ctx):
             call = Call(node, trigger)
             operator = next((each for each in operators if _applies(each, call, ctx)), None)
             if operator is not None:
-                yield call, operator
+                if (node.lineno, operator.name) not in seen:
+                    seen.add((node.lineno, operator.name))
+                    yield call, operator
                 break
 
 
@@ -191,9 +198,13 @@ def _input(call: Call) -> ast.expr | None:
     return call.node.args[0] if call.node.args else None
 
 
+def _is_layer(call: Call) -> bool:
+    return call.name.rpartition(".")[2][:1].isupper()
+
+
 def _uses(call: Call, ctx: Context) -> list[ast.Call] | None:
     """Return the calls of the module that a constructor makes, as far as the file shows; None for plain functions."""
-    if not call.name.rpartition(".")[2][:1].isupper():
+    if not _is_layer(call):
         return None
     parent = ctx.parent(call.node)
     if isinstance(parent, ast.Call) and parent.func is call.node:
