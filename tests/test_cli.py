@@ -366,6 +366,33 @@ def test_the_list_follows_the_configuration(project: Shell) -> None:
     assert starred == ["DET001", "DET202"]
 
 
+OWN_RULE = """
+code = "OWN001"
+name = "house-rule"
+family = "house"
+severity = "error"
+default = true
+summary = "a call that this house forbids"
+message = "{call} is forbidden here"
+why = "Because."
+fix = "Leave it."
+triggers = ["torch.nn.functional.dropout(input, p=0.5, training=True, inplace=False)"]
+match = { when = { training = true } }
+"""
+
+
+def test_rules_of_the_project_itself(project: Shell) -> None:
+    project.write("detlint.toml", 'rule-paths = ["rules"]\nselect = ["OWN"]')
+    project.write("rules/own.toml", OWN_RULE)
+    assert "bad.py:4:12: OWN001 house-rule: " in project("--format", "concise").out
+    assert project("--ignore", "house-rule").code == 0
+    assert "# OWN001 house-rule" in project("explain", "OWN001").out
+    project.write("rules/own.toml", OWN_RULE.replace("severity", "severty"))
+    broken = project()
+    assert (broken.code, broken.out) == (2, "")
+    assert "own.toml: severity: missing" in broken.err
+
+
 def test_help_and_version(shell: Shell) -> None:
     for args in (["--help"], ["-h"], ["check", "--help"], ["explain", "-h"]):
         outcome = shell(*args)
