@@ -36,29 +36,10 @@ class ClassInfo:
                 self.methods[statement.name] = statement
             else:
                 for name, value, index in _writes(statement):
-                    self._add(name, AttributeWrite(value, None, index))
-        for method in self.methods.values():
-            self._read_method(method)
+                    self.add(name, AttributeWrite(value, None, index))
 
-    def _read_method(self, method: FunctionNode) -> None:
-        positional = [*method.args.posonlyargs, *method.args.args]
-        if not positional or any(getattr(d, "id", "") == "staticmethod" for d in method.decorator_list):
-            return
-        receiver = positional[0].arg
-        for node in ast.walk(method):
-            if isinstance(node, ast.Call):
-                for name, value in _registered(node, receiver):
-                    self._add(name, AttributeWrite(value, method))
-            if not isinstance(node, (ast.Assign, ast.AnnAssign)):
-                continue
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            if node.value is None:
-                continue
-            for target in targets:
-                for attribute, index in _attributes(target, receiver, ()):
-                    self._add(attribute, AttributeWrite(node.value, method, index))
-
-    def _add(self, name: str, write: AttributeWrite) -> None:
+    def add(self, name: str, write: AttributeWrite) -> None:
+        """Record one more write to the attribute `name`."""
         self.attributes.setdefault(name, []).append(write)
 
 
@@ -80,24 +61,64 @@ def _writes(statement: ast.stmt) -> Iterator[tuple[str, ast.expr, tuple[int, ...
         yield statement.target.id, statement.value, ()
 
 
-def _registered(call: ast.Call, receiver: str) -> Iterator[tuple[str, ast.expr]]:
+def read_classes(module: Module) -> dict[ast.ClassDef, ClassInfo]:
+    """Return what every class of a module holds, from one pass over its assignments and registrations."""
+    classes = {node: ClassInfo(module, node) for node in module.index.of_type(ast.ClassDef)}
+    writes = [*_assigned(module), *_registered(module)]
+    for receiver, name, value, place in sorted(writes, key=lambda write: (write[2].lineno, write[2].col_offset)):
+        method = _method_of(module, receiver)
+        owner = _class_of(module, method) if method is not None else None
+        if owner is not None:
+            classes[owner].add(name, AttributeWrite(value, method, place))
+    return classes
+
+
+# The receiver's name, the attribute, the value, and the place in the value where it is unpacked.
+_Write = tuple[ast.Name, str, ast.expr, tuple[int, ...]]
+
+
+def _assigned(module: Module) -> Iterator[_Write]:
+    for node in (*module.index.of_type(ast.Assign), *module.index.of_type(ast.AnnAssign)):
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            for receiver, name, place in _attributes(target, ()):
+                if node.value is not None:
+                    yield receiver, name, node.value, place
+
+
+def _registered(module: Module) -> Iterator[_Write]:
     """`self.register_buffer("mean", torch.zeros(3))` sets an attribute too."""
-    function = call.func
-    if not isinstance(function, ast.Attribute) or function.attr not in ("register_buffer", "register_parameter"):
-        return
-    given = [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg in ("tensor", "param"))]
-    if isinstance(function.value, ast.Name) and function.value.id == receiver and len(given) > 1:
-        name = given[0]
-        if isinstance(name, ast.Constant) and isinstance(name.value, str):
-            yield name.value, given[1]
+    for method in ("register_buffer", "register_parameter"):
+        for call in module.index.calls_by_name.get(method, ()):
+            receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+            given = [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg in ("tensor", "param"))]
+            if isinstance(receiver, ast.Name) and len(given) > 1:
+                name = given[0]
+                if isinstance(name, ast.Constant) and isinstance(name.value, str):
+                    yield receiver, name.value, given[1], ()
 
 
-def _attributes(
-    target: ast.expr, receiver: str, index: tuple[int, ...]
-) -> Iterator[tuple[str, tuple[int, ...]]]:
-    if isinstance(target, ast.Attribute):
-        if isinstance(target.value, ast.Name) and target.value.id == receiver:
-            yield target.attr, index
+def _attributes(target: ast.expr, index: tuple[int, ...]) -> Iterator[tuple[ast.Name, str, tuple[int, ...]]]:
+    """Yield receiver and name of the `receiver.name` targets of an assignment, and their place in the value."""
+    if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
+        yield target.value, target.attr, index
     elif isinstance(target, (ast.Tuple, ast.List)):
         for position, element in enumerate(target.elts):
-            yield from _attributes(element, receiver, (*index, position))
+            yield from _attributes(element, (*index, position))
+
+
+def _method_of(module: Module, name: ast.Name) -> FunctionNode | None:
+    """Return the method whose receiver `name` is, also where it stands in a closure inside it."""
+    scope = module.index.scope_at(name).lookup(name.id)
+    function = scope.node if scope is not None else None
+    if not isinstance(function, FUNCTIONS):
+        return None
+    positional = [*function.args.posonlyargs, *function.args.args]
+    static = any(getattr(decorator, "id", "") == "staticmethod" for decorator in function.decorator_list)
+    return function if positional and positional[0].arg == name.id and not static else None
+
+
+def _class_of(module: Module, method: FunctionNode) -> ast.ClassDef | None:
+    parent = module.index.parents.get(method)
+    while isinstance(parent, (ast.If, ast.Try)):
+        parent = module.index.parents.get(parent)
+    return parent if isinstance(parent, ast.ClassDef) else None

@@ -76,7 +76,7 @@ class Inference:
 
     def class_info(self, node: ast.ClassDef) -> ClassInfo:
         """Return what the class `node` of this module holds."""
-        return self.module.class_info(node)
+        return self.module.classes[node]
 
     def class_named(self, name: str) -> ClassInfo | None:
         """Return the project's class of this qualified name, or None."""
@@ -84,7 +84,7 @@ class Inference:
         if definition is None or not isinstance(definition[1], ast.ClassDef):
             return None
         module, node = definition
-        return module.class_info(node)
+        return module.classes[node]
 
     def mro(self, info: ClassInfo) -> tuple[ClassInfo, ...]:
         """Return the class and the project's classes it inherits from, nearest first."""

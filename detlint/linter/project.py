@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
-from detlint.linter.classes import ClassInfo
+from detlint.linter.classes import ClassInfo, read_classes
 from detlint.linter.discovery import display_path
 from detlint.linter.flow import Flow
 from detlint.linter.index import Index
@@ -31,7 +31,6 @@ class Module:
         self.name = name
         self.is_package = source.path.name == "__init__.py"
         self._flows: dict[Scope, Flow] = {}
-        self._classes: dict[ast.ClassDef, ClassInfo] = {}
 
     @cached_property
     def index(self) -> Index:
@@ -41,12 +40,10 @@ class Module:
     def inference(self) -> Inference:
         return self.project.inference(self)
 
-    def class_info(self, node: ast.ClassDef) -> ClassInfo:
-        """Return what a class of this file holds."""
-        info = self._classes.get(node)
-        if info is None:
-            info = self._classes[node] = ClassInfo(self, node)
-        return info
+    @cached_property
+    def classes(self) -> dict[ast.ClassDef, ClassInfo]:
+        """What each class of this file holds."""
+        return read_classes(self)
 
     def flow(self, scope: Scope) -> Flow:
         """Return the control flow of a function's or the module's scope."""
