@@ -579,10 +579,18 @@ class Modes:
                 elif event.mode is not Mode.UNKNOWN or event.made is None:
                     return
         switches = [event for event in found if event.made is None]
-        if not switches and len(found) != 1:
+        if not switches and (len(found) != 1 or self._has_foreign_base(key)):
             return
         for event in switches[:1] or found:
             reasons.setdefault(event.node, Reason(self.module, event.node, None, event.made is not None))
+
+    def _has_foreign_base(self, key: Key) -> bool:
+        """A base class outside the project may do anything with its subclass's model."""
+        if not isinstance(key.owner, ast.ClassDef):
+            return False
+        inference = self.module.inference
+        bases = inference.external_bases(inference.class_info(key.owner))
+        return len(key.owner.bases) > 0 and not all(base.startswith(("builtins.", "abc.", "typing.")) for base in bases)
 
     def _scopes_of(self, key: Key) -> Iterator[Scope]:
         """Yield every body that can see the variable."""
