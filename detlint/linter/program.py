@@ -72,15 +72,19 @@ class Write:
 
 
 class Program:
-    """A file that executes something, with every project module it imports (`modules`, itself first)."""
+    """A file that executes something, with every project module it imports (`modules`, itself first).
 
-    def __init__(self, module: Module) -> None:
+    `alone` looks at nothing but the file: for library code, whose imports do not say what its callers do.
+    """
+
+    def __init__(self, module: Module, *, alone: bool = False) -> None:
         self.module = module
+        self._alone = alone
 
     @cached_property
     def modules(self) -> tuple[Module, ...]:
         found = {self.module.name: self.module}
-        pending = [self.module]
+        pending = [] if self._alone else [self.module]
         while pending:
             for imported in pending.pop(0).imports:
                 if imported.name not in found:
@@ -115,8 +119,7 @@ class Program:
         definition = _outermost_definition(module, node)
         if definition is None:
             return module is self.module or not any(
-                isinstance(parent, ast.If) and is_main_guard(parent)
-                for parent in module.index.ancestors(node)
+                isinstance(parent, ast.If) and is_main_guard(parent) for parent in module.index.ancestors(node)
             )
         return bool(definition.decorator_list) or definition.name in self._used
 
@@ -267,9 +270,7 @@ def _executes(module: Module, statement: ast.stmt) -> bool:
         text = ast.unparse(statement.value.func)
         if not names and not isinstance(statement.value.func, (ast.Name, ast.Attribute)):
             return False
-        return (
-            not any(name.startswith(_SETUP_CALLS) for name in (*names, text)) and "regist" not in text.lower()
-        )
+        return not any(name.startswith(_SETUP_CALLS) for name in (*names, text)) and "regist" not in text.lower()
     return False
 
 

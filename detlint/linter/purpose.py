@@ -70,9 +70,7 @@ def _is_model(function: ast.expr, ctx: Context) -> bool:
     return isinstance(function, ast.Name) and not ctx.resolve(function)
 
 
-def _assigned_decides(
-    statement: ast.Assign | ast.AnnAssign | ast.NamedExpr, ctx: Context, depth: int
-) -> bool:
+def _assigned_decides(statement: ast.Assign | ast.AnnAssign | ast.NamedExpr, ctx: Context, depth: int) -> bool:
     targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
     return any(_target_decides(target, ctx, depth) for target in targets)
 

@@ -32,9 +32,7 @@ class SeedHelpers:
             owner, function = definition
             if isinstance(function, FUNCTIONS):
                 for parameter in self._seeding_parameters(owner, function, depth):
-                    value = argument_of(
-                        function, parameter, call, skip_self=isinstance(call.func, ast.Attribute)
-                    )
+                    value = argument_of(function, parameter, call, skip_self=isinstance(call.func, ast.Attribute))
                     if value is not None:
                         yield value
 

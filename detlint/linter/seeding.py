@@ -52,10 +52,7 @@ class Seeding:
     def seeds(self) -> tuple[Seed, ...]:
         """Every seeding call that can run, the program's own file first."""
         return tuple(
-            seed
-            for module in self.program.modules
-            for seed in seeds_in(module)
-            if self.program.runs(module, seed.node)
+            seed for module in self.program.modules for seed in seeds_in(module) if self.program.runs(module, seed.node)
         )
 
     def of(self, library: str) -> tuple[Seed, ...]:
@@ -84,9 +81,7 @@ class Seeding:
     @cached_property
     def requests_determinism(self) -> bool:
         """Does anything in the program ask for deterministic algorithms, or leave that to its caller?"""
-        return any(not _is_off(value) for value in self._settings) or any(
-            self._asks(seed) for seed in self.seeds
-        )
+        return any(not _is_off(value) for value in self._settings) or any(self._asks(seed) for seed in self.seeds)
 
     @cached_property
     def mentions_determinism(self) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from detlint.conditions import Truth
 from detlint.findings import Finding
-from detlint.linter.context import Argument, Call, Context
+from detlint.linter.context import Call, Context
 from detlint.linter.defaults import truth_by_default
 from detlint.linter.names import FUNCTIONS
 from detlint.linter.program import Write, attribute_writes, calls_named
@@ -16,6 +16,9 @@ from detlint.linter.registry import check, check_file
 from detlint.linter.testcode import is_test_file
 
 _CHOICE = re.compile(r"seed|determin|reproduc|benchmark|fast|speed|debug|autotune", re.IGNORECASE)
+_UNDOES = re.compile(
+    r"(disable|unset|reset|restore|clear|undo|turn_off)\w*(determin|reproduc)|non_?determin", re.IGNORECASE
+)
 _BENCHMARK = "torch.backends.cudnn.benchmark"
 _FLAG = re.compile(r"(^|\.)cudnn[._]benchmark$", re.IGNORECASE)
 _SWITCHES = ("_deterministic", "deterministic", "mode", "d")
@@ -86,12 +89,13 @@ def _is_true(value: ast.expr) -> bool:
 @check("DET402")
 def determinism_disabled(call: Call, ctx: Context) -> Iterator[Finding]:
     """Silent in tests, where determinism was on just before, and where the user chooses."""
-    if is_test_file(ctx.module) or chosen_by_user(call.node, ctx):
+    if is_test_file(ctx.module) or _is_undoing(call.node, ctx):
         return
+    chosen = chosen_by_user(call.node, ctx)
     short = call.name.rpartition(".")[2]
     if call.name.endswith("debug_mode"):
         mode = ctx.constant(call.argument("debug_mode").value)
-        if mode in (0, "default") and mode is not False and not _was_on(call, ctx):
+        if mode in (0, "default") and mode is not False and not chosen and not _was_on(call, ctx):
             yield ctx.finding(call.node, setting=f"{short}({mode!r})", effect="allows nondeterministic operators")
         elif mode in (1, "warn"):
             yield ctx.finding(call.node, setting=f"{short}({mode!r})", effect=_WARNS)
@@ -99,26 +103,27 @@ def determinism_disabled(call: Call, ctx: Context) -> Iterator[Finding]:
         yield from _only_warns(call, ctx)
     else:
         parameter = next(name for name in _SWITCHES if any(p.name == name for p in call.trigger.parameters))
-        yield from _switched(call, parameter, call.argument(parameter), ctx)
-
-
-def _switched(call: Call, parameter: str, argument: Argument, ctx: Context) -> Iterator[Finding]:
-    short = call.name.rpartition(".")[2]
-    value = ctx.constant(argument.value) if argument.given else None
-    if value == "warn":
-        yield ctx.finding(call.node, setting=f"{short}(deterministic='warn')", effect=_WARNS)
-    elif value is False and not _was_on(call, ctx):
-        written = "False" if parameter in ("mode", "d") else f"{parameter.lstrip('_')}=False"
-        yield ctx.finding(call.node, setting=f"{short}({written})", effect="allows nondeterministic operators")
-    elif value is not False:
-        yield from _only_warns(call, ctx)
+        argument = call.argument(parameter)
+        value = ctx.constant(argument.value) if argument.given else None
+        if value == "warn":
+            yield ctx.finding(call.node, setting=f"{short}(deterministic='warn')", effect=_WARNS)
+        elif value is not False:
+            yield from _only_warns(call, ctx)
+        elif not chosen and not _was_on(call, ctx):
+            written = "False" if parameter in ("mode", "d") else f"{parameter.lstrip('_')}=False"
+            yield ctx.finding(call.node, setting=f"{short}({written})", effect="allows nondeterministic operators")
 
 
 def _only_warns(call: Call, ctx: Context) -> Iterator[Finding]:
+    """A user who asked for determinism gets half of it, one who asked for warnings what was asked for."""
     argument = call.argument("warn_only")
-    if argument.given and ctx.truth(argument.value) is Truth.YES:
+    if argument.given and ctx.truth(argument.value) is Truth.YES and not _asked_for_warnings(call.node, ctx):
         short = call.name.rpartition(".")[2]
         yield ctx.finding(call.node, setting=f"{short}(warn_only=True)", effect=_WARNS)
+
+
+def _asked_for_warnings(node: ast.AST, ctx: Context) -> bool:
+    return any(isinstance(parent, ast.If) and "warn" in ast.unparse(parent.test) for parent in ctx.ancestors(node))
 
 
 def _was_on(call: Call, ctx: Context) -> bool:
@@ -145,8 +150,14 @@ def determinism_flag_cleared(ctx: Context) -> Iterator[Finding]:
         effect = _OFF.get(write.name)
         if effect is None or ctx.constant(write.value) is not False or chosen_by_user(write.node, ctx):
             continue
-        if not _was_set(write, writes, ctx):
+        if not _is_undoing(write.node, ctx) and not _was_set(write, writes, ctx):
             yield ctx.finding(write.node, setting=f"{write.name.removeprefix('torch.')} = False", effect=effect)
+
+
+def _is_undoing(node: ast.AST, ctx: Context) -> bool:
+    """Is this a function for just that: `disable_determinism()`, `unset_deterministic()`?"""
+    function = ctx.function(node)
+    return function is not None and _UNDOES.search(function.name) is not None
 
 
 def _was_set(write: Write, writes: list[Write], ctx: Context) -> bool:
@@ -186,7 +197,15 @@ def chosen_by_user(node: ast.AST, ctx: Context) -> bool:
             return False
         if isinstance(parent, (ast.If, ast.IfExp)) and child is not parent.test:
             taken = child is parent.body if isinstance(parent, ast.IfExp) else child in parent.body
-            if _CHOICE.search(ast.unparse(parent.test)):
+            if _names_choice(parent.test):
                 return truth_by_default(parent.test, ctx) is not Truth.of(taken)
         child = parent
     return False
+
+
+def _names_choice(test: ast.expr) -> bool:
+    return any(
+        _CHOICE.search(part.id if isinstance(part, ast.Name) else part.attr)
+        for part in ast.walk(test)
+        if isinstance(part, (ast.Name, ast.Attribute))
+    )

@@ -23,7 +23,7 @@ def unseeded_split(call: Call, ctx: Context) -> Iterator[Finding]:
     """Silent where the split takes a generator, where it does not shuffle, and in programs that seed its library."""
     if is_test_file(ctx.module) or not _shuffles(call, ctx):
         return
-    program = ctx.program or Program(ctx.module)
+    program = ctx.program or Program(ctx.module, alone=True)
     for parameter in _RANDOM_STATES:
         argument = call.argument(parameter)
         if argument.hidden:
@@ -47,7 +47,7 @@ def unseeded_split_of_datasets(ctx: Context) -> Iterator[Finding]:
         given = {keyword.arg: keyword.value for keyword in call.keywords}
         seeded = any(ctx.constant(given[name]) is not None for name in ("seed", "generator") if name in given)
         if not seeded and None not in given and ctx.truth(given.get("shuffle")) is not Truth.NO:
-            program = ctx.program or Program(ctx.module)
+            program = ctx.program or Program(ctx.module, alone=True)
             yield from _unless_seeded(call, "datasets.Dataset.train_test_split", "numpy", program, ctx)
 
 
