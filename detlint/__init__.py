@@ -9,18 +9,22 @@ from detlint.version import __version__
 
 if TYPE_CHECKING:
     from detlint.api import AuditReport, NotDeterministic, Sample, assert_deterministic, audit
+    from detlint.findings import Finding
+    from detlint.linter.library import lint
     from detlint.runtime.deterministic import DeterminismWarning, deterministic
     from detlint.runtime.environment import read_environment
 
 __all__ = [
     "AuditReport",
     "DeterminismWarning",
+    "Finding",
     "NotDeterministic",
     "Sample",
     "__version__",
     "assert_deterministic",
     "audit",
     "deterministic",
+    "lint",
     "read_environment",
 ]
 
@@ -34,6 +38,8 @@ _LAZY = {
     "DeterminismWarning": "detlint.runtime.deterministic",
     "deterministic": "detlint.runtime.deterministic",
     "read_environment": "detlint.runtime.environment",
+    "Finding": "detlint.findings",
+    "lint": "detlint.linter.library",
 }
 
 

@@ -120,6 +120,11 @@ def test_linting_a_clean_file_loads_nothing_heavy(tmp_path: Path) -> None:
     assert not loaded(COMMAND.format(args=["--isolated", str(tmp_path)])) & HEAVY
 
 
+def test_the_linter_as_a_function_loads_no_torch(tmp_path: Path) -> None:
+    (tmp_path / "clean.py").write_text("import torch\n")
+    assert not loaded(f"import detlint\nassert detlint.lint({str(tmp_path)!r}, isolated=True).files == 1") & HEAVY
+
+
 def test_linting_never_imports_torch(tmp_path: Path) -> None:
     """A `torch` that raises when imported stands first on the path while every example of every rule is linted."""
     hostile, examples = tmp_path / "hostile", tmp_path / "examples"

@@ -1,0 +1,33 @@
+"""`detlint.lint`: the linter as a function, for notebooks, tests and other tools."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from detlint.config import ConfigResolver, Settings
+from detlint.linter.engine import lint_paths
+from detlint.linter.result import LintResult
+
+
+def lint(
+    *paths: str | Path,
+    config: Path | str | None = None,
+    isolated: bool = False,
+    select: Sequence[str] | None = None,
+    ignore: Sequence[str] | None = None,
+    jobs: int = 1,
+) -> LintResult:
+    """Which findings are there in these files and folders (none: the current folder)?
+
+    The arguments mean what the flags of the same names mean.
+
+    Raises:
+        DetlintError: a path, a rule or a configuration that makes no sense; one line.
+    """
+    overrides = Settings(
+        select=None if select is None else tuple(select), ignore=None if ignore is None else tuple(ignore)
+    )
+    file = None if config is None else Path(config)
+    resolver = ConfigResolver(file=file, isolated=isolated, overrides=overrides)
+    return lint_paths([str(path) for path in paths] or ["."], resolver=resolver, jobs=jobs)
