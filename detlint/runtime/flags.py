@@ -16,6 +16,7 @@ import torch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+from contextlib import suppress
 
 
 def _inductor_deterministic() -> bool:
@@ -44,9 +45,7 @@ def _set_fp32_precision(backend: str, operation: str, value: str) -> None:
 def _attribute(path: str) -> Any:
     """A flag that is an attribute below torch, read and assigned under the same name."""
     owner, _, name = path.rpartition(".")
-    return _flag(
-        lambda: attrgetter(path)(torch), lambda value: setattr(attrgetter(owner)(torch), name, value)
-    )
+    return _flag(lambda: attrgetter(path)(torch), lambda value: setattr(attrgetter(owner)(torch), name, value))
 
 
 def _functions(getter: str, setter: str) -> Any:
@@ -55,9 +54,7 @@ def _functions(getter: str, setter: str) -> Any:
 
 
 def _precision(backend: str, operation: str) -> Any:
-    return _flag(
-        partial(_fp32_precision, backend, operation), partial(_set_fp32_precision, backend, operation)
-    )
+    return _flag(partial(_fp32_precision, backend, operation), partial(_set_fp32_precision, backend, operation))
 
 
 def _flag(read: Callable[[], object], write: Callable[[Any], object]) -> Any:
@@ -80,21 +77,13 @@ class Flags:
     cudnn_deterministic: bool | None = _attribute("backends.cudnn.deterministic")
     cudnn_benchmark: bool | None = _attribute("backends.cudnn.benchmark")
     mkldnn_enabled: bool | None = _functions("_C._get_mkldnn_enabled", "_C._set_mkldnn_enabled")
-    mkldnn_deterministic: bool | None = _functions(
-        "_C._get_mkldnn_deterministic", "_C._set_mkldnn_deterministic"
-    )
-    flash_attention: bool | None = _functions(
-        "backends.cuda.flash_sdp_enabled", "backends.cuda.enable_flash_sdp"
-    )
+    mkldnn_deterministic: bool | None = _functions("_C._get_mkldnn_deterministic", "_C._set_mkldnn_deterministic")
+    flash_attention: bool | None = _functions("backends.cuda.flash_sdp_enabled", "backends.cuda.enable_flash_sdp")
     mem_efficient_attention: bool | None = _functions(
         "backends.cuda.mem_efficient_sdp_enabled", "backends.cuda.enable_mem_efficient_sdp"
     )
-    cudnn_attention: bool | None = _functions(
-        "backends.cuda.cudnn_sdp_enabled", "backends.cuda.enable_cudnn_sdp"
-    )
-    math_attention: bool | None = _functions(
-        "backends.cuda.math_sdp_enabled", "backends.cuda.enable_math_sdp"
-    )
+    cudnn_attention: bool | None = _functions("backends.cuda.cudnn_sdp_enabled", "backends.cuda.enable_cudnn_sdp")
+    math_attention: bool | None = _functions("backends.cuda.math_sdp_enabled", "backends.cuda.enable_math_sdp")
     threads: int | None = _functions("get_num_threads", "set_num_threads")
     fp16_reduced_precision_reduction: bool | None = _attribute(
         "backends.cuda.matmul.allow_fp16_reduced_precision_reduction"
@@ -103,9 +92,7 @@ class Flags:
         "backends.cuda.matmul.allow_bf16_reduced_precision_reduction"
     )
     fp16_accumulation: bool | None = _attribute("backends.cuda.matmul.allow_fp16_accumulation")
-    float32_matmul_precision: str | None = _functions(
-        "get_float32_matmul_precision", "set_float32_matmul_precision"
-    )
+    float32_matmul_precision: str | None = _functions("get_float32_matmul_precision", "set_float32_matmul_precision")
     matmul_allow_tf32: bool | None = _attribute("backends.cuda.matmul.allow_tf32")
     cudnn_allow_tf32: bool | None = _attribute("backends.cudnn.allow_tf32")
     # The newer settings come last: writing an older one changes them, and they have a third value, "none".
@@ -136,11 +123,15 @@ def read_flags() -> Flags:
 
 
 def write_flags(wanted: Flags) -> None:
-    """Put every setting that is not None in `wanted` and differs from now to its value there."""
+    """Put every setting that is not None in `wanted` and differs from now to its value there.
+
+    Settings that this release does not have are left out.
+    """
     for flag in fields(Flags):
         value = getattr(wanted, flag.name)
         if value is not None and value != _read(flag.metadata["read"]):
-            flag.metadata["write"](value)
+            with suppress(AttributeError):
+                flag.metadata["write"](value)
 
 
 def _read(read: Callable[[], Any]) -> Any:

@@ -14,9 +14,16 @@ from detlint.dispatch import load_dispatch
 from detlint.findings import Finding, Severity
 from detlint.runtime.catalogue import Catalogue
 from detlint.runtime.events import OpEvent, Phase, SourceLine, TensorMeta, Value
-from detlint.runtime.flags import Flags, read_flags
+from detlint.runtime.flags import Flags
 
-OFF = replace(read_flags(), deterministic_mode=0, cudnn_deterministic=False, cudnn_enabled=True)
+OFF = Flags(
+    deterministic_mode=0,
+    cudnn_deterministic=False,
+    cudnn_enabled=True,
+    flash_attention=True,
+    mem_efficient_attention=True,
+    cudnn_attention=True,
+)
 STRICT = replace(OFF, deterministic_mode=2)
 WARN = replace(OFF, deterministic_mode=1)
 

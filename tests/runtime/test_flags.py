@@ -23,15 +23,13 @@ CHANGES: dict[str, Callable[[], object]] = {
     "oneDNN deterministic": lambda: torch._C._set_mkldnn_deterministic(True),
     "flash attention off": lambda: torch.backends.cuda.enable_flash_sdp(False),
     "memory-efficient attention off": lambda: torch.backends.cuda.enable_mem_efficient_sdp(False),
-    "cuDNN attention off": lambda: torch.backends.cuda.enable_cudnn_sdp(False),
+    "cuDNN attention on or off": lambda: torch.backends.cuda.enable_cudnn_sdp(
+        not torch.backends.cuda.cudnn_sdp_enabled()
+    ),
     "math attention off": lambda: torch.backends.cuda.enable_math_sdp(False),
     "one thread": lambda: torch.set_num_threads(1 if torch.get_num_threads() > 1 else 2),
-    "half reductions": lambda: setattr(
-        torch.backends.cuda.matmul, "allow_fp16_reduced_precision_reduction", False
-    ),
-    "bfloat16 reductions": lambda: setattr(
-        torch.backends.cuda.matmul, "allow_bf16_reduced_precision_reduction", False
-    ),
+    "half reductions": lambda: setattr(torch.backends.cuda.matmul, "allow_fp16_reduced_precision_reduction", False),
+    "bfloat16 reductions": lambda: setattr(torch.backends.cuda.matmul, "allow_bf16_reduced_precision_reduction", False),
     "half accumulation": lambda: setattr(torch.backends.cuda.matmul, "allow_fp16_accumulation", True),
     "matmul precision": lambda: torch.set_float32_matmul_precision("medium"),
     "TF32 in matmul": lambda: setattr(torch.backends.cuda.matmul, "allow_tf32", True),

@@ -98,7 +98,7 @@ def test_a_model_that_cannot_be_captured_says_why_for_every_way(capfd: pytest.Ca
 def test_nodes_carry_hazards_and_the_divergence() -> None:
     model, x = Small().eval(), torch.ones(3, 4)
     events = traced(model, x)
-    findings = Catalogue.load(("cuda",), read_flags(), torch_version=torch.__version__).findings(events)
+    findings = Catalogue.load(("cuda",), read_flags(), torch_version="2.13").findings(events)
     graph = capture(model, (x,), {}).graph
     assert graph is not None
     assert [finding.code for finding in findings] == ["DET302"]
@@ -147,7 +147,7 @@ def _drawn(tmp_path: Path, name: str) -> str:
     events = traced(model, x)
     graph = capture(model, (x,), {}).graph
     assert graph is not None
-    findings = Catalogue.load(("cuda",), read_flags(), torch_version=torch.__version__).findings(events)
+    findings = Catalogue.load(("cuda",), read_flags(), torch_version="2.13").findings(events)
     annotate(graph, events, findings)
     save_graph(graph, tmp_path / name)
     return (tmp_path / name).read_text()
