@@ -85,7 +85,7 @@ class OrderTracer:
         return self.destination(parent, trail)
 
     def _display(self, node: ast.expr, parent: ast.expr, trail: Trail) -> str | None:
-        if isinstance(node, ast.Starred):
+        if isinstance(node, ast.Starred) or trail.form is Form.MAPPING:
             return self.destination(parent, trail)
         return self.destination(parent, replace(trail, form=Form.NESTED))
 
@@ -118,7 +118,7 @@ class OrderTracer:
         if isinstance(index, ast.UnaryOp):
             index = index.operand
         if isinstance(index, ast.Constant):
-            return None if self.is_only_element(node) else "the choice of one entry"
+            return self.choice(node, parent)
         return self._by_position(parent, index)
 
     def _index(self, item: ast.Subscript, trail: Trail) -> str | None:
@@ -182,6 +182,8 @@ class OrderTracer:
             return self.destination(call, trail) if trail.subset else None
         if self._numbers(node, call, names):
             return "the numbers given to names"
+        if isinstance(node, ast.Starred) and "builtins.zip" in names:
+            return self.destination(call, replace(trail, form=Form.NESTED))  # the order moves into the elements
         if functions["carrying"].intersection(names):
             return self.destination(call, _as_sequence(trail))
         if functions["receiving"].intersection(names) or self._keeps_items(names):
@@ -212,12 +214,10 @@ class OrderTracer:
         if "builtins.next" in names:
             if trail.form is Form.WALK:
                 return self.destination(call, replace(trail, form=Form.NESTED))
-            return None if self.is_only_element(node) else "the choice of one entry"
+            return self.choice(node, call)
         return f"{names[0].removeprefix('builtins.')}()"
 
-    def _taken_by_method(
-        self, node: ast.expr, call: ast.Call, method: ast.Attribute, trail: Trail
-    ) -> str | None:
+    def _taken_by_method(self, node: ast.expr, call: ast.Call, method: ast.Attribute, trail: Trail) -> str | None:
         methods = self.table.methods
         if method.attr == "join" and self.inference.resolve(method) in (("builtins.str.join",), ()):
             return self.destination(call, replace(trail, form=Form.TEXT))
@@ -235,9 +235,7 @@ class OrderTracer:
             return f"{method.attr}()"
         return None
 
-    def _through_function(
-        self, node: ast.expr, call: ast.Call, names: tuple[str, ...], trail: Trail
-    ) -> str | None:
+    def _through_function(self, node: ast.expr, call: ast.Call, names: tuple[str, ...], trail: Trail) -> str | None:
         """Follow an argument into the function of the project that gets it."""
         if trail.calls >= _MAX_CALLS or isinstance(node, ast.Starred):
             return None
@@ -247,7 +245,10 @@ class OrderTracer:
                 continue
             module, function = definition
             if isinstance(function, ast.ClassDef):
-                made = module.inference.class_info(function).methods.get("__init__")
+                methods = module.inference.class_info(function).methods
+                if "__iter__" in methods and "__getitem__" not in methods:
+                    return self.destination(call, trail)  # a progress bar
+                made = methods.get("__init__")
                 if made is None:
                     continue
                 function = made
@@ -287,7 +288,7 @@ class OrderTracer:
         if parent.attr in methods["carrying"]:
             return self.destination(call, trail)
         if parent.attr in methods["choosing"]:
-            return None if self.is_only_element(node) else "the choice of one entry"
+            return self.choice(node, call)
         return f"{parent.attr}()" if parent.attr in methods["receiving"] else None
 
     # --- variables, attributes, containers ------------------------------------------------------------------------
@@ -324,6 +325,8 @@ class OrderTracer:
         if isinstance(target, ast.Subscript):
             if isinstance(target.slice, ast.Slice):
                 return self.collected(target.value, statement, trail)
+            if isinstance(target.slice, ast.Constant) and isinstance(target.slice.value, str):
+                return None  # one entry of a record: what is read under other keys is something else
             return self.collected(target.value, statement, replace(trail, form=Form.NESTED))
         return self._attribute(target, trail) if isinstance(target, ast.Attribute) else None
 
@@ -400,7 +403,8 @@ class OrderTracer:
     def collected(self, container: ast.expr, change: ast.AST, trail: Trail) -> str | None:
         """Return what takes over the order in which `change` fills `container`."""
         if isinstance(container, ast.Subscript):
-            return self.collected(container.value, change, replace(trail, form=Form.NESTED))
+            form = Form.MAPPING if trail.form is Form.MAPPING else Form.NESTED
+            return self.collected(container.value, change, replace(trail, form=form))
         if isinstance(container, ast.Call) and isinstance(container.func, ast.Attribute):
             # by_class.setdefault(name, []).append(path)
             return self.collected(container.func.value, change, replace(trail, form=Form.NESTED))
@@ -532,7 +536,9 @@ class OrderTracer:
             return None
         names = target.elts[2]
         inner = replace(trail, form=Form.SEQUENCE)
-        loads = [node for node in self.index.of_type(ast.Name) if node.id == names.id and isinstance(node.ctx, ast.Load)]
+        loads = [
+            node for node in self.index.of_type(ast.Name) if node.id == names.id and isinstance(node.ctx, ast.Load)
+        ]
         inside = [node for node in loads if loop in self.index.ancestors(node)]
         if any(True for node in inside for _ in self._sorts(node)):
             return None
@@ -575,6 +581,17 @@ class OrderTracer:
     def _sorted_at_once(self, call: ast.Call) -> bool:
         parent = self.index.parents.get(call)
         return isinstance(parent, ast.Call) and self.sorts(parent)
+
+    def choice(self, node: ast.expr, chosen: ast.expr) -> str | None:
+        """`files[0]` decides nothing where there is one file, or where only its form is looked at."""
+        parent = self.index.parents.get(chosen)
+        if self.is_only_element(node) or isinstance(parent, ast.Compare):
+            return None
+        if isinstance(parent, ast.Call) and {"builtins.len", "builtins.isinstance", "builtins.type"}.intersection(
+            self.inference.callees(parent)
+        ):
+            return None
+        return "the choice of one entry"
 
     # --- small questions --------------------------------------------------------------------------------------------
 

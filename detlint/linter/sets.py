@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from detlint.linter.values import Kind, Value
@@ -10,6 +11,12 @@ from detlint.linter.values import Kind, Value
 if TYPE_CHECKING:
     from detlint.linter.context import Context
 
+# Names under which people keep numbers: positions, identities, frames, nodes of a graph.
+_NUMBERS = re.compile(
+    r"(^|_)(idxs?|idxes|inds?|indices|indexes|positions|frames?|nodes?|ranks?|epochs?|steps?|dims?|axes|axis|sizes|pids?|"
+    r"ports?|years?|lengths?|widths?|heights?|counts?)$",
+    re.IGNORECASE,
+)
 _ALGEBRA = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.Sub)
 _STABLE = {Kind.NUMBER, Kind.BOOL}
 _NUMBER_FUNCTIONS = frozenset(
@@ -43,7 +50,7 @@ def has_fixed_order(node: ast.expr, ctx: Context, depth: int = 0) -> bool:
     if isinstance(node, ast.BinOp):
         # Sets that are combined hold things of one kind.
         return any(has_fixed_order(side, ctx, depth + 1) for side in (node.left, node.right))
-    if isinstance(node, ast.Name) and _declared_numbers(node, ctx):
+    if isinstance(node, ast.Name) and (_NUMBERS.search(node.id) or _declared_numbers(node, ctx)):
         return True
     if isinstance(node, (ast.Name, ast.Attribute)) and _is_filled(node, ctx):
         return _filled_with_numbers(node, ctx)
@@ -73,6 +80,16 @@ def _is_number(element: tuple[Value, ...]) -> bool:
     )
 
 
+def _is_parsed(node: ast.expr, ctx: Context) -> bool:
+    """`pid, camera = map(int, match.groups())`, and names that numbers go by."""
+    if not isinstance(node, ast.Name):
+        return False
+    values = [binding.value for binding in ctx.module.definitions(node)]
+    return bool(_NUMBERS.search(node.id)) or (
+        bool(values) and all(isinstance(value, ast.Call) and holds_numbers(value, ctx) for value in values)
+    )
+
+
 def _seems_number(element: tuple[Value, ...]) -> bool | None:
     """Is an element a number? None where it is something else for sure, False where nothing is known."""
     kinds = {value.kind for value in element}
@@ -88,7 +105,7 @@ def _annotated_numbers(annotation: ast.expr) -> bool:
     else:
         text = ast.unparse(annotation)
     _, _, inner = text.partition("[")
-    return inner.rstrip("]").replace(", ...", "") in ("int", "float", "bool", "torch.Tensor", "int, int")
+    return inner.rstrip("]").replace(", ...", "") in ("int", "float", "bool", "int, int")
 
 
 def _declared_numbers(node: ast.Name, ctx: Context) -> bool:
@@ -99,17 +116,23 @@ def _declared_numbers(node: ast.Name, ctx: Context) -> bool:
 
 def holds_numbers(node: ast.expr, ctx: Context) -> bool:
     """Return whether iterating the expression gives numbers."""
+    if isinstance(node, (ast.Name, ast.Attribute)):
+        if _NUMBERS.search(node.id if isinstance(node, ast.Name) else node.attr):
+            return True
     if isinstance(node, ast.Call):
         if isinstance(node.func, ast.Attribute) and node.func.attr in _NUMBER_METHODS:
             receiver = {value.kind for value in ctx.values(node.func.value)}
-            return bool(receiver) and receiver <= {Kind.TENSOR, Kind.ARRAY}
+            sliced = isinstance(node.func.value, ast.Subscript) and isinstance(node.func.value.slice, ast.Tuple)
+            return sliced or (bool(receiver) and receiver <= {Kind.TENSOR, Kind.ARRAY})
         names = ctx.callees(node)
         if "builtins.range" in names or _NUMBER_FUNCTIONS.intersection(names):
             return True
         if {"builtins.list", "builtins.sorted", "builtins.tuple", "builtins.set"}.intersection(names) and node.args:
             return holds_numbers(node.args[0], ctx)
         if "builtins.map" in names and len(node.args) == 2:
-            return bool({"builtins.int", "builtins.float", "builtins.len", "builtins.ord"} & set(ctx.resolve(node.args[0])))
+            return bool(
+                {"builtins.int", "builtins.float", "builtins.len", "builtins.ord"} & set(ctx.resolve(node.args[0]))
+            )
     if isinstance(node, ast.Subscript):
         return holds_numbers(node.value, ctx)
     values = ctx.values(node)
@@ -143,7 +166,7 @@ def _filled_with_numbers(node: ast.Name | ast.Attribute, ctx: Context) -> bool:
         if function is not None and function not in index.ancestors(call):
             continue
         if call.func.attr == "add":
-            added.append(_seems_number(ctx.values(call.args[0])))
+            added.append(_is_parsed(call.args[0], ctx) or _seems_number(ctx.values(call.args[0])))
         elif call.func.attr == "update":
             added.append(holds_numbers(call.args[0], ctx))
     for statement in index.of_type(ast.AugAssign):

@@ -11,9 +11,11 @@ from detlint.linter.names import FUNCTIONS
 from detlint.linter.order import Form, OrderTracer, Trail
 from detlint.linter.order_effects import LoopEffects
 from detlint.linter.registry import check, check_file
+from detlint.linter.repairs import Repair, replace, unsafe, wrap
 from detlint.linter.sets import has_fixed_order, is_set
 
 _WALKS = ("os.walk", "os.fwalk", "pathlib.Path.walk")
+_LISTS = ("os.listdir", "glob.glob")
 _ITERATING = frozenset(
     {"builtins.list", "builtins.tuple", "builtins.enumerate", "builtins.iter", "builtins.map", "builtins.filter"}
     | {"builtins.zip", "builtins.reversed", "itertools.chain", "itertools.islice", "itertools.product"}
@@ -24,10 +26,46 @@ _ITERATING = frozenset(
 @check("DET601")
 def unsorted_listing(call: Call, ctx: Context) -> Iterator[Finding]:
     """Silent unless the order of the listing is known to reach something that keeps it."""
+    if _names_one_file(call, ctx):
+        return
     form = Form.WALK if call.name in _WALKS else Form.SEQUENCE
     sink = OrderTracer(ctx.module).destination(call.node, Trail(form))
     if sink is not None:
-        yield ctx.finding(call.node, call=f"{call.name}()", sink=sink)
+        repair = _sorted_listing(call, ctx) if form is Form.SEQUENCE else None
+        yield ctx.finding(call.node, repair=repair, call=f"{call.name}()", sink=sink)
+
+
+def _sorted_listing(call: Call, ctx: Context) -> Repair | None:
+    """Sort the entries where they are listed; entries of os.scandir have no order, and some uses need an iterator."""
+    if call.name == "os.scandir":
+        return None
+    if call.name in _LISTS or _is_iterated(call.node, ctx):
+        return _sorted_where_iterated(call.node, ctx)
+    return None
+
+
+def _is_iterated(node: ast.expr, ctx: Context) -> bool:
+    """Is an expression used up where it stands, so that a list serves as well as an iterator?"""
+    parent = ctx.parent(node)
+    if isinstance(parent, (ast.For, ast.comprehension)):
+        return parent.iter is node
+    return isinstance(parent, ast.Call) and bool(_ITERATING.intersection(ctx.callees(parent)))
+
+
+def _sorted_where_iterated(node: ast.expr, ctx: Context) -> Repair | None:
+    if ctx.module.index.scope_at(node).lookup("sorted") is not None:
+        return None  # another function of that name
+    parent = ctx.parent(node)
+    if isinstance(parent, ast.Call) and len(parent.args) == 1 and "builtins.list" in ctx.callees(parent):
+        return unsafe("sort it", replace(parent.func, "sorted"))  # sorted() makes a list itself
+    return unsafe("sort it", wrap(node, "sorted"))
+
+
+def _names_one_file(call: Call, ctx: Context) -> bool:
+    """`root.rglob("weights.pth")`: a pattern without wildcards looks for one file."""
+    pattern = call.argument("pattern").value
+    text = ctx.constant(pattern)
+    return isinstance(text, str) and not any(wildcard in text for wildcard in "*?[")
 
 
 @check("DET603")
@@ -51,7 +89,8 @@ def set_iteration_order(ctx: Context) -> Iterator[Finding]:
             continue
         sink = _destination(iterated, whole, tracer)
         if sink is not None:
-            yield ctx.finding(whole, set=ast.unparse(iterated)[:60], sink=sink)
+            repair = _sorted_where_iterated(iterated, ctx) if whole is iterated else None
+            yield ctx.finding(whole, repair=repair, set=ast.unparse(iterated)[:60], sink=sink)
 
 
 def _mentions_sets(ctx: Context) -> bool:
@@ -96,4 +135,4 @@ def _destination(iterated: ast.expr, whole: ast.expr, tracer: OrderTracer) -> st
             break
         if isinstance(parent, (ast.While, ast.For)):
             return LoopEffects(tracer, parent, frozenset(names), frozenset(), (whole,)).destination()
-    return "the choice of one entry"
+    return tracer.choice(iterated, whole)
