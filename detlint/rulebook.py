@@ -15,7 +15,7 @@ from typing import Any
 import tomli
 
 from detlint.errors import RuleError, did_you_mean
-from detlint.findings import Severity
+from detlint.findings import Finding, Location, Severity
 
 DOCS_URL = "https://github.com/detlint/detlint/blob/main/docs/rules"
 
@@ -79,7 +79,8 @@ class Trigger:
 class Example:
     """A program under a rule. `lines` are where findings of the rule stand (empty for good ones).
 
-    `also` names other rules allowed to speak; `fixed` is the code after its safe and unsafe fixes; `files` are further files of the same project (path → text),
+    `also` names other rules allowed to speak, `fixed` is the code after its safe and unsafe fixes. `files` are further
+    files of the same project (path → text),
     `filename` is the example's own path in it and `settings` its configuration.
     """
 
@@ -127,6 +128,20 @@ class Rule:
     def url(self) -> str:
         """Address of the rule's page."""
         return f"{DOCS_URL}/{self.code}.md"
+
+    def finding(self, location: Location, *, remedy: str = "", **placeholders: object) -> Finding:
+        """Return a finding of this rule; `placeholders` fill its message, `remedy` stands in for its `fix`."""
+        return Finding(
+            code=self.code,
+            name=self.name,
+            severity=self.severity,
+            message=self.message.format(**placeholders),
+            location=location,
+            remedy=remedy or self.fix.partition("\n")[0],
+            passes=self.passes,
+            devices=self.devices,
+            url=self.url,
+        )
 
 
 def rules_folder() -> Path:

@@ -78,7 +78,9 @@ _Write = tuple[ast.Name, str, ast.expr, tuple[int, ...]]
 
 
 def _assigned(module: Module) -> Iterator[_Write]:
-    for node in (*module.index.of_type(ast.Assign), *module.index.of_type(ast.AnnAssign)):
+    statements: list[ast.Assign | ast.AnnAssign] = [*module.index.of_type(ast.Assign)]
+    statements += module.index.of_type(ast.AnnAssign)
+    for node in statements:
         for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
             for receiver, name, place in _attributes(target, ()):
                 if node.value is not None:

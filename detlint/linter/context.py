@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
@@ -222,19 +222,14 @@ class Context:
 
         `repair` is what would mend it (see `repairs`).
         """
-        rule = self.rule
-        return Finding(
-            code=rule.code,
-            name=rule.name,
-            severity=rule.severity,
-            message=rule.message.format(**placeholders),
-            location=self.module.source.location(node),
-            remedy=remedy or rule.fix.partition("\n")[0],
-            passes=rule.passes if passes is None else passes,
-            devices=rule.devices if devices is None else devices,
+        source = self.module.source
+        finding = self.rule.finding(source.location(node), remedy=remedy, **placeholders)
+        return replace(
+            finding,
+            passes=finding.passes if passes is None else passes,
+            devices=finding.devices if devices is None else devices,
             related=tuple(Related(module.source.location(place), text) for module, place, text in related),
-            fix=repair.fix(self.module.source) if repair is not None and self._facts.with_fixes else None,
-            url=rule.url,
+            fix=repair.fix(source) if repair is not None and self._facts.with_fixes else None,
         )
 
 

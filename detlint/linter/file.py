@@ -19,6 +19,7 @@ from detlint.linter.suppress import apply_suppressions
 from detlint.rulebook import Rule, load_rules
 
 UNREADABLE = "DET001"
+UNUSED_SUPPRESSION = "DET002"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ def lint_source(source: SourceFile | SourceProblem, config: Config, project: Pro
     rules = load_rules(config.rule_paths)
     if isinstance(source, SourceProblem):
         enabled = enabled_rules(config, rules, source.path)
-        return FileResult(findings=(_unreadable(source),) if UNREADABLE in enabled else ())
+        return FileResult(findings=(_unreadable(source, rules),) if UNREADABLE in enabled else ())
     enabled = enabled_rules(config, rules, source.path)
     module = project.begin(source)
     problems = [*source.problems, *([module] if isinstance(module, SourceProblem) else ())]
@@ -72,23 +73,16 @@ def lint_source(source: SourceFile | SourceProblem, config: Config, project: Pro
                 traceback.print_exc()
             crash = f"{source.display}: internal error: {type(error).__name__}: {error}; run with --debug and report it"
     if UNREADABLE in enabled:
-        findings += (_unreadable(each) for each in problems)
-    kept, suppressed = apply_suppressions(findings, source, rules, enabled)
+        findings += (_unreadable(each, rules) for each in problems)
+    # After a crash findings are missing, so a comment that silenced nothing is no news.
+    told = [code for code in enabled if crash is None or code != UNUSED_SUPPRESSION]
+    kept, suppressed = apply_suppressions(findings, source, rules, told)
     shown = (finding for finding in kept if finding.severity.rank >= config.severity.rank)
     return FileResult(tuple(shown), tuple(suppressed), crash, tuple(project.consulted))
 
 
-def _unreadable(problem: SourceProblem) -> Finding:
-    rule = load_rules()[UNREADABLE]
-    return Finding(
-        code=rule.code,
-        name=rule.name,
-        severity=rule.severity,
-        message=rule.message.format(reason=problem.reason),
-        location=problem.location,
-        remedy=rule.fix.partition("\n")[0],
-        url=rule.url,
-    )
+def _unreadable(problem: SourceProblem, rules: Mapping[str, Rule]) -> Finding:
+    return rules[UNREADABLE].finding(problem.location, reason=problem.reason)
 
 
 def _lint_module(

@@ -135,11 +135,9 @@ class Index:
     def aliases(self) -> dict[str, frozenset[str]]:
         """For each name bound to another one, the identifiers that may stand behind it."""
         behind: dict[str, set[str]] = {}
-        for kind in (ast.Import, ast.ImportFrom):
-            for statement in self.of_type(kind):
-                for alias in statement.names:
-                    if alias.asname and alias.asname != alias.name:
-                        behind.setdefault(alias.asname, set()).add(alias.name.rpartition(".")[2])
+        for alias in self.of_type(ast.alias):
+            if alias.asname and alias.asname != alias.name:
+                behind.setdefault(alias.asname, set()).add(alias.name.rpartition(".")[2])
         for assignment in self.of_type(ast.Assign):
             named = frozenset(_identifiers_behind(assignment.value))
             for target in assignment.targets:

@@ -6,8 +6,8 @@ Names resolve only through bindings; a method is known only where its receiver i
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from detlint.linter.calls import call_values
 from detlint.linter.classes import AttributeWrite, ClassInfo
@@ -83,8 +83,7 @@ class Inference:
         definition = self.module.project.definition(name)
         if definition is None or not isinstance(definition[1], ast.ClassDef):
             return None
-        module, node = definition
-        return module.classes[node]
+        return definition[0].classes[definition[1]]
 
     def mro(self, info: ClassInfo) -> tuple[ClassInfo, ...]:
         """Return the class and the project's classes it inherits from, nearest first."""
@@ -354,7 +353,7 @@ def _arithmetic_dtype(operands: list[Value], op: ast.operator) -> str | None:
     return "int" if dtypes and all(value.is_integral for value in operands) else None
 
 
-_INFERENCES = {
+_INFERENCES: dict[type[ast.AST], Callable[[Inference, Any], Iterable[Value]]] = {
     ast.Constant: Inference._constant,
     ast.List: Inference._display,
     ast.Tuple: Inference._display,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 
 class BindingKind(Enum):
@@ -244,7 +245,7 @@ def absolute_name(node: ast.ImportFrom, module_name: str, is_package: bool) -> s
     return ".".join([*base, node.module] if node.module else base)
 
 
-_VISITORS = {
+_VISITORS: dict[type[ast.AST], Callable[[ScopeBuilder, Any, Scope], None]] = {
     ast.Assign: ScopeBuilder._assign,
     ast.AnnAssign: ScopeBuilder._ann_assign,
     ast.AugAssign: ScopeBuilder._aug_assign,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from functools import cache
 
 # Fields that hold names, numbers, operators or contexts: no nodes, or one shared object for all places.
 _LEAF_FIELDS = frozenset(
@@ -14,11 +13,18 @@ _LEAF_FIELDS = frozenset(
 _LEAVES = (ast.Constant, ast.Global, ast.Nonlocal, ast.MatchSingleton)
 
 
-@cache
+_known: dict[type[ast.AST], tuple[str, ...]] = {}
+
+
 def child_fields(kind: type[ast.AST]) -> tuple[str, ...]:
     """Return the fields that hold nodes, the last one first, so that a stack gives them back in source order."""
-    if issubclass(kind, _LEAVES):
-        return ()
+    fields = _known.get(kind)
+    if fields is None:
+        fields = _known[kind] = () if issubclass(kind, _LEAVES) else _child_fields(kind)
+    return fields
+
+
+def _child_fields(kind: type[ast.AST]) -> tuple[str, ...]:
     leaves = _LEAF_FIELDS if kind.__name__ == "TypeAlias" else _LEAF_FIELDS | {"name"}
     return tuple(field for field in reversed(kind._fields) if field not in leaves)
 

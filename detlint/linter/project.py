@@ -87,10 +87,10 @@ class Module:
         for node in self.index.of_type(ast.Import):
             for alias in node.names:
                 yield alias.name
-        for node in self.index.of_type(ast.ImportFrom):
-            base = absolute_name(node, self.name, self.is_package)
+        for statement in self.index.of_type(ast.ImportFrom):
+            base = absolute_name(statement, self.name, self.is_package)
             yield base
-            for alias in node.names:
+            for alias in statement.names:
                 yield f"{base}.{alias.name}"
 
 
@@ -205,8 +205,9 @@ class Project:
         else:
             source = read_source(path, display_path(path, Path.cwd()))
             tree = source.tree() if isinstance(source, SourceFile) else None
-            readable = isinstance(source, SourceFile) and isinstance(tree, ast.Module)
-            self._by_path[path] = Module(self, source, tree, self._name(path)) if readable else None
+            self._by_path[path] = None
+            if isinstance(source, SourceFile) and isinstance(tree, ast.Module):
+                self._by_path[path] = Module(self, source, tree, self._name(path))
         return self._by_path[path]
 
     # --- definitions by qualified name ----------------------------------------------------------------------------

@@ -126,6 +126,7 @@ def _call(inference: Inference, node: ast.Call) -> Iterator[str]:
     for name in inference.resolve(node.func):
         if name == "functools.partial" and node.args:
             yield from inference.resolve(node.args[0])
-        elif name == "builtins.getattr" and len(node.args) >= 2 and isinstance(node.args[1], ast.Constant):
-            for base in inference.resolve(node.args[0]):
-                yield inference.canonical(f"{base}.{node.args[1].value}")
+        elif name == "builtins.getattr" and len(node.args) >= 2:
+            attribute = node.args[1].value if isinstance(node.args[1], ast.Constant) else None
+            if isinstance(attribute, str):
+                yield from (inference.canonical(f"{base}.{attribute}") for base in inference.resolve(node.args[0]))

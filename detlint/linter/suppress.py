@@ -194,12 +194,4 @@ def _unused(silencers: Iterable[_Silencer], enabled: Collection[str], *, about_u
 
 def _finding(complaint: _Complaint, source: SourceFile, rule: Rule) -> Finding:
     word = complaint.word
-    return Finding(
-        code=rule.code,
-        name=rule.name,
-        severity=rule.severity,
-        message=rule.message.format(problem=complaint.problem),
-        location=source.place(word.line, word.column, len(word.text)),
-        remedy=rule.fix.partition("\n")[0],
-        url=rule.url,
-    )
+    return rule.finding(source.place(word.line, word.column, len(word.text)), problem=complaint.problem)
