@@ -102,9 +102,18 @@ def _loops(module: Module, node: ast.AST) -> Iterator[ast.For | ast.AsyncFor | a
 
 
 def shares_training_step(module: Module, node: ast.AST) -> bool:
-    """Return whether the innermost loop around `node` (its function without one) also makes training steps."""
-    region: ast.AST | None = next(_loops(module, node), None) or module.index.function_at(node)
-    return region is not None and bool(training_steps(region))
+    """Return whether the innermost loop around `node` (its function without one) makes training steps in its own turn.
+
+    Steps of an inner loop do not count: after an epoch of batches there is room for an evaluation.
+    """
+    loop = next(_loops(module, node), None)
+    region = loop if loop is not None else module.index.function_at(node)
+    if region is None:
+        return False
+    return any(
+        next(_loops(module, step), None) is loop and module.index.function_at(step) is module.index.function_at(node)
+        for step in training_steps(region)
+    )
 
 
 def _takes_evaluation_data(node: ast.AST) -> bool:

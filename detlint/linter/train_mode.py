@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,11 +21,8 @@ from detlint.linter.testcode import is_test_file
 from detlint.linter.training import chosen_by_caller, training_steps, trains
 
 # Methods by which models predict, other than by being called.
-_PREDICTS = frozenset(
-    (  # noqa: SIM905
-        "forward generate predict predict_proba encode encode_image encode_text decode sample infer inference "
-        "transcribe translate embed extract_features forward_features reconstruct"
-    ).split()
+_PREDICTS = re.compile(
+    r"forward|(predict|generate|sample|encode|decode|infer|transcribe|translate|embed|reconstruct)(_|$)|inference"
 )
 _SHAPES = frozenset({"shape", "size", "dim", "ndim", "numel", "dtype", "device"})
 
@@ -96,7 +94,7 @@ class _Search:
             return function if bindings and plain else None
         if not isinstance(function, ast.Attribute):
             return None
-        if function.attr in _PREDICTS:
+        if _PREDICTS.match(function.attr):
             return function.value if not self._switches_itself(call) else None
         return function if self.modes.key(function) is not None and function.attr not in ("train", "eval") else None
 
