@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 RERUNS: Final = 20
 """How often an operator is run alone; as long as the results agree, up to ten times as often."""
-_PATIENCE: Final = 4.0
+_PATIENCE: Final = 6.0
 """Seconds after which an operator is not run again."""
 
 

@@ -27,7 +27,7 @@ _SWEEP: Final = 512
 
 
 @dataclass(slots=True)
-class _Block:
+class Block:
     """One storage. `holder` is torch's weak pointer to it; `unfilled` the event that left it unwritten."""
 
     holder: int
@@ -45,44 +45,60 @@ class Memory:
     def __init__(self, *, canonical: bool = False) -> None:
         self.canonical = canonical
         self._digester = Digester(canonical=canonical)
-        self._blocks: dict[int, _Block] = {}
+        self._blocks: dict[int, Block] = {}
         self._until_sweep = _SWEEP
 
     def __del__(self) -> None:
         for block in self._blocks.values():
             _release(block)
 
-    def read(self, tensor: torch.Tensor) -> TensorMeta:
+    def block(self, tensor: torch.Tensor) -> Block | None:
+        """Return what is known of the storage that the tensor lies in; None if it does not lie in one."""
+        if not _has_storage(tensor):
+            return None
+        storage = tensor.untyped_storage()
+        key = storage._cdata
+        found = self._blocks.get(key)
+        if found is None:
+            found = self._blocks[key] = Block(cast("int", storage._weak_ref()))
+            self._until_sweep -= 1
+            if self._until_sweep == 0:
+                self._sweep()
+        return found
+
+    def read(self, tensor: torch.Tensor, block: Block | None) -> TensorMeta:
         """Describe an argument; its bytes are digested only where no earlier event told their digest."""
-        if not _has_storage(tensor):
+        if block is None:
             return describe(tensor, self._digester.digest(tensor))
-        block = self._block(tensor)
-        return self._known(tensor, block, self._content(tensor, block))
-
-    def is_view(self, tensor: torch.Tensor, source: torch.Tensor) -> bool:
-        """Does the tensor lie in the memory of `source`?"""
-        return _has_storage(tensor) and _has_storage(source) and self._block(tensor) is self._block(source)
-
-    def view(self, tensor: torch.Tensor, base: TensorMeta) -> TensorMeta:
-        """Describe a view of what `base` describes: where it cannot be looked up, its digest is derived."""
-        block = self._block(tensor)
+        if block.unfilled is not None and block.unfilled == block.origin:
+            return describe(tensor, None, block.origin, block.unfilled)  # nothing was written to it yet
         region = self._region(tensor)
-        if base.digest is not None and region not in block.digests and not self.canonical:
-            block.digests[region] = self._digester.derive(base.digest, region)
-        return self._known(tensor, block, self._content(tensor, block))
+        digest = block.digests.get(region)
+        if digest is None:
+            digest = self._digester.digest(tensor)
+            if digest is not None:
+                block.digests[region] = digest
+        return describe(tensor, digest, block.origin, block.unfilled)
 
-    def write(self, tensor: torch.Tensor, event: int, *, filled: bool) -> TensorMeta:
+    def view(self, tensor: torch.Tensor, block: Block, base: TensorMeta) -> TensorMeta:
+        """Describe a view of what `base` describes: where it cannot be looked up, its digest is derived."""
+        if base.digest is not None and not self.canonical:
+            region = self._region(tensor)
+            if region not in block.digests:
+                block.digests[region] = self._digester.derive(base.digest, region)
+        return self.read(tensor, block)
+
+    def write(self, tensor: torch.Tensor, block: Block | None, event: int, *, filled: bool) -> TensorMeta:
         """Describe what `event` wrote or returned anew; unless `filled`, the content is arbitrary."""
-        if not _has_storage(tensor):
+        if block is None:
             return describe(tensor, self._digester.digest(tensor) if filled else None)
-        block = self._block(tensor)
         block.digests.clear()
         block.origin = event
         if not filled:
             block.unfilled = event
         elif block.unfilled is not None and _covers_storage(tensor):
             block.unfilled = None
-        return self._known(tensor, block, self._content(tensor, block))
+        return self.read(tensor, block)
 
     def keep_only(self, tensors: Iterable[torch.Tensor]) -> None:
         """Forget all storages but those of `tensors`, and who wrote those: the next pass begins."""
@@ -101,33 +117,11 @@ class Memory:
             block.digests = {part: tickets.get(digest, digest) for part, digest in block.digests.items()}
         return tickets
 
-    def _block(self, tensor: torch.Tensor) -> _Block:
-        storage = tensor.untyped_storage()
-        key = storage._cdata
-        found = self._blocks.get(key)
-        if found is None:
-            found = self._blocks[key] = _Block(cast("int", storage._weak_ref()))
-            self._until_sweep -= 1
-            if self._until_sweep == 0:
-                self._sweep()
-        return found
-
     def _sweep(self) -> None:
         dead = [key for key, block in self._blocks.items() if torch.UntypedStorage._expired(block.holder)]
         for key in dead:
             _release(self._blocks.pop(key))
         self._until_sweep = _SWEEP + len(self._blocks)
-
-    def _content(self, tensor: torch.Tensor, block: _Block) -> Digest | None:
-        if block.unfilled is not None and block.unfilled == block.origin:
-            return None  # nothing was written to it yet
-        region = self._region(tensor)
-        digest = block.digests.get(region)
-        if digest is None:
-            digest = self._digester.digest(tensor)
-            if digest is not None:
-                block.digests[region] = digest
-        return digest
 
     def _region(self, tensor: torch.Tensor) -> _Region:
         """Name the part of the storage that a tensor covers, so that equal names mean equal digests."""
@@ -135,9 +129,6 @@ class Memory:
         if tensor.is_contiguous() or (not self.canonical and _is_dense(tensor)):
             return (tensor.storage_offset() * size, tensor.numel() * size)
         return (tensor.storage_offset() * size, tuple(tensor.shape), tensor.stride(), size)
-
-    def _known(self, tensor: torch.Tensor, block: _Block, digest: Digest | None) -> TensorMeta:
-        return describe(tensor, digest, block.origin, block.unfilled)
 
 
 def describe(
@@ -173,7 +164,7 @@ def _has_storage(tensor: torch.Tensor) -> bool:
     return is_plain(tensor) and not tensor.is_meta
 
 
-def _release(block: _Block) -> None:
+def _release(block: Block) -> None:
     torch.UntypedStorage._free_weak_ref(block.holder)  # type: ignore[no-untyped-call]
 
 

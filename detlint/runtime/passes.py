@@ -90,7 +90,7 @@ class Runner:
                 unfilled={
                     name: event
                     for name, tensor in output.tensors.items()
-                    if (event := memory.read(tensor).unfilled) is not None
+                    if (event := memory.read(tensor, memory.block(tensor)).unfilled) is not None
                 },
             )
         finally:

@@ -78,10 +78,10 @@ class Tracer(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        kwargs = kwargs or {}
+        kwargs, memory = kwargs or {}, self._memory
         index, facts = len(self._events), facts_of(func)
         given = facts.by_name(args, kwargs)
-        inputs: list[tuple[torch.Tensor, TensorMeta]] = []
+        inputs: dict[int, TensorMeta] = {}
         arguments = {name: self._read(value, inputs) for name, value in given.items()}
         mutated = facts.written_by(given)
         written = [tensor for name in mutated for tensor in tensors_of(given[name])]
@@ -100,7 +100,7 @@ class Tracer(TorchDispatchMode):
         unfilled = facts.unfilled and (bool(fresh) or sizes != [tensor.numel() for tensor in written])
         outputs = (
             *(self._result(tensor, index, inputs, filled=not unfilled) for tensor in fresh),
-            *(self._memory.write(tensor, index, filled=not unfilled) for tensor in written),
+            *(memory.write(tensor, memory.block(tensor), index, filled=not unfilled) for tensor in written),
         )
         if self._watcher is not None:
             self._watcher.after(index, [*fresh, *written])
@@ -122,22 +122,24 @@ class Tracer(TorchDispatchMode):
         )
         return result
 
-    def _read(self, value: object, inputs: list[tuple[torch.Tensor, TensorMeta]]) -> Value:
+    def _read(self, value: object, inputs: dict[int, TensorMeta]) -> Value:
+        """Describe an argument; note its tensors in `inputs` by the block of memory that they lie in."""
         if isinstance(value, torch.Tensor):
-            meta = self._memory.read(value)
-            inputs.append((value, meta))
+            block = self._memory.block(value)
+            meta = self._memory.read(value, block)
+            inputs.setdefault(id(block), meta)
             return meta
         if isinstance(value, (list, tuple)):
             return tuple(self._read(item, inputs) for item in value)
         return plain_value(value)
 
-    def _result(
-        self, tensor: torch.Tensor, index: int, inputs: list[tuple[torch.Tensor, TensorMeta]], *, filled: bool
-    ) -> TensorMeta:
-        for source, meta in inputs:
-            if self._memory.is_view(tensor, source):
-                return self._memory.view(tensor, meta)
-        return self._memory.write(tensor, index, filled=filled)
+    def _result(self, tensor: torch.Tensor, index: int, inputs: dict[int, TensorMeta], *, filled: bool) -> TensorMeta:
+        """Describe what an operator returned: a view of an argument, or something new."""
+        block = self._memory.block(tensor)
+        base = inputs.get(id(block))
+        if block is None or base is None:
+            return self._memory.write(tensor, block, index, filled=filled)
+        return self._memory.view(tensor, block, base)
 
     def _place(self) -> tuple[Phase, CallSite]:
         """Say when and where the operator runs. Ops of backward stand where their forward was called."""
