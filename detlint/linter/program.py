@@ -13,6 +13,7 @@ import tomli
 
 from detlint.linter.names import FUNCTIONS
 from detlint.linter.project import Module
+from detlint.randomness import load_sources
 
 _METADATA = "pyproject.toml"
 _ENTRY_DECORATORS = (
@@ -229,6 +230,11 @@ def program_of(module: Module, entry_points: Sequence[str] = ()) -> Program | No
     return Program(module) if _is_program(module, entry_points) else None
 
 
+def in_package(module: Module) -> bool:
+    """Return whether the file stands in a package."""
+    return (module.source.path.parent / "__init__.py").is_file()
+
+
 def is_main_guard(node: ast.If) -> bool:
     """Return whether `node` is `if __name__ == "__main__":`."""
     return any(isinstance(part, ast.Name) and part.id == "__name__" for part in ast.walk(node.test))
@@ -263,11 +269,13 @@ def _executes(module: Module, statement: ast.stmt) -> bool:
         return not module.is_package and any(_executes(module, child) for child in statement.body)
     if module.is_package:
         return False
-    if isinstance(statement, (ast.For, ast.While, ast.With)):
+    if isinstance(statement, (ast.For, ast.While, ast.With, ast.Try)):
         return any(_executes(module, child) for child in statement.body)
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         names = module.inference.resolve(statement.value.func)
         text = ast.unparse(statement.value.func)
+        if in_package(module) and not load_sources().smoke_test.entries.search(text.rpartition(".")[2]):
+            return False  # modules of a package call what sets them up: _init_api(), lazy_export_all()
         if not names and not isinstance(statement.value.func, (ast.Name, ast.Attribute)):
             return False
         return not any(name.startswith(_SETUP_CALLS) for name in (*names, text)) and "regist" not in text.lower()

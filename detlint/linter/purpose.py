@@ -13,6 +13,7 @@ from detlint.linter.values import Kind
 from detlint.randomness import load_sources
 
 _DEPTH = 12
+_EXPORTERS = ("torch.", "onnx.", "torch2trt.", "coremltools.", "torch_tensorrt.", "thop.", "ptflops.", "fvcore.")
 _CONVERSIONS = frozenset({"int", "str", "float", "abs", "round", "tuple", "list", "dict"})
 
 
@@ -91,4 +92,18 @@ def _target_decides(target: ast.expr, ctx: Context, depth: int) -> bool:
     binding = next((found for found in bindings if found.node is target), None)
     if scope is None or binding is None or not isinstance(scope.node, (*FUNCTIONS, ast.Module)):
         return True
-    return any(decides(use, ctx, depth + 1) for use in ctx.module.flow(scope).uses(binding))
+    uses = ctx.module.flow(scope).uses(binding)
+    if any(_is_example(use, ctx) for use in uses):
+        return False
+    return any(decides(use, ctx, depth + 1) for use in uses)
+
+
+def _is_example(use: ast.expr, ctx: Context) -> bool:
+    """Is this an example input for export or tracing? What else is done with one is a comparison of the two models."""
+    parent = ctx.parent(use)
+    while isinstance(parent, (ast.Tuple, ast.List, ast.Starred, ast.keyword, ast.Attribute, ast.Dict)):
+        parent = ctx.parent(parent)
+    if not isinstance(parent, ast.Call):
+        return False
+    calls = load_sources().indifferent.calls
+    return any(name in calls and name.startswith(_EXPORTERS) for name in ctx.callees(parent))

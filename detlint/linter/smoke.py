@@ -11,7 +11,7 @@ import ast
 from detlint.linter.calls import returned
 from detlint.linter.names import FUNCTIONS
 from detlint.linter.nodes import walk
-from detlint.linter.program import is_main_guard
+from detlint.linter.program import in_package, is_main_guard
 from detlint.linter.project import Module
 from detlint.linter.values import Kind
 from detlint.randomness import load_sources
@@ -30,7 +30,7 @@ def is_smoke_test(module: Module) -> bool:
     if any(isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) for node in others):
         return False
     calls = [call for guard in guards for call in _calls(guard)]
-    if (module.source.path.parent / "__init__.py").is_file():
+    if in_package(module):
         return not any(_hands_over(module, call) for call in calls)
     return _defines_model(module) and all(_is_harmless(module, call) for call in calls)
 
