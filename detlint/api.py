@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
 
+from detlint.errors import AuditError
 from detlint.files import write_atomically
 from detlint.reports import audit_json, sarif
 from detlint.reports.audit_json import finding_object
@@ -18,6 +19,7 @@ from detlint.reports.run_info import RunInfo
 from detlint.rulebook import load_rules
 from detlint.runtime import audit as auditor
 from detlint.runtime import report as records
+from detlint.runtime.graph import save_graph
 from detlint.runtime.sample import Sample
 
 if TYPE_CHECKING:
@@ -59,6 +61,16 @@ class AuditReport(records.AuditReport):
         from detlint.reports import audit_html
 
         write_atomically(Path(path), audit_html.render(self.to_dict(), source_lines).encode())
+
+    def save_graph(self, path: Path | str) -> None:
+        """Draw the annotated graph, hazards in yellow and the divergence in red, as `.svg` or `.dot`.
+
+        Raises:
+            AuditError: there is no graph, or pydot or graphviz is missing; says why.
+        """
+        if self.graph is None:
+            raise AuditError(f"{path}: there is no graph to draw: {self.graph_reason}")
+        save_graph(self.graph, Path(path))
 
     def run_info(self) -> RunInfo:
         """What renderers of findings want to know about the run."""

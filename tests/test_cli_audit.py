@@ -143,6 +143,21 @@ def test_html_is_written_beside_the_report(detlint: Run, tmp_path: Path) -> None
     assert "<!doctype html>" in page.read_text()
 
 
+def test_the_graph_is_drawn(detlint: Run, tmp_path: Path) -> None:
+    pytest.importorskip("pydot")
+    drawing = tmp_path / "graph.dot"
+    done = detlint("audit", "models:linear", "--sample", "models:rows", "--probe", "repeat", "--graph", str(drawing))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert drawing.read_text().startswith("digraph")
+
+
+def test_without_a_graph_the_reason_is_given(detlint: Run, tmp_path: Path) -> None:
+    args = ("audit", "models:linear", "--sample", "models:rows", "--no-execute", "--graph", str(tmp_path / "g.svg"))
+    done = detlint(*args)
+    assert done.returncode == 2
+    assert "there is no graph to draw: nothing was executed" in done.stderr
+
+
 MISTAKES = {
     "no colon": (("models", "models:rows"), "MODULE:FACTORY 'models': expected MODULE:FACTORY"),
     "no module": (("nowhere:x", "models:rows"), "MODULE:FACTORY: no module 'nowhere'"),

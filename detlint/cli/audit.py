@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 @click.option("--format", "style", type=click.Choice(LINT_FORMATS), default="text", show_default=True)
 @click.option("--output", type=click.Path(path_type=Path), help="Write the report to this file.")
 @click.option("--html", type=click.Path(path_type=Path), help="Write an HTML report to this file as well.")
+@click.option("--graph", type=click.Path(path_type=Path), help="Draw the annotated graph to this .svg or .dot file.")
 @click.option("--no-color", is_flag=True, help="No colours; so does the variable NO_COLOR.")
 @click.option("--debug", is_flag=True, help="Show tracebacks of internal errors.")
 def audit(
@@ -55,6 +56,7 @@ def audit(
     style: str,
     output: Path | None,
     html: Path | None,
+    graph: Path | None,
     no_color: bool,
     debug: bool,
 ) -> int:
@@ -78,8 +80,6 @@ def audit(
             progress=lambda done, of, name: progress.show(f"{name} ({done} of {of} probes done)"),
             **chosen,
         )
-    if html is not None:
-        report.to_html(html)
     target = Output.to(output, no_color=no_color)
     if style == "text":
         text = report.to_text(color=target.color, width=target.width)
@@ -88,4 +88,8 @@ def audit(
     else:
         text = renderer(style)(report.findings, report.run_info())
     target.write(text)
+    if html is not None:
+        report.to_html(html)
+    if graph is not None:
+        report.save_graph(graph)
     return 0 if report.ok else 1
