@@ -11,8 +11,17 @@ from detlint.linter.names import FUNCTIONS, BindingKind
 from detlint.linter.origins import passed
 from detlint.linter.program import calls_named
 from detlint.linter.project import Module
+from detlint.linter.values import Kind
 
 _DEPTH = 4
+
+
+def may_be_none(node: ast.expr, ctx: Context) -> bool:
+    """Is there a path on which the file itself makes this None? What a caller passes is the caller's business."""
+    return any(
+        value.kind is Kind.NONE and isinstance(value.node, ast.Constant) and value.module is ctx.module
+        for value in ctx.values(node)
+    )
 
 
 def truth_by_default(node: ast.expr, ctx: Context, depth: int = 0) -> Truth:

@@ -271,6 +271,9 @@ def _executes(module: Module, statement: ast.stmt) -> bool:
         return False
     if isinstance(statement, (ast.For, ast.While, ast.With, ast.Try)):
         return any(_executes(module, child) for child in statement.body)
+    if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call):
+        called = statement.value.func
+        return isinstance(called, ast.Attribute) and called.attr in ("parse_args", "parse_known_args")
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         names = module.inference.resolve(statement.value.func)
         text = ast.unparse(statement.value.func)

@@ -97,7 +97,7 @@ class Seeding:
             for call in calls_named(module, table.requests.lasts):
                 for name in module.inference.callees(call):
                     request = table.requests.get(name)
-                    if request is None or not self.program.runs(module, call):
+                    if request is None or _is_temporary(module, call) or not self.program.runs(module, call):
                         continue
                     argument = Call(call, request.call).argument(request.parameter)
                     if argument.given and argument.value is not None:
@@ -108,7 +108,9 @@ class Seeding:
             found += [
                 write.value
                 for write in attribute_writes(module, lasts)
-                if write.name in table.request_assignments and self.program.runs(module, write.node)
+                if write.name in table.request_assignments
+                and not _is_temporary(module, write.node)
+                and self.program.runs(module, write.node)
             ]
         return tuple(found)
 
@@ -168,6 +170,19 @@ def depends_on_rank(module: Module, value: ast.expr, program: Program) -> bool:
         if any(isinstance(word, str) and _RANK.search(word) for word in (text, *words)):
             return True
     return False
+
+
+def _is_temporary(module: Module, node: ast.AST) -> bool:
+    """Does the function around `node` look first how determinism is set, to put it back later?"""
+    function = module.index.function_at(node)
+    return function is not None and any(
+        isinstance(part, ast.Attribute)
+        and isinstance(part.ctx, ast.Load)
+        and part.attr in ("deterministic", "are_deterministic_algorithms_enabled")
+        and module.inference.resolve(part)[:1]
+        in (("torch.backends.cudnn.deterministic",), ("torch.are_deterministic_algorithms_enabled",))
+        for part in ast.walk(function)
+    )
 
 
 def _is_off(value: ast.expr | None) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from detlint.conditions import Truth
 from detlint.findings import Finding
 from detlint.linter.context import Call, Context
-from detlint.linter.defaults import truth_by_default
+from detlint.linter.defaults import may_be_none, truth_by_default
 from detlint.linter.loader_workers import worker_initialisers
 from detlint.linter.origins import origins
 from detlint.linter.registry import check, check_file
@@ -29,7 +29,7 @@ def unseeded_dataloader(call: Call, ctx: Context) -> Iterator[Finding]:
     if not ctx.program.runs(ctx.module, call.node):
         return
     generator = call.argument("generator")
-    if generator.hidden or (generator.given and ctx.constant(generator.value) is not None):
+    if generator.hidden or (generator.value is not None and not may_be_none(generator.value, ctx)):
         return
     if _draws_order(call, ctx) and not seeding_of(ctx.program).shared("torch"):
         yield ctx.finding(call.node, what=_UNSEEDED)
@@ -69,7 +69,7 @@ def _is_random(sampler: ast.expr | None, ctx: Context) -> bool:
         if owner == "torch.utils.data" and last in _SAMPLERS and isinstance(value.node, ast.Call):
             given = {keyword.arg: keyword.value for keyword in value.node.keywords}
             generator = given.get("generator")
-            if None not in given and (generator is None or ctx.constant(generator) is None):
+            if None not in given and (generator is None or may_be_none(generator, ctx)):
                 return True
     return False
 

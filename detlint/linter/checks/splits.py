@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from detlint.conditions import Truth
 from detlint.findings import Finding
 from detlint.linter.context import Call, Context
+from detlint.linter.defaults import may_be_none
 from detlint.linter.origins import origins
 from detlint.linter.program import Program, calls_named
 from detlint.linter.registry import check, check_file
@@ -28,7 +29,7 @@ def unseeded_split(call: Call, ctx: Context) -> Iterator[Finding]:
         argument = call.argument(parameter)
         if argument.hidden:
             return
-        if argument.given and argument.value is not None and ctx.constant(argument.value) is not None:
+        if argument.given and argument.value is not None and not may_be_none(argument.value, ctx):
             if depends_on_rank(ctx.module, argument.value, program):
                 yield ctx.finding(call.node, call=call.name, reason=_BY_RANK)
             return
@@ -45,7 +46,7 @@ def unseeded_split_of_datasets(ctx: Context) -> Iterator[Finding]:
         if not isinstance(call.func, ast.Attribute) or ctx.callees(call) or not _from_datasets(call.func.value, ctx):
             continue
         given = {keyword.arg: keyword.value for keyword in call.keywords}
-        seeded = any(ctx.constant(given[name]) is not None for name in ("seed", "generator") if name in given)
+        seeded = any(not may_be_none(given[name], ctx) for name in ("seed", "generator") if name in given)
         if not seeded and None not in given and ctx.truth(given.get("shuffle")) is not Truth.NO:
             program = ctx.program or Program(ctx.module, alone=True)
             yield from _unless_seeded(call, "datasets.Dataset.train_test_split", "numpy", program, ctx)
