@@ -82,7 +82,9 @@ _LIKE = frozenset(
     )
 )
 # Methods that look at the form of their argument only.
-_AS = frozenset({"to", "type_as", "view_as", "expand_as", "reshape_as", "resize_as_", "new_tensor", "new_zeros", "new_ones"})
+_AS = frozenset(
+    {"to", "type_as", "view_as", "expand_as", "reshape_as", "resize_as_", "new_tensor", "new_zeros", "new_ones"}
+)
 _READERS = frozenset({"torch.save", "builtins.float", "builtins.int", "builtins.print", "builtins.sum", "numpy.save"})
 _PARAMETERS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer"})
 
@@ -142,7 +144,11 @@ def _argument(node: ast.expr, parent: ast.Call | ast.keyword, ctx: Context) -> t
     if registered_name(call) is not None:
         return Fate.STORED, call
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-    if _LIKE.intersection(names) or method in _AS or any(name in ("builtins.len", "builtins.isinstance") for name in names):
+    if (
+        _LIKE.intersection(names)
+        or method in _AS
+        or any(name in ("builtins.len", "builtins.isinstance") for name in names)
+    ):
         return Fate.UNTOUCHED, call
     if not names or any(name.endswith("_") or name.startswith("torch.nn.init.") for name in names):
         return Fate.WRITTEN, call

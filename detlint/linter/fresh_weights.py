@@ -66,8 +66,7 @@ def _is_initialised_elsewhere(owner: ast.ClassDef, ctx: Context) -> bool:
     bases = (base for other in index.of_type(ast.ClassDef) for base in other.bases)
     if any(_LOADED.search(name) for base in bases for name in (*ctx.resolve(base), ast.unparse(base))):
         return True
-    functions = [*index.of_type(ast.FunctionDef), *index.of_type(ast.AsyncFunctionDef)]
-    if any(_INITIALISES.search(function.name) and function.name != "__init__" for function in functions):
-        return True
-    names = set(index.calls_by_name)
-    return bool(names & _ALL_PARAMETERS) or any(_INITIALISES.search(name) and name != "__init__" for name in names)
+    names = {function.name for function in index.of_type(ast.FunctionDef)} | set(index.calls_by_name)
+    return bool(_ALL_PARAMETERS.intersection(index.calls_by_name)) or any(
+        _INITIALISES.search(name) and name != "__init__" for name in names
+    )

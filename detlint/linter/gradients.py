@@ -27,7 +27,9 @@ _DATA_PACKAGES = re.compile(
     r"^(data|datasets?|data_\w+|loaders?|sampler|transforms?|io|preprocess\w*|evaluation|metrics?|val|export\w*|plotting|"
     r"visuali[sz]\w*|inference|predictors?)$"
 )
-_CHANNELS = re.compile(r"^(num_in_ch|in_chans?|in_channels|input_nc|n_channels|num_channels|img_channels|image_channels)$")
+_CHANNELS = re.compile(
+    r"^(num_in_ch|in_chans?|in_channels|input_nc|n_channels|num_channels|img_channels|image_channels)$"
+)
 _DATA_CLASSES = re.compile(r"(Dataset|DataModule|Transforms?|Processor|Augment\w*|Collat\w*|Resize|Loader|Evaluator)$")
 # Decoding, sampling and scheduling run without gradients, whatever class they stand in.
 _INFERRING_CLASSES = re.compile(r"(Search\w*|Scorer|Pipeline|Predictor|Scheduler)$")
@@ -187,9 +189,9 @@ def _call_is_data(node: ast.Call, ctx: Context, steps: int) -> bool:
     if any(name in ("torch.stack", "torch.cat") for name in names) and node.args:
         parts = node.args[0].elts if isinstance(node.args[0], (ast.List, ast.Tuple)) else [node.args[0]]
         return all(_is_data(part, ctx, steps - 1) for part in parts)
-    if isinstance(node.func, ast.Attribute) and not any(name.startswith("torch.") for name in names):
-        if _is_data(node.func.value, ctx, steps - 1):
-            return True  # gt_masks.to_tensor(…)
+    own = isinstance(node.func, ast.Attribute) and not any(name.startswith("torch.") for name in names)
+    if own and isinstance(node.func, ast.Attribute) and _is_data(node.func.value, ctx, steps - 1):
+        return True  # gt_masks.to_tensor(…)
     return without_gradient_dtype(ctx.values(node))
 
 

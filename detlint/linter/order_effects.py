@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from detlint.linter.names import FUNCTIONS, FunctionNode
-from detlint.linter.order import Form, Trail
+from detlint.linter.order_form import Form, Trail
 from detlint.linter.values import Kind
 
 if TYPE_CHECKING:
@@ -87,8 +87,7 @@ class LoopEffects:
 
     def _mentions(self, node: ast.AST, names: set[str] | frozenset[str]) -> bool:
         return any(
-            (isinstance(child, ast.Name) and child.id in names) or child in self._items
-            for child in ast.walk(node)
+            (isinstance(child, ast.Name) and child.id in names) or child in self._items for child in ast.walk(node)
         )
 
     def _has_element(self, node: ast.AST) -> bool:
@@ -137,13 +136,13 @@ class LoopEffects:
         methods = self._tracer.table.methods
         if isinstance(function, ast.Attribute):
             given = [*node.args, *(keyword.value for keyword in node.keywords)]
-            if function.attr in methods["appending"] | methods["extending"]:
-                if any(map(self._has_element, given)) and self._is_shared(function.value):
+            if any(map(self._has_element, given)):
+                if function.attr in methods["appending"] | methods["extending"] and self._is_shared(function.value):
                     return self._tracer.collected(function.value, node, self._trail)
-            if function.attr in methods["writing"] and any(map(self._has_element, given)):
-                return "the text that is written" if self._is_open_file(function.value) else None
-            if function.attr in ("add_module", "register_module") and any(map(self._has_element, given)):
-                return "the order of the parameters"
+                if function.attr in methods["writing"]:
+                    return "the text that is written" if self._is_open_file(function.value) else None
+                if function.attr in ("add_module", "register_module"):
+                    return "the order of the parameters"
         return self._through_function(node)
 
     def _is_open_file(self, node: ast.expr) -> bool:
@@ -166,7 +165,7 @@ class LoopEffects:
                 continue
             parameters = [argument.arg for argument in ast.walk(function.args) if isinstance(argument, ast.arg)]
             skip = 1 if isinstance(call.func, ast.Attribute) and parameters[:1] == ["self"] else 0
-            given = {p for p, value in zip(parameters[skip:], call.args) if self._has_element(value)}
+            given = {p for p, value in zip(parameters[skip:], call.args, strict=False) if self._has_element(value)}
             given |= {k.arg for k in call.keywords if k.arg is not None and self._has_element(k.value)}
             if given:
                 inner = replace(self._trail, calls=self._trail.calls + 1)
@@ -241,13 +240,13 @@ class LoopEffects:
             return None
         if not self._picks(node):
             return None
-        binding = self._tracer._binding_of(target)
+        binding = self._tracer.binding_of(target)
         if binding is None:
             return None
         flow = self._tracer.module.flow_at(node)
         for use in flow.uses(binding):
             outside = self._body not in self._index.ancestors(use)
-            if outside and flow.path(node, use) and not self._tracer._shown(use):
+            if outside and flow.path(node, use) and not self._tracer.shown(use):
                 return "the choice of one entry"
         return None
 
@@ -288,13 +287,13 @@ class LoopEffects:
     def _yielded(self, node: ast.Yield | ast.YieldFrom) -> str | None:
         if isinstance(self._body, FUNCTIONS) or node.value is None or not self._has_element(node.value):
             return None
-        return self._tracer._returned(node.value, node, self._trail)
+        return self._tracer.returned(node.value, node, self._trail)
 
     def _returned(self, node: ast.Return) -> str | None:
         if isinstance(self._body, FUNCTIONS) or node.value is None or not self._has_element(node.value):
             return None
         conditions = list(self._conditions(node))
-        if self._is_pinned(conditions) or self._tracer._shown(node.value) or _is_truth(node.value):
+        if self._is_pinned(conditions) or self._tracer.shown(node.value) or _is_truth(node.value):
             return None
         return "the choice of one entry"
 
@@ -321,9 +320,7 @@ def _bindings(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr | None]]:
 
 
 def _stored_names(target: ast.expr) -> set[str]:
-    return {
-        name.id for name in ast.walk(target) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
-    }
+    return {name.id for name in ast.walk(target) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)}
 
 
 def _base_names(target: ast.expr) -> set[str]:
@@ -361,7 +358,7 @@ def _load(target: ast.expr) -> ast.expr:
     return target
 
 
-_EFFECTS = {
+_EFFECTS: Mapping[type[ast.AST], Callable[..., str | None]] = {
     ast.Call: LoopEffects._call,
     ast.AugAssign: LoopEffects._augmented,
     ast.Assign: LoopEffects._assigned,

@@ -25,7 +25,7 @@ _WORDS = ("complaints", "descriptions")
 
 @dataclass(frozen=True, slots=True)
 class OrderTable:
-    """`functions` and `methods` by what they do with an order; `complaints` and `descriptions` are only read by people."""
+    """`functions` and `methods` by what they do with an order; people alone read `complaints` and `descriptions`."""
 
     functions: dict[str, frozenset[str]]
     methods: dict[str, frozenset[str]]

@@ -116,9 +116,9 @@ def _declared_numbers(node: ast.Name, ctx: Context) -> bool:
 
 def holds_numbers(node: ast.expr, ctx: Context) -> bool:
     """Return whether iterating the expression gives numbers."""
-    if isinstance(node, (ast.Name, ast.Attribute)):
-        if _NUMBERS.search(node.id if isinstance(node, ast.Name) else node.attr):
-            return True
+    name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+    if _NUMBERS.search(name):
+        return True
     if isinstance(node, ast.Call):
         if isinstance(node.func, ast.Attribute) and node.func.attr in _NUMBER_METHODS:
             receiver = {value.kind for value in ctx.values(node.func.value)}

@@ -11,8 +11,12 @@ from detlint.linter.registry import check
 from detlint.linter.values import Kind
 
 # Looks at the form of a tensor only, or hands it on unread.
-_FORM = frozenset({"shape", "dtype", "device", "size", "dim", "ndim", "numel", "is_cuda", "is_pinned", "stride", "nbytes"})
-_VIEWS = frozenset({"detach", "view", "reshape", "squeeze", "unsqueeze", "permute", "transpose", "flatten", "t", "T", "data"})
+_FORM = frozenset(
+    {"shape", "dtype", "device", "size", "dim", "ndim", "numel", "is_cuda", "is_pinned", "stride", "nbytes"}
+)
+_VIEWS = frozenset(
+    {"detach", "view", "reshape", "squeeze", "unsqueeze", "permute", "transpose", "flatten", "t", "T", "data"}
+)
 _TO_DEVICE = frozenset({"to", "cuda", "record_stream", "pin_memory", "copy_"})
 _READING_BUILTINS = frozenset({"float", "int", "bool", "print", "list", "tuple", "sum", "max", "min", "sorted", "str"})
 _WAITING_METHODS = frozenset({"synchronize", "item", "tolist", "cpu", "wait_stream"})

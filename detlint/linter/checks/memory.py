@@ -17,7 +17,8 @@ from detlint.linter.values import Kind
 _CONSTRUCTORS = re.compile(r"^torch\.(cuda\.)?\w*Tensor$")
 # Functions of such names, or so decorated, hand out memory that their callers fill, or that stands for a shape only.
 _ALLOCATORS = re.compile(
-    r"empty|alloc|buffer|placeholder|storage|workspace|scratch|cache|uninit|new_|fake|meta|abstract|dummy", re.IGNORECASE
+    r"empty|alloc|buffer|placeholder|storage|workspace|scratch|cache|uninit|new_|fake|meta|abstract|dummy",
+    re.IGNORECASE,
 )
 
 
@@ -91,7 +92,7 @@ def _targets(value: ast.expr, node: ast.expr, ctx: Context) -> Iterator[ast.expr
     targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
     for target in targets:
         if isinstance(value, ast.Tuple) and isinstance(target, ast.Tuple) and len(value.elts) == len(target.elts):
-            for element, bound in zip(value.elts, target.elts):
+            for element, bound in zip(value.elts, target.elts, strict=True):
                 if node in ast.walk(element):
                     yield bound
         elif target is not None and not isinstance(value, ast.Tuple):
@@ -115,9 +116,9 @@ def _read_of_name(target: ast.Name, ctx: Context) -> ast.expr | None:
         return None  # the conditions may complement each other
     masked = _only_masked(writes, ctx)
     start = ctx.statement(target)
-    reads = [(use, outcome, place) for use, (outcome, place) in outcomes.items()]
-    reads += [(b.node, Fate.READ, b.node) for b in bindings if _updates(b, ctx)]
-    for use, outcome, place in reads:
+    reads = list(outcomes.items())
+    reads += [(b.node, (Fate.READ, b.node)) for b in bindings if _updates(b, ctx) and isinstance(b.node, ast.Name)]
+    for use, (outcome, place) in reads:
         if outcome is Fate.RETURNED:
             function = ctx.function(use)
             if function is None or _allocates(function):
@@ -127,7 +128,7 @@ def _read_of_name(target: ast.Name, ctx: Context) -> ast.expr | None:
         barriers = [] if masked else [*writes, *_loops_of(writes, use, ctx)]
         barriers += [b.node for b in bindings if b is not binding and not _updates(b, ctx)]
         if flow.path(start, use, avoiding=barriers):
-            return place if isinstance(place, ast.expr) else None
+            return place
     return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
@@ -15,11 +16,13 @@ from detlint.linter.gradients import can_need_gradient
 from detlint.linter.names import FUNCTIONS
 from detlint.linter.program import calls_named
 from detlint.linter.registry import check_file
+from detlint.linter.repairs import Repair, set_argument, unsafe
 from detlint.linter.values import Kind
 from detlint.operators import CAUSES, NEWEST, WITH_FLAG, Operator, by_python_name, in_force, load_operators
 from detlint.rulebook import Trigger
 
 _WEIGHTED = ("Conv", "Embedding")
+_ARGUMENT = re.compile(r"(?P<name>\w+)=(?P<value>True|False)\b")
 _Table = Mapping[str, tuple[Trigger, tuple[Operator, ...]]]
 
 
@@ -86,7 +89,24 @@ def _finding(call: Call, operator: Operator, ctx: Context, others: list[Call] | 
         passes=operator.passes,
         devices=operator.devices,
         related=[(ctx.module, other.node, other.name) for other in others or ()],
+        repair=_repair([call, *(others or ())], operator),
     )
+
+
+def _repair(calls: list[Call], operator: Operator) -> Repair | None:
+    """Pass the argument that the operator table names as the remedy (`stable=True`, `deterministic=True`)."""
+    remedy = _ARGUMENT.match(operator.instead)
+    if remedy is None or not all(_can_pass(remedy["name"], call) for call in calls):
+        return None
+    name, value = remedy.groups()
+    return unsafe(f"pass {name}={value}", *(set_argument(call.node, name, value) for call in calls))
+
+
+def _can_pass(name: str, call: Call) -> bool:
+    """Does the function take the argument by name? `stable` it takes only where all but the tensor is named too."""
+    if all(parameter.name != name for parameter in call.trigger.parameters) or call.argument(name).hidden:
+        return False
+    return name != "stable" or len(call.node.args) <= (0 if call.is_method else 1)
 
 
 def _hazards(ctx: Context) -> Iterator[tuple[Call, Operator]]:
@@ -154,8 +174,8 @@ def _imports_torch(ctx: Context) -> bool:
 
 def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
     uses = _uses(call, ctx)
-    views = [LayerArguments(call, use, ctx) for use in uses or ()] or [SourceArguments(call, ctx)]
-    if not any(operator.applies(view) is Truth.YES for view in views):
+    views: list[SourceArguments] = [LayerArguments(call, use, ctx) for use in uses or ()]
+    if not any(operator.applies(view) is Truth.YES for view in views or [SourceArguments(call, ctx)]):
         return False
     if _only_counts(call, ctx) or (operator.devices == ("cuda",) and _stays_on_cpu(_input(call))):
         return False
@@ -217,8 +237,9 @@ def _uses(call: Call, ctx: Context) -> list[ast.Call] | None:
 def _made_of(node: ast.expr, ctx: Context) -> Iterator[str]:
     """Yield the identifiers that hold the layer made by `node`, moved to a device or not."""
     parent = ctx.parent(node)
-    if isinstance(parent, ast.Attribute) and isinstance(ctx.parent(parent), ast.Call):
-        yield from _made_of(ctx.parent(parent), ctx)  # nn.CrossEntropyLoss().cuda()
+    moved = ctx.parent(parent) if isinstance(parent, ast.Attribute) else None
+    if isinstance(moved, ast.Call):
+        yield from _made_of(moved, ctx)  # nn.CrossEntropyLoss().cuda()
     elif isinstance(parent, ast.Assign):
         for target in parent.targets:
             if isinstance(target, ast.Name):

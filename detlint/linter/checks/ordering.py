@@ -8,13 +8,16 @@ from collections.abc import Iterator
 from detlint.findings import Finding
 from detlint.linter.context import Call, Context
 from detlint.linter.names import FUNCTIONS
-from detlint.linter.order import Form, OrderTracer, Trail
+from detlint.linter.order import OrderTracer
 from detlint.linter.order_effects import LoopEffects
+from detlint.linter.order_form import Form, Trail
 from detlint.linter.registry import check, check_file
 from detlint.linter.repairs import Repair, replace, unsafe, wrap
 from detlint.linter.sets import has_fixed_order, is_set
+from detlint.linter.values import Kind
 
 _WALKS = ("os.walk", "os.fwalk", "pathlib.Path.walk")
+_UNORDERED = (Kind.TENSOR, Kind.ARRAY, Kind.MODULE, Kind.INSTANCE)  # what sorted() cannot compare
 _LISTS = ("os.listdir", "glob.glob")
 _ITERATING = frozenset(
     {"builtins.list", "builtins.tuple", "builtins.enumerate", "builtins.iter", "builtins.map", "builtins.filter"}
@@ -55,6 +58,9 @@ def _is_iterated(node: ast.expr, ctx: Context) -> bool:
 def _sorted_where_iterated(node: ast.expr, ctx: Context) -> Repair | None:
     if ctx.module.index.scope_at(node).lookup("sorted") is not None:
         return None  # another function of that name
+    held = [element for value in ctx.values(node) for elements in value.elements or () for element in elements]
+    if any(element.kind in _UNORDERED for element in held):
+        return None
     parent = ctx.parent(node)
     if isinstance(parent, ast.Call) and len(parent.args) == 1 and "builtins.list" in ctx.callees(parent):
         return unsafe("sort it", replace(parent.func, "sorted"))  # sorted() makes a list itself
@@ -104,9 +110,10 @@ def _mentions_sets(ctx: Context) -> bool:
 def _iterations(ctx: Context) -> Iterator[tuple[ast.expr, ast.expr]]:
     """Yield each expression that is iterated, with the expression that iterates it (itself, in a loop)."""
     index = ctx.module.index
-    for kind in (ast.For, ast.AsyncFor, ast.comprehension):
-        for loop in index.of_type(kind):
-            yield loop.iter, loop.iter
+    iterables = [loop.iter for loop in index.of_type(ast.For)]
+    iterables += [loop.iter for loop in index.of_type(ast.AsyncFor)]
+    iterables += [loop.iter for loop in index.of_type(ast.comprehension)]
+    yield from ((iterable, iterable) for iterable in iterables)
     for starred in index.of_type(ast.Starred):
         if isinstance(index.parents[starred], (ast.List, ast.Tuple)):
             yield starred.value, starred.value

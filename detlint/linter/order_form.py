@@ -1,0 +1,53 @@
+"""How an order is carried on its way: in what kind of thing, and through which calls."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from detlint.linter.names import FunctionNode
+
+if TYPE_CHECKING:
+    from detlint.linter.order import OrderTracer
+
+
+class Form(Enum):
+    """What holds the order."""
+
+    SEQUENCE = "sequence"
+    NESTED = "nested"  # a container with the sequence inside
+    MAPPING = "mapping"  # a dict filled in that order
+    TEXT = "text"
+    WALK = "walk"  # the triples of os.walk
+    SORTED_WALK = "sorted walk"  # the same with the folders in order, but not the names in each
+
+
+@dataclass(frozen=True, slots=True)
+class Trail:
+    """How the order is carried. After `subset` the order has decided what is in, so sorting comes too late."""
+
+    form: Form = Form.SEQUENCE
+    subset: bool = False
+    calls: int = 0
+    entered: tuple[Entered, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entered:
+    """A call that the order went through as an argument: what the function returns comes out there."""
+
+    tracer: OrderTracer
+    call: ast.Call
+    function: FunctionNode
+
+
+def as_sequence(trail: Trail) -> Trail:
+    """What `list(…)` and its like make of a form."""
+    return replace(trail, form=Form.SEQUENCE) if trail.form is Form.MAPPING else trail
+
+
+def names_in(node: ast.AST) -> frozenset[str]:
+    """Return every name that stands in an expression."""
+    return frozenset(name.id for name in ast.walk(node) if isinstance(name, ast.Name))

@@ -1,0 +1,162 @@
+"""Where values are kept: an order goes on through variables, attributes of self and containers that are filled."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from detlint.linter.names import FUNCTIONS, Binding, BindingKind
+from detlint.linter.order_form import Form, Trail
+from detlint.linter.order_questions import OrderQuestions
+from detlint.linter.values import Kind
+
+if TYPE_CHECKING:
+    from detlint.linter.flow import Flow
+
+
+class OrderPlaces(OrderQuestions):
+    """Follows an order through what it is stored in; `destination` follows it through an expression."""
+
+    def destination(self, node: ast.expr, trail: Trail | None = None) -> str | None:
+        """Return in words what takes over the order of `node`, or None where nothing is known to."""
+        raise NotImplementedError
+
+    def target(self, target: ast.expr, statement: ast.AST, trail: Trail) -> str | None:
+        if isinstance(target, ast.Name):
+            binding = self.binding_of(target)
+            return None if binding is None else self.binding(binding, statement, trail)
+        if isinstance(target, (ast.Tuple, ast.List)):
+            if len(target.elts) == 1 and not isinstance(target.elts[0], ast.Starred):
+                return None  # only one element fits, and one element has one order
+            if trail.form is Form.SEQUENCE and not self.is_zip(statement):
+                return "the names it is unpacked into"
+            if trail.form not in (Form.SEQUENCE, Form.NESTED):
+                return None
+            inner = replace(trail, form=Form.SEQUENCE)
+            return self.first(self.target(element, statement, inner) for element in target.elts)
+        if isinstance(target, ast.Subscript):
+            if isinstance(target.slice, ast.Slice):
+                return self.collected(target.value, statement, trail)
+            if isinstance(target.slice, ast.Constant) and isinstance(target.slice.value, str):
+                return None  # one entry of a record: what is read under other keys is something else
+            return self.collected(target.value, statement, replace(trail, form=Form.NESTED))
+        return self.attribute(target, trail) if isinstance(target, ast.Attribute) else None
+
+    def binding(self, binding: Binding, after: ast.AST | None, trail: Trail) -> str | None:
+        if self.is_complaint(binding.name) or not isinstance(binding.scope.node, (*FUNCTIONS, ast.Module)):
+            return None
+        flow = self.module.flow(binding.scope)
+        return self._uses(flow.uses(binding), flow, after, trail)
+
+    def _uses(self, uses: Iterable[ast.Name], flow: Flow, after: ast.AST | None, trail: Trail) -> str | None:
+        uses = tuple(uses)
+        sorts = () if trail.subset else [fixed for use in uses for fixed in self._fixes(use)]
+        for use in uses:
+            if sorts and not flow.path(after, use, avoiding=sorts):
+                continue
+            found = self.destination(use, trail)
+            if found is not None:
+                return found
+        return None
+
+    def _fixes(self, use: ast.Name) -> Iterator[ast.AST]:
+        """Yield the nodes after which the variable is in order: a sort in place, or a sort that is on by default."""
+        for call in self.sorts_in_place(use):
+            yield self.unless_turned_off(call) or call
+        statement = self.index.statement(use)
+        sorting = self.index.parents.get(use)
+        if not isinstance(sorting, ast.Call) or not self.sorts(sorting) or not isinstance(statement, ast.Assign):
+            return
+        condition = self.unless_turned_off(statement)
+        rebinds = any(isinstance(target, ast.Name) and target.id == use.id for target in statement.targets)
+        if rebinds and condition is not None:
+            yield condition
+
+    def collected(self, container: ast.expr, change: ast.AST, trail: Trail) -> str | None:
+        """Return what takes over the order in which `change` fills `container`."""
+        if isinstance(container, ast.Subscript):
+            form = Form.MAPPING if trail.form is Form.MAPPING else Form.NESTED
+            return self.collected(container.value, change, replace(trail, form=form))
+        if isinstance(container, ast.Call) and isinstance(container.func, ast.Attribute):
+            # by_class.setdefault(name, []).append(path)
+            return self.collected(container.func.value, change, replace(trail, form=Form.NESTED))
+        if isinstance(container, ast.Attribute):
+            return self.attribute(container, trail)
+        if not isinstance(container, ast.Name) or self.is_complaint(container.id):
+            return None
+        kinds = {value.kind for value in self.inference.values(container)}
+        if kinds == {Kind.SET}:
+            return None
+        scope = self.index.scope_at(container).lookup(container.id)
+        if scope is None or not isinstance(scope.node, (*FUNCTIONS, ast.Module)):
+            return None
+        flow = self.module.flow(scope)
+        bindings = self._current(container)
+        more = [binding for binding in scope.bindings[container.id] if binding.kind is BindingKind.AUGMENTED]
+        uses = {use: None for binding in dict.fromkeys([*bindings, *more]) for use in flow.uses(binding)}
+        later = [use for use in uses if use is not container and flow.path(change, use)]
+        found = self._uses(later, flow, change, trail)
+        received = bool(bindings) and all(binding.kind is BindingKind.PARAMETER for binding in bindings)
+        if found is None and received and trail.form is not Form.MAPPING:
+            return f"the caller's `{container.id}`"
+        return found
+
+    def _current(self, container: ast.Name) -> tuple[Binding, ...]:
+        """Return the bindings that a container is filled through: those that reach it, or the one it makes."""
+        if isinstance(container.ctx, ast.Load):
+            return self.module.definitions(container)
+        binding = self.binding_of(container)
+        return () if binding is None else (binding,)
+
+    def attribute(self, target: ast.Attribute, trail: Trail) -> str | None:
+        """`self.files = …`: follow it into the methods; where none reads it, whoever holds the object does."""
+        owner = self.index.class_at(target)
+        if owner is None or not isinstance(target.value, ast.Name) or self.is_complaint(target.attr):
+            return None
+        if trail.form is Form.MAPPING:
+            return None
+        receivers = {value.type for value in self.inference.values(target.value)}
+        if self.module.qualified(owner) not in receivers:
+            return None
+        loads = [
+            node
+            for node in self.index.of_type(ast.Attribute)
+            if node.attr == target.attr
+            and isinstance(node.ctx, ast.Load)
+            and isinstance(node.value, ast.Name)
+            and node.value.id == target.value.id
+            and self.index.class_at(node) is owner
+        ]
+        if not trail.subset and any(self._fixes_order(load, target.attr) for load in loads):
+            return None
+        read = False
+        for load in loads:
+            if self._only_fills(load):
+                continue
+            read = True
+            found = self.destination(load, trail)
+            if found is not None:
+                return f"self.{target.attr}"
+        if read or trail.form is Form.TEXT or target.attr.startswith("__"):
+            return None
+        return f"self.{target.attr}"
+
+    def _fixes_order(self, load: ast.Attribute, attribute: str) -> bool:
+        """`self.files.sort()` or `self.files = sorted(self.files)`."""
+        if any(True for _ in self.sorts_in_place(load)):
+            return True
+        parent = self.index.parents.get(load)
+        statement = self.index.statement(load)
+        return (
+            isinstance(parent, ast.Call)
+            and self.sorts(parent)
+            and isinstance(statement, ast.Assign)
+            and any(isinstance(t, ast.Attribute) and t.attr == attribute for t in statement.targets)
+        )
+
+    def _only_fills(self, load: ast.Attribute) -> bool:
+        parent = self.index.parents.get(load)
+        filling = self.table.methods["appending"] | self.table.methods["extending"]
+        return isinstance(parent, ast.Attribute) and parent.attr in filling

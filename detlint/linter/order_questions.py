@@ -1,0 +1,147 @@
+"""Small questions about the code through which an order passes: is it sorted, shown, the only element?"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode
+from detlint.linter.order_form import names_in
+from detlint.linter.order_table import order_table
+from detlint.linter.program import calls_named
+
+if TYPE_CHECKING:
+    from detlint.linter.project import Module
+
+_SHOWING = frozenset({"debug", "info", "warning", "warn", "error", "critical", "exception", "log"})
+
+
+class OrderQuestions:
+    """Answers from one module and the table of orders."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.index = module.index
+        self.inference = module.inference
+        self.table = order_table()
+
+    def first(self, answers: Iterable[str | None]) -> str | None:
+        return next((answer for answer in answers if answer is not None), None)
+
+    def is_complaint(self, name: str) -> bool:
+        lowered = name.lower()
+        return any(word in lowered for word in self.table.complaints)
+
+    def shown(self, node: ast.AST) -> bool:
+        """Return whether the value goes into a message, a log or an exception, which only people read."""
+        child = node
+        for parent in self.index.ancestors(node):
+            if isinstance(parent, ast.Raise) or (isinstance(parent, ast.Assert) and child is not parent.test):
+                return True
+            if isinstance(parent, ast.stmt):
+                return False
+            if isinstance(parent, ast.Call) and child is not parent.func and self._shows(parent):
+                return True
+            child = parent
+        return False
+
+    def _shows(self, call: ast.Call) -> bool:
+        if isinstance(call.func, ast.Attribute) and call.func.attr in _SHOWING:
+            return True
+        return any(name in ("builtins.print", "warnings.warn") for name in self.inference.callees(call))
+
+    def is_only_element(self, node: ast.expr) -> bool:
+        """Return whether the code around counts what it picks from: `len(files) == 1`."""
+        names = names_in(node)
+        scope = self.index.function_at(node) or self.module.tree
+        for compare in self.index.of_type(ast.Compare):
+            if scope is not self.module.tree and scope not in self.index.ancestors(compare):
+                continue
+            sides = (compare.left, *compare.comparators)
+            counted = any(
+                isinstance(side, ast.Call)
+                and isinstance(side.func, ast.Name)
+                and side.func.id == "len"
+                and names_in(side) - {"len"} <= names
+                and names_in(side) - {"len"}
+                for side in sides
+            )
+            if counted and any(isinstance(side, ast.Constant) and side.value in (1, 2) for side in sides):
+                return True
+        return False
+
+    def choice(self, node: ast.expr, chosen: ast.expr) -> str | None:
+        """`files[0]` decides nothing where there is one file, or where only its form is looked at."""
+        parent = self.index.parents.get(chosen)
+        if self.is_only_element(node) or isinstance(parent, ast.Compare):
+            return None
+        if isinstance(parent, ast.Call) and {"builtins.len", "builtins.isinstance", "builtins.type"}.intersection(
+            self.inference.callees(parent)
+        ):
+            return None
+        return "the choice of one entry"
+
+    def sorts(self, call: ast.Call) -> bool:
+        """Return whether a call gives its argument in a fixed order."""
+        return bool(self.table.functions["sorting"].intersection(self.inference.callees(call)))
+
+    def positions(self, target: ast.expr, iterable: ast.expr) -> frozenset[str]:
+        """Return the names that hold the running number of an `enumerate`."""
+        call: ast.expr | None = iterable
+        while isinstance(call, ast.Call):
+            if "builtins.enumerate" in self.inference.callees(call):
+                first = target.elts[0] if isinstance(target, (ast.Tuple, ast.List)) and target.elts else None
+                return frozenset({first.id}) if isinstance(first, ast.Name) else frozenset()
+            call = call.args[0] if call.args else None
+        return frozenset()
+
+    def callers(self, function: FunctionNode) -> list[ast.Call]:
+        """Return the calls of a function of this file, those from inside itself left out."""
+        qualified = self.module.qualified(function)
+        return [
+            call
+            for call in calls_named(self.module, (function.name,))
+            if function not in self.index.ancestors(call) and qualified in self.inference.callees(call)
+        ]
+
+    def sorted_at_once(self, call: ast.Call) -> bool:
+        parent = self.index.parents.get(call)
+        return isinstance(parent, ast.Call) and self.sorts(parent)
+
+    def sorts_in_place(self, use: ast.expr) -> Iterator[ast.AST]:
+        """Yield the node that puts the list or mapping `use` in order in place."""
+        parent = self.index.parents.get(use)
+        if isinstance(parent, ast.Attribute) and parent.attr in self.table.methods["sorting"]:
+            yield self.index.parents[parent]
+        elif isinstance(parent, ast.Subscript) and parent.value is use:
+            if isinstance(parent.ctx, ast.Store):
+                statement = self.index.parents.get(parent)
+                value = getattr(statement, "value", None)
+                if isinstance(value, ast.Call) and self.sorts(value):
+                    yield parent
+            else:
+                yield from self.sorts_in_place(parent)
+
+    def unless_turned_off(self, node: ast.AST) -> ast.If | None:
+        """Return the `if sort:` around `node` where `sort` is a parameter that is True by default."""
+        for parent in self.index.ancestors(node):
+            if isinstance(parent, FUNCTIONS):
+                return None
+            if isinstance(parent, ast.If) and isinstance(parent.test, ast.Name):
+                bindings = self.module.definitions(parent.test)
+                defaults = [b.value for b in bindings if b.kind is BindingKind.PARAMETER]
+                if any(isinstance(default, ast.Constant) and default.value is True for default in defaults):
+                    return parent
+        return None
+
+    def binding_of(self, target: ast.Name) -> Binding | None:
+        owner = self.index.scope_at(target).lookup(target.id)
+        found = owner.bindings.get(target.id, ()) if owner is not None else ()
+        return next((binding for binding in found if binding.node is target), None)
+
+    def is_zip(self, statement: ast.AST) -> bool:
+        value = getattr(statement, "value", None)
+        return isinstance(value, ast.Call) and {"builtins.zip", "builtins.map"}.intersection(
+            self.inference.callees(value)
+        )  # type: ignore[return-value]
