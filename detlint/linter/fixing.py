@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import ast
 import difflib
-import io
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from detlint.config import Config, ConfigResolver
 from detlint.files import write_atomically
-from detlint.findings import Applicability, Finding, Fix
+from detlint.findings import Applicability, Edit, Finding
 from detlint.linter.discovery import FoundFile, discover
+from detlint.linter.edits import edited, lines_of
+from detlint.linter.engine import lint_paths
 from detlint.linter.file import Options, lint_source
 from detlint.linter.project import Project
 from detlint.linter.sources import SourceFile, source_from_bytes
 
 _MAX_ROUNDS = 10
+_OPTIONS = Options(with_fixes=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,7 @@ class FixedFile:
 
     def diff(self) -> str:
         """Return the change as a unified diff."""
-        before, after = (_lines(content.decode(self.encoding)) for content in (self.before, self.after))
+        before, after = (lines_of(content.decode(self.encoding)) for content in (self.before, self.after))
         lines = difflib.unified_diff(before, after, self.display, self.display)
         return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
@@ -42,16 +45,22 @@ class FixedFile:
         write_atomically(self.path, self.after)
 
 
-def fix_paths(paths: Sequence[str], *, resolver: ConfigResolver, unsafe: bool) -> list[FixedFile]:
+def fix_paths(
+    paths: Sequence[str], *, resolver: ConfigResolver, unsafe: bool, jobs: int | None = None, cached: bool = False
+) -> list[FixedFile]:
     """Return what fixing the files behind `paths` would do; nothing is written.
 
-    A file whose fixed form does not parse is left alone, and so are notebooks.
+    A file whose fixed form does not parse is left alone. Rounds of fixes are made until none is left, each seeing the
+    other files as they are on disk; a fix that does not take its finding away is not made.
 
     Raises:
         DetlintError: a path, a configuration or a rule file is not usable.
     """
-    fixed = (_fix(found, resolver.for_file(found.path), unsafe) for found in discover(paths, resolver))
-    return [result for result in fixed if result is not None]
+    result = lint_paths(paths, resolver=resolver, jobs=jobs, options=_OPTIONS, cached=cached)
+    fixable = {finding.location.path for finding in _trusted(result.findings, unsafe)}
+    files = (found for found in discover(paths, resolver) if found.display in fixable)
+    fixed = (_fix(found, resolver.for_file(found.path), unsafe) for found in files)
+    return [each for each in fixed if each is not None]
 
 
 def _fix(found: FoundFile, config: Config, unsafe: bool) -> FixedFile | None:
@@ -59,62 +68,78 @@ def _fix(found: FoundFile, config: Config, unsafe: bool) -> FixedFile | None:
         before = found.path.read_bytes()
     except OSError:
         return None  # linting reports it
-    content = before
-    repaired: list[Finding] = []
-    for _ in range(_MAX_ROUNDS):
-        source = source_from_bytes(content, found.path, found.display)
-        if not isinstance(source, SourceFile) or source.is_notebook:
-            break
-        findings = lint_source(source, config, Project(), Options(with_fixes=True)).findings
-        chosen = _chosen(findings, unsafe)
-        changed = _applied(content, source.encoding, chosen)
-        again = source_from_bytes(changed, found.path, found.display)
-        if changed == content or not isinstance(again, SourceFile) or not isinstance(again.tree(), ast.Module):
-            break
-        content = changed
-        repaired += chosen
-    if not repaired:
+    state = _read(before, found, config, unsafe)
+    if state is None or not state.is_exact():
         return None
-    return FixedFile(found.path, found.display, source.encoding, before, content, tuple(repaired))
+    encoding = state.source.encoding
+    repaired: list[Finding] = []
+    useless: set[str] = set()  # rules whose fixes do not take their findings away here
+    for _ in range(_MAX_ROUNDS):
+        chosen = _without_overlaps(finding for finding in state.fixable if finding.code not in useless)
+        if not chosen:
+            break
+        after = _read(edited(state.source, state.content, chosen), found, config, unsafe)
+        if after is None or len(after.source.problems) > len(state.source.problems):
+            break
+        left, made = Counter(f.code for f in after.fixable), Counter(f.code for f in chosen)
+        there = Counter(finding.code for finding in state.fixable)
+        failed = {code for code, count in made.items() if left[code] > there[code] - count}
+        if failed:
+            useless |= failed
+            continue
+        state = after
+        repaired += chosen
+    return FixedFile(found.path, found.display, encoding, before, state.content, tuple(repaired)) if repaired else None
 
 
-def _chosen(findings: Iterable[Finding], unsafe: bool) -> list[Finding]:
-    """Return the findings whose fixes may be made together, the first of any that overlap."""
+@dataclass(frozen=True, slots=True)
+class _State:
+    """A file between two rounds, with the findings whose fixes are wanted."""
+
+    content: bytes
+    source: SourceFile
+    fixable: tuple[Finding, ...]
+
+    def is_exact(self) -> bool:
+        """Does encoding what was decoded give the same bytes? A few encodings write one text in several ways."""
+        encoding = self.source.encoding
+        return self.source.is_notebook or self.content.decode(encoding).encode(encoding) == self.content
+
+
+def _read(content: bytes, found: FoundFile, config: Config, unsafe: bool) -> _State | None:
+    source = source_from_bytes(content, found.path, found.display)
+    if not isinstance(source, SourceFile) or not isinstance(source.tree(), ast.Module):
+        return None
+    findings = lint_source(source, config, Project(), _OPTIONS).findings
+    return _State(content, source, tuple(_trusted(findings, unsafe)))
+
+
+def _trusted(findings: Iterable[Finding], unsafe: bool) -> Iterator[Finding]:
+    """Yield the findings whose fixes may be made."""
     trusted = {Applicability.SAFE, *([Applicability.UNSAFE] if unsafe else [])}
-    taken: list[tuple[tuple[int, int], tuple[int, int]]] = []
+    for finding in findings:
+        if finding.fix is not None and finding.fix.applicability in trusted:
+            yield finding
+
+
+def _without_overlaps(findings: Iterable[Finding]) -> list[Finding]:
+    """Return the findings whose fixes may be made together, the first of any that overlap."""
+    taken: list[tuple[_Place, _Place]] = []
     chosen = []
     for finding in findings:
-        if finding.fix is None or finding.fix.applicability not in trusted:
-            continue
-        spans = _spans(finding.fix)
+        spans = [_span(edit) for edit in finding.fix.edits] if finding.fix is not None else []
         if not any(start < end_taken and start_taken < end for start, end in spans for start_taken, end_taken in taken):
             taken += spans
             chosen.append(finding)
     return chosen
 
 
-def _spans(fix: Fix) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    places = [edit.location for edit in fix.edits]
-    # An insertion takes up its line, so that two checks do not insert the same line twice.
-    return [
-        ((place.line, place.column), max((place.end_line, place.end_column), (place.line, place.column + 1)))
-        for place in places
-    ]
+_Place = tuple[int, int, int]
 
 
-def _applied(content: bytes, encoding: str, findings: Sequence[Finding]) -> bytes:
-    """Return the content of a file with the fixes of `findings` made."""
-    lines = _lines(content.decode(encoding))
-    newline = "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
-    edits = {edit for finding in findings if finding.fix is not None for edit in finding.fix.edits}
-    for edit in sorted(edits, key=lambda edit: (edit.location, edit.text), reverse=True):
-        place = edit.location
-        head = lines[place.line - 1][: place.column - 1]
-        tail = lines[place.end_line - 1][place.end_column - 1 :]
-        lines[place.line - 1 : place.end_line] = _lines(head + edit.text.replace("\n", newline) + tail)
-    return "".join(lines).encode(encoding)
-
-
-def _lines(text: str) -> list[str]:
-    """Split where Python ends a line, keeping the endings; form feeds and the like end none."""
-    return io.StringIO(text, newline="").readlines()
+def _span(edit: Edit) -> tuple[_Place, _Place]:
+    where = edit.location
+    cell = where.cell or 0
+    # An insertion takes up the character behind it, so that two checks do not insert the same line twice.
+    end = max((where.end_line, where.end_column), (where.line, where.column + 1))
+    return (cell, where.line, where.column), (cell, *end)

@@ -58,12 +58,17 @@ def unsafe(description: str, *changes: Change) -> Repair:
 
 def replace(node: ast.expr, text: str) -> Change:
     """Put `text` in the place of an expression."""
-    return Change(_span(node), lambda source: text)
+    return Change(_span(node), lambda source: text if _segment(node, source) else None)
 
 
 def wrap(node: ast.expr, function: str) -> Change:
     """Pass an expression to `function`: `x` becomes `function(x)`."""
-    return Change(_span(node), lambda source: f"{function}({_segment(node, source)})")
+
+    def text(source: SourceFile) -> str | None:
+        segment = _segment(node, source)
+        return f"{function}({segment})" if segment else None
+
+    return Change(_span(node), text)
 
 
 def set_argument(call: ast.Call, name: str, value: str, *, position: int | None = None) -> Change:
@@ -149,8 +154,9 @@ def insert_before(statement: ast.stmt, line: str) -> Change:
 
 
 def _first_line(statement: ast.stmt) -> int:
-    decorators = getattr(statement, "decorator_list", [])
-    return min([statement.lineno, *(decorator.lineno for decorator in decorators)])
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return min([statement.lineno, *(decorator.lineno for decorator in statement.decorator_list)])
+    return statement.lineno
 
 
 def _span(node: ast.expr) -> Span:
@@ -158,4 +164,14 @@ def _span(node: ast.expr) -> Span:
 
 
 def _segment(node: ast.expr, source: SourceFile) -> str:
-    return ast.get_source_segment(source.text, node) or ""
+    """Return the text of an expression, or nothing where the place that `ast` gives is wrong, as in f-strings."""
+    first, column, last, end_column = _span(node)
+    lines = [line.encode("utf-8", "surrogatepass") for line in source.lines[first - 1 : last]]
+    lines[-1] = lines[-1][:end_column]
+    lines[0] = lines[0][column:]
+    segment = b"\n".join(lines).decode("utf-8", "replace")
+    try:
+        read = ast.parse(f"({segment}\n)", mode="eval").body
+    except (SyntaxError, ValueError):
+        return ""
+    return segment if ast.unparse(read) == ast.unparse(node) else ""

@@ -7,8 +7,15 @@ from collections.abc import Iterator
 
 from detlint.findings import Finding
 from detlint.linter.context import Context
+from detlint.linter.names import FUNCTIONS
+from detlint.linter.nodes import walk
 from detlint.linter.registry import check_file
+from detlint.linter.repairs import Repair, insert_before, unsafe
 from detlint.linter.train_mode import TrainModeInference, train_mode_inferences
+from detlint.linter.training import training_steps, trains
+
+# What `eval()` is moved out of, so that it is not called for each batch.
+_HOISTED = (ast.With, ast.AsyncWith, ast.For, ast.AsyncFor, ast.While)
 
 
 @check_file("DET201")
@@ -30,7 +37,42 @@ def train_mode_inference(ctx: Context) -> Iterator[Finding]:
 
 def _finding(found: TrainModeInference, why: str, ctx: Context) -> Finding:
     related = [(found.reason.module, found.reason.node, "in train mode from here")]
-    return ctx.finding(found.call, model=found.model, why=why, related=related)
+    repair = _repair(found, ctx) if found.after_training else None
+    return ctx.finding(found.call, repair=repair, model=found.model, why=why, related=related)
+
+
+def _repair(found: TrainModeInference, ctx: Context) -> Repair | None:
+    """Call `eval()` before the inference, outside loops over data, where training is known to switch back."""
+    if not all(part.isidentifier() for part in found.model.split(".")):
+        return None
+    name = found.model.partition(".")[0]
+    statement: ast.stmt = ctx.statement(found.call)
+    for parent in ctx.ancestors(statement):
+        if not isinstance(parent, _HOISTED) or found.reason.node in walk(parent) or training_steps(parent):
+            break
+        if any(isinstance(node, ast.Name) and node.id == name and _is_bound(node) for node in walk(parent)):
+            break
+        statement = parent
+    scopes = [ctx.module.index.scope_at(node).lookup(name) for node in (found.call, statement)]
+    if scopes[0] is scopes[1] and not _trains_on(found, statement, ctx):
+        return unsafe("switch to eval mode", insert_before(statement, f"{found.model}.eval()"))
+    return None
+
+
+def _trains_on(found: TrainModeInference, statement: ast.stmt, ctx: Context) -> bool:
+    """May training go on after the inference with nothing that switches back?"""
+    if found.reason.created:
+        return trains(ctx.module.tree)
+    for parent in ctx.ancestors(statement):
+        if isinstance(parent, FUNCTIONS):
+            break
+        if isinstance(parent, (ast.For, ast.While)) and training_steps(parent):
+            return found.reason.node not in walk(parent)
+    return False
+
+
+def _is_bound(node: ast.Name) -> bool:
+    return not isinstance(node.ctx, ast.Load)
 
 
 def _line(node: ast.AST) -> int:
