@@ -37,9 +37,12 @@ def fake_trace(model: nn.Module, x: torch.Tensor, *, backward: bool = False) -> 
     return tracer.trace()
 
 
+BOOKKEEPING = {"aten.detach.default", "aten.new_empty_strided.default", "aten.copy_.default"}
+"""Autograd copies a gradient or takes it over, depending on who else holds it at that moment."""
+
+
 def operators(trace: Trace) -> list[str]:
-    """Autograd detaches gradients more or less often as it owns them or not."""
-    return [event.op for event in with_declared_draws(trace.events) if event.op != "aten.detach.default"]
+    return [event.op for event in with_declared_draws(trace.events) if event.op not in BOOKKEEPING]
 
 
 def _real() -> nn.Module:
