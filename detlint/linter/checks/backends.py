@@ -13,6 +13,7 @@ from detlint.linter.defaults import truth_by_default
 from detlint.linter.names import FUNCTIONS
 from detlint.linter.program import Write, attribute_writes, calls_named
 from detlint.linter.registry import check, check_file
+from detlint.linter.repairs import Repair, replace, safe
 from detlint.linter.testcode import is_test_file
 
 _CHOICE = re.compile(r"seed|determin|reproduc|benchmark|fast|speed|debug|autotune", re.IGNORECASE)
@@ -48,10 +49,10 @@ def cudnn_benchmark(ctx: Context) -> Iterator[Finding]:
     for write in attribute_writes(ctx.module, ("benchmark",)):
         on = write.name == _BENCHMARK and truth_by_default(write.value, ctx) is Truth.YES
         if on and not chosen_by_user(write.node, ctx):
-            yield ctx.finding(write.node, setting="cudnn.benchmark")
-    for node, setting in _configured(ctx):
+            yield ctx.finding(write.node, repair=_off(write.node, write.value), setting="cudnn.benchmark")
+    for node, setting, value in _configured(ctx):
         if not chosen_by_user(node, ctx):
-            yield ctx.finding(node, setting=setting)
+            yield ctx.finding(node, repair=_off(node, value), setting=setting)
 
 
 @check("DET401")
@@ -59,11 +60,20 @@ def cudnn_benchmark_argument(call: Call, ctx: Context) -> Iterator[Finding]:
     """benchmark=True as an argument."""
     argument = call.argument("_benchmark" if call.name.endswith("set_flags") else "benchmark")
     if argument.given and ctx.truth(argument.value) is Truth.YES:
-        yield ctx.finding(call.node, setting=f"{call.name.rpartition('.')[2]}(benchmark=True)")
+        setting = f"{call.name.rpartition('.')[2]}(benchmark=True)"
+        yield ctx.finding(call.node, repair=_off(call.node, argument.value), setting=setting)
 
 
-def _configured(ctx: Context) -> Iterator[tuple[ast.AST, str]]:
-    """Yield where a configuration turns on a flag called cudnn_benchmark or CUDNN.BENCHMARK."""
+def _off(node: ast.AST, value: ast.expr | None) -> Repair | None:
+    """Write False for a True that sets nothing else."""
+    shared = isinstance(node, ast.Assign) and len(node.targets) > 1
+    return (
+        safe("switch it off", replace(value, "False")) if value is not None and _is_true(value) and not shared else None
+    )
+
+
+def _configured(ctx: Context) -> Iterator[tuple[ast.AST, str, ast.expr]]:
+    """Yield where a configuration turns on a flag called cudnn_benchmark or CUDNN.BENCHMARK, with its value."""
     index = ctx.module.index
     for statement in index.of_type(ast.Assign):
         for target in statement.targets:
@@ -71,15 +81,15 @@ def _configured(ctx: Context) -> Iterator[tuple[ast.AST, str]]:
                 text = ast.unparse(target)
                 own = isinstance(target, ast.Name) or _BENCHMARK not in ctx.resolve(target)
                 if own and _FLAG.search(text) and text != "cudnn.benchmark" and _is_true(statement.value):
-                    yield statement, text
+                    yield statement, text, statement.value
     for keyword in index.of_type(ast.keyword):
         if keyword.arg and _FLAG.search(keyword.arg) and _is_true(keyword.value):
-            yield keyword, keyword.arg
+            yield keyword, keyword.arg, keyword.value
     for display in index.of_type(ast.Dict):
         for key, value in zip(display.keys, display.values, strict=True):
             named = isinstance(key, ast.Constant) and isinstance(key.value, str) and _FLAG.search(key.value)
             if key is not None and named and _is_true(value):
-                yield key, ast.literal_eval(key)
+                yield key, ast.literal_eval(key), value
 
 
 def _is_true(value: ast.expr) -> bool:
