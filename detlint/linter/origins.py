@@ -51,6 +51,16 @@ def origins(module: Module, expression: ast.expr, callers: Sequence[Module]) -> 
         )
 
 
+def made_by(module: Module, expression: ast.expr, package: str) -> bool:
+    """Return whether a call into `package` takes part in the value: `pd.read_csv(…)["text"]` for "pandas"."""
+    return any(
+        name.startswith(f"{package}.")
+        for origin in origins(module, expression, ())
+        if isinstance(origin.node, ast.Call)
+        for name in origin.module.inference.callees(origin.node)
+    )
+
+
 def _behind(origin: Origin, callers: Sequence[Module]) -> Iterator[Origin]:
     module, node = origin.module, origin.node
     if isinstance(node, ast.Name):

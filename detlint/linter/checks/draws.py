@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from detlint.findings import Finding
 from detlint.linter.context import Call, Context
 from detlint.linter.names import parameters
+from detlint.linter.origins import made_by
 from detlint.linter.program import calls_named
 from detlint.linter.purpose import decides
 from detlint.linter.registry import check_file
@@ -74,7 +75,7 @@ def _draws(ctx: Context) -> Iterator[_Drawn]:
     """Yield the draws of a file from global generators, those of initial weights left out, in source order."""
     table = load_sources().draws
     for call in calls_named(ctx.module, table.lasts):
-        for name in ctx.callees(call):
+        for name in (*ctx.callees(call), *_of_table(call, ctx)):
             draw = table.get(name)
             if draw is None:
                 continue
@@ -83,6 +84,15 @@ def _draws(ctx: Context) -> Iterator[_Drawn]:
             if not own and not _initialises(call, ctx):
                 yield _Drawn(call, name, draw.library)
             break
+
+
+def _of_table(call: ast.Call, ctx: Context) -> tuple[str, ...]:
+    """`df.sample(frac=1)`: only tables have `frac`; else the receiver must come out of pandas."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr != "sample" or ctx.callees(call):
+        return ()
+    fraction = any(keyword.arg == "frac" for keyword in call.keywords)
+    known = fraction or made_by(ctx.module, call.func.value, "pandas")
+    return ("pandas.DataFrame.sample",) if known else ()
 
 
 def _initialises(call: ast.Call, ctx: Context) -> bool:

@@ -9,7 +9,7 @@ from detlint.conditions import Truth
 from detlint.findings import Finding
 from detlint.linter.context import Call, Context
 from detlint.linter.defaults import may_be_none
-from detlint.linter.origins import origins
+from detlint.linter.origins import made_by
 from detlint.linter.program import Program, calls_named
 from detlint.linter.registry import check, check_file
 from detlint.linter.seeding import depends_on_rank, seeding_of
@@ -43,7 +43,9 @@ def unseeded_split_of_datasets(ctx: Context) -> Iterator[Finding]:
     if is_test_file(ctx.module):
         return
     for call in calls_named(ctx.module, ("train_test_split",)):
-        if not isinstance(call.func, ast.Attribute) or ctx.callees(call) or not _from_datasets(call.func.value, ctx):
+        if not isinstance(call.func, ast.Attribute) or ctx.callees(call):
+            continue
+        if not made_by(ctx.module, call.func.value, "datasets"):
             continue
         given = {keyword.arg: keyword.value for keyword in call.keywords}
         seeded = any(not may_be_none(given[name], ctx) for name in ("seed", "generator") if name in given)
@@ -67,12 +69,3 @@ def _shuffles(call: Call, ctx: Context) -> bool:
     if shuffle.value is None:
         return not shuffle.hidden
     return ctx.truth(shuffle.value) is Truth.YES
-
-
-def _from_datasets(receiver: ast.expr, ctx: Context) -> bool:
-    for origin in origins(ctx.module, receiver, ()):
-        if isinstance(origin.node, ast.Call):
-            names = origin.module.inference.callees(origin.node)
-            if any(name.startswith("datasets.") for name in names):
-                return True
-    return False
