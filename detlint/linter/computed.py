@@ -60,11 +60,20 @@ def is_computed(module: Module, node: ast.expr, depth: int = 8) -> bool:
 def _keeps(module: Module, node: ast.UnaryOp | ast.Subscript | ast.Attribute, depth: int) -> bool:
     if isinstance(node, ast.UnaryOp):
         return isinstance(node.op, ast.USub) and is_computed(module, node.operand, depth)
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and _gives_several(module, node.value):
+        return False
     if isinstance(node, ast.Attribute) and node.attr == "grad":
         return True
     if isinstance(node, ast.Attribute) and node.attr not in _KEEPING:
         return False
     return is_computed(module, node.value, depth)
+
+
+def _gives_several(module: Module, node: ast.expr) -> bool:
+    """Return whether an expression is what a model of the project returns: one of several results may be no float."""
+    if isinstance(node, ast.Name):
+        return any(b.value is not None and _gives_several(module, b.value) for b in module.definitions(node))
+    return isinstance(node, ast.Call) and not any(value.kind is Kind.TENSOR for value in module.inference.values(node))
 
 
 def _is_computed_call(module: Module, call: ast.Call, depth: int) -> bool:

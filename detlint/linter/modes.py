@@ -41,11 +41,13 @@ _HARMLESS = (
     *("ptflops.", "accelerate.", "timm.optim.", "timm.utils.ModelEma", "timm.scheduler.", "transformers.get_"),
     "transformers.AdamW",
 )
-# What functions of unknown origin do with a model, going by their names, that leaves its mode alone.
-_LOOKS_ON = re.compile(
-    r"count|param|summary|optim|flops|macs|ema|save|checkpoint|state_dict|weights|log|hook|size|sched|watch|__init__",
+# Names of functions of unknown origin that may well switch the mode of a model they are given.
+_MAY_SWITCH = re.compile(
+    r"eval|test|val|predict|infer|prepare|mode|freeze|train|fit|run|setup|convert|fuse|export|load|build|get|create|wrap|"
+    r"make|demo|generate|init",
     re.I,
 )
+_LOADS_WEIGHTS = re.compile(r"checkpoint|state_dict|weights|param|__init__|init_|_init", re.I)
 _PREPARING = ("accelerate.Accelerator.prepare", "apex.amp.initialize", "lightning.fabric.Fabric.setup")
 
 
@@ -218,7 +220,7 @@ class Modes:
             if isinstance(call, ast.Call) and call.func is parent:
                 mode = switched(call)
                 if mode is not None:
-                    yield Event(call, mode)
+                    yield Event(self._place_of_switch(call, key), mode)
                 elif parent.attr == "apply" and call.args and self._switches(call.args[0]):
                     yield Event(call, Mode.UNKNOWN)
             elif parent.attr == "training" and isinstance(parent.ctx, ast.Store):
@@ -235,6 +237,16 @@ class Modes:
             mode = self._effect(parent, node)
             if mode is not Mode.SAME:
                 yield Event(parent, mode)
+
+    def _place_of_switch(self, call: ast.Call, key: Key) -> ast.AST:
+        """`if net.training: net.eval()` and `if isinstance(net, nn.Module): net.eval()` leave nothing unswitched."""
+        statement = self.index.statement(call)
+        around = self.index.parents.get(statement)
+        if isinstance(around, ast.If) and statement in around.body and not around.orelse:
+            about = (part for part in ast.walk(around.test) if isinstance(part, (ast.Name, ast.Attribute)))
+            if any(self.key(part) == key for part in about):
+                return around.test
+        return call
 
     def _outermost(self, node: ast.expr) -> ast.expr:
         """Climb over wrappers: in `DataParallel(model.to(device)).eval()` up to the receiver of eval."""
@@ -366,10 +378,10 @@ class Modes:
                     return peer.effect(definition, Key(definition, parameter.arg))
             return Mode.UNKNOWN if peer._switches_any(definition) else Mode.SAME
         last = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-        if _LOOKS_ON.search(last):
+        if names and all(name.startswith(_HARMLESS) for name in names):
             return Mode.SAME
-        harmless = bool(names) and all(name.startswith(_HARMLESS) for name in names)
-        return Mode.SAME if harmless else Mode.UNKNOWN
+        suspicious = last[:1].isupper() or (_MAY_SWITCH.search(last) and not _LOADS_WEIGHTS.search(last))
+        return Mode.UNKNOWN if suspicious or not last else Mode.SAME
 
     def _with_around(self, call: ast.Call) -> Iterator[ast.AST]:
         parent = self.index.parents.get(call)
@@ -577,6 +589,7 @@ class Modes:
                 if event.mode is Mode.TRAIN:
                     found.append(event)
                 elif event.mode is not Mode.UNKNOWN or event.made is None:
+                    self._trace_sibling(key, function, reasons)
                     return
         switches = [event for event in found if event.made is None]
         if not switches and (len(found) != 1 or self._has_foreign_base(key)):
@@ -603,15 +616,18 @@ class Modes:
     def _trace_sibling(self, key: Key, function: FunctionNode, reasons: dict[ast.AST, Reason]) -> None:
         """`train(model)` beside `test(model)`: where one sets its own mode, the other has to set its own as well."""
         around = self.index.parents.get(function)
-        scope = self.index.scopes[function]
-        if not evaluates(function) or self.events(scope, key) or any(True for _ in self.callers(function)):
+        own = key.owner is function
+        whole = any(isinstance(part, (ast.For, ast.comprehension)) for part in ast.walk(function))
+        if not whole or not evaluates(function) or self.events(self.index.scopes[function], key):
             return
         for other in ast.iter_child_nodes(around) if around is not None else ():
             if not isinstance(other, FUNCTIONS) or other is function or not trains(other):
                 continue
-            theirs = Key(other, key.name)
+            if own and key.name not in self.index.scopes[other].bindings:
+                continue
+            theirs = Key(other, key.name) if own else key
             switches = [event for event in self.events(self.index.scopes[other], theirs) if event.made is None]
-            if switches and key.name in self.index.scopes[other].bindings and switches[0].mode is Mode.TRAIN:
+            if switches and switches[0].mode is Mode.TRAIN:
                 reasons.setdefault(switches[0].node, Reason(self.module, switches[0].node, None, False))
 
     def _switched_elsewhere(self, key: Key) -> bool:

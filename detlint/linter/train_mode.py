@@ -11,19 +11,21 @@ from functools import lru_cache
 from detlint.conditions import Truth
 from detlint.layers import load_layers
 from detlint.linter.calls import argument_of
-from detlint.linter.evaluation import is_inference, shares_training_step
-from detlint.linter.mode_layers import parts_of
+from detlint.linter.evaluation import evaluates, is_inference, names_evaluation, shares_training_step
+from detlint.linter.mode_layers import ModelParts, parts_of
 from detlint.linter.modes import Key, Modes, Reason, switched
 from detlint.linter.names import FUNCTIONS, BindingKind
 from detlint.linter.nodes import walk
 from detlint.linter.project import Module
 from detlint.linter.testcode import is_test_file
 from detlint.linter.training import chosen_by_caller, training_steps, trains
+from detlint.linter.values import Kind
 
 # Methods by which models predict, other than by being called.
 _PREDICTS = re.compile(
     r"forward|(predict|generate|sample|encode|decode|infer|transcribe|translate|embed|reconstruct)(_|$)|inference"
 )
+_MODEL = re.compile(r"model|net|module|encoder|decoder|generator|discriminator|backbone|policy|self", re.I)
 _SHAPES = frozenset({"shape", "size", "dim", "ndim", "numel", "dtype", "device"})
 
 
@@ -71,19 +73,43 @@ class _Search:
         reasons = [reason for reason in self.modes.reasons(key, call)[0] if self._counts(reason, call)]
         if not reasons:
             return None
-        holds = parts_of(iter(_Constructors(self.modes).of_key(key)))
+        made = list(_Constructors(self.modes).of_key(key))
+        holds = parts_of(iter(made)) if made else self._file_holds()
         reasons = [
             reason for reason in reasons if holds is Truth.YES or (holds is Truth.UNKNOWN and not reason.created)
         ]
         if not reasons:
             return None
-        made = list(_Constructors(self.modes).of_key(key))
         if made and all(_is_layer(module, call) for module, call in made):
             return None
         reason = min(reasons, key=lambda reason: reason.created)
         if reason.created and not (self._trains or self._loads_weights(key)) and self._is_demo(call):
             return None
-        return TrainModeInference(call, ast.unparse(model), reason, reason.created or self._trained_between(reason))
+        after_training = reason.created or self._trained_between(reason)
+        if not after_training and self._is_deliberate(call, reason, holds):
+            return None
+        return TrainModeInference(call, ast.unparse(model), reason, after_training)
+
+    def _file_holds(self) -> Truth:
+        """A model of unknown origin in a file that defines models is most likely one of them."""
+        inference = self.module.inference
+        classes = [
+            inference.class_info(node)
+            for node in self.module.index.of_type(ast.ClassDef)
+            if inference.is_module_class(self.module.qualified(node))
+        ]
+        steady = bool(classes) and all(ModelParts().of_class(info) is Truth.NO for info in classes)
+        return Truth.NO if steady else Truth.UNKNOWN
+
+    def _is_deliberate(self, call: ast.Call, reason: Reason, holds: Truth) -> bool:
+        """Some models give their losses in train mode only; and learning without gradients looks like inference."""
+        parent = self.module.index.parents.get(call)
+        targets = parent.targets if isinstance(parent, ast.Assign) else []
+        if any("loss" in ast.unparse(target) for target in targets):
+            return True
+        function = self.module.index.function_at(call)
+        indirect = reason.goal is not call and function is not None and not evaluates(function)
+        return indirect and holds is Truth.UNKNOWN
 
     def _model(self, call: ast.Call) -> ast.expr | None:
         """Return the expression of what may be a model that `call` runs."""
@@ -94,9 +120,22 @@ class _Search:
             return function if bindings and plain else None
         if not isinstance(function, ast.Attribute):
             return None
-        if _PREDICTS.match(function.attr):
-            return function.value if not self._switches_itself(call) else None
+        if _PREDICTS.match(function.attr) or (names_evaluation(function.attr) and self._is_model_method(call)):
+            return function.value if self._is_module(function.value) and not self._switches_itself(call) else None
         return function if self.modes.key(function) is not None and function.attr not in ("train", "eval") else None
+
+    def _is_module(self, node: ast.expr) -> bool:
+        """Trainers and estimators train and predict too: what is no call of the model itself needs more evidence."""
+        values = self.module.inference.values(node)
+        if any(value.kind is Kind.MODULE for value in values):
+            return True
+        if any(value.kind is Kind.INSTANCE for value in values):
+            return False
+        name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+        return bool(_MODEL.search(name))
+
+    def _is_model_method(self, call: ast.Call) -> bool:
+        return any(self.module.project.definition(name) is not None for name in self.module.inference.callees(call))
 
     def _switches_itself(self, call: ast.Call) -> bool:
         for name in self.module.inference.callees(call):

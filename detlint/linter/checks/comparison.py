@@ -86,9 +86,19 @@ def _is_plain(node: ast.expr, ctx: Context) -> bool:
     """Zero, infinities and whole numbers other than 1.0 are results of masks and clamps, not of arithmetic."""
     value = ctx.constant(node)
     if value is MISSING:
-        made = [name for part in ast.walk(node) if isinstance(part, ast.Call) for name in ctx.resolve(part.func)]
+        made = [name for part in _behind(node, ctx) if isinstance(part, ast.Call) for name in ctx.resolve(part.func)]
         return any(name in _PLAIN for name in made)
     return not isinstance(value, float) or (value == int(value) and value != 1.0 if abs(value) < 1e300 else True)
+
+
+def _behind(node: ast.expr, ctx: Context) -> Iterator[ast.AST]:
+    """Every part of an expression, or of what a variable was set to."""
+    if isinstance(node, ast.Name):
+        for binding in ctx.module.definitions(node):
+            if binding.value is not None:
+                yield from ast.walk(binding.value)
+    else:
+        yield from ast.walk(node)
 
 
 def _is_value(node: ast.expr, ctx: Context) -> bool:
