@@ -19,7 +19,7 @@ from detlint.runtime.events import OpEvent, Phase
 from detlint.runtime.locations import location_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from detlint.dispatch import Dispatch
     from detlint.runtime.flags import Flags
@@ -53,9 +53,12 @@ class Hazard:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """The entries of the tables that hold for a release of torch, devices and settings."""
+    """The entries of the tables that hold for a release of torch, devices and settings.
 
-    operators: tuple[Operator, ...]
+    `by_name` holds operators under every aten name that they list.
+    """
+
+    by_name: Mapping[str, Sequence[Operator]]
     dispatch: tuple[Dispatch, ...]
     targets: tuple[str, ...]
     flags: Flags
@@ -63,9 +66,13 @@ class Catalogue:
     @classmethod
     def load(cls, targets: Sequence[str], flags: Flags, *, torch_version: str, workspace: str = "") -> Catalogue:
         """Choose the entries; `workspace` is the value of `CUBLAS_WORKSPACE_CONFIG`."""
-        operators = in_force(load_operators(), torch_version=torch_version, devices=targets)
+        by_name: dict[str, list[Operator]] = {}
+        for operator in in_force(load_operators(), torch_version=torch_version, devices=targets):
+            if _can_differ(operator, flags, workspace):
+                for name in (*operator.aten, *operator.forward):
+                    by_name.setdefault(name, []).append(operator)
         return cls(
-            operators=tuple(item for item in operators if _can_differ(item, flags, workspace)),
+            by_name=by_name,
             dispatch=tuple(entry for entry in load_dispatch() if all(getattr(flags, name) for name in entry.settings)),
             targets=tuple(targets),
             flags=flags,
@@ -94,27 +101,30 @@ class Catalogue:
         recorded = {name: name, **dict(self._runs(event, arguments, device))}
         # On the device that ran, the derivative is in the trace itself.
         differentiated = backward and predicted and any(meta.requires_grad for meta in event.inputs)
-        for operator in self.operators:
-            if device not in operator.devices or operator.applies(arguments) is not Truth.YES:
+        listed = (self.by_name.get(spelled, ()) for name in recorded for spelled in _spellings(name))
+        for operator in {operator.name: operator for found in listed for operator in found}.values():
+            if device not in operator.devices:
                 continue
             derivative = False
             runs = next((name for name in recorded if _listed(name, operator.aten)), None)
             if runs is None and differentiated and "backward" in operator.passes:
                 derivative = True
                 runs = next((name for name in recorded if _listed(name, operator.forward)), None)
-            if runs is not None:
+            if runs is not None and operator.applies(arguments) is Truth.YES:
                 yield Hazard(event, operator, device, runs, recorded[runs], predicted, derivative)
 
     def _runs(self, event: OpEvent, arguments: EventArguments, device: str) -> Iterator[tuple[str, str]]:
         """Yield what the device executes instead, each with what stands for it in the trace."""
         name = _aten(event.op)
         for entry in self.dispatch:
-            if device not in entry.devices or entry.applies(arguments) is not Truth.YES:
-                continue
             if _listed(name, entry.traced):
-                yield from ((runs, name) for runs in entry.runs)
+                recorded = name
             elif event.module_type in entry.modules:
-                yield from ((runs, event.module_type) for runs in entry.runs)
+                recorded = event.module_type
+            else:
+                continue
+            if device in entry.devices and entry.applies(arguments) is Truth.YES:
+                yield from ((runs, recorded) for runs in entry.runs)
 
     def _finding(self, group: Sequence[Hazard]) -> Finding:
         # What ran says more than what a derivative would run.
@@ -161,9 +171,13 @@ def _aten(op: str) -> str:
     return f"{namespace}::{name}" + (f".{overload}" if overload not in ("", "default") else "")
 
 
+def _spellings(name: str) -> tuple[str, str]:
+    """Tables name one overload, or all overloads of an operator."""
+    return name, name.partition(".")[0]
+
+
 def _listed(name: str, names: Iterable[str]) -> bool:
-    """Does the list hold this overload, or all overloads of its operator?"""
-    return name in names or name.partition(".")[0] in names
+    return any(spelled in names for spelled in _spellings(name))
 
 
 def _device(event: OpEvent) -> str:
