@@ -83,7 +83,26 @@ class LoopEffects:
                         found |= {name for name in _stored_names(target) if not self._mentions(value, {name})}
                         # `data.x = read(path)` makes `data` depend on the element too.
                         found |= _base_names(target) & self._bound
+                found |= self._filled(node, found)
         return frozenset(found) - self._positions
+
+    def _filled(self, node: ast.AST, names: set[str]) -> set[str]:
+        """`row.append(word)`: a list made in the body depends on what is put into it."""
+        methods = self._tracer.table.methods
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            return set()
+        fills = node.func.attr in methods["appending"] | methods["extending"] | {"add", "update"}
+        given = any(self._mentions(argument, names) for argument in node.args)
+        filled = node.func.value
+        if not fills or not given or not isinstance(filled, ast.Name) or self._starts_outside(filled):
+            return set()
+        return {filled.id}
+
+    def _starts_outside(self, name: ast.Name) -> bool:
+        scope = self._index.scope_at(name).lookup(name.id)
+        if scope is None or isinstance(self._body, FUNCTIONS):
+            return scope is None or scope.node is not self._body
+        return any(self._body not in self._index.ancestors(binding.node) for binding in scope.bindings[name.id])
 
     def _mentions(self, node: ast.AST, names: set[str] | frozenset[str]) -> bool:
         return any(
@@ -106,12 +125,7 @@ class LoopEffects:
             return isinstance(node.value, ast.Name) and node.value.id not in self._elements
         if not isinstance(node, ast.Name) or node.id in self._elements:
             return False
-        scope = self._index.scope_at(node).lookup(node.id)
-        if scope is None:
-            return False
-        if isinstance(self._body, FUNCTIONS):
-            return scope.node is not self._body
-        return any(self._body not in self._index.ancestors(binding.node) for binding in scope.bindings[node.id])
+        return self._index.scope_at(node).lookup(node.id) is not None and self._starts_outside(node)
 
     def _is_shared(self, node: ast.expr) -> bool:
         """Return whether a container outside is filled by several elements: `rows`, not `rows[name]` of each name."""
@@ -195,6 +209,14 @@ class LoopEffects:
         values = [binding.value for binding in bindings if binding.node is not target and binding.value is not None]
         return {value.kind for initial in values for value in self._tracer.inference.values(initial)}
 
+    def _record(self, node: ast.Dict) -> str | None:
+        """`{"id": number, "file_name": name}` numbers its elements."""
+        values = [*node.values]
+        numbered = any(isinstance(value, ast.Name) and value.id in self._positions for value in values)
+        if numbered and any(map(self._has_element, values)) and not self._tracer.shown(node):
+            return "the numbers given to names"
+        return None
+
     def _assigned(self, node: ast.Assign) -> str | None:
         for target in node.targets:
             if isinstance(target, ast.Subscript):
@@ -238,7 +260,7 @@ class LoopEffects:
             if self._is_outside(target) and self._concatenates(node.value):
                 return self._tracer.collected(target, node, self._trail)
             return None
-        if not self._picks(node):
+        if not self._picks(node) or not (self._starts_outside(target) or self._leaves(node)):
             return None
         binding = self._tracer.binding_of(target)
         if binding is None:
@@ -261,16 +283,13 @@ class LoopEffects:
         conditions = list(self._conditions(node))
         if any(_holds(condition, _COMPARISONS) for condition in conditions) or self._is_pinned(conditions):
             return False
-        return bool(conditions) and self._leaves(node)
+        return any(map(self._has_element, conditions))
 
     def _leaves(self, node: ast.stmt) -> bool:
         """Return whether a `break` follows in the same block."""
-        parent = self._index.parents[node]
-        for block in ("body", "orelse"):
-            statements = getattr(parent, block, [])
-            if isinstance(statements, list) and node in statements:
-                return any(isinstance(later, ast.Break) for later in statements[statements.index(node) :])
-        return False
+        block = getattr(self._index.parents[node], "body", [])
+        later = block[block.index(node) :] if isinstance(block, list) and node in block else []
+        return any(isinstance(statement, ast.Break) for statement in later)
 
     def _conditions(self, node: ast.AST) -> Iterator[ast.expr]:
         """Yield the tests inside the body under which `node` runs."""
@@ -281,8 +300,18 @@ class LoopEffects:
                 yield parent.test
 
     def _is_pinned(self, conditions: list[ast.expr]) -> bool:
-        """Return whether a test asks for one particular element."""
-        return any(_holds(condition, _PINS) and self._has_element(condition) for condition in conditions)
+        """Return whether a test asks for one particular element, or for one of a given collection."""
+        return any(
+            self._has_element(condition) and (_holds(condition, _PINS) or self._is_wanted(condition))
+            for condition in conditions
+        )
+
+    def _is_wanted(self, condition: ast.expr) -> bool:
+        """`name in wanted`, which is no search for a part of the name."""
+        return any(
+            isinstance(part, ast.Compare) and isinstance(part.ops[0], ast.In) and self._has_element(part.left)
+            for part in ast.walk(condition)
+        )
 
     def _yielded(self, node: ast.Yield | ast.YieldFrom) -> str | None:
         if isinstance(self._body, FUNCTIONS) or node.value is None or not self._has_element(node.value):
@@ -361,6 +390,7 @@ def _load(target: ast.expr) -> ast.expr:
 _EFFECTS: Mapping[type[ast.AST], Callable[..., str | None]] = {
     ast.Call: LoopEffects._call,
     ast.AugAssign: LoopEffects._augmented,
+    ast.Dict: LoopEffects._record,
     ast.Assign: LoopEffects._assigned,
     ast.Yield: LoopEffects._yielded,
     ast.YieldFrom: LoopEffects._yielded,
