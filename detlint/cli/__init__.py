@@ -22,6 +22,7 @@ _DEFAULT = "check"
 _COMMANDS: Mapping[str, str] = {
     "audit": "detlint.cli.audit",
     "check": "detlint.cli.check",
+    "clean": "detlint.cli.clean",
     "env": "detlint.cli.env",
     "explain": "detlint.cli.rules",
     "ops": "detlint.cli.ops",

@@ -9,15 +9,19 @@ from pathlib import Path
 
 import click
 
+from detlint.cli.adoption import beyond_baseline, changed_files, on_changed_lines, written_baseline
 from detlint.cli.output import Output
 from detlint.cli.progress import Progress
+from detlint.cli.watch import watch as watch_files
 from detlint.config import ConfigResolver, Settings, enabled_rules, read_torch_version
 from detlint.errors import UsageError
 from detlint.findings import Finding, Severity
-from detlint.linter.discovery import is_wanted
+from detlint.linter.changes import changes_since
+from detlint.linter.discovery import discover, is_wanted
 from detlint.linter.engine import lint_paths, lint_stdin
 from detlint.linter.file import Options
 from detlint.linter.fixing import FixedFile, fix_paths
+from detlint.linter.ignoring import ignore_paths
 from detlint.linter.quoting import file_lines, stdin_lines
 from detlint.linter.result import LintResult
 from detlint.reports import LINT_FORMATS, renderer
@@ -61,11 +65,18 @@ def _list_option(name: str, metavar: str, text: str) -> Callable[[click.decorato
 @click.option("--torch-version", metavar="V", callback=_torch_version, help="Release to lint for, such as 2.13.")
 @click.option("--config", type=click.Path(path_type=Path), help="Use this file and look for no other.")
 @click.option("--isolated", is_flag=True, help="Use no configuration file.")
-@click.option("--fix", is_flag=True, help="Repair what can be repaired safely; notebooks are left alone.")
+@click.option("--fix", is_flag=True, help="Repair what can be repaired safely.")
 @click.option(
     "--unsafe-fixes", is_flag=True, help="With --fix or --diff: also what may change order, speed or results."
 )
 @click.option("--diff", is_flag=True, help="Show what --fix would change and write nothing; exit with 1 if anything.")
+@click.option("--baseline", type=click.Path(path_type=Path), help="Hide the findings that this file lists.")
+@click.option(
+    "--write-baseline", type=click.Path(path_type=Path), help="Write that file; one that is there only gets shorter."
+)
+@click.option("--add-ignore", is_flag=True, help="Write a comment that silences it behind each finding.")
+@click.option("--since", metavar="REV", help="Report only what lies on lines changed since this git revision.")
+@click.option("--watch", is_flag=True, help="Lint again whenever a file changes.")
 @click.option("--format", "style", type=click.Choice(LINT_FORMATS), default="text", show_default=True)
 @click.option("--output", type=click.Path(path_type=Path), help="Write the report to this file.")
 @click.option("--statistics", is_flag=True, help="Show how often each rule spoke instead of the findings.")
@@ -93,6 +104,11 @@ def check(
     fix: bool,
     unsafe_fixes: bool,
     diff: bool,
+    baseline: Path | None,
+    write_baseline: Path | None,
+    add_ignore: bool,
+    since: str | None,
+    watch: bool,
     style: str,
     output: Path | None,
     statistics: bool,
@@ -128,14 +144,23 @@ def check(
     on_stdin = "-" in paths or (stdin_filename is not None and not paths)
     if on_stdin and len(paths) > 1:
         raise UsageError("-: stdin cannot be linted together with other paths")
+    if on_stdin and (fix or diff or add_ignore or since or watch):
+        raise UsageError("--fix, --diff, --add-ignore, --since, --watch: not on stdin; name a file")
+    targets: Sequence[str] = paths or (".",)
+    if watch:
+        ctx = click.get_current_context()
+        return watch_files(targets, resolver, lambda: ctx.invoke(check, **{**ctx.params, "watch": False}))
+    changes = None if since is None else changes_since(since, Path.cwd())
+    if changes is not None:
+        targets = changed_files(targets, changes, resolver)
     if fix or diff:
-        if on_stdin:
-            raise UsageError("--fix, --diff: not on stdin; name a file")
-        fixed = fix_paths(paths or (".",), resolver=resolver, unsafe=unsafe_fixes)
+        fixed = fix_paths(targets, resolver=resolver, unsafe=unsafe_fixes, jobs=jobs, cached=not no_cache)
         if diff:
             click.echo("".join(file.diff() for file in fixed), nl=False)
             return int(bool(fixed) and not exit_zero)
-        _write(fixed)
+        _write(fixed, "fixed")
+    if add_ignore:
+        _write(ignore_paths(targets, resolver=resolver, jobs=jobs, cached=not no_cache), "ignored")
 
     options = Options(with_fixes=style in _WITH_FIXES, debug=debug)
     source_lines: SourceLines = file_lines
@@ -147,7 +172,7 @@ def check(
     else:
         with Progress() as progress:
             result = lint_paths(
-                paths or (".",),
+                targets,
                 resolver=resolver,
                 jobs=jobs,
                 progress=lambda done, of: progress.show(f"{done} of {of} files"),
@@ -155,8 +180,7 @@ def check(
                 cached=not no_cache,
             )
 
-    findings = _sorted(result.findings, result.suppressed if show_suppressed else ())
-    in_force = {*enabled, *(finding.code for finding in findings)}  # nested configurations may add some
+    in_force = {*enabled, *(finding.code for finding in result.findings)}  # nested configurations may add some
     target = Output.to(output, no_color=no_color)
     run = RunInfo(
         rules={code: rule for code, rule in rules.items() if code in in_force},
@@ -167,18 +191,25 @@ def check(
         color=target.color,
         width=target.width,
     )
+    if changes is not None:
+        result = on_changed_lines(result, changes)
+    if baseline is not None:
+        result = beyond_baseline(result, baseline, run)
+    if write_baseline is not None:
+        result = written_baseline(result, write_baseline, run, [found.display for found in discover(targets, resolver)])
+    findings = _sorted(result.findings, result.suppressed if show_suppressed else ())
     target.write(render_statistics(findings, run) if statistics else renderer(style)(findings, run))
     for problem in result.problems:
         click.echo(f"detlint: {problem}", err=True)
     return _exit_code(result, resolver, exit_zero=exit_zero)
 
 
-def _write(fixed: Sequence[FixedFile]) -> None:
+def _write(fixed: Sequence[FixedFile], what: str) -> None:
     for file in fixed:
         file.write()
         counts = Counter(f"{finding.code} {finding.name}" for finding in file.repaired)
         done = ", ".join(f"{rule} ({count})" for rule, count in sorted(counts.items()))
-        click.echo(f"{file.display}: fixed {done}", err=True)
+        click.echo(f"{file.display}: {what} {done}", err=True)
 
 
 def _sorted(*parts: Sequence[Finding]) -> tuple[Finding, ...]:

@@ -22,3 +22,10 @@ def comments(text: str) -> Iterator[tuple[int, int]]:
     for token in _STRING_OR_COMMENT.finditer(text):
         if token["comment"] is not None:
             yield token.span()
+
+
+def string_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the (start, end) offsets of every string; quotes inside a comment begin none."""
+    for token in _STRING_OR_COMMENT.finditer(text):
+        if token["comment"] is None:
+            yield token.span()

@@ -11,7 +11,11 @@ from detlint.linter.sources import SourceFile, SourceProblem, read_source, sourc
 
 def file_lines(path: str, cell: int | None) -> Sequence[str]:
     """Return the lines of a file, or of a cell of a notebook; none where it cannot be read."""
-    return _lines(_read(path), cell)
+    try:
+        stamp = Path(path).stat().st_mtime_ns
+    except OSError:
+        stamp = 0
+    return _lines(_read(path, stamp), cell)
 
 
 def stdin_lines(data: bytes, name: str) -> Callable[[str, int | None], Sequence[str]]:
@@ -21,7 +25,7 @@ def stdin_lines(data: bytes, name: str) -> Callable[[str, int | None], Sequence[
 
 
 @lru_cache(maxsize=16)
-def _read(path: str) -> SourceFile | SourceProblem:
+def _read(path: str, stamp: int) -> SourceFile | SourceProblem:
     return read_source(Path(path), path)
 
 
