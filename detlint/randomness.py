@@ -110,6 +110,11 @@ class Indifferent:
     calls: frozenset[str]
     attributes: frozenset[str]
     words: frozenset[str]
+    functions: frozenset[str]
+
+    def measures(self, identifier: str) -> bool:
+        """Return whether a function of this name measures or traces a model: the numbers it is fed are all one."""
+        return not self.functions.isdisjoint(word.lower() for word in _WORD.findall(identifier))
 
     def names(self, identifier: str) -> bool:
         """Return whether a variable of this name holds a place, a pause or a stand-in, not data."""
@@ -237,7 +242,7 @@ def _helpers(path: Path, table: Mapping[str, Any]) -> Helpers:
 
 
 def _indifferent(path: Path, table: Mapping[str, Any]) -> Indifferent:
-    keys = ("calls", "attributes", "words")
+    keys = ("calls", "attributes", "words", "functions")
     check_keys(path, table, dict.fromkeys(keys, list), {}, "indifferent")
     return Indifferent(*(frozenset(table[key]) for key in keys))
 

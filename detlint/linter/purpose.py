@@ -43,8 +43,8 @@ def _attribute_decides(attribute: ast.Attribute, ctx: Context, depth: int) -> bo
         return False
     parent = ctx.parent(attribute)
     called = isinstance(parent, ast.Call) and parent.func is attribute
-    if attribute.attr in ("backward", "append") and called:
-        return True
+    if isinstance(parent, ast.Call) and called and isinstance(ctx.parent(parent), ast.Expr):
+        return True  # a method called for its effect: to_csv, backward
     result = parent if called else attribute
     return decides(result, ctx, depth + 1) if isinstance(result, ast.expr) else True
 
@@ -53,7 +53,7 @@ def _argument_decides(argument: ast.expr, call: ast.Call, ctx: Context, depth: i
     """A model's output decides what its input decides; an unknown function may do anything with it."""
     table = load_sources().indifferent
     names = ctx.callees(call)
-    if any(name in table.calls for name in names):
+    if any(name in table.calls for name in names) or _measures(call.func):
         return False
     if isinstance(call.func, ast.Attribute) and call.func.attr in table.attributes:
         return False
@@ -62,6 +62,12 @@ def _argument_decides(argument: ast.expr, call: ast.Call, ctx: Context, depth: i
     if converts or (computes and not isinstance(ctx.parent(call), ast.Expr)) or _is_model(call.func, ctx):
         return decides(call, ctx, depth + 1)
     return True
+
+
+def _measures(function: ast.expr) -> bool:
+    """Does a function only measure or trace the model it gets, going by its name?"""
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return bool(load_sources().indifferent.measures(name))
 
 
 def _is_model(function: ast.expr, ctx: Context) -> bool:

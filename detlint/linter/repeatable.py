@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from detlint.linter.context import Call
 from detlint.linter.origins import Origin
@@ -12,6 +13,10 @@ from detlint.linter.values import Kind
 from detlint.randomness import load_sources
 
 _HASHES = frozenset({Kind.STRING, Kind.NONE})
+# Names of what is counted; a tuple of these holds no strings.
+_COUNTS = re.compile(
+    r"(^|_)(seeds?|epochs?|ranks?|idx|index|indices|steps?|iter(ation)?|worker(_id)?|num|count|size|offset|[ijkn])$"
+)
 _STABLE = frozenset({Kind.NUMBER, Kind.BOOL})
 
 
@@ -52,4 +57,8 @@ def _hash_varies(module: Module, value: ast.expr) -> bool:
 
 
 def _is_number(module: Module, value: ast.expr) -> bool:
-    return all(found.kind in _STABLE for found in module.inference.values(value))
+    inner = value.value if isinstance(value, ast.Starred) else value
+    if all(found.kind in _STABLE for found in module.inference.values(inner)):
+        return True
+    name = inner.attr if isinstance(inner, ast.Attribute) else getattr(inner, "id", "")
+    return _COUNTS.search(name) is not None

@@ -16,6 +16,8 @@ from detlint.linter.project import Module
 from detlint.linter.values import Kind
 from detlint.randomness import load_sources
 
+_RUNNERS = frozenset({"fit", "main", "parse_args", "parse_known_args", "run"})
+
 
 def is_smoke_test(module: Module) -> bool:
     """Return whether all that a file executes is a main guard that tries out what the file defines.
@@ -37,9 +39,11 @@ def is_smoke_test(module: Module) -> bool:
 
 def _hands_over(module: Module, call: ast.Call) -> bool:
     table = load_sources().smoke_test
-    names = module.inference.callees(call)
-    last = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    return table.entries.search(last) is not None or any(name.startswith(table.starts) for name in names)
+    if any(name.startswith(table.starts) for name in module.inference.callees(call)):
+        return True
+    if isinstance(call.func, ast.Attribute):
+        return call.func.attr in _RUNNERS  # generate() and train() are methods of models too
+    return isinstance(call.func, ast.Name) and table.entries.search(call.func.id) is not None
 
 
 def _calls(node: ast.AST) -> list[ast.Call]:

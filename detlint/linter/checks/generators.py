@@ -73,6 +73,8 @@ def _is_seeded_later(node: ast.expr, generator: OwnGenerator, ctx: Context, dept
         return True
     if isinstance(parent, ast.keyword):
         parent = ctx.parent(parent)
+    if isinstance(parent, (ast.IfExp, ast.BoolOp)):
+        return _is_seeded_later(parent, generator, ctx, depth + 1)
     if isinstance(parent, ast.Attribute):
         return parent.attr in generator.methods
     if isinstance(parent, ast.Call) and parent.func is not node:
