@@ -55,7 +55,7 @@ class Race:
 RACES = (
     Race("index_put_ accumulate", _index_put, ("aten.index_put_.default",), "forward"),
     Race("put_ accumulate", _put, ("aten.put_.default",), "forward"),
-    Race("backward of x[idx]", _gathered, ("aten.index_put.default", "aten.index_put_.default", "aten._unsafe_index_put.default"), "backward"),
+    Race("backward of x[idx]", _gathered, ("aten.index_put.default",), "backward"),
 )
 
 
@@ -117,11 +117,15 @@ def wrong(report: detlint.AuditReport, race: Race, path: str) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tries", type=int, default=20)
+    parser.add_argument("--only", default="", help="run only lines that begin so, as in 'vit index'")
     options = parser.parse_args()
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, {UPDATES} updates of {ROWS} places")
     failed = 0
     for build in (bert, vit, resnet):
         for race in (None, *RACES):
+            name = race.name if race else "no plant"
+            if not f"{build.__name__} {name}".startswith(options.only):
+                continue
             torch.manual_seed(0)
             model, sample, path = build()
             model.eval()
@@ -138,7 +142,6 @@ def main() -> int:
                 right += not note
                 notes += [note] if note else []
             seconds = (time.perf_counter() - start) / options.tries
-            name = race.name if race else "no plant"
             print(f"{build.__name__:7} {name:22} {right:3}/{options.tries}  {seconds:5.2f} s", *set(notes), flush=True)
             failed += right != options.tries
     return int(failed > 0)

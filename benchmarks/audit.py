@@ -1,0 +1,105 @@
+"""What does tracing and digesting cost? Plain pass, detlint's tracer and torch's DebugMode with hashes, side by side.
+
+Each round runs all of them, one after the other; the least and the median time of all rounds are shown, and the
+peak memory of a whole `repeat` audit against that of plain passes, each in a process of its own.
+
+    python benchmarks/audit.py --rounds 10
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import resource
+import statistics
+import time
+from collections.abc import Callable
+
+import torch
+from torch.utils._debug_mode import DebugMode
+from transformers import BertConfig, BertModel, ResNetConfig, ResNetForImageClassification
+
+import detlint
+from detlint.runtime.memory import Memory
+from detlint.runtime.tracer import Tracer
+
+
+def resnet50() -> tuple[torch.nn.Module, dict[str, torch.Tensor]]:
+    return ResNetForImageClassification(ResNetConfig()).eval(), {"pixel_values": torch.randn(4, 3, 224, 224)}
+
+
+def bert_base() -> tuple[torch.nn.Module, dict[str, torch.Tensor]]:
+    return BertModel(BertConfig()).eval(), {"input_ids": torch.randint(0, 30000, (4, 128))}
+
+
+MODELS = {"ResNet-50 4x3x224x224": resnet50, "BERT-base 4x128": bert_base}
+
+
+def ways(model: torch.nn.Module, sample: dict[str, torch.Tensor]) -> dict[str, Callable[[], object]]:
+    memory = Memory()
+
+    def plain() -> None:
+        model(**sample)
+
+    def traced() -> None:
+        memory.keep_only((*model.parameters(), *model.buffers()))
+        with Tracer([model], memory=memory) as tracer:
+            model(**sample)
+        tracer.trace()
+
+    def debug_mode() -> None:
+        with DebugMode(), DebugMode.log_tensor_hashes(hash_inputs=True):
+            model(**sample)
+
+    return {"plain": plain, "detlint": traced, "DebugMode": debug_mode}
+
+
+def measure(name: str, rounds: int) -> None:
+    torch.manual_seed(0)
+    model, sample = MODELS[name]()
+    functions = ways(model, sample)
+    seconds: dict[str, list[float]] = {way: [] for way in functions}
+    with torch.no_grad():
+        for function in functions.values():
+            function()
+        for _ in range(rounds):
+            for way, function in functions.items():
+                start = time.perf_counter()
+                function()
+                seconds[way].append(time.perf_counter() - start)
+    least, middle = min(seconds["plain"]), statistics.median(seconds["plain"])
+    for way, times in seconds.items():
+        median = statistics.median(times)
+        print(f"{name:22} {way:10} least {min(times):7.4f} s ({min(times) / least:4.2f} x)", end="")
+        print(f"  median {median:7.4f} s ({median / middle:4.2f} x)")
+
+
+def peak(name: str, audited: bool) -> int:
+    """Peak memory of the process in kB, after three plain runs or a `repeat` audit of three runs."""
+    torch.manual_seed(0)
+    model, sample = MODELS[name]()
+    if audited:
+        assert detlint.audit(model, sample, probes=("repeat",)).ok
+    else:
+        detlint.audit  # noqa: B018 - what is imported counts on both sides
+        with torch.no_grad():
+            for _ in range(3):
+                model(**sample)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=10)
+    options = parser.parse_args()
+    print(f"torch {torch.__version__}, {torch.get_num_threads()} threads")
+    for name in MODELS:
+        if options.rounds:
+            measure(name, options.rounds)
+        with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
+            plain, audited = pool.starmap(peak, [(name, False), (name, True)], chunksize=1)
+        print(f"{name:22} peak memory: plain {plain >> 10} MB, audited {audited >> 10} MB ({audited / plain - 1:+.1%})")
+
+
+if __name__ == "__main__":
+    main()
