@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from detlint.linter.calls import argument_of
-from detlint.linter.evaluation import evaluates
+from detlint.linter.evaluation import evaluates, without_gradients
 from detlint.linter.flow import Flow
 from detlint.linter.mode_layers import from_torchvision_by_name, switches_itself
 from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope
@@ -47,6 +47,12 @@ _MAY_SWITCH = re.compile(
     r"make|demo|generate|init",
     re.I,
 )
+# Where projects keep their models: what is called from there, and not found, is taken for a constructor.
+_MODEL_CODE = re.compile(
+    r"(^|[._])(models?|nets?|networks?|archs?|architectures?|backbones?|modeling|unet|resnet|vgg|cnn)(?=[._\d]|$)", re.I
+)
+# Base classes that, going by their names, manage the model of their subclasses.
+_MANAGES = re.compile(r"train|model|module|exp|learn|task|runner|solver|estimat|base|strategy|algorithm", re.I)
 _LOADS_WEIGHTS = re.compile(r"checkpoint|state_dict|weights|param|__init__|init_|_init", re.I)
 _PREPARING = ("accelerate.Accelerator.prepare", "apex.amp.initialize", "lightning.fabric.Fabric.setup")
 
@@ -490,7 +496,8 @@ class Modes:
         factory = load_sources().factories.get(name)
         if factory is not None:
             return Mode.TRAIN if factory == "train" else Mode.EVAL
-        return Mode.TRAIN if name in load_types().modules else Mode.UNKNOWN
+        made = name in load_types().modules or _MODEL_CODE.search(name.rpartition(".")[0]) is not None
+        return Mode.TRAIN if made else Mode.UNKNOWN
 
     def returned_mode(self, function: FunctionNode, index: tuple[int, ...]) -> Mode:
         """Return the mode of the model that a function of this module returns (at `index` of a tuple)."""
@@ -598,12 +605,14 @@ class Modes:
             reasons.setdefault(event.node, Reason(self.module, event.node, None, event.made is not None))
 
     def _has_foreign_base(self, key: Key) -> bool:
-        """A base class outside the project may do anything with its subclass's model."""
+        """A base class outside the project that trains may do anything with its subclass's model."""
         if not isinstance(key.owner, ast.ClassDef):
             return False
         inference = self.module.inference
         bases = inference.external_bases(inference.class_info(key.owner))
-        return len(key.owner.bases) > 0 and not all(base.startswith(("builtins.", "abc.", "typing.")) for base in bases)
+        return (len(key.owner.bases) > 0 and not bases) or any(
+            _MANAGES.search(base.rpartition(".")[2]) for base in bases
+        )
 
     def _scopes_of(self, key: Key) -> Iterator[Scope]:
         """Yield every body that can see the variable."""
@@ -617,7 +626,8 @@ class Modes:
         """`train(model)` beside `test(model)`: where one sets its own mode, the other has to set its own as well."""
         around = self.index.parents.get(function)
         own = key.owner is function
-        whole = any(isinstance(part, (ast.For, ast.comprehension)) for part in ast.walk(function))
+        loops = [part for part in ast.walk(function) if isinstance(part, (ast.For, ast.GeneratorExp, ast.ListComp))]
+        whole = any(not own or without_gradients(self.module, loop) for loop in loops)
         if not whole or not evaluates(function) or self.events(self.index.scopes[function], key):
             return
         for other in ast.iter_child_nodes(around) if around is not None else ():

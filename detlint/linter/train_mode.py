@@ -26,6 +26,7 @@ _PREDICTS = re.compile(
     r"forward|(predict|generate|sample|encode|decode|infer|transcribe|translate|embed|reconstruct)(_|$)|inference"
 )
 _MODEL = re.compile(r"model|net|module|encoder|decoder|generator|discriminator|backbone|policy|self", re.I)
+_LOADER = re.compile(r"(load|restore|resume)_?\w*(model|net|check|weight|state|param|ckpt|snapshot)", re.I)
 _SHAPES = frozenset({"shape", "size", "dim", "ndim", "numel", "dtype", "device"})
 
 
@@ -76,7 +77,9 @@ class _Search:
         made = list(_Constructors(self.modes).of_key(key))
         holds = parts_of(iter(made)) if made else self._file_holds()
         reasons = [
-            reason for reason in reasons if holds is Truth.YES or (holds is Truth.UNKNOWN and not reason.created)
+            reason
+            for reason in reasons
+            if holds is Truth.YES or (holds is Truth.UNKNOWN and (not reason.created or self._is_forgotten(key)))
         ]
         if not reasons:
             return None
@@ -193,11 +196,21 @@ class _Search:
                     if binding.value is not None:
                         yield from walk(binding.value)
 
+    def _is_forgotten(self, key: Key) -> bool:
+        """A model of unknown class is loaded, and the whole file never switches anything to eval mode."""
+        switches = (switched(call) for call in self.module.index.calls_by_name.get("eval", ()))
+        return all(mode is None for mode in switches) and self._loads_state(key)
+
+    def _loads_state(self, key: Key) -> bool:
+        return any(
+            isinstance(call.func, ast.Attribute) and self.modes.key(call.func.value) == key
+            for call in self.module.index.calls_by_name.get("load_state_dict", ())
+        )
+
     def _loads_weights(self, key: Key) -> bool:
         """Return whether the file loads weights into the model, or makes it with pretrained ones."""
-        for call in self.module.index.calls_by_name.get("load_state_dict", ()):
-            if isinstance(call.func, ast.Attribute) and self.modes.key(call.func.value) == key:
-                return True
+        if self._loads_state(key):
+            return True
         for module, made in _Constructors(self.modes).of_key(key):
             for keyword in made.keywords:
                 given = keyword.value
@@ -206,6 +219,16 @@ class _Search:
                     return True
             if module is self.module and self._loaded_in_helper(made):
                 return True
+        return self._handed_to_loader(key)
+
+    def _handed_to_loader(self, key: Key) -> bool:
+        """`load_model(path, model)`, `utils.load_checkpoint(model)`: helpers that load weights into what they get."""
+        for name, calls in self.module.index.calls_by_name.items():
+            if not _LOADER.match(name):
+                continue
+            for call in calls:
+                if any(self.modes.key(argument) == key for argument in call.args if isinstance(argument, ast.Name)):
+                    return True
         return False
 
     def _loaded_in_helper(self, made: ast.Call) -> bool:
