@@ -166,6 +166,11 @@ class _Session:
             results[name] = replace(result, seconds=time.perf_counter() - begin)
         self._progress(len(names), len(names), "done")
         self.blind_spots = tuple(f"output {name} was not looked into" for name in base.output.opaque)
+        if base.changed:
+            self.blind_spots += (
+                f"the model changed {', '.join(base.changed)} while it ran; that was put back before every run, "
+                "so a result that depends on it looks the same each time",
+            )
         if self._reference is not None and self._reference.reason:
             self.blind_spots += (f"judged by an error bound, not in float64: {self._reference.reason}",)
         return base.trace, results

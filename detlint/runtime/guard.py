@@ -35,8 +35,8 @@ class Guard:
     def __enter__(self) -> Self:
         self._flags, self._generators = read_flags(), read_generators()
         self._grad_enabled, self._dtype = torch.is_grad_enabled(), torch.get_default_dtype()
-        modules = {id(module): module for root in self._roots for module in root.modules()}
-        self._attributes = [_Attributes(module) for module in modules.values()]
+        modules = {id(module): (path, module) for root in self._roots for path, module in root.named_modules()}
+        self._attributes = [_Attributes(path, module) for path, module in modules.values()]
         self._tensors: list[_TensorState] = []
         self._contents: dict[int, _Content] = {}
         for name, tensor in self._named_tensors():
@@ -68,6 +68,10 @@ class Guard:
             state.restore()
         for content in self._contents.values():
             content.restore()
+
+    def changed(self) -> tuple[str, ...]:
+        """Which attributes did the modules change since entry? Those of torch's own, and tensors, left out."""
+        return tuple(name for attributes in self._attributes for name in attributes.changed())
 
     def about_to_write(self, tensor: torch.Tensor) -> None:
         """Copy what a parameter holds before an operator writes to it."""
@@ -150,12 +154,23 @@ class _TensorState:
 class _Attributes:
     """The attributes of one module, its hooks and containers among them; lists, dicts and sets one level deep."""
 
-    def __init__(self, module: torch.nn.Module) -> None:
+    def __init__(self, path: str, module: torch.nn.Module) -> None:
+        self._path = path
         self._module = module
         self._values = dict(module.__dict__)
         self._containers = {
             name: _copied(value) for name, value in self._values.items() if isinstance(value, _CONTAINERS)
         }
+
+    def changed(self) -> Iterator[str]:
+        """Yield the names of attributes that hold other objects now, or other values where they are plain."""
+        now = self._module.__dict__
+        for name in sorted(now.keys() | self._values.keys()):
+            if name.startswith("_"):
+                continue
+            same = name in now and name in self._values and _same(self._values[name], now[name])
+            if not same or (name in self._containers and not _same(_items(self._containers[name]), _items(now[name]))):
+                yield f"{self._path}.{name}" if self._path else name
 
     def restore(self) -> None:
         self._module.__dict__.clear()
@@ -167,6 +182,19 @@ class _Attributes:
 
 
 _CONTAINERS = (list, dict, set, deque)
+
+
+def _same(before: object, now: object) -> bool:
+    """Is it the same object, or an equal one of a type whose `==` says yes or no?"""
+    if before is now:
+        return True
+    if isinstance(before, tuple) and isinstance(now, tuple):
+        return len(before) == len(now) and all(map(_same, before, now))
+    return type(before) is type(now) and isinstance(before, (bool, int, float, str)) and before == now
+
+
+def _items(container: Any) -> tuple[object, ...]:
+    return (*container, *container.values()) if isinstance(container, dict) else tuple(container)
 
 
 def _copied(container: Any) -> Any:

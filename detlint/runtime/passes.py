@@ -50,7 +50,8 @@ class Pass:
     """What one run left: its trace, outputs, and the digests of outputs and gradients by name.
 
     `gradients` holds only those tensors that `keep_gradients` asked for. `unfilled` tells of outputs that lie in
-    memory which was not written as a whole, and which event allocated it.
+    memory which was not written as a whole, and which event allocated it. `changed` names attributes that the
+    model changed while it ran.
     """
 
     trace: Trace
@@ -58,6 +59,7 @@ class Pass:
     digests: Mapping[str, Digest | None]
     gradients: Mapping[str, torch.Tensor]
     unfilled: Mapping[str, int]
+    changed: tuple[str, ...]
 
 
 class Runner:
@@ -92,6 +94,7 @@ class Runner:
                     for name, tensor in output.tensors.items()
                     if (event := memory.read(tensor, memory.block(tensor)).unfilled) is not None
                 },
+                changed=self._guard.changed(),
             )
         finally:
             self._guard.rewind()

@@ -16,6 +16,7 @@ from torch import nn
 from detlint.errors import AuditError
 from detlint.runtime.audit import audit
 from detlint.runtime.flags import read_flags
+from detlint.runtime.guard import Guard
 
 
 class Unruly(nn.Module):
@@ -191,3 +192,44 @@ def test_shared_parameters_and_buffers_are_restored_once() -> None:
     before = state_of(model)
     assert audit(model, torch.ones(2, 3), probes=("repeat",)).probes["repeat"].verdict.value == "bitwise"
     assert_same(before, state_of(model))
+
+
+class Remembering(nn.Module):
+    """Changes what it is told to change."""
+
+    def __init__(self, change: Callable[[Remembering], object]) -> None:
+        super().__init__()
+        self.change = change
+        self.calls, self.sizes, self.seen, self.cache = 0, (1, 2), [0], {"a": 300}
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.change(self)
+        return x
+
+
+CHANGES: dict[str, tuple[Callable[[Remembering], object], tuple[str, ...]]] = {
+    "a number": (lambda model: setattr(model, "calls", model.calls + 1), ("0.calls",)),
+    "an item of a list": (lambda model: model.seen.append(1), ("0.seen",)),
+    "an item of a dict": (lambda model: model.cache.update(a=301), ("0.cache",)),
+    "another object": (lambda model: setattr(model, "sizes", (1, 3)), ("0.sizes",)),
+    "a new attribute": (lambda model: setattr(model, "fresh", None), ("0.fresh",)),
+    "the same again": (lambda model: setattr(model, "sizes", (1, 2)), ()),
+    "nothing": (lambda model: None, ()),
+}
+
+
+@pytest.mark.parametrize(("change", "expected"), CHANGES.values(), ids=CHANGES.keys())
+def test_attributes_that_change_are_named_until_put_back(
+    change: Callable[[Remembering], object], expected: tuple[str, ...]
+) -> None:
+    model = nn.Sequential(Remembering(change))
+    with Guard((model,)) as guard:
+        model(torch.ones(1))
+        assert guard.changed() == expected
+        guard.rewind()
+        assert guard.changed() == ()
+
+
+def test_an_audit_says_what_the_model_changed() -> None:
+    report = audit(nn.Sequential(Remembering(CHANGES["a number"][0])), torch.ones(1), probes="repeat")
+    assert any("the model changed 0.calls while it ran" in spot for spot in report.blind_spots)
