@@ -8,6 +8,7 @@ from collections.abc import Callable
 from detlint.conditions import UNKNOWN, Truth, holds
 from detlint.linter.context import MISSING, Argument, Call, Context
 from detlint.linter.dimensions import dimensions, names_pixels
+from detlint.linter.names import FUNCTIONS, parameters
 from detlint.linter.values import Kind, Value
 
 # Indices made by these name every place at most once.
@@ -40,10 +41,27 @@ class SourceArguments:
         value = self._ctx.constant(argument.value)
         if value is not MISSING:
             return value
+        value = self._by_default(argument.value)
+        if value is not MISSING:
+            return value
         try:
             return ast.literal_eval(argument.value)
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             return UNKNOWN
+
+    def _by_default(self, node: ast.expr) -> object:
+        """Return the default of the parameter that the argument hands on: what happens unless told otherwise."""
+        found = {self._default(value) for value in self._ctx.values(node)}
+        default = found.pop() if len(found) == 1 else None
+        return default.value if isinstance(default, ast.Constant) and default.value is not None else MISSING
+
+    def _default(self, value: Value) -> ast.expr | None:
+        if not isinstance(value.node, ast.arg) or value.module is None:
+            return None
+        function = value.module.index.parents.get(value.module.index.parents.get(value.node, value.node))
+        if not isinstance(function, FUNCTIONS):
+            return None
+        return next((default for argument, default in parameters(function.args) if argument is value.node), None)
 
     def given(self, name: str) -> Truth:
         argument = self._argument(name)

@@ -24,7 +24,7 @@ _DATA = re.compile(
     re.IGNORECASE,
 )
 _DATA_PACKAGES = re.compile(
-    r"^(data|datasets?|data_\w+|loaders?|sampler|transforms?|io|preprocess\w*|evaluation|metrics?|val|export\w*|plotting|"
+    r"^(data|datasets?|data_\w+|loaders?|sampler|transforms|io|preprocess\w*|evaluation|metrics?|val|export\w*|plotting|"
     r"visuali[sz]\w*|inference|predictors?)$"
 )
 _CHANNELS = re.compile(
