@@ -12,8 +12,10 @@ from detlint.conditions import Truth
 from detlint.layers import load_layers
 from detlint.linter.calls import argument_of
 from detlint.linter.evaluation import evaluates, is_inference, names_evaluation, shares_training_step
+from detlint.linter.mode_events import switched
 from detlint.linter.mode_layers import ModelParts, parts_of
-from detlint.linter.modes import Key, Modes, Reason, switched
+from detlint.linter.model_names import Key
+from detlint.linter.modes import Modes, Reason
 from detlint.linter.names import FUNCTIONS, BindingKind
 from detlint.linter.nodes import walk
 from detlint.linter.project import Module
@@ -26,6 +28,8 @@ _PREDICTS = re.compile(
     r"forward|(predict|generate|sample|encode|decode|infer|transcribe|translate|embed|reconstruct)(_|$)|inference"
 )
 _MODEL = re.compile(r"model|net|module|encoder|decoder|generator|discriminator|backbone|policy|self", re.I)
+# Losses and metrics are modules too, but nothing they compute is a prediction.
+_NO_MODEL = re.compile(r"criteri|loss|metric|(^|_)crit(_|$)|transform|augment", re.I)
 _LOADER = re.compile(r"(load|restore|resume)_?\w*(model|net|check|weight|state|param|ckpt|snapshot)", re.I)
 _SHAPES = frozenset({"shape", "size", "dim", "ndim", "numel", "dtype", "device"})
 
@@ -67,7 +71,7 @@ class _Search:
         if model is None:
             return None
         key = self.modes.key(model)
-        if key is None or self._is_own(key) or self._is_unused(call):
+        if key is None or _NO_MODEL.search(key.name) or self._is_own(key) or self._is_unused(call):
             return None
         if not is_inference(self.module, call) and (self._trains or not self._loads_weights(key)):
             return None

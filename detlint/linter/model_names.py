@@ -1,0 +1,138 @@
+"""Which variable holds the model that an expression means? Wrappers, moves and aliases are looked through."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from detlint.linter.names import FUNCTIONS, BindingKind, FunctionNode, Scope
+from detlint.linter.project import Module
+from detlint.linter.values import load_types
+
+# Methods that return the model they are called on and leave its mode alone.
+_KEEPING = frozenset(
+    {"to", "cuda", "cpu", "float", "half", "double", "bfloat16", "type", "xpu", "requires_grad_", "to_empty", "compile"}
+)
+
+
+@dataclass(frozen=True, slots=True, eq=True)
+class Key:
+    """A variable that holds a model: its name and what owns it (a function, the module, or for `self.name` a class)."""
+
+    owner: ast.AST
+    name: str
+
+
+class ModelNames:
+    """Names of models in one module."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.index = module.index
+
+    def key(self, node: ast.expr, depth: int = 4) -> Key | None:
+        """Return the variable whose model an expression gives, wrappers and aliases looked through."""
+        node = self.unwrapped(node)
+        if isinstance(node, ast.Name):
+            scope = self.index.scope_at(node).lookup(node.id)
+            if scope is None or isinstance(scope.node, ast.ClassDef):
+                return None
+            return self.canonical(Key(scope.node, node.id), scope, depth)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            owner = self.self_class(node.value)
+            return Key(owner, node.attr) if owner is not None else None
+        return None
+
+    def unwrapped(self, node: ast.expr) -> ast.expr:
+        """Strip what keeps the mode: `DataParallel(model)`, `model.to(device)`, `model.module`."""
+        while True:
+            if isinstance(node, ast.Call):
+                inner = self._kept(node)
+                if inner is None:
+                    return node
+                node = inner
+            elif isinstance(node, ast.Attribute) and node.attr in ("module", "_orig_mod"):
+                node = node.value
+            else:
+                return node
+
+    def _kept(self, call: ast.Call) -> ast.expr | None:
+        if isinstance(call.func, ast.Attribute) and call.func.attr in _KEEPING:
+            names = self.module.inference.resolve(call.func)
+            wraps = any(name in load_types().wrappers for name in names)
+            return call.args[0] if wraps and call.args else call.func.value
+        names = self.module.inference.resolve(call.func)
+        if any(name in load_types().wrappers and not name.startswith("copy.") for name in names):
+            given = [*call.args[:1], *(k.value for k in call.keywords if k.arg in ("model", "module", "mod"))]
+            return given[0] if given else None
+        return None
+
+    def canonical(self, key: Key, scope: Scope, depth: int) -> Key:
+        """Follow `net = model` and `wrapped = DataParallel(model)` to `model`."""
+        if depth == 0:
+            return key
+        others = set()
+        for binding in scope.bindings.get(key.name, ()):
+            if binding.kind is not BindingKind.ASSIGN or binding.value is None or binding.index:
+                return key
+            inner = self.unwrapped(binding.value)
+            if isinstance(inner, ast.Name) and inner.id == key.name:
+                continue
+            other = self.key(inner, depth - 1) if isinstance(inner, (ast.Name, ast.Attribute)) else None
+            others.add(other)
+        found = others.pop() if len(others) == 1 else None
+        return key if found is None else found
+
+    def self_class(self, name: ast.Name) -> ast.ClassDef | None:
+        """Return the class whose method's `self` a name is."""
+        for binding in self.module.definitions(name):
+            function = binding.scope.node
+            if binding.kind is BindingKind.PARAMETER and isinstance(function, FUNCTIONS):
+                owner = self.index.parents.get(function)
+                first = [*function.args.posonlyargs, *function.args.args][:1]
+                if isinstance(owner, ast.ClassDef) and first and first[0] is binding.node:
+                    return owner
+        return None
+
+    def body_of(self, node: ast.AST) -> Scope:
+        """Return the function's or module's scope that `node` runs in."""
+        scope = self.index.scope_at(node)
+        while not isinstance(scope.node, (*FUNCTIONS, ast.Module)) and scope.parent is not None:
+            scope = scope.parent
+        return scope
+
+    def outermost(self, node: ast.expr) -> ast.expr:
+        """Climb over wrappers: in `DataParallel(model.to(device)).eval()` up to the receiver of eval."""
+        while True:
+            parent = self.index.parents.get(node)
+            around: ast.AST | None = parent
+            if isinstance(parent, ast.Attribute):
+                around = self.index.parents.get(parent)
+                if not isinstance(around, ast.Call) and parent.attr in ("module", "_orig_mod"):
+                    node = parent
+                    continue
+            if isinstance(around, ast.Call) and self._kept(around) is node:
+                node = around
+            else:
+                return node
+
+    def callers(self, function: FunctionNode) -> Iterator[ast.Call]:
+        """Yield the calls of a function in this file, methods through `self`."""
+        owner = self.index.parents.get(function)
+        for call in self.index.calls_by_name.get(function.name, ()):
+            if isinstance(owner, ast.ClassDef):
+                receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+                if isinstance(receiver, ast.Name) and self.self_class(receiver) is owner:
+                    yield call
+            elif isinstance(call.func, ast.Name) and self.means(call.func, function):
+                yield call
+
+    def means(self, name: ast.Name, function: FunctionNode) -> bool:
+        return any(binding.node is function for binding in self.module.definitions(name))
+
+    def is_call_of(self, call: ast.Call, function: FunctionNode, key: Key) -> bool:
+        if isinstance(key.owner, ast.ClassDef):
+            receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+            return isinstance(receiver, ast.Name) and self.self_class(receiver) is key.owner
+        return isinstance(call.func, ast.Name) and self.means(call.func, function)
