@@ -20,11 +20,14 @@ from contextlib import suppress
 
 
 def _inductor_deterministic() -> bool:
-    """Importing the compiler's settings takes a second; before that, its variable is the answer."""
+    """Importing the compiler's settings takes a second; before that, its variable is the answer.
+
+    Older releases do not have the setting, whether imported or not: always off.
+    """
     config = sys.modules.get("torch._inductor.config")
     if config is None:
         return os.environ.get("TORCHINDUCTOR_DETERMINISTIC") == "1"
-    return bool(config.deterministic)
+    return bool(getattr(config, "deterministic", False))
 
 
 def _set_inductor_deterministic(value: bool) -> None:
