@@ -81,9 +81,7 @@ def _fix(found: FoundFile, config: Config, unsafe: bool) -> FixedFile | None:
         after = _read(edited(state.source, state.content, chosen), found, config, unsafe)
         if after is None or len(after.source.problems) > len(state.source.problems):
             break
-        left, made = Counter(f.code for f in after.fixable), Counter(f.code for f in chosen)
-        there = Counter(finding.code for finding in state.fixable)
-        failed = {code for code, count in made.items() if left[code] > there[code] - count}
+        failed = _unhelped(chosen, state.fixable, after.fixable)
         if failed:
             useless |= failed
             continue
@@ -112,6 +110,23 @@ def _read(content: bytes, found: FoundFile, config: Config, unsafe: bool) -> _St
         return None
     findings = lint_source(source, config, Project(), _OPTIONS).findings
     return _State(content, source, tuple(_trusted(findings, unsafe)))
+
+
+def _unhelped(chosen: Sequence[Finding], before: Sequence[Finding], after: Sequence[Finding]) -> set[str]:
+    """Return the rules that still report, on a line that a fix of theirs was made for, as much as before."""
+    edits = [edit for finding in chosen if finding.fix is not None for edit in finding.fix.edits]
+    there = Counter(_line(finding, edits) for finding in before)
+    left = Counter(_line(finding, []) for finding in after)
+    made = Counter(_line(finding, edits) for finding in chosen)
+    return {place[0] for place, count in made.items() if left[place] > there[place] - count}
+
+
+def _line(finding: Finding, edits: Sequence[Edit]) -> tuple[str, int | None, int]:
+    """Return the code of a finding and the line it stands on once the edits are made."""
+    where = finding.location
+    earlier = (edit for edit in edits if edit.location.cell == where.cell and edit.location <= where)
+    added = sum(edit.text.count("\n") - (edit.location.end_line - edit.location.line) for edit in earlier)
+    return finding.code, where.cell, where.line + added
 
 
 def _trusted(findings: Iterable[Finding], unsafe: bool) -> Iterator[Finding]:

@@ -87,10 +87,10 @@ def set_iteration_order(ctx: Context) -> Iterator[Finding]:
     """Silent for sets of numbers, and unless the order of iteration is known to reach something that keeps it."""
     if not _mentions_sets(ctx):
         return
-    tracer = OrderTracer(ctx.module)
     for iterated, whole in _iterations(ctx):
         if not is_set(iterated, ctx) or has_fixed_order(iterated, ctx):
             continue
+        tracer = OrderTracer(ctx.module)  # a new one, since it follows each place once: two sets may meet in one
         if tracer.is_only_element(iterated):
             continue
         sink = _destination(iterated, whole, tracer)

@@ -1,0 +1,291 @@
+"""Fixing a file changes what the finding is about and not one byte more."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from detlint.config import ConfigResolver
+from detlint.linter.fixing import FixedFile, fix_paths
+from detlint.linter.sources import SourceFile, source_from_bytes
+
+LISTING = "import os\n\ndef files(root):\n    return list(os.listdir(root))\n"
+FIXED = LISTING.replace("list(os.listdir(root))", "sorted(os.listdir(root))")
+
+
+def fixes(*paths: Path, unsafe: bool = True) -> list[FixedFile]:
+    return fix_paths([str(path) for path in paths], resolver=ConfigResolver(isolated=True), unsafe=unsafe, jobs=1)
+
+
+def fix(path: Path, *, unsafe: bool = True) -> bytes:
+    for fixed in fixes(path, unsafe=unsafe):
+        fixed.write()
+    return path.read_bytes()
+
+
+DROPOUT = """
+import torch.nn as nn
+import torch.nn.functional as F
+
+class Block(nn.Module):
+    def forward(self, x):
+        return F.dropout(  # {comment}
+            x,
+            0.1,
+        )
+"""
+MENDED = DROPOUT.replace("            0.1,\n", "            0.1,\n            training=self.training,\n")
+
+
+def mixed(text: str) -> bytes:
+    """Give every other line another ending."""
+    lines = text.encode().split(b"\n")
+    return b"".join(line + (b"\r\n" if number % 2 else b"\n") for number, line in enumerate(lines[:-1])) + lines[-1]
+
+
+BYTES = {
+    "line feeds": (LISTING.encode(), FIXED.encode()),
+    "carriage return and line feed": (LISTING.replace("\n", "\r\n").encode(), FIXED.replace("\n", "\r\n").encode()),
+    "carriage returns": (LISTING.replace("\n", "\r").encode(), FIXED.replace("\n", "\r").encode()),
+    "mixed": (mixed(LISTING), mixed(FIXED)),
+    "no final line end": (LISTING.rstrip("\n").encode(), FIXED.rstrip("\n").encode()),
+    "byte order mark": (b"\xef\xbb\xbf" + LISTING.encode(), b"\xef\xbb\xbf" + FIXED.encode()),
+    "Latin-1": (
+        f"# coding: latin-1\n# é\n{LISTING}".encode("latin-1"),
+        f"# coding: latin-1\n# é\n{FIXED}".encode("latin-1"),
+    ),
+    "form feed": (b"\x0c\n" + LISTING.encode(), b"\x0c\n" + FIXED.encode()),
+    "tabs": (LISTING.replace("    ", "\t").encode(), FIXED.replace("    ", "\t").encode()),
+    "blanks at line ends": (LISTING.replace("\n", "  \n").encode(), FIXED.replace("\n", "  \n").encode()),
+    "lines added": (DROPOUT.encode(), MENDED.encode()),
+    "lines added, CRLF": (DROPOUT.replace("\n", "\r\n").encode(), MENDED.replace("\n", "\r\n").encode()),
+    "characters before it": (
+        LISTING.replace("return ", "x = 'ä€𝄞'; return ").encode(),
+        FIXED.replace("return ", "x = 'ä€𝄞'; return ").encode(),
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "after"), BYTES.values(), ids=BYTES.keys())
+def test_all_other_bytes_stay(tmp_path: Path, before: bytes, after: bytes) -> None:
+    path = tmp_path / "x.py"
+    path.write_bytes(before)
+    assert fix(path) == after
+    assert fixes(path) == []
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o600, 0o755, 0o664], ids=oct)
+def test_permissions_stay(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "x.py"
+    path.write_text(LISTING)
+    path.chmod(mode)
+    assert fix(path) == FIXED.encode()
+    assert path.stat().st_mode & 0o777 == mode
+
+
+def test_links_are_written_through(tmp_path: Path) -> None:
+    real, link = tmp_path / "real" / "x.py", tmp_path / "x.py"
+    real.parent.mkdir()
+    real.write_text(LISTING)
+    link.symlink_to(real)
+    assert fix(link) == FIXED.encode()
+    assert link.is_symlink()
+    assert real.read_text() == FIXED
+
+
+UNTOUCHED = {
+    "only unsafe fixes": (LISTING, False),
+    "silenced": (LISTING.replace("(root))\n", "(root))  # detlint: ignore[DET601]\n"), True),
+    "another sorted": ("from mine import sorted\n" + LISTING, True),
+    "does not parse": (LISTING + "def\n", True),
+    "an iterator is wanted": ("from pathlib import Path\n\ndef first(r):\n    return next(Path(r).glob('*'))\n", True),
+    "entries cannot be compared": ("import os\n\ndef files(r):\n    return [e.name for e in os.scandir(r)]\n", True),
+    "tensors cannot be compared": ("import torch\n\ndef f():\n    return list({torch.ones(1), torch.ones(2)})\n", True),
+    "arguments by position": (
+        "# detlint: disable[DET304]\nimport torch\n\ndef f(x: torch.Tensor):\n    return torch.sort(x, 0)\n",
+        True,
+    ),
+    "several targets": ("import torch\nfrom torch.backends import cudnn\n\nx = cudnn.benchmark = True\n", True),
+    "training would go on in eval mode": (
+        """
+import torch
+import torch.nn.functional as F
+
+def fit(model, optimizer, loader, val_loader):
+    model.train()
+    for epoch in range(3):
+        for x, y in loader:
+            F.mse_loss(model(x), y).backward()
+            optimizer.step()
+        with torch.no_grad():
+            print([model(x) for x, y in val_loader])
+""",
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize(("code", "unsafe"), UNTOUCHED.values(), ids=UNTOUCHED.keys())
+def test_left_alone(tmp_path: Path, code: str, unsafe: bool) -> None:
+    path = tmp_path / "x.py"
+    path.write_text(code)
+    assert fix(path, unsafe=unsafe) == code.encode()
+
+
+def test_fixes_inside_fixes_take_another_round(tmp_path: Path) -> None:
+    path = tmp_path / "x.py"
+    path.write_text("import os\n\ndef f(r):\n    return list(set(list(os.listdir(r)))), list({x for x in 'ab'})\n")
+    (fixed,) = fixes(path)
+    assert b"sorted(set(" in fixed.after
+    fixed.write()
+    assert fixes(path) == []
+
+
+def test_diff_says_what_would_change_and_writes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "x.py"
+    path.write_text(LISTING)
+    (fixed,) = fixes(path)
+    assert [line for line in fixed.diff().splitlines() if line[:1] in "+-"][2:] == [
+        "-    return list(os.listdir(root))",
+        "+    return sorted(os.listdir(root))",
+    ]
+    assert path.read_text() == LISTING
+
+
+# --- notebooks ----------------------------------------------------------------------------------------------------
+
+CELL = ["%matplotlib inline\n", "import os\n", "names = os.listdir('.')\n", "!ls\n", "first = names[0]"]
+NOTEBOOK = {
+    "metadata": {"z": 1, "a": [1.50, 1e3]},
+    "cells": [
+        {"cell_type": "markdown", "source": ["é\n", "# os.listdir('.')"], "metadata": {}},
+        {"outputs": [{"text": ["os.listdir('.')\n"]}], "source": CELL, "cell_type": "code", "metadata": {"x": []}},
+        {"cell_type": "code", "source": "".join(CELL), "metadata": {}, "outputs": [], "execution_count": None},
+    ],
+    "nbformat": 4,
+    "nbformat_minor": 5,
+}
+LAYOUTS = {
+    "as Jupyter": {"indent": 1, "ensure_ascii": False},
+    "tabs and escapes": {"indent": "\t"},
+    "in one line": {"separators": (",", ":")},
+    "deep": {"indent": 4, "sort_keys": True},
+}
+
+
+@pytest.mark.parametrize("end", ["\n", "", "\r\n\n"], ids=repr)
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())
+def test_only_the_cell_s_line_changes_in_a_notebook(tmp_path: Path, layout: dict[str, object], end: str) -> None:
+    text = json.dumps(NOTEBOOK, **layout) + end  # type: ignore[arg-type]
+    path = tmp_path / "x.ipynb"
+    path.write_bytes(text.encode())
+    expected = text.replace("names = os.listdir('.')", "names = sorted(os.listdir('.'))")
+    assert fix(path) == expected.encode()
+    assert fixes(path) == []
+
+
+def test_added_lines_of_a_notebook_are_laid_out_as_the_others(tmp_path: Path) -> None:
+    code = "import torch\nfrom torchvision import models\nnet = models.resnet50(weights='DEFAULT')\n"
+    code += "with torch.no_grad():\n    print(net(torch.zeros(1, 3, 224, 224)))"
+    document = {"cells": [{"cell_type": "code", "metadata": {}, "source": code.splitlines(keepends=True)}]}
+    path = tmp_path / "x.ipynb"
+    path.write_text(json.dumps(document, indent=2))
+    lines = code.splitlines(keepends=True)
+    lines.insert(3, "net.eval()\n")
+    document["cells"][0]["source"] = lines
+    assert fix(path).decode() == json.dumps(document, indent=2)
+
+
+def test_a_string_per_notebook_of_format_three(tmp_path: Path) -> None:
+    document = {"nbformat": 3, "worksheets": [{"cells": [{"cell_type": "code", "language": "python", "input": CELL}]}]}
+    path = tmp_path / "x.ipynb"
+    path.write_text(json.dumps(document))
+    assert json.loads(fix(path))["worksheets"][0]["cells"][0]["input"][2] == "names = sorted(os.listdir('.'))\n"
+
+
+# --- interrupted --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="kills with a signal")
+def test_a_run_killed_at_any_point_leaves_each_file_old_or_new(tmp_path: Path) -> None:
+    """The files are written in a process that is killed 50 times, at random points of many rounds of writing."""
+    fixed = [FixedFile(tmp_path / f"{n}.py", f"{n}.py", "utf-8", old, new, ()) for n, (old, new) in enumerate(_BIG)]
+    for each in fixed:
+        each.path.write_bytes(each.before)
+    script = (
+        "import sys\nfrom pathlib import Path\nfrom detlint.files import write_atomically\n"
+        "contents = [Path(name).read_bytes() for name in sys.argv[2:]]\nprint(flush=True)\n"
+        "while True:\n"
+        "    for number in range(4):\n"
+        "        for content in contents[2 * number: 2 * number + 2]:\n"
+        "            write_atomically(Path(sys.argv[1]) / f'{number}.py', content)\n"
+    )
+    sources = []
+    for each in fixed:
+        for suffix, content in (("old", each.before), ("new", each.after)):
+            source = tmp_path / f"{each.display}.{suffix}"
+            source.write_bytes(content)
+            sources.append(str(source))
+    chance = random.Random(0)
+    seen: set[bytes] = set()
+    for _ in range(50):
+        process = subprocess.Popen([sys.executable, "-c", script, str(tmp_path), *sources], stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(chance.uniform(0.0, 0.02))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        for each in fixed:
+            content = each.path.read_bytes()
+            assert content in (each.before, each.after)
+            seen.add(content)
+    assert len(seen) > len(fixed), "the process was never killed while it wrote"
+
+
+_BIG = [(f"# {n}\n{LISTING}".encode() * 2000, f"# {n}\n{FIXED}".encode() * 2000) for n in range(4)]
+
+
+def test_a_killed_fix_run_leaves_files_that_parse(tmp_path: Path) -> None:
+    """The whole command, killed a few times at random points, and finished at last."""
+    for number in range(8):
+        (tmp_path / f"{number}.py").write_text(LISTING)
+    command = [sys.executable, "-m", "detlint", "check", "--isolated", "--fix", "--unsafe-fixes", "--jobs", "1", "."]
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    chance = random.Random(0)
+    for _ in range(5):
+        process = subprocess.Popen(
+            command, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        time.sleep(chance.uniform(0.2, 1.0))
+        process.kill()
+        process.wait()
+        assert {path.read_text() for path in tmp_path.glob("[0-9].py")} <= {LISTING, FIXED}
+    subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
+    assert {path.read_text() for path in tmp_path.glob("[0-9].py")} == {FIXED}
+
+
+def test_fixed_files_are_read_as_before(tmp_path: Path) -> None:
+    path = tmp_path / "x.py"
+    path.write_bytes(BYTES["mixed"][0])
+    again = source_from_bytes(fix(path), path, "x.py")
+    assert isinstance(again, SourceFile)
+    assert again.text == FIXED
+
+
+def test_what_one_fix_brings_to_light_is_fixed_too(tmp_path: Path) -> None:
+    path = tmp_path / "x.py"
+    path.write_text(
+        "import torch\nfrom torchvision import models\n\nnet = models.resnet50(weights='DEFAULT')\n\n"
+        "@torch.no_grad()\ndef embed(x):\n    return net(x)\n\n@torch.no_grad()\ndef rank(x):\n    return net(x) + 1\n"
+    )
+    assert fix(path).count(b"net.eval()") >= 1
+    assert fixes(path) == []
