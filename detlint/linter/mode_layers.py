@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from detlint.conditions import Truth
 from detlint.layers import Layer, load_layers
@@ -22,6 +23,29 @@ _FUNCTIONAL = frozenset(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """A constructor or function that is being read, the call that runs it, and the frame of that call."""
+
+    function: FunctionNode
+    call: ast.Call | None
+    caller: _Frame | None
+
+    def number(self, node: ast.expr) -> float | None:
+        """Return the number that an expression of this function has: a literal, or what its callers pass for a name."""
+        if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+            return float(node.value)
+        if not isinstance(node, ast.Name):
+            return None
+        given = argument_of(self.function, node.id, self.call, skip_self=True) if self.call is not None else None
+        if given is not None:
+            return self.caller.number(given) if self.caller is not None else _number(given)
+        if self.call is not None and any(keyword.arg is None for keyword in self.call.keywords):
+            return None
+        default = next((value for argument, value in parameters(self.function.args) if argument.arg == node.id), None)
+        return _number(default) if default is not None else None
+
+
 class ModelParts:
     """Walks through the constructor of a model, its classes and the functions that make its layers."""
 
@@ -37,27 +61,23 @@ class ModelParts:
 
     def of_class(self, info: ClassInfo) -> Truth:
         """Do the instances of a class, however they are made?"""
-        if self._class(info, None):
+        if self._class(info, None, None):
             return Truth.YES
         return Truth.UNKNOWN if self._unknown else Truth.NO
 
-    def _call(
-        self, module: Module, call: ast.Call, inside: tuple[FunctionNode, Module, ast.Call | None] | None
-    ) -> bool:
+    def _call(self, module: Module, call: ast.Call, frame: _Frame | None) -> bool:
         names = module.inference.callees(call)
         if from_torchvision_by_name(module, call):
             return True
         if not names:
             self._unknown |= _may_make_a_layer(call)
-        return any(self._named(name, module, call, inside) for name in names)
+        return any(self._named(name, module, call, frame) for name in names)
 
-    def _named(
-        self, name: str, module: Module, call: ast.Call, inside: tuple[FunctionNode, Module, ast.Call | None] | None
-    ) -> bool:
+    def _named(self, name: str, module: Module, call: ast.Call, frame: _Frame | None) -> bool:
         table = load_layers()
         layer = table.layers.get(name)
         if layer is not None:
-            return self._is_on(layer, module, call, inside)
+            return self._is_on(layer, call, frame)
         made = table.models.get(name)
         if made is not None:
             holds = made.holds_for(_text(module, call, made.named))
@@ -65,7 +85,7 @@ class ModelParts:
             return holds is True
         definition = module.project.definition(name)
         if definition is not None:
-            return self._definition(*definition, call, module)
+            return self._definition(*definition, call, frame)
         if name.startswith("torch.nn.functional.") and name.rpartition(".")[2] in _FUNCTIONAL:
             return any(
                 "training" in ast.unparse(argument) for argument in (*call.args, *(k.value for k in call.keywords))
@@ -91,15 +111,19 @@ class ModelParts:
                             return True
         return False
 
-    def _definition(self, module: Module, found: FunctionNode | ast.ClassDef, call: ast.Call, caller: Module) -> bool:
+    def _definition(
+        self, module: Module, found: FunctionNode | ast.ClassDef, call: ast.Call, frame: _Frame | None
+    ) -> bool:
         if isinstance(found, ast.ClassDef):
-            return self._class(module.inference.class_info(found), call if caller is module else None)
-        return self._body(module, found, found, call)
+            return self._class(module.inference.class_info(found), call, frame)
+        return self._body(module, found, _Frame(found, call, frame))
 
-    def _class(self, info: ClassInfo, call: ast.Call | None) -> bool:
+    def _class(self, info: ClassInfo, call: ast.Call | None, frame: _Frame | None) -> bool:
         inference = info.module.inference
         for ancestor in inference.mro(info):
-            if self._body(ancestor.module, ancestor.node, ancestor.methods.get("__init__"), call):
+            built = ancestor.methods.get("__init__")
+            inner = _Frame(built, call, frame) if built is not None else None
+            if self._body(ancestor.module, ancestor.node, inner):
                 return True
         for base in inference.external_bases(info):
             named = load_layers().models.get(base)
@@ -110,18 +134,17 @@ class ModelParts:
             )
         return False
 
-    def _body(self, module: Module, body: ast.AST, function: FunctionNode | None, call: ast.Call | None) -> bool:
+    def _body(self, module: Module, body: ast.AST, frame: _Frame | None) -> bool:
         if body in self._seen:
             return False
         if len(self._seen) > _MAX_PARTS:
             self._unknown = True
             return False
         self._seen.add(body)
-        inside = (function, module, call) if function is not None else None
         found = False
         for part in walk(body):
             if isinstance(part, ast.Call):
-                found = found or self._call(module, part, inside)
+                found = found or self._call(module, part, frame)
             elif isinstance(part, (ast.Name, ast.Attribute)) and _is_handed_on(part, module):
                 found = found or self._refers_to_layer(part, module)
             if found:
@@ -135,22 +158,14 @@ class ModelParts:
         layers = (load_layers().layers.get(name) for name in module.inference.resolve(node))
         return any(layer is not None and not layer.rate for layer in layers)
 
-    def _is_on(
-        self,
-        layer: Layer,
-        module: Module,
-        call: ast.Call,
-        inside: tuple[FunctionNode, Module, ast.Call | None] | None,
-    ) -> bool:
+    def _is_on(self, layer: Layer, call: ast.Call, frame: _Frame | None) -> bool:
         """A rate that cannot be told counts: people write dropout layers to drop."""
         if not layer.rate:
             return True
         argument = Call(call, layer.call).argument(layer.rate)
         if argument.value is None:
             return True
-        rate = _number(argument.value)
-        if rate is None and isinstance(argument.value, ast.Name) and inside is not None:
-            rate = _passed(argument.value.id, *inside)
+        rate = frame.number(argument.value) if frame is not None else _number(argument.value)
         return rate is None or rate > 0
 
 
@@ -179,17 +194,6 @@ def switches_itself(info: ClassInfo) -> bool:
             ):
                 return True
     return False
-
-
-def _passed(name: str, function: FunctionNode, module: Module, call: ast.Call | None) -> float | None:
-    """Return the number that the parameter `name` of a constructor has: what the call passes, else its default."""
-    default = next((value for argument, value in parameters(function.args) if argument.arg == name), None)
-    given = argument_of(function, name, call, skip_self=True) if call is not None else None
-    if given is not None:
-        return _number(given)
-    if call is not None and any(keyword.arg is None for keyword in call.keywords):
-        return None
-    return _number(default) if default is not None else None
 
 
 def _number(node: ast.expr) -> float | None:
