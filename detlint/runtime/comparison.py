@@ -79,7 +79,7 @@ class Comparer:
         side = max(sides, key=_badness)
         evidence = [f"compared: {', '.join(side.change.label for side in sides)}"]
         result = ProbeResult(name, side.verdict, runs=1 + len(sides), evidence=tuple(evidence))
-        if side.verdict is Verdict.BITWISE and not (probe.same_program and side.parting and side.parting.read):
+        if side.verdict is Verdict.BITWISE and not (probe.same_program and side.parting and side.parting.spreads):
             return self._suspected(case, result) if probe.same_program else result
         if probe.same_program:
             kind, cause, divergence = self._repeat(case, side)
@@ -89,6 +89,8 @@ class Comparer:
         evidence.append(f"{differing} of {len(sides)} runs give another output")
         evidence += _told(divergence)
         if side.verdict is Verdict.BITWISE:
+            if divergence is None or not divergence.confirmed:
+                return result  # scratch memory that is read but does not count
             evidence.append("what differs inside did not reach the output of these runs")
             result = replace(result, verdict=Verdict.ROUNDING)
         if kind in _OTHER_PROGRAM and side.verdict is Verdict.ROUNDING:

@@ -23,15 +23,15 @@ class Parting:
     """The first events that differ: in the output while the inputs agree, or because the sequences fork.
 
     One of the events is None where a sequence ends. `inputs_differ` says that the inputs differ too, although
-    no earlier event of the trace wrote different bytes: they come from outside the trace. `read`: a later event
-    reads what differs.
+    no earlier event of the trace wrote different bytes: they come from outside the trace. `spreads`: an event that
+    reads what differs gives other bits too, so it is more than unwritten scratch memory.
     """
 
     first: OpEvent | None
     second: OpEvent | None
     forks: bool = False
     inputs_differ: bool = False
-    read: bool = True
+    spreads: bool = True
 
     def __str__(self) -> str:
         if not self.forks:
@@ -58,8 +58,8 @@ def first_parting(one: Trace, two: Trace) -> Parting | None:
         same_inputs = _same_inputs(first, second, canonical)
         if fork is not None and not same_inputs and _before(fork, first):
             return fork
-        read = _reads(one.events, first, second, canonical)
-        return Parting(first, second, inputs_differ=not same_inputs, read=read)
+        spreads = _reads(others, first, second, canonical)
+        return Parting(first, second, inputs_differ=not same_inputs, spreads=spreads)
     return fork
 
 

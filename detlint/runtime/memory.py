@@ -82,6 +82,8 @@ class Memory:
 
     def view(self, tensor: torch.Tensor, block: Block, base: TensorMeta) -> TensorMeta:
         """Describe a view of what `base` describes: where it cannot be looked up, its digest is derived."""
+        if block.unfilled is not None:  # what it shows may not have been written yet: not to be compared
+            return describe(tensor, None, block.origin, block.unfilled)
         if base.digest is not None and not self.canonical:
             region = self._region(tensor)
             if region not in block.digests:

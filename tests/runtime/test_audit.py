@@ -217,6 +217,46 @@ class Functional(nn.Module):
         return self.draw(x)
 
 
+def test_functions_that_draw_in_a_module_left_in_train_mode_ask_for_eval() -> None:
+    (finding,) = audited(Functional(lambda x: F.dropout(x, 0.5)).train(), X, "mode").probes["mode"].findings
+    assert (finding.code, finding.remedy) == ("DET201", "call model.eval() before inference")
+    assert "draws 32 random numbers" in finding.message
+
+
+def test_memory_that_is_filled_piece_by_piece_is_no_divergence() -> None:
+    """Views of it hold garbage until they are written, and garbage differs from run to run."""
+    turns = iter(range(1, 100))
+
+    class Pieces(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            out = torch.empty(4, 8)
+            out.numpy()[:] = next(turns)  # what the allocator would hand out
+            out[:2] = x[:2]
+            out[2:].copy_(x[2:])
+            return out + 1
+
+    repeat = audited(Pieces()).probes["repeat"]
+    assert repeat.verdict is Verdict.BITWISE
+    assert repeat.first_divergence is None
+
+
+@needs_threads
+def test_a_race_that_does_not_reach_the_output_is_still_named() -> None:
+    class Hidden(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.race = Race()
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + (self.race(x).sum() > 0)
+
+    repeat = audited(Hidden()).probes["repeat"]
+    assert repeat.verdict is Verdict.ROUNDING
+    assert repeat.outputs == ()
+    assert repeat.first_divergence is not None
+    assert repeat.first_divergence.module == "race"
+
+
 @pytest.mark.parametrize(
     ("draw", "codes"),
     [

@@ -205,3 +205,16 @@ def test_ten_thousand_events_align_quickly() -> None:
     assert parting is not None
     assert parting.first is not None
     assert (parting.forks, parting.first.index) == (True, 2500)
+
+
+@pytest.mark.parametrize("result", [20, 30])
+def test_a_difference_spreads_if_a_reader_differs_too(result: int) -> None:
+    def run(scratch: int, result: int) -> Trace:
+        return trace(
+            event("aten._ctc_loss.default", (X,), (tensor(10), tensor(scratch))),
+            event("aten._ctc_loss_backward.default", (tensor(10), tensor(scratch)), (tensor(result),)),
+        )
+
+    parting = first_parting(run(50, 20), run(60, result))
+    assert parting is not None
+    assert parting.spreads is (result != 20)

@@ -53,7 +53,7 @@ class Mode:
         layers = {path: kind for root in case.modules for path, kind in _left_on(root)}
         ran = {call.path for call in trace.modules if call.training}
         left_on = {path: layers[path] for path in layers if path in ran}
-        return (*_train_mode(left_on, trace), *_others(left_on, trace))
+        return (*_train_mode(left_on, trace), *_others(left_on, ran, trace))
 
 
 def _left_on(root: nn.Module) -> Iterator[tuple[str, str]]:
@@ -87,11 +87,11 @@ def _train_mode(left_on: dict[str, str], trace: Trace) -> Iterator[Finding]:
         )
 
 
-def _others(left_on: dict[str, str], trace: Trace) -> Iterator[Finding]:
+def _others(left_on: dict[str, str], training: set[str], trace: Trace) -> Iterator[Finding]:
     """One finding for each line that draws or takes batch statistics outside of those layers."""
     groups: dict[tuple[str, str, str], list[OpEvent]] = {}
     for event in trace.events:
-        code = _code(event)
+        code = _code(event, training)
         if code is not None and event.module not in left_on:
             groups.setdefault((code, str(event.source), event.op), []).append(event)
     for (code, _, op), events in groups.items():
@@ -99,6 +99,9 @@ def _others(left_on: dict[str, str], trace: Trace) -> Iterator[Finding]:
         where = f" in {_listed(tuple(dict.fromkeys(event.module or 'the model' for event in events)))}"
         if code == "DET205":
             yield _finding(code, first, f"{op}{where} normalises by the batch at inference", "use running statistics")
+        elif code == "DET201":
+            message = f"{op}{where} draws {count} random numbers, and the module is in train mode"
+            yield _finding(code, first, message, "call model.eval() before inference")
         elif code == "DET202":
             message = f"{op}{where} drops at inference although no module there is in train mode"
             yield _finding(code, first, message, "pass training=self.training")
@@ -107,9 +110,11 @@ def _others(left_on: dict[str, str], trace: Trace) -> Iterator[Finding]:
             yield _finding(code, first, message, "draw from a torch.Generator with a fixed seed, or do not sample")
 
 
-def _code(event: OpEvent) -> str | None:
+def _code(event: OpEvent, training: set[str]) -> str | None:
     """Which rule does an event fall under?"""
     if event.rng is not None and event.rng.generator != "given":
+        if event.module in training:
+            return "DET201"
         return "DET202" if "dropout" in event.op else "DET206"
     statistics = "batch_norm" in event.op and "backward" not in event.op and "instance" not in event.op
     return "DET205" if statistics and event.arguments.get("training") is True else None
