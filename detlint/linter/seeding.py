@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from detlint.linter.context import Argument, Call
+from detlint.linter.names import FunctionNode
 from detlint.linter.origins import Origin, origins
 from detlint.linter.program import Program, attribute_writes, calls_named
 from detlint.linter.project import Module
 from detlint.randomness import LIBRARIES, Seeder, load_sources
 
+# Folders of programs that show a library, and words in the names of helpers that seed.
+_SHOWCASE = re.compile(r"(examples?|notebooks?|docs?|tutorials?|demos?|benchmarks?|samples?|recipes?)", re.IGNORECASE)
+_SEEDS = re.compile(r"seed|random|determin|reproduc|setup|init|prepare|environment", re.IGNORECASE)
+_HELPER_DEPTH = 4
+_DEVICES = ("torch.cuda.", "torch.mps.", "torch.xpu.", "torch.npu.")
 # The name by which a process learns which of its group it is.
 _RANK = re.compile(r"(^|_)rank$|(^|_)process_index$|(^|\.)get_(world_)?rank$", re.IGNORECASE)
 
@@ -29,6 +35,11 @@ class Seed:
     @property
     def libraries(self) -> tuple[str, ...]:
         return LIBRARIES if self.seeder is None else self.seeder.libraries
+
+    @property
+    def only_devices(self) -> bool:
+        """Are only the generators of devices seeded, and the one of the CPU not?"""
+        return self.seeder is not None and self.seeder.call.name.startswith(_DEVICES)
 
     @property
     def value(self) -> ast.expr | None:
@@ -50,10 +61,49 @@ class Seeding:
 
     @cached_property
     def seeds(self) -> tuple[Seed, ...]:
-        """Every seeding call that can run, the program's own file first."""
+        """Every seeding call that can run, the program's own file first.
+
+        An example is not the library that it shows: what seeds somewhere inside that counts only where the example
+        calls it, by helpers whose names say so.
+        """
         return tuple(
-            seed for module in self.program.modules for seed in seeds_in(module) if self.program.runs(module, seed.node)
+            seed
+            for module in self.program.modules
+            for seed in seeds_in(module)
+            if self.program.runs(module, seed.node)
+            and (module not in self._library or self.call_of(seed, self._own_modules) is not None)
         )
+
+    @cached_property
+    def _library(self) -> frozenset[Module]:
+        """The modules of the library that the program, standing among its examples, shows."""
+        folder = self.program.module.name.split(".")[0]
+        if folder == self.program.module.name or not _SHOWCASE.fullmatch(folder):
+            return frozenset()
+        return frozenset(module for module in self.program.modules if module.name.split(".")[0] != folder)
+
+    @cached_property
+    def _own_modules(self) -> tuple[Module, ...]:
+        return tuple(module for module in self.program.modules if module not in self._library)
+
+    def call_of(self, seed: Seed, places: Sequence[Module]) -> ast.Call | None:
+        """Return the first call in `places` that leads to a seed, through functions whose names speak of seeding."""
+        wanted = [(seed.module, seed.module.index.function_at(seed.node))]
+        for _ in range(_HELPER_DEPTH):
+            callers: dict[tuple[Module, FunctionNode | None], None] = {}
+            for owner, function in wanted:
+                if function is None or not _SEEDS.search(function.name):
+                    continue
+                qualified = owner.qualified(function)
+                for module in self.program.modules:
+                    for call in calls_named(module, (function.name,)):
+                        if qualified not in module.inference.callees(call):
+                            continue
+                        if module in places:
+                            return call
+                        callers[module, module.index.function_at(call)] = None
+            wanted = list(callers)
+        return None
 
     def of(self, library: str) -> tuple[Seed, ...]:
         """Return the calls that seed a library's global generator."""
@@ -76,7 +126,7 @@ class Seeding:
 
     def shared(self, library: str) -> bool:
         """Is the library seeded with a number that is the same in every process?"""
-        return any(not self.depends_on_rank(seed) for seed in self.of(library))
+        return any(not self.depends_on_rank(seed) for seed in self.of(library) if not seed.only_devices)
 
     @cached_property
     def requests_determinism(self) -> bool:

@@ -46,7 +46,10 @@ def unseeded_rng(ctx: Context) -> Iterator[Finding]:
     seeding = seeding_of(ctx.program)
     for library in LIBRARIES:
         of_library = [draw for draw in drawn if draw.library == library]
-        if of_library and seeding.of(library):
+        seeds = seeding.of(library)
+        if of_library and seeds and all(seed.only_devices for seed in seeds):
+            of_library = [draw for draw in of_library if _on_cpu(draw.node)]
+        elif of_library and seeds:
             of_library = list(_drawn_seeds(of_library, seeding, library))
         found = [draw for draw in of_library if _matters(draw, ctx)]
         if found:
@@ -109,6 +112,12 @@ def _initialises(call: ast.Call, ctx: Context) -> bool:
     if isinstance(owner, ast.ClassDef) and ctx.inference.is_module_class(ctx.module.qualified(owner)):
         return bool(_INITIALISES.search(function.name))
     return bool(_INITIALISES.search(function.name)) and "weight" in function.name
+
+
+def _on_cpu(call: ast.Call) -> bool:
+    """Is this a function of torch that names no device, and so draws from the generator of the CPU?"""
+    named = isinstance(call.func, ast.Attribute) and not call.func.attr.endswith(("_like", "_", "sample"))
+    return named and all(keyword.arg not in ("device", None) for keyword in call.keywords)
 
 
 def _matters(draw: _Drawn, ctx: Context) -> bool:

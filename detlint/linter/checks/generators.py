@@ -10,12 +10,12 @@ from detlint.findings import Finding
 from detlint.linter.context import Call, Context
 from detlint.linter.names import FUNCTIONS
 from detlint.linter.registry import check
-from detlint.linter.testcode import is_test_file
 from detlint.randomness import OwnGenerator, load_sources
 
 _SYSTEM = ": its draws differ in every run, whatever the program seeds"
 _CONSTANT = ": it draws the same numbers in every run, whatever the program seeds"
 _DEPTH = 4
+_ONLY_DRAW = ("torch.", "numpy.", "random.", "torchvision.", "torch_geometric.", "sklearn.", "diffusers.")
 _GENERATOR_WORDS = re.compile(r"seed|generator|(^|_)(rng|prng|rs|random|random_state)$", re.IGNORECASE)
 
 
@@ -23,7 +23,7 @@ _GENERATOR_WORDS = re.compile(r"seed|generator|(^|_)(rng|prng|rs|random|random_s
 def unseeded_generator(call: Call, ctx: Context) -> Iterator[Finding]:
     """Silent where a seed comes later, where the caller may pass a generator, and where code unread gets it."""
     generator = load_sources().generators.get(call.name)
-    if generator is None or is_test_file(ctx.module):
+    if generator is None:
         return
     if _has_seed(call, generator, ctx) or _is_fallback(call.node, ctx):
         return
@@ -93,9 +93,18 @@ def _is_torch(generator: OwnGenerator) -> bool:
 
 def _may_seed(call: ast.Call, generator: OwnGenerator, ctx: Context) -> bool:
     """Calls of torch, NumPy and their like only draw from a generator; other code may seed a torch generator."""
+    if not _is_torch(generator):
+        return False
     names = ctx.callees(call)
-    known = names and all(name.startswith(("torch.", "numpy.", "random.", "torchvision.")) for name in names)
-    return _is_torch(generator) and not known
+    return not names or any(not name.startswith(_ONLY_DRAW) and _body_may_seed(name, generator, ctx) for name in names)
+
+
+def _body_may_seed(name: str, generator: OwnGenerator, ctx: Context) -> bool:
+    definition = ctx.module.project.definition(name)
+    if definition is None:
+        return True
+    parts = (part.attr for part in ast.walk(definition[1]) if isinstance(part, ast.Attribute))
+    return any(part in generator.methods for part in parts)
 
 
 def _target_seeded(target: ast.expr, generator: OwnGenerator, ctx: Context, depth: int) -> bool:
@@ -109,7 +118,11 @@ def _target_seeded(target: ast.expr, generator: OwnGenerator, ctx: Context, dept
         return True
     uses: list[ast.AST]
     if attribute:
-        uses = [node for node in index.names_used.get(attribute, ()) if isinstance(node, ast.Attribute)]
+        uses = [
+            node
+            for node in index.names_used.get(attribute, ())
+            if isinstance(node, ast.Attribute) and not _of_other_class(node, target, ctx)
+        ]
     elif isinstance(target, ast.Name) and scope is not None:
         uses = [
             node
@@ -135,3 +148,9 @@ def _replaced(attribute: str, target: ast.expr, generator: OwnGenerator, ctx: Co
             if seeded and generator.call.name in ctx.callees(value):
                 return True
     return False
+
+
+def _of_other_class(use: ast.Attribute, target: ast.expr, ctx: Context) -> bool:
+    """Is this `self.rng` of another class than the one that makes the generator?"""
+    own = isinstance(use.value, ast.Name) and use.value.id == "self"
+    return own and ctx.module.index.class_at(use) is not ctx.module.index.class_at(target)

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from detlint.findings import Finding
 from detlint.linter.context import Context
 from detlint.linter.devices import uses_cuda
-from detlint.linter.names import FUNCTIONS
-from detlint.linter.program import Program, calls_named
 from detlint.linter.registry import check_file
 from detlint.linter.seeding import Seed, seeding_of
 from detlint.linter.testcode import is_test_file
@@ -19,10 +17,8 @@ from detlint.linter.training import trains
 _WORK = re.compile(
     r"(^|_)(train|fit|finetune|eval|evaluate|validate|test|infer|inference|predict|generate|sample)(_|$)"
 )
-_SEEDS = re.compile(r"seed|random|determin|reproduc|setup|init|prepare|environment", re.IGNORECASE)
 _INFERS = ("torch.no_grad", "torch.inference_mode", "torch.set_grad_enabled")
 _OPTIMIZES = "torch.optim."
-_CALL_DEPTH = 4
 
 
 @check_file("DET407")
@@ -36,7 +32,7 @@ def determinism_not_requested(ctx: Context) -> Iterator[Finding]:
     seeding = seeding_of(ctx.program)
     explicit = [seed for seed in seeding.of("torch") if seed.seeder is None or not seed.seeder.implicit]
     if explicit and not seeding.mentions_determinism:
-        place = _place(explicit, ctx, ctx.program)
+        place = _place(explicit, ctx)
         if place is not None:
             yield ctx.finding(place, work=work)
 
@@ -60,33 +56,16 @@ def _work(ctx: Context) -> str:
     return "infers" if inferring else ""
 
 
-def _place(seeds: list[Seed], ctx: Context, program: Program) -> ast.Call | None:
-    """Return the first seed of this file, or the first call in it that leads to a seed in another one."""
-    own = [seed.node for seed in seeds if seed.module is ctx.module]
-    return own[0] if own else _call_leading_to(seeds, ctx, program)
+def _place(seeds: list[Seed], ctx: Context) -> ast.Call | None:
+    """Return the first seed of this file, or the first call in it that leads to a seed in another one.
 
-
-def _call_leading_to(seeds: list[Seed], ctx: Context, program: Program) -> ast.Call | None:
-    """A library that seeds somewhere deep inside is not this program seeding: the helpers have to say so by name."""
-    wanted = {
-        (seed.module, function)
-        for seed in seeds
-        if (function := seed.module.index.function_at(seed.node)) is not None
-    }
-    for _ in range(_CALL_DEPTH):
-        callers = set()
-        for owner, function in sorted(wanted, key=lambda found: (found[0].name, found[1].lineno)):
-            if not _SEEDS.search(function.name):
-                continue
-            qualified = owner.qualified(function)
-            for module in program.modules:
-                for call in calls_named(module, (function.name,)):
-                    if qualified not in module.inference.callees(call):
-                        continue
-                    if module is ctx.module:
-                        return call
-                    inside = module.index.function_at(call)
-                    if isinstance(inside, FUNCTIONS):
-                        callers.add((module, inside))
-        wanted = callers
+    A library that seeds somewhere deep inside is not this program seeding: the helpers have to say so by name.
+    """
+    seeding = seeding_of(ctx.program) if ctx.program is not None else None
+    for seed in seeds:
+        place = seed.node if seed.module is ctx.module else None
+        if place is None and seeding is not None:
+            place = seeding.call_of(seed, (ctx.module,))
+        if place is not None:
+            return place
     return None
