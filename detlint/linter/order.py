@@ -144,7 +144,7 @@ class OrderTracer(OrderPlaces):
             return "the numbers given to names"
         if isinstance(node, ast.Starred) and "builtins.zip" in names:
             return self.destination(call, replace(trail, form=Form.NESTED))  # the order moves into the elements
-        if functions["carrying"].intersection(names):
+        if functions["carrying"].intersection(names) or self.is_progress_bar(call):
             return self.destination(call, as_sequence(trail))
         if functions["receiving"].intersection(names) or self._keeps_items(names):
             return self._received(node, call, names, trail)

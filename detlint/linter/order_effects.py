@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from detlint.linter.names import FUNCTIONS, FunctionNode
-from detlint.linter.order_form import Form, Trail
+from detlint.linter.order_form import Form, Trail, names_in
 from detlint.linter.values import Kind
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class LoopEffects:
                 for target, value in _bindings(node):
                     if value is not None and self._mentions(value, found):
                         # `rows = rows + [row]` collects in `rows`, it does not make an element of it.
-                        found |= {name for name in _stored_names(target) if not self._mentions(value, {name})}
+                        found |= _stored_names(target) - names_in(value)
                         # `data.x = read(path)` makes `data` depend on the element too.
                         found |= _base_names(target) & self._bound
                 found |= self._filled(node, found)
@@ -155,6 +155,8 @@ class LoopEffects:
                     return self._tracer.collected(function.value, node, self._trail)
                 if function.attr in methods["writing"]:
                     return "the text that is written" if self._is_open_file(function.value) else None
+                if function.attr in methods["adding"] and self._is_outside(function.value):
+                    return f"{ast.unparse(function)}()"
                 if function.attr in ("add_module", "register_module"):
                     return "the order of the parameters"
         return self._through_function(node)
@@ -256,7 +258,7 @@ class LoopEffects:
         """`out = torch.cat([out, part])` collects; `path = name` under a condition picks."""
         if isinstance(self._body, FUNCTIONS):
             return None
-        if self._mentions(node.value, {target.id}):
+        if target.id in names_in(node.value):
             if self._is_outside(target) and self._concatenates(node.value):
                 return self._tracer.collected(target, node, self._trail)
             return None

@@ -33,6 +33,11 @@ class OrderQuestions:
         lowered = name.lower()
         return any(word in lowered for word in self.table.complaints)
 
+    def is_progress_bar(self, call: ast.Call) -> bool:
+        """`pbar(results)` of a variable that nothing is known about but its name."""
+        name = call.func.id.lower() if isinstance(call.func, ast.Name) else ""
+        return not self.inference.callees(call) and any(word in name for word in self.table.progress)
+
     def shown(self, node: ast.AST) -> bool:
         """Return whether the value goes into a message, a log or an exception, which only people read."""
         child = node

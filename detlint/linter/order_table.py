@@ -17,10 +17,11 @@ _METHODS = (
     "extending",
     "writing",
     "mapping",
+    "adding",
     "passing",
     "keeping",
 )
-_WORDS = ("complaints", "descriptions")
+_WORDS = ("complaints", "descriptions", "progress")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,7 @@ class OrderTable:
     receiving_endings: tuple[str, ...]
     complaints: tuple[str, ...]
     descriptions: frozenset[str]
+    progress: tuple[str, ...]
 
 
 @lru_cache(maxsize=1)
@@ -54,4 +56,5 @@ def order_table() -> OrderTable:
         receiving_endings=tuple(functions["receiving-endings"]),
         complaints=tuple(table["words"]["complaints"]),
         descriptions=frozenset(table["words"]["descriptions"]),
+        progress=tuple(table["words"]["progress"]),
     )
