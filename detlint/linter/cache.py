@@ -122,9 +122,9 @@ def clean(root: Path) -> bool:
     """Remove the cache of a configuration root; return whether there was one."""
     folder = root / FOLDER
     found = False
-    for name in (_FILE, ".gitignore"):
+    for path in (folder / _FILE, folder / ".gitignore", *folder.glob(f".{_FILE}.*")):  # half-written ones too
         with suppress(FileNotFoundError):
-            (folder / name).unlink()
+            path.unlink()
             found = True
     with suppress(OSError):
         folder.rmdir()

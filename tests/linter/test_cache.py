@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import random
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +20,9 @@ from detlint.linter.engine import lint_paths
 from detlint.linter.file import Job, Options
 from detlint.linter.result import LintResult
 
-PROGRAM = "import torch\nfrom helper import prepare\n\nif __name__ == '__main__':\n    prepare()\n    print(torch.rand(3))\n"
+PROGRAM = (
+    "import torch\nfrom helper import prepare\n\nif __name__ == '__main__':\n    prepare()\n    print(torch.rand(3))\n"
+)
 SEEDING = "import torch\n\ndef prepare():\n    torch.manual_seed(0)\n"
 IDLE = "def prepare():\n    pass\n"
 
@@ -67,9 +73,7 @@ CHANGES: dict[str, tuple[Callable[[Path], object], set[str]]] = {
 
 
 @pytest.mark.parametrize(("change", "expected"), CHANGES.values(), ids=CHANGES.keys())
-def test_what_a_change_invalidates(
-    project: Path, change: Callable[[Path], object], expected: set[str]
-) -> None:
+def test_what_a_change_invalidates(project: Path, change: Callable[[Path], object], expected: set[str]) -> None:
     lint()
     change(project)
     assert held(project) & {"train.py", "helper.py"} == expected
@@ -127,3 +131,39 @@ def test_clean_removes_it(project: Path) -> None:
     assert clean(project)
     assert not (project / FOLDER).exists()
     assert not clean(project)
+
+
+def command(project: Path) -> list[str]:
+    """Return a run of its own process over the cache of `project`, with everything it finds on stdout."""
+    return [sys.executable, "-m", "detlint", "check", "--format", "jsonl", "--jobs", "1", str(project)]
+
+
+@pytest.fixture
+def larger(project: Path) -> Path:
+    for number in range(12):
+        write(project / f"program{number}.py", f"# {number}\n{PROGRAM}")
+    return project
+
+
+def test_runs_at_the_same_time_find_what_one_finds(larger: Path) -> None:
+    alone = subprocess.run([*command(larger), "--no-cache"], capture_output=True, check=False).stdout
+    assert alone.count(b"\n") >= 13
+    for _ in range(2):  # the first time they write the cache together, the second time they read it
+        together = [subprocess.Popen(command(larger), stdout=subprocess.PIPE) for _ in range(3)]
+        assert [process.communicate()[0] for process in together] == [alone] * 3
+    assert len(json.loads((larger / FOLDER / "results.json").read_text())["entries"]) == 14
+    assert sorted(path.name for path in (larger / FOLDER).iterdir()) == [".gitignore", "results.json"]
+
+
+def test_runs_that_are_killed_leave_nothing_that_matters(larger: Path) -> None:
+    alone = subprocess.run([*command(larger), "--no-cache"], capture_output=True, check=False).stdout
+    chance = random.Random(0)
+    for _ in range(6):
+        process = subprocess.Popen(command(larger), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(chance.uniform(0.1, 1.5))
+        process.kill()
+        process.wait()
+    assert subprocess.run(command(larger), capture_output=True, check=False).stdout == alone
+    (larger / FOLDER / ".results.json.half").write_text("what a killed run may leave")
+    assert clean(larger)
+    assert not (larger / FOLDER).exists()

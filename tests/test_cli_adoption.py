@@ -1,0 +1,141 @@
+"""Baselines, --since, --add-ignore, --watch and clean on the command line: exit codes, and what is printed where."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from detlint.cli import main
+
+LISTING = "import os\n\ndef files(root):\n    return list(os.listdir(root))\n"
+MORE = "\ndef more(root):\n    return [name for name in os.listdir(root)]\n"
+Shell = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    """Run the command line in a folder that holds `a.py`; return exit code, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "a.py").write_text(LISTING)
+
+    def run(*args: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as exited:
+            main(["check", "--format", "concise", "--jobs", "1", "--no-cache", *args])
+        out, err = capsys.readouterr()
+        assert isinstance(exited.value.code, int)
+        return exited.value.code, out, err
+
+    return run
+
+
+def test_baseline(shell: Shell, tmp_path: Path) -> None:
+    assert shell()[0] == 1
+    assert shell("--write-baseline", "known.json") == (0, "", "")
+    assert shell("--baseline", "known.json") == (0, "", "")
+    (tmp_path / "a.py").write_text("# a comment\n\n" + LISTING + MORE)
+    code, out, _ = shell("--baseline", "known.json")
+    assert (code, out.count("\n"), out.startswith("a.py:9:")) == (1, 1, True)
+    # writing it again does not hide what is new
+    assert shell("--write-baseline", "known.json")[:2] == (code, out)
+    assert shell("--baseline", "known.json")[:2] == (code, out)
+    (tmp_path / "a.py").write_text("x = 1\n")
+    assert shell("--write-baseline", "known.json") == (0, "", "")
+    assert json.loads((tmp_path / "known.json").read_text())["findings"] == []
+
+
+def git(*arguments: str) -> None:
+    subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments], check=True, capture_output=True)
+
+
+def test_since(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "untouched.py").write_text(LISTING)
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-qm", "first")
+    assert shell("--since", "HEAD") == (0, "", "")
+    (tmp_path / "a.py").write_text(LISTING + MORE)
+    code, out, _ = shell("--since", "HEAD")
+    assert (code, out.count("\n"), out.startswith("a.py:7:")) == (1, 1, True)
+    assert shell("--since", "HEAD", "untouched.py")[0] == 0
+
+
+def test_facts_still_come_from_the_whole_project(shell: Shell, tmp_path: Path) -> None:
+    """The seed is set in a file that did not change."""
+    (tmp_path / "seeding.py").write_text("import torch\n\ndef prepare():\n    torch.manual_seed(0)\n")
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-qm", "first")
+    program = "import torch\nfrom seeding import prepare\n\nprepare()\nx = torch.rand(3)\nprint(x)\n"
+    (tmp_path / "train.py").write_text(program)
+    assert shell("--since", "HEAD") == (0, "", "")
+    (tmp_path / "train.py").write_text(program.replace("prepare()\n", ""))
+    assert "DET101" in shell("--since", "HEAD")[1]
+
+
+def test_add_ignore(shell: Shell, tmp_path: Path) -> None:
+    code, out, err = shell("--add-ignore")
+    assert (code, out, err) == (0, "", "a.py: ignored DET601 unsorted-listing (1)\n")
+    assert (tmp_path / "a.py").read_text() == LISTING.rstrip("\n") + "  # detlint: ignore[DET601]\n"
+    assert shell("--add-ignore") == (0, "", "")
+
+
+def test_clean(shell: Shell, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.utime(tmp_path / "a.py", (1_000_000_000, 1_000_000_000))
+    with pytest.raises(SystemExit):
+        main(["check", "--jobs", "1"])
+    assert (tmp_path / ".detlint_cache").is_dir()
+    for _ in range(2):
+        with pytest.raises(SystemExit) as exited:
+            main(["clean"])
+        assert exited.value.code == 0
+        assert not (tmp_path / ".detlint_cache").exists()
+
+
+ERRORS = {
+    "no baseline": (("--baseline", "none.json"), "none.json: No such file or directory; --write-baseline none.json"),
+    "no repository": (("--since", "HEAD"), "--since: not in a git repository"),
+    "stdin": (("--add-ignore", "-"), "not on stdin"),
+    "folder of the baseline": (("--write-baseline", "no/such.json"), "no/such.json: cannot be written"),
+}
+
+
+@pytest.mark.parametrize(("args", "message"), ERRORS.values(), ids=ERRORS.keys())
+def test_errors_are_one_line(shell: Shell, args: tuple[str, ...], message: str) -> None:
+    code, out, err = shell(*args)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert message in err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends a signal")
+def test_watch_lints_again_after_a_change_and_ends_quietly(tmp_path: Path) -> None:
+    path, log = tmp_path / "a.py", tmp_path / "log"
+    path.write_text("x = 1\n")
+    command = [sys.executable, "-m", "detlint", "check", "--isolated", "--no-cache", "--format", "concise", "--watch"]
+    with log.open("wb") as stream:
+        process = subprocess.Popen([*command, "."], cwd=tmp_path, stdout=stream, stderr=stream)
+    try:
+        wait_for(lambda: b"Watching" in log.read_bytes())
+        path.write_text(LISTING)
+        wait_for(lambda: b"DET601" in log.read_bytes() and log.read_bytes().count(b"Watching") == 2)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+        process.wait()
+    assert b"Traceback" not in log.read_bytes()
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
