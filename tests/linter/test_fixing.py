@@ -113,6 +113,19 @@ UNTOUCHED = {
         "# detlint: disable[DET304]\nimport torch\n\ndef f(x: torch.Tensor):\n    return torch.sort(x, 0)\n",
         True,
     ),
+    "the remedy is more than an argument": (
+        """
+import torch
+import torch.nn.functional as F
+
+def step(x, optimizer):
+    y = F.interpolate(x, size=8, mode="bilinear", antialias=True)
+    y.sum().backward()
+    optimizer.step()
+    return F.adaptive_max_pool2d(x, 3)
+""",
+        True,
+    ),
     "several targets": ("import torch\nfrom torch.backends import cudnn\n\nx = cudnn.benchmark = True\n", True),
     "training would go on in eval mode": (
         """

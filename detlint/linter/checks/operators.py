@@ -22,7 +22,8 @@ from detlint.operators import CAUSES, NEWEST, WITH_FLAG, Operator, by_python_nam
 from detlint.rulebook import Trigger
 
 _WEIGHTED = ("Conv", "Embedding")
-_ARGUMENT = re.compile(r"(?P<name>\w+)=(?P<value>True|False)\b")
+# A remedy that is an argument and nothing else, but for a remark in brackets.
+_ARGUMENT = re.compile(r"(?P<name>\w+)=(?P<value>True)(?: \([^)]*\))?")
 _Table = Mapping[str, tuple[Trigger, tuple[Operator, ...]]]
 
 
@@ -95,7 +96,7 @@ def _finding(call: Call, operator: Operator, ctx: Context, others: list[Call] | 
 
 def _repair(calls: list[Call], operator: Operator) -> Repair | None:
     """Pass the argument that the operator table names as the remedy (`stable=True`, `deterministic=True`)."""
-    remedy = _ARGUMENT.match(operator.instead)
+    remedy = _ARGUMENT.fullmatch(operator.instead)
     if remedy is None or not all(_can_pass(remedy["name"], call) for call in calls):
         return None
     name, value = remedy.groups()
