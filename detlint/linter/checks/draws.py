@@ -12,8 +12,10 @@ from detlint.linter.context import Call, Context
 from detlint.linter.names import parameters
 from detlint.linter.origins import made_by
 from detlint.linter.program import calls_named
+from detlint.linter.program_start import insert_at_start
 from detlint.linter.purpose import decides
 from detlint.linter.registry import check_file
+from detlint.linter.repairs import Repair, unsafe
 from detlint.linter.seeding import Seeding, seeding_of
 from detlint.linter.smoke import is_smoke_test
 from detlint.linter.testcode import is_test_file
@@ -21,6 +23,12 @@ from detlint.randomness import LIBRARIES, load_sources
 from detlint.rulebook import Trigger
 
 _TITLES = {"torch": "torch", "numpy": "NumPy", "random": "Python's random"}
+# What seeds a library's global generator, and the package to import for it.
+_SEEDS = {
+    "torch": ("torch", "{}.manual_seed(0)"),
+    "numpy": ("numpy", "{}.random.seed(0)"),
+    "random": ("random", "{}.seed(0)"),
+}
 _INITIALISES = re.compile(r"(^|_)(init|initiali[sz]e|reset)(_|$)")
 _GENERATOR_PARAMETERS = re.compile(r"(^|_)(generator|rng|random_state|seed|key|prng)$", re.IGNORECASE)
 _RELATED = 8
@@ -55,7 +63,14 @@ def unseeded_rng(ctx: Context) -> Iterator[Finding]:
         if found:
             first, *others = found
             related = [(ctx.module, draw.node, f"{draw.name} draws from it too") for draw in others[:_RELATED]]
-            yield ctx.finding(first.node, related=related, call=first.name, library=_TITLES[library])
+            repair = None if seeding.of(library) else _seeded(library, ctx)
+            yield ctx.finding(first.node, related=related, repair=repair, call=first.name, library=_TITLES[library])
+
+
+def _seeded(library: str, ctx: Context) -> Repair | None:
+    package, line = _SEEDS[library]
+    changes = insert_at_start(ctx.module, package, line)
+    return unsafe("seed it with a fixed number", *changes) if changes else None
 
 
 @check_file("DET104")
@@ -69,9 +84,7 @@ def global_rng_in_library(ctx: Context) -> Iterator[Finding]:
             _GENERATOR_PARAMETERS.search(parameter.arg) for parameter, _ in parameters(function.args)
         ):
             continue
-        yield ctx.finding(
-            draw.node, call=draw.name, library=_TITLES[draw.library], place=f"{function.name}()"
-        )
+        yield ctx.finding(draw.node, call=draw.name, library=_TITLES[draw.library], place=f"{function.name}()")
 
 
 def _draws(ctx: Context) -> Iterator[_Drawn]:

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from detlint.findings import Finding
 from detlint.linter.context import Context
 from detlint.linter.devices import uses_cuda
+from detlint.linter.program_start import insert_at_start
 from detlint.linter.registry import check_file
+from detlint.linter.repairs import Repair, unsafe
 from detlint.linter.seeding import Seed, seeding_of
 from detlint.linter.testcode import is_test_file
 from detlint.linter.training import trains
@@ -34,7 +36,13 @@ def determinism_not_requested(ctx: Context) -> Iterator[Finding]:
     if explicit and not seeding.mentions_determinism:
         place = _place(explicit, ctx)
         if place is not None:
-            yield ctx.finding(place, work=work)
+            yield ctx.finding(place, repair=_requested(ctx), work=work)
+
+
+def _requested(ctx: Context) -> Repair | None:
+    environment = insert_at_start(ctx.module, "os", '{}.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")')
+    flag = insert_at_start(ctx.module, "torch", "{}.use_deterministic_algorithms(True)")
+    return unsafe("ask for it where the program starts", *environment, *flag) if environment and flag else None
 
 
 def _work(ctx: Context) -> str:
