@@ -45,24 +45,45 @@ def _has_seed(call: Call, generator: OwnGenerator, ctx: Context) -> bool:
 
 
 def _is_fallback(node: ast.Call, ctx: Context) -> bool:
-    """Does it only stand in for a generator or a seed that the caller did not pass?"""
+    """Does it only stand in for a generator or a seed that the caller may pass?"""
     child: ast.AST = node
     for parent in ctx.ancestors(node):
         if isinstance(parent, FUNCTIONS):
             return False
-        if isinstance(parent, (ast.If, ast.IfExp)) and child is not parent.test and _names_one(parent.test):
-            return True
-        if isinstance(parent, ast.BoolOp) and any(_names_one(value) for value in parent.values if value is not child):
+        tests: list[ast.expr] = []
+        if isinstance(parent, (ast.If, ast.IfExp)) and child is not parent.test:
+            tests = [parent.test]
+        elif isinstance(parent, ast.BoolOp):
+            tests = [value for value in parent.values if value is not child]
+        if any(_comes_from_caller(test, ctx) for test in tests):
             return True
         child = parent
     return False
 
 
-def _names_one(test: ast.expr) -> bool:
-    return any(
-        _GENERATOR_WORDS.search(part.id if isinstance(part, ast.Name) else part.attr)
-        for part in ast.walk(test)
-        if isinstance(part, (ast.Name, ast.Attribute))
+def _comes_from_caller(test: ast.expr, ctx: Context) -> bool:
+    """Does a condition ask for a generator or seed that is a parameter, or an attribute set from something else?"""
+    for part in ast.walk(test):
+        if isinstance(part, ast.Name) and _GENERATOR_WORDS.search(part.id):
+            return True
+        if isinstance(part, ast.Attribute) and _GENERATOR_WORDS.search(part.attr) and _is_set(part.attr, ctx):
+            return True
+    return False
+
+
+def _is_set(attribute: str, ctx: Context) -> bool:
+    """Is an attribute ever set to anything but None and a generator made on the spot?"""
+    writes = [
+        (target, assignment.value)
+        for assignment in ctx.module.index.of_type(ast.Assign)
+        for target in assignment.targets
+        if isinstance(target, ast.Attribute) and target.attr == attribute
+    ]
+    table = load_sources().generators
+    return not writes or any(
+        ctx.constant(value) is not None
+        and not (isinstance(value, ast.Call) and any(table.get(name) for name in ctx.callees(value)))
+        for _, value in writes
     )
 
 
@@ -72,6 +93,8 @@ def _is_seeded_later(node: ast.expr, generator: OwnGenerator, ctx: Context, dept
     if depth > _DEPTH:
         return True
     if isinstance(parent, ast.keyword):
+        if parent.arg is not None and _GENERATOR_WORDS.search(parent.arg):
+            return False  # whoever has a parameter for a generator draws from it
         parent = ctx.parent(parent)
     if isinstance(parent, (ast.IfExp, ast.BoolOp)):
         return _is_seeded_later(parent, generator, ctx, depth + 1)
