@@ -1,0 +1,124 @@
+"""Where seeds come from, what seeds count, and what of a program runs."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from detlint.linter.origins import origins
+from detlint.linter.program import Program
+from detlint.linter.seeding import seeding_of
+from tests.linter.conftest import MakeModule
+
+HELPERS = {
+    "tools.py": """
+import random
+import torch
+
+def fix(number):
+    torch.manual_seed(number)
+    random.seed(number)
+"""
+}
+
+
+@pytest.mark.parametrize(
+    ("code", "source"),
+    [
+        ("import time\nx = int(time.time())\n", "time.time()"),
+        ("import time\ny = time.time()\nx = int(y * 1000) % 7\n", "time.time()"),
+        ("from datetime import datetime\nnow = datetime.now()\nx = now.microsecond\n", "datetime.now()"),
+        ("import time\nargs = object()\nargs.seed = int(time.time())\nx = args.seed\n", "time.time()"),
+        ("import time\ndef pick():\n    return int(time.time())\nx = pick()\n", "time.time()"),
+        ("import time\nx = 1\nx += int(time.time())\n", "time.time()"),
+        ("import time\nx = str(time.time()).replace('.', '')\n", "time.time()"),
+    ],
+    ids=["call", "variable", "attribute", "stored", "function", "augmented", "method"],
+)
+def test_what_takes_part_in_a_value(make_module: MakeModule, code: str, source: str) -> None:
+    module = make_module(code)
+    assigned = [*module.index.of_type(ast.Assign), *module.index.of_type(ast.AugAssign)]
+    value = assigned[-1].value
+    assert source in [ast.unparse(origin.node) for origin in origins(module, value, (module,))]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import time\nfrom lab import Run\nrun = Run(time.time())\nx = run.seed\n",
+        "import time\nstart = time.time()\nx = 3\n",
+        "import time\nx = [3, 4][time.time() > 0]\n",
+        "import time\nx = lambda: time.time()\n",
+    ],
+    ids=["stored in an object", "beside it", "index", "lambda"],
+)
+def test_what_takes_no_part_in_a_value(make_module: MakeModule, code: str) -> None:
+    module = make_module(code)
+    value = module.index.of_type(ast.Assign)[-1].value
+    assert "time.time()" not in [ast.unparse(origin.node) for origin in origins(module, value, (module,))]
+
+
+@pytest.mark.parametrize(
+    ("code", "seeded"),
+    [
+        ("import torch\ntorch.manual_seed(0)\n", "torch"),
+        ("from tools import fix\nfix(0)\n", "random torch"),
+        ("from tools import fix\nprint(fix)\n", "random torch"),
+        ("from tools import random\nprint(random)\n", ""),
+        ("import torch\ndef seed():\n    torch.manual_seed(0)\nprint(1)\n", ""),
+        ("from elsewhere import set_seed\nset_seed(1)\n", "numpy random torch"),
+        ("import gym\nenv = gym.make('A')\nenv.seed(0)\n", ""),
+        ("import tensorflow as tf\ntf.random.set_seed(0)\n", ""),
+        ("import torch\ng = torch.Generator()\ng.manual_seed(0)\n", ""),
+    ],
+    ids=[
+        "own",
+        "helper",
+        "handed on",
+        "helper unused",
+        "never called",
+        "unread",
+        "environment",
+        "tensorflow",
+        "generator",
+    ],
+)
+def test_what_a_program_seeds(make_module: MakeModule, code: str, seeded: str) -> None:
+    seeding = seeding_of(Program(make_module(code, HELPERS)))
+    assert sorted({library for seed in seeding.seeds for library in seed.libraries}) == seeded.split()
+
+
+@pytest.mark.parametrize(
+    ("code", "shared"),
+    [
+        ("import torch\ntorch.manual_seed(7)\n", True),
+        ("import torch\nimport torch.distributed as dist\ntorch.manual_seed(7 + dist.get_rank())\n", False),
+        ("import os, torch\nrank = int(os.environ['RANK'])\ntorch.manual_seed(rank)\n", False),
+        ("from tools import fix\nLOCAL_RANK = 1\nfix(3 + LOCAL_RANK)\n", False),
+        ("from accelerate.utils import set_seed\nset_seed(3, device_specific=True)\n", False),
+        ("import torch\ntorch.cuda.manual_seed_all(7)\n", False),
+    ],
+    ids=["constant", "rank", "environment", "helper", "device specific", "devices only"],
+)
+def test_a_seed_that_all_processes_share(make_module: MakeModule, code: str, shared: bool) -> None:
+    assert seeding_of(Program(make_module(code, HELPERS))).shared("torch") is shared
+
+
+@pytest.mark.parametrize(
+    ("code", "asked"),
+    [
+        ("import torch\ntorch.use_deterministic_algorithms(True)\n", True),
+        ("import torch\ntorch.use_deterministic_algorithms(False)\n", False),
+        ("import sys, torch\ntorch.use_deterministic_algorithms('-d' in sys.argv)\n", True),
+        ("import torch\ntorch.backends.cudnn.deterministic = True\n", True),
+        ("import torch\ntorch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic = True, False\n", False),
+        ("from transformers import set_seed\nset_seed(1)\n", False),
+        ("from transformers import set_seed\nset_seed(1, deterministic=True)\n", True),
+        ("from elsewhere import set_seed\nset_seed(1)\n", True),
+        ("import torch\ntorch.manual_seed(1)\n", False),
+    ],
+    ids=["on", "off", "option", "cudnn", "cudnn off", "seed", "seed and more", "unread", "torch"],
+)
+def test_asking_for_determinism(make_module: MakeModule, code: str, asked: bool) -> None:
+    assert seeding_of(Program(make_module(code))).requests_determinism is asked
