@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import random
@@ -16,6 +17,7 @@ import pytest
 from detlint.config import ConfigResolver
 from detlint.linter.fixing import FixedFile, fix_paths
 from detlint.linter.sources import SourceFile, source_from_bytes
+from detlint.rulebook import load_rules
 
 LISTING = "import os\n\ndef files(root):\n    return list(os.listdir(root))\n"
 FIXED = LISTING.replace("list(os.listdir(root))", "sorted(os.listdir(root))")
@@ -302,3 +304,26 @@ def test_what_one_fix_brings_to_light_is_fixed_too(tmp_path: Path) -> None:
     )
     assert fix(path).count(b"net.eval()") >= 1
     assert fixes(path) == []
+
+
+# --- many files at once -------------------------------------------------------------------------------------------
+
+EXAMPLES = [example for rule in load_rules().values() for example in (*rule.bad, *rule.good)]
+
+
+def test_every_example_that_parsed_still_parses_and_a_second_run_changes_nothing(tmp_path: Path) -> None:
+    """What benchmarks/fix_trees.py checks on real trees."""
+    paths = []
+    for number, example in enumerate(EXAMPLES):
+        path = tmp_path / f"p{number}" / f"example{Path(example.filename).suffix}"
+        path.parent.mkdir()
+        path.write_text(example.code, encoding="utf-8", newline="")
+        paths.append(path)
+    first = fixes(*paths)
+    assert len(first) > 60
+    for fixed in first:
+        assert fixed.before == fixed.path.read_bytes() != fixed.after
+        if fixed.path.suffix == ".py":
+            ast.parse(fixed.after)
+        fixed.write()
+    assert fixes(*paths) == []
