@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TypeVar
 
 from detlint.linter.names import COMPREHENSIONS, FUNCTIONS, SCOPES, FunctionNode, Scope, ScopeBuilder
-from detlint.linter.nodes import child_fields
+from detlint.linter.nodes import child_fields, walk
 
 _SCOPE_TYPES = frozenset(SCOPES)
 
@@ -132,6 +132,22 @@ class Index:
         return used
 
     @cached_property
+    def names_by_definition(self) -> tuple[frozenset[str], tuple[tuple[str, frozenset[str]], ...]]:
+        """Names that top-level code reads, and those that each outermost function or class reads."""
+        outside: set[str] = set()
+        inside: list[tuple[str, frozenset[str]]] = []
+        pending: list[ast.AST] = list(self.tree.body)
+        while pending:
+            node = pending.pop()
+            if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+                inside.append((node.name, frozenset(names_read(node))))
+                pending.extend(node.decorator_list)
+            else:
+                outside.update(_name_read(node))
+                pending.extend(ast.iter_child_nodes(node))
+        return frozenset(outside), tuple(inside)
+
+    @cached_property
     def aliases(self) -> dict[str, frozenset[str]]:
         """For each name bound to another one, the identifiers that may stand behind it."""
         behind: dict[str, set[str]] = {}
@@ -149,6 +165,18 @@ class Index:
             name: frozenset(direct | {far for near in direct for far in behind.get(near, ())})
             for name, direct in behind.items()
         }
+
+
+def names_read(node: ast.AST) -> Iterator[str]:
+    """Yield the identifiers that are read under `node`, as names or as attributes."""
+    for child in walk(node):
+        yield from _name_read(child)
+
+
+def _name_read(node: ast.AST) -> tuple[str, ...]:
+    if isinstance(node, ast.Name):
+        return (node.id,) if isinstance(node.ctx, ast.Load) else ()
+    return (node.attr,) if isinstance(node, ast.Attribute) else ()
 
 
 def _identifier(node: ast.expr) -> str | None:

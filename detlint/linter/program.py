@@ -11,6 +11,7 @@ from pathlib import Path
 
 import tomli
 
+from detlint.linter.index import names_read
 from detlint.linter.names import FUNCTIONS
 from detlint.linter.project import Module
 from detlint.randomness import load_sources
@@ -130,13 +131,13 @@ class Program:
         definitions: dict[str, list[frozenset[str]]] = {}
         used: set[str] = set()
         for module in self.modules:
-            outside, inside = names_by_definition(module)
+            outside, inside = module.index.names_by_definition
             used |= outside if module is self.module else outside - _names_of_guards(module)
             for name, names in inside:
                 definitions.setdefault(name, []).append(names)
         if not any(_executes(self.module, statement) for statement in self.module.tree.body):
             # Packaging metadata or a setting names the entry point.
-            used.update(name for name, _ in names_by_definition(self.module)[1])
+            used.update(name for name, _ in self.module.index.names_by_definition[1])
         pending = sorted(used & definitions.keys())
         while pending:
             fresh = set().union(*definitions.pop(pending.pop(), ())) - used
@@ -145,45 +146,13 @@ class Program:
         return frozenset(used)
 
 
-@lru_cache(maxsize=4096)
-def names_by_definition(
-    module: Module,
-) -> tuple[frozenset[str], tuple[tuple[str, frozenset[str]], ...]]:
-    """Return the names that a module's top-level code uses, and those that each outermost function or class uses."""
-    outside: set[str] = set()
-    inside: list[tuple[str, frozenset[str]]] = []
-    pending: list[ast.AST] = [module.tree]
-    while pending:
-        node = pending.pop()
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, (*FUNCTIONS, ast.ClassDef)):
-                inside.append((child.name, frozenset(_names_in(child))))
-                for decorator in child.decorator_list:
-                    outside.update(_names_in(decorator))
-            else:
-                pending.append(child)
-                outside.update(_names_at(child))
-    return frozenset(outside), tuple(inside)
-
-
-def _names_in(node: ast.AST) -> Iterator[str]:
-    for child in ast.walk(node):
-        yield from _names_at(child)
-
-
-def _names_at(node: ast.AST) -> tuple[str, ...]:
-    if isinstance(node, ast.Name):
-        return (node.id,) if isinstance(node.ctx, ast.Load) else ()
-    return (node.attr,) if isinstance(node, ast.Attribute) else ()
-
-
 def _names_of_guards(module: Module) -> frozenset[str]:
     """Return the names that only the `__main__` guards of a module use."""
     guards = [node for node in module.tree.body if isinstance(node, ast.If) and is_main_guard(node)]
     others = [node for node in module.tree.body if node not in guards]
-    within = {name for guard in guards for name in _names_in(guard)}
+    within = {name for guard in guards for name in names_read(guard)}
     defined = (*FUNCTIONS, ast.ClassDef)
-    return frozenset(within.difference(*(_names_in(node) for node in others if not isinstance(node, defined))))
+    return frozenset(within.difference(*(names_read(node) for node in others if not isinstance(node, defined))))
 
 
 def calls_named(module: Module, lasts: Collection[str]) -> Iterator[ast.Call]:

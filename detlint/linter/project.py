@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 from collections import OrderedDict
 from collections.abc import Iterator
 from functools import cached_property
@@ -16,8 +17,8 @@ from detlint.linter.inference import Inference
 from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope, absolute_name
 from detlint.linter.sources import SourceFile, SourceProblem, read_source
 
-# Syntax trees and indexes take about fifty bytes for each character of source.
-_KEPT_CHARACTERS = 4_000_000
+# Syntax tree and index of a file take about a hundred bytes for each character of its source.
+_KEPT_CHARACTERS = 2_000_000
 _ROOT_MARKERS = (".git", "pyproject.toml", "setup.py", "setup.cfg", ".hg")
 
 
@@ -108,6 +109,7 @@ class Project:
         self._roots: dict[Path, Path] = {}
         self._by_name: dict[str, Module] = {}
         self._inferences: dict[Module, Inference] = {}
+        self._forgotten = 0  # characters of source since the last collection
         self.depth = 0  # of questions that lead to questions, across files
 
     def begin(self, source: SourceFile) -> Module | SourceProblem:
@@ -129,9 +131,15 @@ class Project:
     def _make_room(self) -> None:
         """Forget parsed files until those kept fit the budget; nobody holds on to them between two linted files."""
         total = sum(len(module.source.text) for module in self._by_path.values() if module is not None)
+        before = total
         while total > _KEPT_CHARACTERS:
             _, module = self._by_path.popitem(last=False)
             total -= len(module.source.text) if module is not None else 0
+        self._forgotten += before - total
+        if self._forgotten > _KEPT_CHARACTERS // 2:
+            # What a module holds refers back to it, and workers let the collector run only rarely.
+            gc.collect()
+            self._forgotten = 0
 
     def inference(self, module: Module) -> Inference:
         """Return the inference of a module for the file being linted."""
