@@ -118,10 +118,18 @@ def shares_training_step(module: Module, node: ast.AST) -> bool:
 
 def _takes_evaluation_data(node: ast.AST) -> bool:
     """Return whether an expression reads something named after test or validation data."""
+    return any(
+        name not in ("eval", "test") and names_evaluation(name) and not _TRAINS.search(name)
+        for name in identifiers(node)
+    )
+
+
+def identifiers(node: ast.AST) -> Iterator[str]:
+    """Yield the names, attributes and short strings of an expression."""
     for part in walk(node):
-        name = part.id if isinstance(part, ast.Name) else part.attr if isinstance(part, ast.Attribute) else ""
-        if isinstance(part, ast.Constant) and isinstance(part.value, str) and len(part.value) < 20:
-            name = part.value
-        if name and name not in ("eval", "test") and names_evaluation(name) and not _TRAINS.search(name):
-            return True
-    return False
+        if isinstance(part, ast.Name):
+            yield part.id
+        elif isinstance(part, ast.Attribute):
+            yield part.attr
+        elif isinstance(part, ast.Constant) and isinstance(part.value, str) and 0 < len(part.value) < 20:
+            yield part.value

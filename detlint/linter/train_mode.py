@@ -11,7 +11,7 @@ from functools import lru_cache
 from detlint.conditions import Truth
 from detlint.layers import load_layers
 from detlint.linter.calls import argument_of
-from detlint.linter.evaluation import evaluates, is_inference, names_evaluation, shares_training_step
+from detlint.linter.evaluation import evaluates, identifiers, is_inference, names_evaluation, shares_training_step
 from detlint.linter.mode_events import switched
 from detlint.linter.mode_layers import ModelParts, parts_of
 from detlint.linter.model_names import Key
@@ -20,7 +20,7 @@ from detlint.linter.names import FUNCTIONS, BindingKind
 from detlint.linter.nodes import walk
 from detlint.linter.project import Module
 from detlint.linter.testcode import is_test_file
-from detlint.linter.training import chosen_by_caller, training_steps, trains
+from detlint.linter.training import chosen_by_caller, file_trains, training_steps, trains
 from detlint.linter.values import Kind
 
 # Methods by which models predict, other than by being called.
@@ -31,6 +31,7 @@ _MODEL = re.compile(r"model|net|module|encoder|decoder|generator|discriminator|b
 # Losses and metrics are modules too, but nothing they compute is a prediction.
 _NO_MODEL = re.compile(r"criteri|loss|metric|(^|_)crit(_|$)|transform|augment", re.I)
 _LOADER = re.compile(r"(load|restore|resume)_?\w*(model|net|check|weight|state|param|ckpt|snapshot)", re.I)
+_MARKS = ("no_grad", "inference_mode", "set_grad_enabled", "load_state_dict")
 _SHAPES = frozenset({"shape", "size", "dim", "ndim", "numel", "dtype", "device"})
 
 
@@ -47,7 +48,7 @@ class TrainModeInference:
 @lru_cache(maxsize=1)
 def train_mode_inferences(module: Module) -> tuple[TrainModeInference, ...]:
     """Return the inference calls of a file whose model is in train mode on some path, the first for each reason."""
-    if is_test_file(module):
+    if is_test_file(module) or not _may_infer(module):
         return ()
     search = _Search(module)
     found: dict[ast.AST, TrainModeInference] = {}
@@ -60,11 +61,22 @@ def train_mode_inferences(module: Module) -> tuple[TrainModeInference, ...]:
     return tuple(sorted(found.values(), key=lambda result: (result.call.lineno, result.call.col_offset)))
 
 
+def _may_infer(module: Module) -> bool:
+    """Return whether a file holds anything at all that marks inference."""
+    index = module.index
+    if any(word in index.names_used for word in _MARKS):
+        return True
+    names = [node.name for node in index.of_type(ast.FunctionDef)]
+    names += [node.name for node in index.of_type(ast.AsyncFunctionDef)]
+    loops = (name for loop in index.of_type(ast.For) for name in identifiers(loop.iter))
+    return any(names_evaluation(name) for name in (*names, *loops))
+
+
 class _Search:
     def __init__(self, module: Module) -> None:
         self.module = module
         self.modes = Modes(module)
-        self._trains = trains(module.tree)
+        self._trains = file_trains(module)
 
     def examine(self, call: ast.Call) -> TrainModeInference | None:
         model = self._model(call)
@@ -257,8 +269,10 @@ class _Search:
         flow = self.module.flow(scope)
         calls = (part for part in walk(scope.node) if isinstance(part, ast.Call))
         steps = (call for call in calls if self.modes.body_of(call) is scope and self._makes_steps(call))
+        again = [reason.node]  # the next round of a loop starts with the switch, not with the training
         return any(
-            step is reason.node or (flow.path(reason.node, step) and flow.path(step, reason.goal)) for step in steps
+            step is reason.node or (flow.path(reason.node, step) and flow.path(step, reason.goal, avoiding=again))
+            for step in steps
         )
 
     def _makes_steps(self, call: ast.Call) -> bool:

@@ -13,6 +13,9 @@ from detlint.linter.nodes import walk
 from detlint.linter.project import Module
 
 _MODE_WORDS = re.compile(r"train|eval|infer|(^|_)(test|mode|phase|stage|mc)(_|$)", re.IGNORECASE)
+_STEP_FUNCTIONS = ("backward", "train_step", "training_step")
+_STEP_METHODS = ("backward", "manual_backward", "zero_grad", "train_on_batch")
+_STEPS = (*_STEP_FUNCTIONS, *_STEP_METHODS, "step", "grad")
 _OPTIMIZER = re.compile(r"opt|scaler|engine|accelerator|fabric|(^|_)solver", re.IGNORECASE)
 
 
@@ -89,6 +92,12 @@ def training_steps(node: ast.AST) -> tuple[ast.Call, ...]:
     return tuple(call for call in walk(node) if isinstance(call, ast.Call) and _is_step(call))
 
 
+def file_trains(module: Module) -> bool:
+    """Return whether anything in a file makes a training step."""
+    calls = module.index.calls_by_name
+    return any(_is_step(call) for name in _STEPS for call in calls.get(name, ()))
+
+
 def trains(node: FunctionNode | ast.Module) -> bool:
     """Return whether a function, or anything in a module, makes a training step itself."""
     return bool(training_steps(node))
@@ -97,8 +106,8 @@ def trains(node: FunctionNode | ast.Module) -> bool:
 def _is_step(call: ast.Call) -> bool:
     function = call.func
     if not isinstance(function, ast.Attribute):
-        return isinstance(function, ast.Name) and function.id in ("backward", "train_step", "training_step")
-    if function.attr in ("backward", "manual_backward", "zero_grad", "train_on_batch"):
+        return isinstance(function, ast.Name) and function.id in _STEP_FUNCTIONS
+    if function.attr in _STEP_METHODS:
         return True
     receiver = function.value
     name = receiver.attr if isinstance(receiver, ast.Attribute) else getattr(receiver, "id", "")
