@@ -130,6 +130,7 @@ class SmokeTest:
     packages: tuple[str, ...]
     works: tuple[str, ...]
     methods: tuple[str, ...]
+    runners: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +249,7 @@ def _indifferent(path: Path, table: Mapping[str, Any]) -> Indifferent:
 
 
 def _smoke_test(path: Path, table: Mapping[str, Any]) -> SmokeTest:
-    lists = ("starts", "packages", "works", "methods")
+    lists = ("starts", "packages", "works", "methods", "runners")
     check_keys(path, table, {"entries": str, **dict.fromkeys(lists, list)}, {}, "smoke_test")
     try:
         entries = re.compile(table["entries"])

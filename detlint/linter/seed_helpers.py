@@ -9,7 +9,7 @@ from detlint.linter.calls import argument_of
 from detlint.linter.names import FUNCTIONS, FunctionNode, parameters
 from detlint.linter.origins import origins
 from detlint.linter.project import Module
-from detlint.linter.seeding import Seed, seeds_in
+from detlint.linter.seeding import Seed, place, seeds_in
 
 _DEPTH = 3
 
@@ -50,7 +50,7 @@ class SeedHelpers:
         inside = {node for node in ast.walk(function) if isinstance(node, ast.Call)}
         values = [seed.value for seed in self._seeds[module] if seed.node in inside and seed.value is not None]
         if depth > 1:
-            for call in sorted(inside, key=lambda call: (call.lineno, call.col_offset)):
+            for call in sorted(inside, key=place):
                 values.extend(self.arguments(module, call, depth - 1))
         names = {parameter.arg for parameter, _ in parameters(function.args)}
         for value in values:

@@ -186,11 +186,16 @@ def seeds_in(module: Module) -> Iterator[Seed]:
     for name, named in module.index.calls_by_name.items():
         if table.helpers.fits(name):
             calls.update(named)
-    for call in sorted(calls, key=lambda call: (call.lineno, call.col_offset)):
+    for call in sorted(calls, key=place):
         names = module.inference.callees(call)
         seeder = next((found for name in names if (found := table.seeders.get(name))), None)
         if seeder is not None or _is_unknown_helper(module, call, names):
             yield Seed(module, call, seeder)
+
+
+def place(call: ast.Call) -> tuple[int, int, int, int]:
+    """Return where a call stands, as a sort key: `f()()` and `f()` begin at the same place."""
+    return (call.lineno, call.col_offset, call.end_lineno or 0, call.end_col_offset or 0)
 
 
 def _is_unknown_helper(module: Module, call: ast.Call, names: tuple[str, ...]) -> bool:

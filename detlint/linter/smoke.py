@@ -16,8 +16,6 @@ from detlint.linter.project import Module
 from detlint.linter.values import Kind
 from detlint.randomness import load_sources
 
-_RUNNERS = frozenset({"fit", "main", "parse_args", "parse_known_args", "run"})
-
 
 def is_smoke_test(module: Module) -> bool:
     """Return whether all that a file executes is a main guard that tries out what the file defines.
@@ -42,7 +40,7 @@ def _hands_over(module: Module, call: ast.Call) -> bool:
     if any(name.startswith(table.starts) for name in module.inference.callees(call)):
         return True
     if isinstance(call.func, ast.Attribute):
-        return call.func.attr in _RUNNERS  # generate() and train() are methods of models too
+        return call.func.attr in table.runners  # generate() and train() are methods of models too
     return isinstance(call.func, ast.Name) and table.entries.search(call.func.id) is not None
 
 

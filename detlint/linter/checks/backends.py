@@ -28,19 +28,6 @@ _OFF = {
     "torch.backends.cudnn.deterministic": "lets cuDNN use algorithms that add in any order",
     "torch.utils.deterministic.fill_uninitialized_memory": "leaves what fresh memory holds to chance",
 }
-_PRECISION = {
-    "torch.backends.cuda.matmul.allow_tf32": True,
-    "torch.backends.cudnn.allow_tf32": True,
-    "torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction": True,
-    "torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction": True,
-    "torch.backends.cuda.matmul.allow_fp16_accumulation": True,
-    "torch.backends.fp32_precision": "tf32",
-    "torch.backends.cuda.matmul.fp32_precision": "tf32",
-    "torch.backends.cudnn.fp32_precision": "tf32",
-    "torch.backends.cudnn.conv.fp32_precision": "tf32",
-    "torch.backends.cudnn.rnn.fp32_precision": "tf32",
-    "torch.backends.mkldnn.matmul.fp32_precision": "bf16",
-}
 
 
 @check_file("DET401")
@@ -184,11 +171,15 @@ def _was_set(write: Write, writes: list[Write], ctx: Context) -> bool:
 @check_file("DET405")
 def reduced_precision(ctx: Context) -> Iterator[Finding]:
     """Flags that let float32 work run with fewer bits."""
-    lasts = frozenset(name.rpartition(".")[2] for name in _PRECISION)
-    for write in attribute_writes(ctx.module, lasts):
-        wanted = _PRECISION.get(write.name)
-        if wanted is not None and ctx.constant(write.value) == wanted:
-            yield ctx.finding(write.node, setting=f"{write.name.removeprefix('torch.')} = {wanted!r}")
+    reduced = {
+        trigger.name: ast.literal_eval(trigger.parameters[0].default or "None")
+        for trigger in ctx.rule.triggers
+        if trigger.name.startswith("torch.backends.")
+    }
+    for write in attribute_writes(ctx.module, frozenset(name.rpartition(".")[2] for name in reduced)):
+        value = ctx.constant(write.value)
+        if write.name in reduced and value == reduced[write.name]:
+            yield ctx.finding(write.node, setting=f"{write.name.removeprefix('torch.')} = {value!r}")
 
 
 @check("DET405")

@@ -13,24 +13,8 @@ from detlint.linter.program import Program, attribute_writes
 from detlint.linter.registry import check, check_file
 from detlint.linter.seeding import seeding_of
 
-_OPTIONS = frozenset(
-    {
-        "coordinate_descent_tuning",
-        "max_autotune",
-        "max_autotune_gemm",
-        "max_autotune_pointwise",
-        "triton.autotune_at_compile_time",
-    }
-)
 _CONFIG = "torch._inductor.config."
-_VARIABLES = frozenset(
-    {
-        "TORCHINDUCTOR_COORDINATE_DESCENT_TUNING",
-        "TORCHINDUCTOR_MAX_AUTOTUNE",
-        "TORCHINDUCTOR_MAX_AUTOTUNE_GEMM",
-        "TORCHINDUCTOR_MAX_AUTOTUNE_POINTWISE",
-    }
-)
+_ENVIRONMENT = "os.environ."
 
 
 @check("DET404")
@@ -52,23 +36,29 @@ def autotuned_compile(call: Call, ctx: Context) -> Iterator[Finding]:
 @check_file("DET404")
 def autotuning_switched_on(ctx: Context) -> Iterator[Finding]:
     """The same through inductor's settings or the environment."""
-    lasts = frozenset(option.rpartition(".")[2] for option in _OPTIONS)
+    options, variables = _named(ctx, _CONFIG), _named(ctx, _ENVIRONMENT)
     found: list[tuple[ast.AST, str]] = [
         (write.node, write.name.removeprefix("torch._"))
-        for write in attribute_writes(ctx.module, lasts)
-        if write.name.removeprefix(_CONFIG) in _OPTIONS and ctx.truth(write.value) is Truth.YES
+        for write in attribute_writes(ctx.module, frozenset(option.rpartition(".")[2] for option in options))
+        if write.name.removeprefix(_CONFIG) in options and ctx.truth(write.value) is Truth.YES
     ]
     for write in environment_writes(ctx.module, ctx.constant):
-        if write.variable in _VARIABLES and ctx.constant(write.value) == "1":
+        if write.variable in variables and ctx.constant(write.value) == "1":
             found.append((write.node, write.variable))
     if found and not _asks_for_determinism(ctx):
         yield from (ctx.finding(node, setting=setting) for node, setting in found)
 
 
+def _named(ctx: Context, owner: str) -> frozenset[str]:
+    """Return what the rule's triggers name under `owner`: settings that are written, not called."""
+    names = (trigger.name for trigger in ctx.rule.triggers)
+    return frozenset(name.removeprefix(owner) for name in names if name.startswith(owner))
+
+
 def _autotuning_option(options: ast.Dict, ctx: Context) -> str:
     for key, value in zip(options.keys, options.values, strict=True):
         name = ctx.constant(key)
-        if isinstance(name, str) and name in _OPTIONS and ctx.truth(value) is Truth.YES:
+        if isinstance(name, str) and name in _named(ctx, _CONFIG) and ctx.truth(value) is Truth.YES:
             return name
     return ""
 
