@@ -12,6 +12,7 @@ from detlint.conditions import Truth
 from detlint.layers import load_layers
 from detlint.linter.calls import argument_of
 from detlint.linter.evaluation import evaluates, identifiers, is_inference, names_evaluation, shares_training_step
+from detlint.linter.inference import Inference
 from detlint.linter.mode_events import switched
 from detlint.linter.mode_layers import ModelParts, parts_of
 from detlint.linter.model_names import Key
@@ -45,9 +46,15 @@ class TrainModeInference:
     after_training: bool
 
 
-@lru_cache(maxsize=1)
 def train_mode_inferences(module: Module) -> tuple[TrainModeInference, ...]:
     """Return the inference calls of a file whose model is in train mode on some path, the first for each reason."""
+    return _inferences(module.inference)
+
+
+@lru_cache(maxsize=1)
+def _inferences(inference: Inference) -> tuple[TrainModeInference, ...]:
+    # Two rules ask about the same file in turn; what is inferred of a file is made anew whenever it is linted.
+    module = inference.module
     if is_test_file(module) or not _may_infer(module):
         return ()
     search = _Search(module)
