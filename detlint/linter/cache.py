@@ -2,8 +2,8 @@
 
 An entry holds for a file as long as nothing it was worked out from has changed: its bytes, its settings, the rules,
 detlint itself, and every file of the project that was read, or looked for and not found, for facts about it. The cache
-is JSON, never pickle, since it lies in the folder of whoever's code is linted; one that is damaged, foreign or cannot be
-written is ignored.
+is JSON, never pickle, since it lies in the folder of whoever's code is linted; one that is damaged, foreign or cannot
+be written is ignored.
 """
 
 from __future__ import annotations

@@ -105,6 +105,7 @@ def test_links_are_written_through(tmp_path: Path) -> None:
 
 UNTOUCHED = {
     "only unsafe fixes": (LISTING, False),
+    "always on, and written so": (DROPOUT.replace("0.1,", "0.1, training=True,"), False),
     "silenced": (LISTING.replace("(root))\n", "(root))  # detlint: ignore[DET601]\n"), True),
     "another sorted": ("from mine import sorted\n" + LISTING, True),
     "does not parse": (LISTING + "def\n", True),

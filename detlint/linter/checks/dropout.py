@@ -11,7 +11,7 @@ from detlint.linter.classes import ClassInfo
 from detlint.linter.context import MISSING, Call, Context
 from detlint.linter.names import BindingKind
 from detlint.linter.registry import check
-from detlint.linter.repairs import Repair, safe, set_argument
+from detlint.linter.repairs import Repair, safe, set_argument, unsafe
 from detlint.linter.training import asks_for_mode, depends_on_mode, guarded_by_mode, trains
 
 _ATTENTION = "torch.nn.functional.scaled_dot_product_attention"
@@ -48,7 +48,9 @@ def _repair(call: Call, ctx: Context) -> Repair | None:
         return safe("tie dropout to self.training", set_argument(call.node, "dropout_p", value, position=4))
     names = [parameter.name for parameter in call.trigger.parameters]
     name = "training" if "training" in names else "train"
-    return safe(
+    # A mode that is written out may be meant so: some networks drop at inference on purpose.
+    grade = unsafe if call.argument(name).given else safe
+    return grade(
         "tie dropout to self.training", set_argument(call.node, name, "self.training", position=names.index(name))
     )
 
