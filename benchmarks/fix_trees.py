@@ -71,7 +71,7 @@ def check(tree: Path) -> tuple[list[str], Counter[str], int]:
             complaints.append(f"{name}: mode or line endings changed")
         if (old.content != new.content) is not (name in named):
             complaints.append(f"{name}: changed and not named, or the other way round")
-    complaints += [f"{name}: left behind" for name in after.keys() - before.keys()]
+    complaints += [f"{name}: left behind" for name in sorted(after.keys() - before.keys())]
     run(tree, "--fix", "--unsafe-fixes")
     complaints += [f"{name}: changed again" for name, state in states(tree).items() if state != after[name]]
     return complaints, fixes, len(before)
