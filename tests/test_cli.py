@@ -423,7 +423,7 @@ def on_terminal(args: list[str], folder: Path, environment: dict[str, str] | Non
         cwd=folder,
         env={**variables, "TERM": "xterm-256color", "COLUMNS": "100", **(environment or {})},
         stdout=follower,
-        stderr=follower,
+        stderr=subprocess.DEVNULL,  # no line of progress on a slow machine
     )
     os.close(follower)
     shown = b""
