@@ -103,6 +103,7 @@ def test_clean(shell: Shell, tmp_path: Path, capsys: pytest.CaptureFixture[str])
 ERRORS = {
     "no baseline": (("--baseline", "none.json"), "none.json: No such file or directory; --write-baseline none.json"),
     "no repository": (("--since", "HEAD"), "--since: not in a git repository"),
+    "a baseline of some lines": (("--since", "HEAD", "--write-baseline", "b.json"), "one or the other"),
     "stdin": (("--add-ignore", "-"), "not on stdin"),
     "folder of the baseline": (("--write-baseline", "no/such.json"), "no/such.json: cannot be written"),
 }

@@ -125,6 +125,8 @@ def check(
         raise UsageError(f"--statistics: only with --format {' or '.join(_FOR_PEOPLE)}")
     if unsafe_fixes and not (fix or diff):
         raise UsageError("--unsafe-fixes: only with --fix or --diff")
+    if since is not None and write_baseline is not None:
+        raise UsageError("--since, --write-baseline: one or the other; a baseline is about whole files")
     overrides = Settings(
         select=select,
         extend_select=extend_select,

@@ -48,11 +48,13 @@ class Baseline:
         return Baseline(path, Counter(empty._key(finding, run) for finding in findings))
 
     def shrunk(self, met: Counter[Identity], linted: Collection[str], run: RunInfo) -> Baseline:
-        """Leave out what was not met any more in the files `linted` and in those that are gone."""
+        """Leave out what the rules in force did not meet any more in the files `linted`, and files that are gone."""
         checked = {self._relative(path, run) for path in linted}
         folder = self.path.absolute().parent
         kept = {
-            key: count for key, count in self.counts.items() if key[1] not in checked and (folder / key[1]).exists()
+            key: count
+            for key, count in self.counts.items()
+            if (key[1] not in checked or key[0] not in run.rules) and (folder / key[1]).exists()
         }
         return Baseline(self.path, Counter({**kept, **met}))
 

@@ -11,6 +11,9 @@ from detlint.errors import UsageError
 from detlint.findings import Finding, Location, Severity
 from detlint.reports.baseline import Baseline, read_baseline
 from detlint.reports.run_info import RunInfo
+from detlint.rulebook import load_rules
+
+RULES = load_rules()
 
 
 def run_over(root: Path, files: dict[str, str]) -> RunInfo:
@@ -21,7 +24,13 @@ def run_over(root: Path, files: dict[str, str]) -> RunInfo:
     def lines(path: str, cell: int | None) -> Sequence[str]:
         return files[path].split("\n")
 
-    return RunInfo(rules={}, files=len(files), seconds=0.0, root=root, source_lines=lines)
+    return RunInfo(
+        rules={code: RULES[code] for code in ("DET601", "DET602")},
+        files=len(files),
+        seconds=0.0,
+        root=root,
+        source_lines=lines,
+    )
 
 
 def found(code: str, path: str, line: int) -> Finding:
@@ -78,10 +87,15 @@ def test_it_only_shrinks(tmp_path: Path) -> None:
     baseline = Baseline.of(path, [*known, found("DET601", "gone.py", 1)], run)
     (tmp_path / "gone.py").unlink()
     new, met = baseline.split([found("DET601", "a.py", 1), found("DET601", "a.py", 3)], run)
+    baseline.counts["DET202", "a.py", "one"] = 1
     shrunk = baseline.shrunk(met, ["a.py"], run)
     assert places(new) == [("a.py", 3)]
-    # b.py was not linted this time; gone.py is no more; line 2 is mended; line 3 is new and stays out
-    assert shrunk.counts == {("DET601", "a.py", "one"): 1, ("DET601", "b.py", "one"): 1}
+    # b.py was not linted and DET202 not in force; gone.py is no more; line 2 is mended; line 3 is new and stays out
+    assert shrunk.counts == {
+        ("DET601", "a.py", "one"): 1,
+        ("DET601", "b.py", "one"): 1,
+        ("DET202", "a.py", "one"): 1,
+    }
 
 
 def test_the_text_is_sorted_and_read_back(tmp_path: Path) -> None:
