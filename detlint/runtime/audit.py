@@ -13,6 +13,7 @@ import torch
 
 from detlint.errors import AuditError, DetlintError, UsageError, did_you_mean
 from detlint.findings import Finding, Severity
+from detlint.rulebook import load_rules
 from detlint.runtime.capture import Capture, capture
 from detlint.runtime.catalogue import Catalogue
 from detlint.runtime.comparison import Comparer
@@ -261,13 +262,11 @@ def _with_finding(result: ProbeResult, catalogue: Catalogue) -> ProbeResult:
         return result
     known = [hazard.operator.instead for hazard in catalogue.hazards([event])]
     repeats = result.name == "repeat"
-    finding = Finding(
-        code="DET701" if repeats else "DET702",
-        name="run-to-run-divergence" if repeats else "divergence-under-change",
-        severity=Severity.INFO if result.verdict is Verdict.ROUNDING and not repeats else Severity.ERROR,
-        message=result.cause,
-        location=location_of(event),
-        remedy=known[0] if known else _REMEDIES[result.kind],
+    rule = load_rules()["DET701" if repeats else "DET702"]
+    remedy = known[0] if known else _REMEDIES[result.kind]
+    finding = replace(
+        rule.finding(location_of(event), remedy=remedy, cause=result.cause),
+        severity=Severity.INFO if result.verdict is Verdict.ROUNDING and not repeats else rule.severity,
         passes=("forward" if event.phase is not Phase.BACKWARD else "backward",),
         op=event.op,
         module=event.module,

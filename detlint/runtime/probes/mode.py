@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
@@ -20,13 +20,6 @@ if TYPE_CHECKING:
 
     from detlint.runtime.events import OpEvent, Trace
     from detlint.runtime.passes import Case
-
-_NAMES: Final = {
-    "DET201": "missing-eval",
-    "DET202": "functional-dropout-always-on",
-    "DET205": "batch-statistics-at-inference",
-    "DET206": "sampling-at-inference",
-}
 
 
 @probe("mode")
@@ -126,16 +119,16 @@ def _listed(paths: tuple[str, ...]) -> str:
 
 
 def _finding(code: str, event: OpEvent, message: str, remedy: str) -> Finding:
-    rule = load_rules().get(code)
+    rule = load_rules()[code]
     return Finding(
         code=code,
-        name=_NAMES[code],
+        name=rule.name,
         severity=Severity.WARNING,
         message=message,
         location=location_of(event),
         remedy=remedy,
         passes=("forward",),
-        url=rule.url if rule else "",
+        url=rule.url,
         op=event.op,
         module=event.module,
     )
