@@ -231,9 +231,7 @@ def _seeders(path: Path, table: Mapping[str, Any]) -> Iterator[tuple[str, Seeder
         libraries = tuple(_one_of(path, f"{where}.seeds", library, LIBRARIES) for library in entry["seeds"])
         for text in entry["calls"]:
             call = parse_trigger(path, text)
-            yield call.name, Seeder(
-                call, libraries, entry.get("deterministic", ""), entry.get("implicit", False)
-            )
+            yield call.name, Seeder(call, libraries, entry.get("deterministic", ""), entry.get("implicit", False))
 
 
 def _helpers(path: Path, table: Mapping[str, Any]) -> Helpers:

@@ -314,5 +314,3 @@ def check_keys(
             raise RuleError(f"{prefix}{key}: unknown key{did_you_mean(key, allowed)}")
         if not isinstance(value, allowed[key]):
             raise RuleError(f"{prefix}{key}: expected {allowed[key].__name__}, got {type(value).__name__}")
-
-

@@ -123,9 +123,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("when", "arguments", "answer"), [pytest.param(*row[1:], id=row[0]) for row in CASES]
-)
+@pytest.mark.parametrize(("when", "arguments", "answer"), [pytest.param(*row[1:], id=row[0]) for row in CASES])
 def test_answers(when: dict[str, Any], arguments: Call, answer: Truth) -> None:
     check_condition(Path("table.toml"), "when", when, _names(when))
     assert holds(when, arguments) is answer
@@ -144,13 +142,7 @@ def _names(when: dict[str, Any]) -> set[str]:
 
 
 def test_every_predicate_has_a_case() -> None:
-    used = {
-        name
-        for _, when, _, _ in CASES
-        for value in when.values()
-        if isinstance(value, dict)
-        for name in value
-    }
+    used = {name for _, when, _, _ in CASES for value in when.values() if isinstance(value, dict) for name in value}
     inside_unless = {"distinct"}
     assert set(ARGUMENT_PREDICATES) - {"is"} <= used | inside_unless
 

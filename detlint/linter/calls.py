@@ -74,9 +74,7 @@ def call_values(inference: Inference, node: ast.Call) -> Iterator[Value]:
 def _same_parameter(inference: Inference, node: ast.Call) -> Iterator[Value]:
     """`model.to(device)` of a parameter is still that parameter: the caller knows what it is."""
     if isinstance(node.func, ast.Attribute) and node.func.attr in inference.types.module_methods:
-        parameters_only = [
-            value for value in inference.values(node.func.value) if isinstance(value.node, ast.arg)
-        ]
+        parameters_only = [value for value in inference.values(node.func.value) if isinstance(value.node, ast.arg)]
         yield from parameters_only
         if parameters_only:
             return
@@ -194,9 +192,7 @@ def _tensor_result(inference: Inference, last: str, node: ast.Call) -> Value:
         reduced = len(node.args) + len(node.keywords) > (0 if method else 1)
         if not reduced:
             return inference.made(Kind.TENSOR, node)
-    if last == "unique" and not any(
-        keyword.arg in ("return_inverse", "return_counts") for keyword in node.keywords
-    ):
+    if last == "unique" and not any(keyword.arg in ("return_inverse", "return_counts") for keyword in node.keywords):
         return inference.made(Kind.TENSOR, node)
     return _tensor_tuple(inference, node)
 
@@ -234,18 +230,14 @@ def _builtin(inference: Inference, name: str, node: ast.Call) -> Iterator[Value]
     elif name in ("float", "int"):
         yield inference.made(Kind.NUMBER, node, dtype=name)
     else:
-        yield inference.made(
-            _BUILTIN_RESULTS.get(name, Kind.UNKNOWN), node, "" if name in _BUILTIN_RESULTS else name
-        )
+        yield inference.made(_BUILTIN_RESULTS.get(name, Kind.UNKNOWN), node, "" if name in _BUILTIN_RESULTS else name)
 
 
 def _super(inference: Inference, node: ast.Call) -> Iterator[Value]:
     owner = inference.index.class_at(node)
     for base in owner.bases if owner is not None else ():
         for name in inference.resolve(base):
-            yield inference.made(
-                Kind.MODULE if inference.is_module_class(name) else Kind.INSTANCE, node, name
-            )
+            yield inference.made(Kind.MODULE if inference.is_module_class(name) else Kind.INSTANCE, node, name)
 
 
 def _project_call(
@@ -283,9 +275,7 @@ def returned(inference: Inference, function: FunctionNode) -> tuple[Value, ...]:
     return tuple(results) or (UNKNOWN,)
 
 
-def _argument_for(
-    inference: Inference, value: Value, function: FunctionNode, call: ast.Call
-) -> ast.expr | None:
+def _argument_for(inference: Inference, value: Value, function: FunctionNode, call: ast.Call) -> ast.expr | None:
     """Return the argument of `call` behind a returned value that is just a parameter of the function."""
     if not isinstance(value.node, ast.arg) or value.kind not in (Kind.UNKNOWN, Kind.MODULE):
         return None

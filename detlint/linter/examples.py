@@ -30,9 +30,7 @@ def run_example(rule: Rule, example: Example, folder: Path) -> ExampleOutcome:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8", newline="")
     settings: Mapping[str, object] = {"extend-select": [rule.code], **(example.settings or {})}
-    resolver = ConfigResolver(
-        isolated=True, overrides=parse_settings(f"{rule.path}: settings", dict(settings))
-    )
+    resolver = ConfigResolver(isolated=True, overrides=parse_settings(f"{rule.path}: settings", dict(settings)))
     result = lint_paths([str(folder / example.filename)], resolver=resolver, jobs=1, options=Options(debug=True))
     if result.problems:
         raise AssertionError("; ".join(result.problems))
@@ -48,9 +46,7 @@ def complaint(example: Example, outcome: ExampleOutcome) -> str:
     if outcome.lines == example.lines and not unexpected:
         wrong_fix = example.fixed is not None and outcome.fixed != example.fixed
         return f"{example.title}: fixed to\n{outcome.fixed}" if wrong_fix else ""
-    numbered = "\n".join(
-        f"{number:4} {line}" for number, line in enumerate(example.code.splitlines(), start=1)
-    )
+    numbered = "\n".join(f"{number:4} {line}" for number, line in enumerate(example.code.splitlines(), start=1))
     spoke = "\n".join(f"{finding.location} {finding.code} {finding.message}" for finding in unexpected)
     return (
         f"{example.title}\n{numbered}\nexpected lines {list(example.lines)}, reported {list(outcome.lines)}\n"

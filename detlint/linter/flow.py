@@ -162,9 +162,7 @@ class Flow:
             block = self._new([case])
             self._connect(pending, block)
             after += self._body(case.body, [(block, None)])
-            irrefutable = (
-                case.guard is None and isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None
-            )
+            irrefutable = case.guard is None and isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None
             pending = [] if irrefutable else [(block, None)]
         return [*after, *pending]
 
@@ -178,9 +176,7 @@ class Flow:
 
     def _changes(self, condition: str) -> bool:
         """Return whether a name that the condition reads is bound more than once in this body."""
-        names = {
-            node.id for node in ast.walk(ast.parse(condition, mode="eval")) if isinstance(node, ast.Name)
-        }
+        names = {node.id for node in ast.walk(ast.parse(condition, mode="eval")) if isinstance(node, ast.Name)}
         return any(len(self.scope.bindings.get(name, ())) > 1 for name in names)
 
     # --- places -------------------------------------------------------------------------------------------------
@@ -202,9 +198,7 @@ class Flow:
 
     # --- paths --------------------------------------------------------------------------------------------------
 
-    def path(
-        self, start: ast.AST | None, goal: ast.AST | None, *, avoiding: Collection[ast.AST] = ()
-    ) -> bool:
+    def path(self, start: ast.AST | None, goal: ast.AST | None, *, avoiding: Collection[ast.AST] = ()) -> bool:
         """Return whether execution can go from just after `start` to `goal` without evaluating a node of `avoiding`.
 
         None as `start` means the beginning of the body, None as `goal` its end. A condition tested twice with the
@@ -236,9 +230,7 @@ class Flow:
                 if then is None:
                     continue
                 blocked = [_order(node) for node in barriers.get(successor, ())]
-                if successor is last and (
-                    goal_order is None or not any(order < goal_order for order in blocked)
-                ):
+                if successor is last and (goal_order is None or not any(order < goal_order for order in blocked)):
                     return True
                 if blocked or (successor, then) in seen:
                     continue

@@ -61,9 +61,7 @@ def parameter_values(inference: Inference, node: ast.arg, binding: Binding) -> I
             return
     default = binding.value
     if isinstance(default, ast.Constant) and default.value is not None:
-        yield from (
-            inference.made(value.kind, node, dtype=value.dtype) for value in inference.values(default)
-        )
+        yield from (inference.made(value.kind, node, dtype=value.dtype) for value in inference.values(default))
     elif isinstance(function, FUNCTIONS) and _is_forward(inference, function):
         yield inference.made(Kind.TENSOR, node)
     else:

@@ -59,9 +59,7 @@ class Value:
 
     @property
     def is_floating(self) -> bool:
-        return self.dtype is not None and self.dtype.startswith(
-            ("float", "bfloat", "half", "double", "complex")
-        )
+        return self.dtype is not None and self.dtype.startswith(("float", "bfloat", "half", "double", "complex"))
 
 
 UNKNOWN = Value(Kind.UNKNOWN)
@@ -103,9 +101,7 @@ def load_types() -> Types:
     table = read_toml(path)
     check_keys(path, table, {"tensor": dict, "modules": dict, "aliases": dict}, {})
     tensor, modules = table["tensor"], table["modules"]
-    check_keys(
-        path, tensor, {"functions": dict, "tuples": dict, "dtypes": dict, "attributes": dict}, {}, "tensor"
-    )
+    check_keys(path, tensor, {"functions": dict, "tuples": dict, "dtypes": dict, "attributes": dict}, {}, "tensor")
     keys = {"classes": list, "bases": list, "wrappers": list, "methods": list}
     check_keys(path, modules, keys, {}, "modules")
     classes = frozenset(f"torch.nn.{name}" for name in modules["classes"])

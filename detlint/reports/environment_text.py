@@ -17,9 +17,7 @@ def render_environment(environment: Mapping[str, Any], effects: Mapping[str, str
         "versions": _versions(environment),
         "hardware": _hardware(environment),
         "settings": [(name, _value(value)) for name, value in environment["flags"].items()],
-        "variables": [
-            (name, f"{value}  ({effects[name]})") for name, value in environment["variables"].items()
-        ],
+        "variables": [(name, f"{value}  ({effects[name]})") for name, value in environment["variables"].items()],
     }
     width = max(len(name) for rows in sections.values() for name, _ in rows)
     lines: list[str] = []

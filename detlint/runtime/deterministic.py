@@ -95,9 +95,7 @@ def _warn_of_what_is_too_late() -> None:
         _warn("PYTHONHASHSEED was not set when Python started: sets of str are ordered anew in every process")
     started = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
     if started and os.environ.get("CUBLAS_WORKSPACE_CONFIG") not in CUBLAS_WORKSPACES:
-        _warn(
-            "CUBLAS_WORKSPACE_CONFIG was not set before CUDA started: products on several streams can differ"
-        )
+        _warn("CUBLAS_WORKSPACE_CONFIG was not set before CUDA started: products on several streams can differ")
 
 
 def _warn(message: str) -> None:

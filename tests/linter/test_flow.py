@@ -12,9 +12,7 @@ from .conftest import MakeModule
 
 
 def parts(make_module: MakeModule, body: str) -> tuple[Flow, dict[str, list[ast.Call]]]:
-    code = "def f(flag, other, items, x):\n" + "".join(
-        f"    {line}\n" for line in body.strip("\n").splitlines()
-    )
+    code = "def f(flag, other, items, x):\n" + "".join(f"    {line}\n" for line in body.strip("\n").splitlines())
     module = make_module(code)
     function = module.tree.body[0]
     calls: dict[str, list[ast.Call]] = {}

@@ -221,9 +221,7 @@ def test_hash_seed_that_is_too_late_is_a_warning_at_the_users_line(monkeypatch: 
 
 def test_no_warning_where_python_was_started_with_a_hash_seed() -> None:
     code = "from detlint.runtime.deterministic import deterministic\nwith deterministic(): pass\n"
-    subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], check=True, env={**os.environ, "PYTHONHASHSEED": "5"}
-    )
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, env={**os.environ, "PYTHONHASHSEED": "5"})
 
 
 @pytest.mark.cuda
