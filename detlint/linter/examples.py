@@ -16,7 +16,7 @@ from detlint.rulebook import Example, Rule
 
 @dataclass(frozen=True, slots=True)
 class ExampleOutcome:
-    """What linting an example gave: the lines of the rule's own findings, and everything else that spoke, the code after fixing."""
+    """What an example gave: the lines of the rule's own findings, everything else that spoke, the code after fixing."""
 
     lines: tuple[int, ...]
     others: tuple[Finding, ...]

@@ -7,8 +7,25 @@ from collections.abc import Iterator
 
 # Fields that hold names, numbers, operators or contexts: no nodes, or one shared object for all places.
 _LEAF_FIELDS = frozenset(
-    "arg asname attr conversion ctx id is_async kind kwd_attrs level module op ops rest simple type_comment "
-    "type_ignores".split()
+    {
+        "arg",
+        "asname",
+        "attr",
+        "conversion",
+        "ctx",
+        "id",
+        "is_async",
+        "kind",
+        "kwd_attrs",
+        "level",
+        "module",
+        "op",
+        "ops",
+        "rest",
+        "simple",
+        "type_comment",
+        "type_ignores",
+    }
 )
 _LEAVES = (ast.Constant, ast.Global, ast.Nonlocal, ast.MatchSingleton)
 

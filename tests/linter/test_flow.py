@@ -79,7 +79,7 @@ def test_definitions(make_module: MakeModule, body: str, lines: list[int]) -> No
 
 
 def test_uses_follow_a_binding_into_closures(make_module: MakeModule) -> None:
-    flow, calls = parts(make_module, "a = 1\nuse(a)\ndef g():\n    use(a)\na = 2\nuse(a)")
+    flow, _ = parts(make_module, "a = 1\nuse(a)\ndef g():\n    use(a)\na = 2\nuse(a)")
     first, second = flow.scope.bindings["a"]
     assert [name.lineno for name in flow.uses(first)] == [3, 5]
     assert [name.lineno for name in flow.uses(second)] == [5, 7]
