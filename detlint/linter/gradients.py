@@ -20,7 +20,7 @@ _MAX_STEPS = 6
 # What these words name comes from files or is compared with predictions; nobody asks for its gradient.
 _DATA = re.compile(
     r"(^|_)(images?|imgs?|pixel_values|frames?|videos?|masks?|labels?|targets?|gts?|ground_truth|heatmaps?|waveforms?|"
-    r"wavs?|audios?|ids?|idx|index|indices|inds?)(_|\d|$)",
+    r"wavs?|audios?|ids?|idx|index|indices|inds?|state_dict)(_|\d|$)",
     re.IGNORECASE,
 )
 _DATA_PACKAGES = re.compile(
@@ -56,7 +56,7 @@ _THROUGH = frozenset(
     }
     | {"transpose", "expand", "repeat", "clone", "flatten", "type", "type_as", "double"}
 )
-_CUTS = frozenset({"detach", "argmax", "argmin", "round", "bool", "long", "int", "byte", "sign"})
+_CUTS = frozenset({"detach", "argmax", "argmin", "round", "bool", "long", "int", "byte", "sign", "numpy"})
 _SOURCES = frozenset(
     f"torch.{name}"
     for name in (
@@ -74,7 +74,7 @@ _SOURCES = frozenset(
             "randint",
         ),
         *("zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "empty", "meshgrid", "eye", "bincount"),
-        *("LongTensor", "BoolTensor", "load", "nn.functional.one_hot", "hann_window"),
+        *("Tensor", "LongTensor", "BoolTensor", "load", "nn.functional.one_hot", "hann_window"),
     )
 )
 
