@@ -226,8 +226,16 @@ def _is_program(module: Module, entry_points: Sequence[str]) -> bool:
         name in _ENTRY_DECORATORS
         for function in functions
         for decorator in function.decorator_list
-        for name in module.inference.resolve(decorator.func if isinstance(decorator, ast.Call) else decorator)
+        for name in _decorator_names(module, decorator)
     )
+
+
+def _decorator_names(module: Module, decorator: ast.expr) -> tuple[str, ...]:
+    called = decorator.func if isinstance(decorator, ast.Call) else decorator
+    last = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+    possible = {last, *module.index.aliases.get(last, ())}
+    entry = any(name.rpartition(".")[2] in possible for name in _ENTRY_DECORATORS)
+    return module.inference.resolve(called) if entry else ()
 
 
 def _executes(module: Module, statement: ast.stmt) -> bool:

@@ -9,7 +9,7 @@ from detlint.findings import Finding
 
 @dataclass(frozen=True, slots=True)
 class LintResult:
-    """Findings of a run, sorted; comments silenced the `suppressed` ones; `problems` are internal errors, one a line."""
+    """Findings of a run, sorted; comments silenced `suppressed` ones; `problems` are internal errors, one a line."""
 
     findings: tuple[Finding, ...]
     suppressed: tuple[Finding, ...]

@@ -63,14 +63,15 @@ def _configured(ctx: Context) -> Iterator[tuple[ast.AST, str, ast.expr]]:
     """Yield where a configuration turns on a flag called cudnn_benchmark or CUDNN.BENCHMARK, with its value."""
     index = ctx.module.index
     for statement in index.of_type(ast.Assign):
-        for target in statement.targets:
+        for target in statement.targets if _is_true(statement.value) else ():
             if isinstance(target, (ast.Name, ast.Attribute)):
                 text = ast.unparse(target)
-                own = isinstance(target, ast.Name) or _BENCHMARK not in ctx.resolve(target)
-                if own and _FLAG.search(text) and text != "cudnn.benchmark" and _is_true(statement.value):
+                if not _FLAG.search(text) or text == "cudnn.benchmark":
+                    continue
+                if isinstance(target, ast.Name) or _BENCHMARK not in ctx.resolve(target):
                     yield statement, text, statement.value
     for keyword in index.of_type(ast.keyword):
-        if keyword.arg and _FLAG.search(keyword.arg) and _is_true(keyword.value):
+        if keyword.arg and _is_true(keyword.value) and _FLAG.search(keyword.arg):
             yield keyword, keyword.arg, keyword.value
     for display in index.of_type(ast.Dict):
         for key, value in zip(display.keys, display.values, strict=True):

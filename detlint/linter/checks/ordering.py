@@ -11,6 +11,7 @@ from detlint.linter.names import FUNCTIONS
 from detlint.linter.order import OrderTracer
 from detlint.linter.order_effects import LoopEffects
 from detlint.linter.order_form import Form, Trail
+from detlint.linter.program import calls_named
 from detlint.linter.registry import check, check_file
 from detlint.linter.repairs import Repair, replace, unsafe, wrap
 from detlint.linter.sets import has_fixed_order, is_set
@@ -122,9 +123,9 @@ def _iterations(ctx: Context) -> Iterator[tuple[ast.expr, ast.expr]]:
             yield call.func.value, call
         elif isinstance(call.func, ast.Attribute) and call.func.attr in ("join", "extend", "writelines") and call.args:
             yield call.args[0], call.args[0]
-        elif _ITERATING.intersection(ctx.callees(call)):
-            for argument in call.args:
-                yield argument, argument
+    for call in calls_named(ctx.module, frozenset(name.rpartition(".")[2] for name in _ITERATING)):
+        if _ITERATING.intersection(ctx.callees(call)):
+            yield from ((argument, argument) for argument in call.args)
 
 
 def _destination(iterated: ast.expr, whole: ast.expr, tracer: OrderTracer) -> str | None:
