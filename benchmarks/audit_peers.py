@@ -68,7 +68,7 @@ class Jittered(nn.Module):
     """Draws from a generator that is not torch's."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x * (1 + 1e-3 * random.random())
+        return x * (1 + 1e-3 * random.random())  # detlint: ignore[DET101] what the auditors have to find
 
 
 class Counting(nn.Module):
