@@ -119,6 +119,15 @@ def test_integers_never_round() -> None:
     assert judge(torch.tensor([1]), torch.tensor([2]), None, ()) is Verdict.BEYOND_ROUNDING
 
 
+def test_a_reference_that_is_not_in_float64_is_none() -> None:
+    """Models that make float32 tensors inside compute in float32 whatever goes in."""
+    added = event("aten.index_put_.default", outputs=(), self=tensor(1, 50), values=tensor(2, 1_000_000))
+    one, two = torch.tensor([1.0]), torch.tensor([1.0 + 1e-5])
+    assert judge(one, two, one.clone(), [added]) is Verdict.ROUNDING
+    assert judge(one, two, one.double(), [added]) is Verdict.BEYOND_ROUNDING
+    assert judge(one, one + 0.01, one.clone(), [added]) is Verdict.BEYOND_ROUNDING
+
+
 def test_without_a_reference_sums_bound_the_error() -> None:
     product = event("aten.mm.default", outputs=(), self=tensor(1, 8, 10_000), mat2=tensor(2, 10_000, 8))
     bound = rounding_bound([product], 2.0**-23)
