@@ -17,7 +17,7 @@ import tomli
 from detlint.errors import RuleError, did_you_mean
 from detlint.findings import Finding, Location, Severity
 
-DOCS_URL = "https://github.com/detlint/detlint/blob/main/docs/rules"
+RULES_URL = "https://github.com/detlint/detlint/blob/main/rules"
 
 _REQUIRED: dict[str, type] = {
     "code": str,
@@ -126,8 +126,8 @@ class Rule:
 
     @property
     def url(self) -> str:
-        """Address of the rule's page."""
-        return f"{DOCS_URL}/{self.code}.md"
+        """Address of the rule's file; empty for rules of the user's own."""
+        return f"{RULES_URL}/{self.path.name}" if self.path.parent == rules_folder() else ""
 
     def finding(self, location: Location, *, remedy: str = "", **placeholders: object) -> Finding:
         """Return a finding of this rule; `placeholders` fill its message, `remedy` stands in for its `fix`."""

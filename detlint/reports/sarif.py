@@ -50,7 +50,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "shortDescription": {"text": rule.summary},
         "fullDescription": {"text": rule.why},
         "help": {"text": f"{rule.why}\n\n{rule.fix}", "markdown": markdown(rule, examples=1)},
-        "helpUri": rule.url,
+        **({"helpUri": rule.url} if rule.url else {}),  # rules of the user's own have no page
         "defaultConfiguration": {"enabled": rule.default, "level": _LEVELS[rule.severity]},
         "properties": {"tags": ["reproducibility", rule.family]},
     }

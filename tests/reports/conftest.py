@@ -9,7 +9,7 @@ import pytest
 
 from detlint.findings import Applicability, Edit, Finding, Fix, Location, Related, Severity
 from detlint.reports.run_info import RunInfo
-from detlint.rulebook import Example, Rule
+from detlint.rulebook import Example, Rule, rules_folder
 
 SOURCES = {
     ("src/model.py", None): [
@@ -39,7 +39,7 @@ RULES = {
         message="{call} drops",
         why="It defaults to training=True.",
         fix="Pass training=self.training.",
-        path=Path("rules/DET202-functional-dropout-always-on.toml"),
+        path=rules_folder() / "DET202-functional-dropout-always-on.toml",
         references=("https://docs.pytorch.org/dropout",),
         bad=(
             Example("left at its default", "import f\nf.dropout(x)\n", (2,)),
@@ -57,7 +57,7 @@ RULES = {
         message="{call} is read",
         why="It holds what was there.",
         fix="Use zeros.",
-        path=Path("rules/DET303-uninitialized-memory.toml"),
+        path=rules_folder() / "DET303-uninitialized-memory.toml",
     ),
 }
 

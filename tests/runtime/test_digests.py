@@ -24,6 +24,20 @@ def tensor_of(data: bytes, dtype: torch.dtype) -> torch.Tensor:
     return torch.frombuffer(bytearray(data), dtype=dtype)
 
 
+@pytest.mark.parametrize("place", [0, 1, 2**20 - 1, 2**20, 2**20 + 1, 2**21 - 1])
+def test_every_part_of_a_large_tensor_counts(place: int) -> None:
+    tensor = torch.arange(2**21, dtype=torch.float32)  # large enough to be digested in halves
+    before = digest_bytes(tensor)
+    assert digest_bytes(tensor.clone()) == before
+    tensor[place] += 1
+    assert digest_bytes(tensor) != before
+
+
+def test_halves_of_a_large_tensor_are_told_apart() -> None:
+    tensor = torch.arange(2**21, dtype=torch.float32)
+    assert digest_bytes(tensor) != digest_bytes(tensor.roll(2**20))
+
+
 @pytest.mark.parametrize("how", DIGESTS)
 @settings(max_examples=60, deadline=None)
 @given(data=BYTES, dtype=st.sampled_from(DTYPES), place=st.integers(0))
