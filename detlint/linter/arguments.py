@@ -77,7 +77,14 @@ class SourceArguments:
 
     def tensor(self, name: str) -> Truth:
         argument = self._argument(name)
-        return Truth.UNKNOWN if argument.value is None else self._ctx.is_kind(argument.value, Kind.TENSOR)
+        return Truth.UNKNOWN if argument.value is None else self._is_tensor(argument.value)
+
+    def _is_tensor(self, node: ast.expr) -> Truth:
+        """Arithmetic surely gives a tensor where one side is surely one: not where both may be plain numbers."""
+        if not isinstance(node, ast.BinOp):
+            return self._ctx.is_kind(node, Kind.TENSOR)
+        sides = {self._is_tensor(node.left), self._is_tensor(node.right)}
+        return next((truth for truth in (Truth.YES, Truth.UNKNOWN) if truth in sides), Truth.NO)
 
     def dtype(self, name: str) -> str | None:
         found = {value.dtype for value in self._tensors(name)}

@@ -20,7 +20,7 @@ _MAX_STEPS = 6
 # What these words name comes from files or is compared with predictions; nobody asks for its gradient.
 _DATA = re.compile(
     r"(^|_)(images?|imgs?|pixel_values|frames?|videos?|masks?|labels?|targets?|gts?|ground_truth|heatmaps?|waveforms?|"
-    r"wavs?|audios?|ids?|idx|index|indices|inds?|state_dict)(_|\d|$)",
+    r"wavs?|audios?|ids?|idx|index|indices|inds?|state_dict|adj|adjacency)(_|\d|$)",
     re.IGNORECASE,
 )
 _DATA_PACKAGES = re.compile(
@@ -35,7 +35,7 @@ _DATA_CLASSES = re.compile(r"(Dataset|DataModule|Transforms?|Processor|Augment\w
 _INFERRING_CLASSES = re.compile(r"(Search\w*|Scorer|Pipeline|Predictor|Scheduler)$")
 _DATA_FUNCTIONS = re.compile(
     r"^_*(__getitem__|collate|pre_?process|post_?process|transform|load|read|visuali[sz]e|plot|draw|show|save|log_|augment|"
-    r"resize_(image|mask|video)|crop|generate|reorder|greedy|beam|permute_mem|\w+_beam)",
+    r"(re)?(size|scale)_(image|mask|video)|checkpoint_filter|crop|generate|reorder|greedy|beam|permute_mem|\w+_beam)",
     re.IGNORECASE,
 )
 # Views and conversions: the result needs a gradient where the receiver does.
@@ -76,6 +76,12 @@ _SOURCES = frozenset(
         *("zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "empty", "meshgrid", "eye", "bincount"),
         *("Tensor", "LongTensor", "BoolTensor", "load", "nn.functional.one_hot", "hann_window"),
     )
+)
+# A function with such a name gives what it reads from a file.
+_READS = re.compile(r"^_*load_(?!.*(model|net|module|encoder|decoder))", re.IGNORECASE)
+# The result needs a gradient only where the first argument, or one of the tensors it lists, does.
+_PASSES_ON = frozenset(
+    f"torch.{name}" for name in ("stack", "cat", "cumsum", "nn.functional.pad", "flip", "roll", "squeeze", "unsqueeze")
 )
 
 
@@ -186,7 +192,9 @@ def _call_is_data(node: ast.Call, ctx: Context, steps: int) -> bool:
         return True
     if method in _THROUGH and isinstance(node.func, ast.Attribute):
         return _is_data(node.func.value, ctx, steps - 1)
-    if any(name in ("torch.stack", "torch.cat") for name in names) and node.args:
+    if any(_READS.match(name.rpartition(".")[2]) for name in names):
+        return True
+    if _PASSES_ON.intersection(names) and node.args:
         parts = node.args[0].elts if isinstance(node.args[0], (ast.List, ast.Tuple)) else [node.args[0]]
         return all(_is_data(part, ctx, steps - 1) for part in parts)
     own = isinstance(node.func, ast.Attribute) and not any(name.startswith("torch.") for name in names)

@@ -178,7 +178,7 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
     views: list[SourceArguments] = [LayerArguments(call, use, ctx) for use in uses or ()]
     if not any(operator.applies(view) is Truth.YES for view in views or [SourceArguments(call, ctx)]):
         return False
-    if _only_counts(call, ctx) or (operator.devices == ("cuda",) and _stays_on_cpu(_input(call))):
+    if _only_counts(call, ctx) or (operator.devices == ("cuda",) and _runs_on_cpu(call, ctx)):
         return False
     if operator.passes != ("backward",):
         function = ctx.function(call.node)
@@ -202,6 +202,27 @@ def _only_counts(call: Call, ctx: Context) -> bool:
         and node.func.attr in ("ones", "ones_like", "new_ones")
         for node in made
     )
+
+
+def _runs_on_cpu(call: Call, ctx: Context) -> bool:
+    """One operand on the CPU is enough: an operator does not mix devices."""
+    if _stays_on_cpu(_input(call)):
+        return True
+    return not _is_layer(call) and any(_comes_from_numpy(operand, ctx) for operand in call.node.args)
+
+
+def _comes_from_numpy(operand: ast.expr, ctx: Context, steps: int = 4) -> bool:
+    """`torch.from_numpy(rows)`, also as a view or by name; a copy to a device is no view."""
+    if isinstance(operand, ast.Name):
+        made = [binding.value for binding in ctx.module.definitions(operand)]
+        return bool(made) and all(isinstance(node, ast.Call) and _comes_from_numpy(node, ctx, steps) for node in made)
+    if not isinstance(operand, ast.Call) or steps == 0:
+        return False
+    if "torch.from_numpy" in ctx.callees(operand):
+        return True
+    function = operand.func
+    view = isinstance(function, ast.Attribute) and function.attr in ("view", "reshape", "flatten", "long", "float")
+    return view and isinstance(function, ast.Attribute) and _comes_from_numpy(function.value, ctx, steps - 1)
 
 
 def _stays_on_cpu(tensor: ast.expr | None) -> bool:
