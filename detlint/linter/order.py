@@ -47,9 +47,18 @@ class OrderTracer(OrderPlaces):
         return self.destination(parent, trail)
 
     def _display(self, node: ast.expr, parent: ast.expr, trail: Trail) -> str | None:
+        if isinstance(parent, ast.Dict) and self._is_lookup_entry(node, parent):
+            return None
         if isinstance(node, ast.Starred) or trail.form is Form.MAPPING:
             return self.destination(parent, trail)
         return self.destination(parent, replace(trail, form=Form.NESTED))
+
+    def _is_lookup_entry(self, node: ast.expr, record: ast.Dict) -> bool:
+        """`{"target_modules": names}`."""
+        keys = [key for key, value in zip(record.keys, record.values, strict=True) if value is node]
+        return any(
+            isinstance(key, ast.Constant) and isinstance(key.value, str) and self.is_lookup(key.value) for key in keys
+        )
 
     def _binary(self, node: ast.expr, parent: ast.BinOp, trail: Trail) -> str | None:
         if isinstance(parent.op, (ast.Add, ast.Mod, ast.Mult)):
@@ -320,8 +329,6 @@ class OrderTracer(OrderPlaces):
         function = self.index.function_at(parent)
         if function is None or self.is_complaint(function.name) or trail.form is Form.MAPPING:
             return None
-        if function.name in self.table.descriptions:
-            return None
         if trail.entered and trail.entered[-1].function is function:
             last = trail.entered[-1]
             return last.tracer.destination(last.call, replace(trail, entered=trail.entered[:-1]))
@@ -330,10 +337,11 @@ class OrderTracer(OrderPlaces):
         if callers and all(self.sorted_at_once(call) for call in callers) and not trail.subset:
             return None
         nested = isinstance(self.index.parents.get(function), FUNCTIONS)
-        if callers and (function.name.startswith("_") or nested) and trail.calls < _MAX_CALLS:
+        lookup = self.is_lookup(function.name)
+        if callers and (function.name.startswith("_") or nested or lookup) and trail.calls < _MAX_CALLS:
             inner = replace(trail, calls=trail.calls + 1)
             return self.first(self.destination(call, inner) for call in callers)
-        return f"what {function.name}() {word}"
+        return None if lookup else f"what {function.name}() {word}"
 
 
 # How an order goes on, by the node right around the expression that carries it.

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from detlint.linter.names import FUNCTIONS, FunctionNode
-from detlint.linter.order_form import Form, Trail, names_in
+from detlint.linter.order_form import Form, Trail, base_names, names_in, stored_names
 from detlint.linter.values import Kind
 
 if TYPE_CHECKING:
@@ -80,9 +80,9 @@ class LoopEffects:
                 for target, value in _bindings(node):
                     if value is not None and self._mentions(value, found):
                         # `rows = rows + [row]` collects in `rows`, it does not make an element of it.
-                        found |= _stored_names(target) - names_in(value)
+                        found |= stored_names(target) - names_in(value)
                         # `data.x = read(path)` makes `data` depend on the element too.
-                        found |= _base_names(target) & self._bound
+                        found |= base_names(target) & self._bound
                 found |= self._filled(node, found)
         return frozenset(found) - self._positions
 
@@ -103,6 +103,16 @@ class LoopEffects:
         if scope is None or isinstance(self._body, FUNCTIONS):
             return scope is None or scope.node is not self._body
         return any(self._body not in self._index.ancestors(binding.node) for binding in scope.bindings[name.id])
+
+    def _has_default(self, name: ast.Name) -> bool:
+        """Return whether the name has a value before the body runs; one given in another loop is for that loop."""
+        scope = self._index.scope_at(name).lookup(name.id)
+        around = {self._body, *self._index.ancestors(self._body)}
+        return scope is None or any(
+            self._body not in self._index.ancestors(binding.node)
+            and all(loop in around for loop in self._index.ancestors(binding.node) if isinstance(loop, ast.For))
+            for binding in scope.bindings[name.id]
+        )
 
     def _mentions(self, node: ast.AST, names: set[str] | frozenset[str]) -> bool:
         return any(
@@ -196,7 +206,7 @@ class LoopEffects:
             return None
         if not self._is_outside(node.target):
             return None
-        kinds = {value.kind for value in self._tracer.inference.values(_load(node.target))}
+        kinds = {value.kind for value in self._tracer.inference.values(node.target)}
         kinds |= self._initial_kinds(node.target)
         if kinds & {Kind.LIST, Kind.TUPLE, Kind.STRING}:
             form = Form.TEXT if Kind.STRING in kinds else Form.SEQUENCE
@@ -262,7 +272,7 @@ class LoopEffects:
             if self._is_outside(target) and self._concatenates(node.value):
                 return self._tracer.collected(target, node, self._trail)
             return None
-        if not self._picks(node) or not (self._starts_outside(target) or self._leaves(node)):
+        if not self._picks(node) or not (self._has_default(target) or self._leaves(node)):
             return None
         binding = self._tracer.binding_of(target)
         if binding is None:
@@ -350,17 +360,6 @@ def _bindings(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr | None]]:
         yield node.optional_vars, node.context_expr
 
 
-def _stored_names(target: ast.expr) -> set[str]:
-    return {name.id for name in ast.walk(target) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)}
-
-
-def _base_names(target: ast.expr) -> set[str]:
-    base = target
-    while isinstance(base, (ast.Attribute, ast.Subscript)):
-        base = base.value
-    return {base.id} if isinstance(base, ast.Name) and base is not target else set()
-
-
 def _holds(condition: ast.expr, operators: tuple[type[ast.cmpop], ...]) -> bool:
     return any(
         isinstance(node, ast.Compare) and any(isinstance(op, operators) for op in node.ops)
@@ -383,10 +382,6 @@ def _counts(value: ast.expr, container: ast.expr) -> bool:
 
 def _is_truth(value: ast.expr) -> bool:
     return isinstance(value, ast.Compare) or (isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.Not))
-
-
-def _load(target: ast.expr) -> ast.expr:
-    return target
 
 
 _EFFECTS: Mapping[type[ast.AST], Callable[..., str | None]] = {

@@ -51,3 +51,16 @@ def as_sequence(trail: Trail) -> Trail:
 def names_in(node: ast.AST) -> frozenset[str]:
     """Return every name that stands in an expression."""
     return frozenset(name.id for name in ast.walk(node) if isinstance(name, ast.Name))
+
+
+def stored_names(target: ast.expr) -> set[str]:
+    """Return the names that an assignment to `target` binds."""
+    return {name.id for name in ast.walk(target) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)}
+
+
+def base_names(target: ast.expr) -> set[str]:
+    """Return the name of the object that an assignment to `data.x` or `data[x]` changes."""
+    base = target
+    while isinstance(base, (ast.Attribute, ast.Subscript)):
+        base = base.value
+    return {base.id} if isinstance(base, ast.Name) and base is not target else set()

@@ -33,6 +33,10 @@ class OrderQuestions:
         lowered = name.lower()
         return any(word in lowered for word in self.table.complaints)
 
+    def is_lookup(self, name: str) -> bool:
+        """Return whether a list of that name is one of names of code, which is searched and not computed with."""
+        return name.lower().endswith(self.table.lookups)
+
     def is_progress_bar(self, call: ast.Call) -> bool:
         """`pbar(results)` of a variable that nothing is known about but its name."""
         name = call.func.id.lower() if isinstance(call.func, ast.Name) else ""
@@ -40,6 +44,9 @@ class OrderQuestions:
 
     def shown(self, node: ast.AST) -> bool:
         """Return whether the value goes into a message, a log or an exception, which only people read."""
+        function = self.index.function_at(node)
+        if function is not None and function.name in self.table.descriptions:
+            return True
         child = node
         for parent in self.index.ancestors(node):
             if isinstance(parent, ast.Raise) or (isinstance(parent, ast.Assert) and child is not parent.test):

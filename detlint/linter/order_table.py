@@ -21,7 +21,7 @@ _METHODS = (
     "passing",
     "keeping",
 )
-_WORDS = ("complaints", "descriptions", "progress")
+_WORDS = ("complaints", "lookups", "descriptions", "progress")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,7 @@ class OrderTable:
     methods: dict[str, frozenset[str]]
     receiving_endings: tuple[str, ...]
     complaints: tuple[str, ...]
+    lookups: tuple[str, ...]
     descriptions: frozenset[str]
     progress: tuple[str, ...]
 
@@ -55,6 +56,7 @@ def order_table() -> OrderTable:
         methods={key: frozenset(names) for key, names in table["methods"].items()},
         receiving_endings=tuple(functions["receiving-endings"]),
         complaints=tuple(table["words"]["complaints"]),
+        lookups=tuple(table["words"]["lookups"]),
         descriptions=frozenset(table["words"]["descriptions"]),
         progress=tuple(table["words"]["progress"]),
     )

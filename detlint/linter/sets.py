@@ -6,6 +6,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+from detlint.linter.names import BindingKind
 from detlint.linter.values import Kind, Value
 
 if TYPE_CHECKING:
@@ -14,9 +15,13 @@ if TYPE_CHECKING:
 # Names under which people keep numbers: positions, identities, frames, nodes of a graph.
 _NUMBERS = re.compile(
     r"(^|_)(idxs?|idxes|inds?|indices|indexes|positions|frames?|nodes?|ranks?|epochs?|steps?|dims?|axes|axis|sizes|pids?|"
-    r"ports?|years?|lengths?|widths?|heights?|counts?)$",
+    r"ports?|years?|lengths?|widths?|heights?|counts?|arcs?)$",
     re.IGNORECASE,
 )
+# `set[int]`, `Optional[Set[int]]`, `list[tuple[int, int]] | None`.
+_NUMBER = r"(int|float|bool)"
+_SEVERAL = rf"{_NUMBER}(, {_NUMBER})*(, \.\.\.)?"
+_OF_NUMBERS = re.compile(rf"([\w.]*Optional\[)?[\w.]+\[({_SEVERAL}|[\w.]*[tT]uple\[{_SEVERAL}\])\]{{1,2}}( \| None)?")
 _ALGEBRA = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.Sub)
 _STABLE = {Kind.NUMBER, Kind.BOOL}
 _NUMBER_FUNCTIONS = frozenset(
@@ -50,7 +55,11 @@ def has_fixed_order(node: ast.expr, ctx: Context, depth: int = 0) -> bool:
     if isinstance(node, ast.BinOp):
         # Sets that are combined hold things of one kind.
         return any(has_fixed_order(side, ctx, depth + 1) for side in (node.left, node.right))
-    if isinstance(node, ast.Name) and (_NUMBERS.search(node.id) or _declared_numbers(node, ctx)):
+    if isinstance(node, ast.Name) and _NUMBERS.search(node.id):
+        return True
+    if isinstance(node, (ast.Name, ast.Attribute)) and _declared_numbers(node, ctx):
+        return True
+    if isinstance(node, ast.Call) and _returns_numbers(node, ctx):
         return True
     if isinstance(node, (ast.Name, ast.Attribute)) and _is_filled(node, ctx):
         return _filled_with_numbers(node, ctx)
@@ -84,9 +93,16 @@ def _is_parsed(node: ast.expr, ctx: Context) -> bool:
     """`pid, camera = map(int, match.groups())`, and names that numbers go by."""
     if not isinstance(node, ast.Name):
         return False
-    values = [binding.value for binding in ctx.module.definitions(node)]
+    bindings = ctx.module.definitions(node)
     return bool(_NUMBERS.search(node.id)) or (
-        bool(values) and all(isinstance(value, ast.Call) and holds_numbers(value, ctx) for value in values)
+        bool(bindings)
+        and all(
+            binding.index
+            and binding.kind is BindingKind.ASSIGN
+            and binding.value is not None
+            and holds_numbers(binding.value, ctx)
+            for binding in bindings
+        )
     )
 
 
@@ -104,14 +120,30 @@ def _annotated_numbers(annotation: ast.expr) -> bool:
         text = annotation.value
     else:
         text = ast.unparse(annotation)
-    _, _, inner = text.partition("[")
-    return inner.rstrip("]").replace(", ...", "") in ("int", "float", "bool", "int, int")
+    return _OF_NUMBERS.fullmatch(text) is not None
 
 
-def _declared_numbers(node: ast.Name, ctx: Context) -> bool:
-    """`seen: set[int] = set()`."""
-    parents = (ctx.parent(binding.node) for binding in ctx.module.definitions(node))
-    return any(isinstance(parent, ast.AnnAssign) and _annotated_numbers(parent.annotation) for parent in parents)
+def _declared_numbers(node: ast.Name | ast.Attribute, ctx: Context) -> bool:
+    """`seen: set[int] = set()`, `self.seen: set[int] = set()`, and the same as a field of the class."""
+    if isinstance(node, ast.Name):
+        places = [ctx.parent(binding.node) for binding in ctx.module.definitions(node)]
+    else:
+        owner = ctx.module.index.class_at(node)
+        own = owner is not None and isinstance(node.value, ast.Name) and node.value.id == "self"
+        places = [
+            place
+            for place in (ctx.module.index.of_type(ast.AnnAssign) if own else ())
+            if ctx.module.index.class_at(place) is owner
+            and ast.unparse(place.target) == (node.attr if ctx.parent(place) is owner else f"self.{node.attr}")
+        ]
+    return any(isinstance(place, ast.AnnAssign) and _annotated_numbers(place.annotation) for place in places)
+
+
+def _returns_numbers(call: ast.Call, ctx: Context) -> bool:
+    """A function of the project that is declared to return `set[int]`."""
+    definitions = [ctx.module.project.definition(name) for name in ctx.callees(call)]
+    returned = [found[1].returns for found in definitions if found and not isinstance(found[1], ast.ClassDef)]
+    return bool(returned) and all(one is not None and _annotated_numbers(one) for one in returned)
 
 
 def holds_numbers(node: ast.expr, ctx: Context) -> bool:

@@ -21,11 +21,11 @@ _GENERATOR_WORDS = re.compile(r"seed|generator|(^|_)(rng|prng|rs|random|random_s
 
 @check("DET102")
 def unseeded_generator(call: Call, ctx: Context) -> Iterator[Finding]:
-    """Silent where a seed comes later, where the caller may pass a generator, and where code unread gets it."""
+    """Silent where a seed comes later, where a caller may bring one, where code unread gets it, where nothing draws."""
     generator = load_sources().generators.get(call.name)
     if generator is None:
         return
-    if _has_seed(call, generator, ctx) or _is_fallback(call.node, ctx):
+    if _has_seed(call, generator, ctx) or _is_fallback(call.node, ctx) or _is_unused(call.node, ctx):
         return
     if _is_seeded_later(call.node, generator, ctx):
         return
@@ -42,6 +42,25 @@ def _has_seed(call: Call, generator: OwnGenerator, ctx: Context) -> bool:
     if None in given:
         return True
     return any(name in given and ctx.constant(given[name]) is not None for name in generator.seed)
+
+
+def _is_unused(node: ast.Call, ctx: Context) -> bool:
+    """Is it kept under a name that the file never reads and does not export? Then nothing draws from it."""
+    binding = ctx.binding(node)
+    if binding is None or binding.scope.is_class:
+        return False
+    index = ctx.module.index
+    reads = (
+        use
+        for use in index.names_used.get(binding.name, ())
+        if isinstance(use, ast.Name) and isinstance(use.ctx, ast.Load)
+    )
+    exported = any(
+        isinstance(text.value, str) and text.value == binding.name
+        for text in index.of_type(ast.Constant)
+        if isinstance(ctx.parent(text), (ast.List, ast.Tuple))
+    )
+    return not exported and not any(index.scope_at(use).lookup(use.id) is binding.scope for use in reads)
 
 
 def _is_fallback(node: ast.Call, ctx: Context) -> bool:

@@ -14,6 +14,7 @@ from detlint.linter.order_form import Form, Trail
 from detlint.linter.program import calls_named
 from detlint.linter.registry import check, check_file
 from detlint.linter.repairs import Repair, replace, unsafe, wrap
+from detlint.linter.set_elements import used_as_numbers
 from detlint.linter.sets import has_fixed_order, is_set
 from detlint.linter.values import Kind
 
@@ -89,7 +90,7 @@ def set_iteration_order(ctx: Context) -> Iterator[Finding]:
     if not _mentions_sets(ctx):
         return
     for iterated, whole in _iterations(ctx):
-        if not is_set(iterated, ctx) or has_fixed_order(iterated, ctx):
+        if not is_set(iterated, ctx) or has_fixed_order(iterated, ctx) or used_as_numbers(iterated, ctx):
             continue
         tracer = OrderTracer(ctx.module)  # a new one, since it follows each place once: two sets may meet in one
         if tracer.is_only_element(iterated):

@@ -1,0 +1,74 @@
+"""Does the code compute with the elements of a set as with numbers? Then their order is the same in every process."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from detlint.linter.context import Context
+
+# With a number on the other side these work on numbers alone; `*` and `%` also work on text.
+_ARITHMETIC = (ast.Add, ast.Sub, ast.Div, ast.FloorDiv, ast.Pow, ast.LShift, ast.RShift)
+_LISTING = frozenset({"builtins.list", "builtins.tuple", "builtins.iter", "builtins.next"})
+_COUNTING = frozenset({"builtins.range", "builtins.chr"})
+
+
+def used_as_numbers(iterated: ast.expr, ctx: Context) -> bool:
+    """Return whether an element of the set is counted with: `x - 1`, `x < 3`, `range(x)`."""
+    return any(_counts_with(element, ctx) and not ctx.is_tensor(element) for element in _elements(iterated, ctx))
+
+
+def _elements(iterated: ast.expr, ctx: Context) -> Iterator[ast.expr]:
+    """Yield the places where an element is read: the variable of a loop, or one that is picked."""
+    parent = ctx.parent(iterated)
+    if isinstance(parent, (ast.For, ast.AsyncFor, ast.comprehension)) and parent.iter is iterated:
+        inside = ctx.parent(parent) if isinstance(parent, ast.comprehension) else parent
+        if isinstance(parent.target, ast.Name) and inside is not None:
+            yield from _loads(parent.target.id, inside)
+        return
+    picked = _picked(iterated, ctx)
+    if picked is not None:
+        yield picked
+        binding = ctx.binding(picked)
+        if binding is not None:
+            yield from ctx.flow(picked).uses(binding)
+
+
+def _picked(node: ast.expr, ctx: Context) -> ast.expr | None:
+    """Return the expression that picks one: `list(ids)[0]`, `next(iter(ids))`, `ids.pop()`."""
+    for parent in ctx.ancestors(node):
+        if isinstance(parent, ast.Subscript):
+            return parent if isinstance(parent.slice, ast.Constant) else None
+        if isinstance(parent, ast.Attribute) and parent.attr == "pop":
+            call = ctx.parent(parent)
+            return call if isinstance(call, ast.Call) else None
+        if not isinstance(parent, ast.Call) or not _LISTING.intersection(ctx.callees(parent)):
+            return None
+        if "builtins.next" in ctx.callees(parent):
+            return parent
+    return None
+
+
+def _loads(name: str, inside: ast.AST) -> Iterator[ast.Name]:
+    for node in ast.walk(inside):
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
+            yield node
+
+
+def _counts_with(element: ast.expr, ctx: Context) -> bool:
+    parent = ctx.parent(element)
+    if isinstance(parent, ast.BinOp):
+        other = parent.right if parent.left is element else parent.left
+        return isinstance(parent.op, _ARITHMETIC) and _is_literal(other)
+    if isinstance(parent, ast.Compare):
+        return any(_is_literal(side) for side in (parent.left, *parent.comparators))
+    if isinstance(parent, ast.Call):
+        return parent.func is not element and bool(_COUNTING.intersection(ctx.callees(parent)))
+    return isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.USub)
+
+
+def _is_literal(node: ast.expr) -> bool:
+    value = node.operand if isinstance(node, ast.UnaryOp) else node
+    return isinstance(value, ast.Constant) and type(value.value) in (int, float)
