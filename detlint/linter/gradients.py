@@ -168,7 +168,7 @@ def _is_data(node: ast.expr, ctx: Context, steps: int) -> bool:
     if isinstance(node, ast.Subscript):
         return _is_data(node.value, ctx, steps - 1)
     if isinstance(node, ast.Attribute):
-        return node.attr == "data" or bool(_DATA.search(node.attr))
+        return node.attr == "data" or bool(_DATA.search(node.attr)) or _is_buffer(node, ctx)
     if isinstance(node, (ast.Compare, ast.Constant)):
         return True
     if isinstance(node, ast.Call):
@@ -180,6 +180,19 @@ def _is_data(node: ast.expr, ctx: Context, steps: int) -> bool:
     if isinstance(node, ast.Name):
         return _name_is_data(node, ctx, steps)
     return False
+
+
+def _is_buffer(node: ast.Attribute, ctx: Context) -> bool:
+    """Return whether `self.x` is registered as a buffer and set nowhere else in the class."""
+    owner = ctx.module.index.class_at(node)
+    if owner is None or not isinstance(node.value, ast.Name) or node.value.id != "self":
+        return False
+    writes = ctx.inference.class_info(owner).attributes.get(node.attr, ())
+    makers = [ctx.parent(write.value) for write in writes]
+    return bool(makers) and all(
+        isinstance(maker, ast.Call) and isinstance(maker.func, ast.Attribute) and maker.func.attr == "register_buffer"
+        for maker in makers
+    )
 
 
 def _call_is_data(node: ast.Call, ctx: Context, steps: int) -> bool:
