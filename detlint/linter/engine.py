@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from detlint.config import ConfigResolver, enabled_rules
@@ -14,11 +14,10 @@ from detlint.linter.file import FileResult, Job, Options, lint_source
 from detlint.linter.project import Project
 from detlint.linter.result import LintResult
 from detlint.linter.sources import source_from_bytes
-from detlint.linter.workers import run_jobs
+from detlint.linter.workers import Progress, run_jobs
 from detlint.rulebook import load_rules
 
 DEFAULT_OPTIONS = Options()
-Progress = Callable[[int, int], None]
 
 
 def lint_paths(

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator
 
 from detlint.linter.index import Index
-from detlint.linter.names import FUNCTIONS, SCOPES, Binding, FunctionNode, Scope
+from detlint.linter.names import FUNCTIONS, SCOPES, Binding, Scope
 
 _REMEMBERED_CONDITIONS = 6
 
@@ -386,8 +386,3 @@ def _never_returns(value: ast.expr) -> bool:
     if not isinstance(value, ast.Call):
         return False
     return ast.unparse(value.func) in {"sys.exit", "exit", "quit", "os._exit", "os.abort"}
-
-
-def function_scope(index: Index, function: FunctionNode) -> Scope:
-    """Return the scope of a function of the indexed file."""
-    return index.scopes[function]
