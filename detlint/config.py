@@ -225,10 +225,11 @@ def _is_enabled(rule: _Selectable, layers: tuple[Settings, ...]) -> bool:
 
 def _specificity(rule: Rule | _Selectable, selectors: tuple[str, ...]) -> int:
     """How exactly do `selectors` name the rule? 0: not at all."""
-    return max((_match(rule, selector) for selector in selectors), default=0)
+    return max((selector_rank(rule, selector) for selector in selectors), default=0)
 
 
-def _match(rule: Rule | _Selectable, selector: str) -> int:
+def selector_rank(rule: Rule | _Selectable, selector: str) -> int:
+    """How exactly does one selector name the rule? 0: not at all; a code or name goes before any prefix."""
     if selector == "ALL":
         return 1
     if selector in (rule.code, rule.name):
@@ -254,7 +255,7 @@ def _silenced_here(config: Config, path: Path) -> tuple[str, ...]:
 def _check_selectors(layer: Settings, known: tuple[_Selectable, ...]) -> None:
     for key, selectors in _selectors(layer):
         for selector in selectors:
-            if selector != "ALL" and not any(_match(rule, selector) for rule in known):
+            if selector != "ALL" and not any(selector_rank(rule, selector) for rule in known):
                 names = [*(rule.code for rule in known), *(rule.name for rule in known), "ALL"]
                 nearest = did_you_mean(selector, names)
                 raise ConfigError(f"{layer.where(key)}: unknown rule {selector!r}{nearest}")

@@ -15,6 +15,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from detlint.config import selector_rank
 from detlint.errors import did_you_mean
 from detlint.findings import Finding
 from detlint.linter.directives import Directive, Verb, Word, read_directives
@@ -25,7 +26,6 @@ from detlint.rulebook import Rule
 _UNREADABLE = "DET001"
 _UNUSED = "DET002"
 _OUR_CODE = re.compile(r"DET\d+")
-_FAMILY = re.compile(r"[A-Z]{2,}\d*")
 
 
 @dataclass(slots=True)
@@ -98,11 +98,9 @@ def _is_ours(word: Word, rules: Mapping[str, Rule]) -> bool:
 
 def _meant(word: Word, rules: Mapping[str, Rule]) -> frozenset[str]:
     """Return the codes of the rules that a selector names."""
-    text = word.text
-    family = _FAMILY.fullmatch(text) is not None
-    return frozenset(
-        code for code, rule in rules.items() if text in (code, rule.name) or (family and code.startswith(text))
-    )
+    if word.text == "ALL":
+        return frozenset()  # a comment names what it silences
+    return frozenset(code for code, rule in rules.items() if selector_rank(rule, word.text))
 
 
 def _lines(
