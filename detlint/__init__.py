@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from detlint.version import __version__
 
 if TYPE_CHECKING:
-    from detlint.api import AuditReport, NotDeterministic, Sample, assert_deterministic, audit
+    from detlint.api import AuditReport, NotDeterministic, Sample, Tiling, assert_deterministic, audit
     from detlint.findings import Finding
     from detlint.linter.library import lint
     from detlint.runtime.deterministic import DeterminismWarning, deterministic
@@ -20,6 +20,7 @@ __all__ = [
     "Finding",
     "NotDeterministic",
     "Sample",
+    "Tiling",
     "__version__",
     "assert_deterministic",
     "audit",
@@ -33,6 +34,7 @@ _LAZY = {
     "AuditReport": "detlint.api",
     "NotDeterministic": "detlint.api",
     "Sample": "detlint.api",
+    "Tiling": "detlint.api",
     "assert_deterministic": "detlint.api",
     "audit": "detlint.api",
     "DeterminismWarning": "detlint.runtime.deterministic",

@@ -20,12 +20,13 @@ from detlint.rulebook import load_rules
 from detlint.runtime import audit as auditor
 from detlint.runtime import report as records
 from detlint.runtime.graph import save_graph
+from detlint.runtime.options import Tiling
 from detlint.runtime.sample import Sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["AuditReport", "NotDeterministic", "Sample", "assert_deterministic", "audit"]
+__all__ = ["AuditReport", "NotDeterministic", "Sample", "Tiling", "assert_deterministic", "audit"]
 
 NotDeterministic = records.NotDeterministic
 

@@ -23,10 +23,12 @@ from detlint.runtime.flags import read_flags
 from detlint.runtime.frames import is_library
 from detlint.runtime.graph import annotate
 from detlint.runtime.guard import Guard
+from detlint.runtime.lab import Lab
 from detlint.runtime.locations import location_of
+from detlint.runtime.options import Options, Tiling
 from detlint.runtime.passes import Case, Runner, imagine
 from detlint.runtime.probes import PROBES
-from detlint.runtime.probes.registry import Comparison, Inspection
+from detlint.runtime.probes.registry import Comparison, Experiment, Inspection
 from detlint.runtime.reference import Reference, compute_reference
 from detlint.runtime.report import AuditReport, Cause, ProbeResult, Verdict
 from detlint.runtime.sample import as_sample
@@ -58,6 +60,9 @@ def audit(
     reference: bool = True,
     allow: str = "rounding",
     strict: bool = False,
+    tiling: Tiling | None = None,
+    batch_dim: int | None = None,
+    compile_modes: Sequence[str] = ("default",),
     execute: bool = True,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> AuditReport:
@@ -76,6 +81,9 @@ def audit(
         reference: judge differences against a float64 run; otherwise by an error bound.
         allow: "rounding" or "bitwise": what probes other than `repeat` may show before the audit fails.
         strict: fail for hazards too, not only for what did differ.
+        tiling: how `tiling` cuts the image; None works it out from the traced model.
+        batch_dim: the dimension of the sample's tensors that counts samples; None finds it.
+        compile_modes: modes of torch.compile that `compile` tries.
         execute: False traces with fake tensors: hazards only, for models too big to run.
         progress: called with (probes done, probes, name of the next one).
 
@@ -88,8 +96,7 @@ def audit(
         raise UsageError(
             f"allow={allow!r}: expected 'rounding' or 'bitwise'{did_you_mean(allow, ('rounding', 'bitwise'))}"
         )
-    if runs < 2:
-        raise UsageError(f"runs={runs}: at least 2 are needed to compare")
+    options = Options(runs, tiling, batch_dim, tuple(compile_modes))
     if not callable(model):
         raise AuditError(f"model: expected a module or a function, got {type(model).__name__}")
     start = time.perf_counter()
@@ -103,7 +110,7 @@ def audit(
             torch_version=torch.__version__,
             workspace=os.environ.get("CUBLAS_WORKSPACE_CONFIG", ""),
         )
-        session = _Session(case, Runner(guard), runs, reference, catalogue, progress or _silent)
+        session = _Session(case, Runner(guard), options, reference, catalogue, progress or _silent)
         results: dict[str, ProbeResult] = {}
         found: tuple[Finding, ...] = ()
         captured = Capture(None, "", "nothing was executed")
@@ -142,23 +149,23 @@ class _Session:
         self,
         case: Case,
         runner: Runner,
-        runs: int,
+        options: Options,
         reference: bool,
         catalogue: Catalogue,
         progress: Callable[[int, int, str], None],
     ) -> None:
         self._case = case
-        self._runner = runner
         self._wants_reference = reference
         self._progress = progress
         self._reference: Reference | None = None
-        self._comparer = Comparer(runner, case, runs, self._exact, partial(_suspects, catalogue))
+        self._lab = Lab(runner, case, options, self._exact)
+        self._comparer = Comparer(self._lab, partial(_suspects, catalogue))
         self.blind_spots: tuple[str, ...] = ()
 
     def run(self, names: Sequence[str]) -> tuple[Trace, dict[str, ProbeResult]]:
         """Run the model once, then every probe; `repeat` comes first, since others build on it."""
         self._progress(0, len(names), "first run")
-        base = self._first(self._comparer.base)
+        base = self._first(self._lab.base)
         results: dict[str, ProbeResult] = {}
         for done, name in enumerate(names):
             self._progress(done, len(names), name)
@@ -196,7 +203,7 @@ class _Session:
         probe = PROBES[name]
         reason = probe.skip_reason(self._case)
         varies = repeat is not None and repeat.verdict not in (Verdict.BITWISE, Verdict.SKIPPED)
-        if reason is None and varies and isinstance(probe, Comparison) and not isinstance(probe, Inspection):
+        if reason is None and varies and not isinstance(probe, Inspection):
             reason = _VARIES
         if reason is not None:
             return ProbeResult(name, Verdict.SKIPPED, reason=reason)
@@ -204,6 +211,8 @@ class _Session:
             result = ProbeResult(name, Verdict.SKIPPED, reason=_VARIES)
             if isinstance(probe, Comparison) and not varies:
                 result = self._comparer.compare(name, probe)
+            elif isinstance(probe, Experiment) and not varies:
+                result = replace(probe.conduct(self._lab), name=name)
             if isinstance(probe, Inspection):
                 result = replace(result, findings=probe.inspect(self._case, base.trace))
             return result
@@ -263,7 +272,7 @@ def _with_finding(result: ProbeResult, catalogue: Catalogue) -> ProbeResult:
     known = [hazard.operator.instead for hazard in catalogue.hazards([event])]
     repeats = result.name == "repeat"
     rule = load_rules()["DET701" if repeats else "DET702"]
-    remedy = known[0] if known else _REMEDIES[result.kind]
+    remedy = result.remedy or (known[0] if known else _REMEDIES[result.kind])
     finding = replace(
         rule.finding(location_of(event), remedy=remedy, cause=result.cause),
         severity=Severity.INFO if result.verdict is Verdict.ROUNDING and not repeats else rule.severity,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from detlint.runtime.divergence import Parting, cause_of, first_parting
 from detlint.runtime.isolate import Capture, CaptureEach
 from detlint.runtime.measure import differences, same_bits, worst
-from detlint.runtime.reference import judge
 from detlint.runtime.report import Cause, Difference, Divergence, ProbeResult, Verdict
+from detlint.runtime.switches import Blame, blame
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from detlint.runtime.events import OpEvent, Trace
     from detlint.runtime.isolate import Reruns
-    from detlint.runtime.passes import Case, Pass, Runner
+    from detlint.runtime.lab import Lab
+    from detlint.runtime.passes import Case, Pass
     from detlint.runtime.probes.registry import Change, Comparison
-    from detlint.runtime.reference import Reference
 
 _GRADIENTS: Final = 8
 """Gradients that are measured where more differ."""
@@ -48,57 +48,51 @@ class _Side:
     verdict: Verdict
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Explanation:
+    """Why the two sides differ, and what was tested to say so."""
+
+    kind: Cause
+    cause: str
+    divergence: Divergence | None
+    remedy: str = ""
+    evidence: tuple[str, ...] = ()
+
+
 class Comparer:
-    """Compares changed runs with one base run, which is made once for each kind of digest."""
+    """Compares changed runs with the plain one. `suspects` are operators of a trace that can differ by themselves."""
 
-    def __init__(
-        self,
-        runner: Runner,
-        case: Case,
-        runs: int,
-        reference: Callable[[], Reference],
-        suspects: Callable[[Trace], Sequence[OpEvent]],
-    ) -> None:
-        self._runner = runner
-        self._case = case
-        self._runs = runs
-        self._reference = reference
+    def __init__(self, lab: Lab, suspects: Callable[[Trace], Sequence[OpEvent]]) -> None:
+        self._lab = lab
+        self._runner = lab.runner
         self._suspects = suspects
-        self._bases: dict[bool, Pass] = {}
-
-    def base(self, *, canonical: bool = False) -> Pass:
-        """Return the run without a change."""
-        if canonical not in self._bases:
-            self._bases[canonical] = self._runner.run(replace(self._case, canonical=canonical))
-        return self._bases[canonical]
 
     def compare(self, name: str, probe: Comparison) -> ProbeResult:
         """Make every change of a probe and report the worst."""
-        case = replace(self._case, canonical=probe.canonical)
-        sides = [self._side(case, change) for change in probe.changes(case, self._runs)]
+        case = replace(self._lab.case, canonical=probe.canonical)
+        sides = [self._side(case, change) for change in probe.changes(case, self._lab.options.runs)]
         side = max(sides, key=_badness)
         evidence = [f"compared: {', '.join(side.change.label for side in sides)}"]
         result = ProbeResult(name, side.verdict, runs=1 + len(sides), evidence=tuple(evidence))
         if side.verdict is Verdict.BITWISE and not (probe.same_program and side.parting and side.parting.spreads):
             return self._suspected(case, result) if probe.same_program else result
-        if probe.same_program:
-            kind, cause, divergence = self._repeat(case, side)
-        else:
-            kind, cause, divergence = self._perturb(case, side, probe)
+        why = self._repeat(case, side) if probe.same_program else self._perturb(case, side, probe)
+        divergence = why.divergence
         differing = sum(bool(side.names) for side in sides)
         evidence.append(f"{differing} of {len(sides)} runs give another output")
-        evidence += _told(divergence)
+        evidence += (*_told(divergence), *why.evidence)
         if side.verdict is Verdict.BITWISE:
             if divergence is None or not divergence.confirmed:
                 return result  # scratch memory that is read but does not count
             evidence.append("what differs inside did not reach the output of these runs")
             result = replace(result, verdict=Verdict.ROUNDING)
-        if kind in _OTHER_PROGRAM and side.verdict is Verdict.ROUNDING:
+        if why.kind in _OTHER_PROGRAM and side.verdict is Verdict.ROUNDING:
             result = replace(result, verdict=Verdict.BEYOND_ROUNDING)
         return replace(
             result,
-            cause=cause,
-            kind=kind,
+            cause=why.cause,
+            kind=why.kind,
+            remedy=why.remedy,
             change=side.change.label,
             divergence=divergence,
             outputs=side.differences,
@@ -106,22 +100,16 @@ class Comparer:
         )
 
     def _side(self, case: Case, change: Change) -> _Side:
-        base = self.base(canonical=case.canonical)
-        with change.apply(case) as changed:
+        base = self._lab.base(canonical=case.canonical)
+        with change.made(case) as changed:
             run = self._runner.run(changed)
         names = tuple(
             name
             for name in dict.fromkeys((*base.digests, *run.digests))
             if base.digests.get(name) != run.digests.get(name) or (name in base.digests) != (name in run.digests)
         )
-        one, two = self._tensors(case, base, run, change, names)
-        return _Side(
-            change,
-            first_parting(base.trace, run.trace),
-            names,
-            differences(one, two),
-            self._verdict(one, two, base),
-        )
+        measured, verdict = self._lab.compare(*self._tensors(case, base, run, change, names))
+        return _Side(change, first_parting(base.trace, run.trace), names, measured, verdict)
 
     def _tensors(
         self, case: Case, base: Pass, run: Pass, change: Change, names: Sequence[str]
@@ -131,7 +119,7 @@ class Comparer:
         if gradients:
             kept = gradients[:_GRADIENTS]
             base = self._runner.run(case, keep_gradients=kept)
-            with change.apply(case) as changed:
+            with change.made(case) as changed:
                 run = self._runner.run(changed, keep_gradients=kept)
         one, two = (
             {name: tensor for name, tensor in {**side.output.tensors, **side.gradients}.items() if name in names}
@@ -139,18 +127,9 @@ class Comparer:
         )
         return one, two
 
-    def _verdict(self, one: dict[str, torch.Tensor], two: dict[str, torch.Tensor], base: Pass) -> Verdict:
-        if not one and not two:
-            return Verdict.BITWISE
-        if one.keys() != two.keys():
-            return Verdict.BEYOND_ROUNDING
-        exact = self._reference().tensors
-        verdicts = (judge(one[name], two[name], exact.get(name), base.trace.events) for name in one)
-        return max(verdicts, key=lambda verdict: verdict.rank)
-
     def _suspected(self, case: Case, result: ProbeResult) -> ProbeResult:
         """Runs can agree by luck: each operator that can differ is run alone, many times, on its own inputs."""
-        suspects = {event.index: event for event in self._suspects(self.base().trace)[:_SUSPECTS]}
+        suspects = {event.index: event for event in self._suspects(self._lab.base().trace)[:_SUSPECTS]}
         if not suspects:
             return result
         each = CaptureEach(suspects)
@@ -170,59 +149,65 @@ class Comparer:
         alone = ", ".join(dict.fromkeys(event.op for event in suspects.values()))
         return replace(result, evidence=(*result.evidence, f"the same bits each time, alone too: {alone}"))
 
-    def _repeat(self, case: Case, side: _Side) -> tuple[Cause, str, Divergence | None]:
+    def _repeat(self, case: Case, side: _Side) -> _Explanation:
         """Say why two runs of the same program differ; the operator is run alone on the inputs of one run."""
         parting = side.parting
-        base = self.base(canonical=case.canonical)
+        base = self._lab.base(canonical=case.canonical)
         if parting is None:
             return _without_parting(base, side.names)
         if parting.first is None or parting.forks:
-            return *cause_of(parting), Divergence(parting.first, parting.second, sequence_forks=True)
+            return _Explanation(*cause_of(parting), Divergence(parting.first, parting.second, sequence_forks=True))
         for _ in range(_CAPTURES):
             capture = Capture(parting.first.index)
             again = self._runner.run(case, watcher=capture)
             earlier = first_parting(base.trace, again.trace)
             if earlier is None or earlier.first is None or earlier.first.index >= parting.first.index:
-                return *cause_of(parting), _divergence(parting, capture.reruns())
+                return _Explanation(*cause_of(parting), _divergence(parting, capture.reruns()))
             parting = earlier  # another operator varies too, and comes first
-        return *cause_of(parting), Divergence(parting.first, parting.second)
+        return _Explanation(*cause_of(parting), Divergence(parting.first, parting.second))
 
-    def _perturb(self, case: Case, side: _Side, probe: Comparison) -> tuple[Cause, str, Divergence | None]:
+    def _perturb(self, case: Case, side: _Side, probe: Comparison) -> _Explanation:
         """Say why the change matters; the operator is run alone on the inputs of both sides."""
-        parting = side.parting
+        parting, change = side.parting, side.change
         if parting is None:
-            return Cause.PERTURBATION, _UNSEEN, None
-        if parting.first is None or parting.second is None or parting.forks:
-            cause = f"with {side.change.label}, other operators run: {parting}"
-            return Cause.PERTURBATION, cause, Divergence(parting.first, parting.second, sequence_forks=True)
-        captures = Capture(parting.first.index), Capture(parting.second.index)
+            return _Explanation(Cause.PERTURBATION, _UNSEEN, None)
+        first, second = parting.first, parting.second
+        if first is None or second is None or parting.forks:
+            cause = f"with {change.label}, other operators run: {parting}"
+            return _Explanation(Cause.PERTURBATION, cause, Divergence(first, second, sequence_forks=True))
+        captures = Capture(first.index), Capture(second.index)
         self._runner.run(case, watcher=captures[0])
-        one = captures[0].rerun()
-        with side.change.apply(case) as changed:
+        with change.made(case) as changed:
             self._runner.run(changed, watcher=captures[1])
-            two = captures[1].rerun()
+
+        def differs() -> bool:
+            one = captures[0].rerun()
+            with change.made(case):
+                two = captures[1].rerun()
+            return not all(map(same_bits, one, two))
+
         divergence = Divergence(
-            parting.first,
-            parting.second,
-            confirmed=not all(map(same_bits, one, two)),
+            first,
+            second,
+            confirmed=differs(),
             reruns=2,
             at_operator=_between(captures[0].outputs, captures[1].outputs),
         )
-        kind = Cause.RANDOMNESS if parting.first.rng is not None else Cause.PERTURBATION
-        return kind, probe.explain(parting.first, side.change.label), divergence
+        cause = probe.explain(first, change.label)
+        if first.rng is not None:
+            return _Explanation(Cause.RANDOMNESS, cause, divergence)
+        found = blame(differs, first.device, besides=change.flags) if divergence.confirmed else Blame()
+        return _Explanation(Cause.PERTURBATION, found.after(cause), divergence, found.remedy, found.evidence)
 
 
-def _without_parting(base: Pass, names: Sequence[str]) -> tuple[Cause, str, Divergence | None]:
+def _without_parting(base: Pass, names: Sequence[str]) -> _Explanation:
     """Say why outputs differ although no event wrote different bytes."""
     for name in names:
         if name in base.unfilled:
             event = base.trace.events[base.unfilled[name]]
-            return (
-                Cause.UNINITIALIZED,
-                f"{name} is memory from {event.op} that nothing was written to",
-                Divergence(event, event),
-            )
-    return Cause.UNKNOWN, _UNSEEN, None
+            cause = f"{name} is memory from {event.op} that nothing was written to"
+            return _Explanation(Cause.UNINITIALIZED, cause, Divergence(event, event))
+    return _Explanation(Cause.UNKNOWN, _UNSEEN, None)
 
 
 def _badness(side: _Side) -> tuple[int, int]:

@@ -114,6 +114,11 @@ class OpEvent:
         """The tensors among the arguments, those in lists too, in order."""
         return tuple(tensors_in(tuple(self.arguments.values())))
 
+    @property
+    def device(self) -> str:
+        """Where it ran: the device of its results, or else of its arguments; "cpu" without any tensor."""
+        return next((meta.device for meta in (*self.outputs, *self.inputs)), "cpu")
+
     def __str__(self) -> str:
         where = f" in {self.module}" if self.module else ""
         line = f" at {self.source}" if self.source else ""

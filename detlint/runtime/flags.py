@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
 from functools import partial
 from operator import attrgetter
@@ -15,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-from contextlib import suppress
+    from collections.abc import Callable, Iterator
 
 
 def _inductor_deterministic() -> bool:
@@ -109,6 +109,10 @@ class Flags:
     fp32_precision_mkldnn_conv: str | None = _precision("mkldnn", "conv")
     fp32_precision_mkldnn_rnn: str | None = _precision("mkldnn", "rnn")
 
+    def given(self) -> dict[str, object]:
+        """Return the settings that are not None."""
+        return {flag.name: value for flag in fields(self) if (value := getattr(self, flag.name)) is not None}
+
     @property
     def deterministic(self) -> bool:
         """Is `torch.use_deterministic_algorithms(True)` in force, with or without `warn_only`?"""
@@ -130,11 +134,22 @@ def write_flags(wanted: Flags) -> None:
 
     Settings that this release does not have are left out.
     """
+    given = wanted.given()
     for flag in fields(Flags):
-        value = getattr(wanted, flag.name)
-        if value is not None and value != _read(flag.metadata["read"]):
+        if flag.name in given and given[flag.name] != _read(flag.metadata["read"]):
             with suppress(AttributeError):
-                flag.metadata["write"](value)
+                flag.metadata["write"](given[flag.name])
+
+
+@contextmanager
+def using(wanted: Flags) -> Iterator[None]:
+    """Write flags for the time of a block."""
+    before = read_flags()
+    try:
+        write_flags(wanted)
+        yield
+    finally:
+        write_flags(before)
 
 
 def _read(read: Callable[[], Any]) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -99,6 +99,23 @@ class Runner:
         finally:
             self._guard.rewind()
 
+    def run_untraced(self, case: Case) -> dict[str, torch.Tensor]:
+        """Seed and run without the tracer, as compiled models must; return outputs and gradients by name.
+
+        Leaves the model as it was. What the model raises passes through.
+
+        Raises:
+            AuditError: the output cannot be compared.
+        """
+        sample = case.sample.copied()
+        seed_generators(case.seed)
+        try:
+            with torch.inference_mode(False):
+                output, gradients = _execute(case, sample, nullcontext())
+            return {**output.tensors, **gradients}
+        finally:
+            self._guard.rewind()
+
 
 def imagine(case: Case) -> Trace:
     """Trace the case on fake tensors: nothing is computed and nothing of the model written to."""
@@ -110,7 +127,9 @@ def imagine(case: Case) -> Trace:
     return replace(trace, events=with_declared_draws(trace.events))
 
 
-def _execute(case: Case, sample: Sample, tracer: Tracer) -> tuple[Output, dict[str, torch.Tensor]]:
+def _execute(
+    case: Case, sample: Sample, tracer: AbstractContextManager[object]
+) -> tuple[Output, dict[str, torch.Tensor]]:
     trained: dict[str, torch.Tensor] = {
         name: tensor for root in case.modules for name, tensor in root.named_parameters()
     }

@@ -96,13 +96,14 @@ class ProbeResult:
 
     `reason` is why it was skipped or failed, `cause` one sentence on why bits differ, `evidence` lists
     the measurements that the cause rests on. `outputs` holds one entry for each output (and gradient) that
-    differs. `change` names the variant that gave the worst verdict.
+    differs. `change` names the variant that gave the worst verdict. `remedy` is what was tested to help.
     """
 
     name: str
     verdict: Verdict
     cause: str = ""
     kind: Cause = Cause.UNKNOWN
+    remedy: str = ""
     change: str = ""
     runs: int = 0
     divergence: Divergence | None = None

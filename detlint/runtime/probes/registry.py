@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
+
+from detlint.runtime.flags import Flags, using
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from detlint.findings import Finding
     from detlint.runtime.events import OpEvent, Trace
+    from detlint.runtime.lab import Lab
     from detlint.runtime.passes import Case
+    from detlint.runtime.report import ProbeResult
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change that must not matter. `apply` makes it for the time of a run, and yields the case to run."""
+    """One change that must not matter: settings, and what `apply` does for the time of a run; it yields the case."""
 
     label: str
-    apply: Callable[[Case], AbstractContextManager[Case]]
+    apply: Callable[[Case], AbstractContextManager[Case]] = nullcontext
+    flags: Flags = field(default_factory=Flags)
+
+    @contextmanager
+    def made(self, case: Case) -> Iterator[Case]:
+        """Make the change for the time of a block, and yield the case to run."""
+        with using(self.flags), self.apply(case) as changed:
+            yield changed
 
 
 class Probe(Protocol):
@@ -53,6 +64,14 @@ class Inspection(Probe, Protocol):
 
     def inspect(self, case: Case, trace: Trace) -> tuple[Finding, ...]:
         """Return what there is to say about it."""
+
+
+@runtime_checkable
+class Experiment(Probe, Protocol):
+    """A probe that makes its own runs, as its sides differ in shape, in program or in device."""
+
+    def conduct(self, lab: Lab) -> ProbeResult:
+        """Answer the question. The engine fills in name, seconds and findings; exceptions become verdict "error"."""
 
 
 _Class = TypeVar("_Class", bound=type[Probe])

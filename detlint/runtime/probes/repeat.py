@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from detlint.runtime.probes.registry import Change, probe
@@ -28,7 +27,7 @@ class Repeat:
     def changes(self, case: Case, runs: int) -> Iterator[Change]:
         """Yield the runs after the first."""
         for number in range(2, runs + 1):
-            yield Change(f"run {number}", nullcontext)
+            yield Change(f"run {number}")
 
     def explain(self, event: OpEvent, change: str) -> str:
         """The engine finds the cause from the events themselves."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import torch
 
+from detlint.runtime.flags import Flags
 from detlint.runtime.probes.registry import Change, probe
 
 if TYPE_CHECKING:
@@ -29,18 +29,8 @@ class Threads:
 
     def changes(self, case: Case, runs: int) -> Iterator[Change]:
         """One thread instead of all."""
-        yield Change(f"1 thread instead of {torch.get_num_threads()}", _one_thread)
+        yield Change(f"1 thread instead of {torch.get_num_threads()}", flags=Flags(threads=1))
 
     def explain(self, event: OpEvent, change: str) -> str:
         """Name the operator whose sum is split."""
         return f"{event.op} gives other bits when one thread does all the work"
-
-
-@contextmanager
-def _one_thread(case: Case) -> Iterator[Case]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield case
-    finally:
-        torch.set_num_threads(before)
