@@ -47,11 +47,11 @@ def first_parting(one: Trace, two: Trace) -> Parting | None:
     returned, unless the event after it got the same inputs.
     """
     canonical = one.canonical and two.canonical
-    pairs = [(one.events[left], two.events[right]) for left, right in _aligned(one.events, two.events)]
+    pairs = [(one.events[left], two.events[right]) for left, right in aligned(one.events, two.events)]
     parted = [(first, second) for first, second in pairs if not _same(first.outputs, second.outputs, canonical)]
     unharmed = {first.index for first, _ in pairs} - {first.index for first, _ in parted}
     others = [event for event in one.events if event.index not in unharmed]
-    fork = _first_fork(one.events, two.events, pairs)
+    fork = first_fork(one.events, two.events, pairs)
     for first, second in parted:
         if first is not parted[-1][0] and not _reads(others, first, second, canonical):
             continue
@@ -75,9 +75,10 @@ def _before(fork: Parting, event: OpEvent) -> bool:
     return fork.first is not None and fork.first.index <= event.index
 
 
-def _first_fork(
+def first_fork(
     one: Sequence[OpEvent], two: Sequence[OpEvent], pairs: Sequence[tuple[OpEvent, OpEvent]]
 ) -> Parting | None:
+    """Return where the sequences of operators first part; `pairs` are the events that belong together."""
     left = right = 0
     for pair in (*((first.index, second.index) for first, second in pairs), (len(one), len(two))):
         if pair != (left, right):
@@ -88,7 +89,7 @@ def _first_fork(
     return None
 
 
-def _aligned(one: Sequence[OpEvent], two: Sequence[OpEvent]) -> Iterator[tuple[int, int]]:
+def aligned(one: Sequence[OpEvent], two: Sequence[OpEvent]) -> Iterator[tuple[int, int]]:
     """Yield pairs of indices of events that belong together, in order."""
     keys_one, keys_two = [_key(event) for event in one], [_key(event) for event in two]
     shorter = min(len(one), len(two))

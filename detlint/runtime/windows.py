@@ -1,0 +1,216 @@
+"""Compares two runs of different shapes, operator by operator, in the part of their tensors that they share.
+
+A batch and one of its samples, an image and one of its tiles: each side says where in a tensor the shared part
+lies, its *window*. Windows are digested while the side runs, so no tensor is kept. The operator at which they
+first depart is then captured on both sides and run alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from detlint.runtime.digests import Digester
+from detlint.runtime.divergence import agree, aligned, first_fork
+from detlint.runtime.isolate import Capture
+from detlint.runtime.measure import differences, worst
+from detlint.runtime.memory import describe
+from detlint.runtime.report import Difference, Divergence
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import torch
+
+    from detlint.runtime.events import OpEvent, TensorMeta, Trace
+    from detlint.runtime.passes import Case, Pass, Runner
+
+Window: TypeAlias = tuple[slice, ...]
+"""One slice for each of the first dimensions of a tensor; the others are taken whole."""
+
+Locate: TypeAlias = Callable[[int, int, tuple[int, ...]], Sequence[Window]]
+"""(index of an event, place among its outputs, shape of that output) → the window of the shared part.
+
+Several where it may lie in any of them; none where it cannot be told.
+"""
+
+
+def everywhere(index: int, place: int, shape: tuple[int, ...]) -> Sequence[Window]:
+    """Locate the shared part in a run that computes nothing else."""
+    return ((),)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Side:
+    """One of two runs that share a part: what is run, where its part lies, and what it held.
+
+    `parts` describes the windows of each output, by index of the event and place among its outputs.
+    """
+
+    case: Case
+    locate: Locate
+    ran: Pass
+    parts: Mapping[tuple[int, int], tuple[TensorMeta, ...]]
+
+    @property
+    def trace(self) -> Trace:
+        """What ran."""
+        return self.ran.trace
+
+
+def watch(runner: Runner, case: Case, locate: Locate = everywhere) -> Side:
+    """Run a case and digest the windows of what every operator gives. What the model raises passes through."""
+    watcher = _Watcher(locate)
+    ran = runner.run(replace(case, canonical=True), watcher=watcher)
+    return Side(case, locate, ran, watcher.parts())
+
+
+class _Watcher:
+    def __init__(self, locate: Locate) -> None:
+        self._locate = locate
+        self._digester = Digester(canonical=True)
+        self._parts: dict[tuple[int, int], tuple[TensorMeta, ...]] = {}
+
+    def before(self, index: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Inputs were outputs before."""
+
+    def after(self, index: int, outputs: Sequence[torch.Tensor]) -> None:
+        """Digest each output in its windows."""
+        for place, tensor in enumerate(outputs):
+            self._parts[index, place] = tuple(
+                describe(part, self._digester.digest(part))
+                for part in _cut(tensor, self._locate(index, place, tuple(tensor.shape)))
+            )
+
+    def parts(self) -> dict[tuple[int, int], tuple[TensorMeta, ...]]:
+        """Wait for the devices; return what was seen."""
+        tickets = self._digester.fetch()
+
+        def settled(meta: TensorMeta) -> TensorMeta:
+            return meta if meta.digest is None else replace(meta, digest=tickets.get(meta.digest, meta.digest))
+
+        return {key: tuple(map(settled, metas)) for key, metas in self._parts.items()}
+
+
+def _cut(tensor: torch.Tensor, windows: Sequence[Window]) -> list[torch.Tensor]:
+    return [tensor[window] if window else tensor for window in windows]
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """The first operators whose windows differ although those of what they read agree.
+
+    `forks`: from here on the sides run other operators, one of which brings the difference in; an event is None
+    where a sequence ends. `unfollowed` is an earlier operator whose output has no window (it sorts or picks by
+    value, say), so that the difference may have come in between there and here. `given`: the operator reads no
+    tensor; its values, such as positions, follow from the shape.
+    """
+
+    first: OpEvent | None
+    second: OpEvent | None
+    forks: bool = False
+    unfollowed: OpEvent | None = None
+    given: bool = False
+
+
+def first_departure(one: Side, two: Side) -> Departure | None:
+    """Find where the shared part first differs; None where every aligned operator gave the same."""
+    pairs = [
+        (one.trace.events[left], two.trace.events[right]) for left, right in aligned(one.trace.events, two.trace.events)
+    ]
+    fork = first_fork(one.trace.events, two.trace.events, pairs)
+    same = {first.index: _same_part(one, first, two, second) for first, second in pairs}
+    differing = [pair for pair in pairs if same[pair[0].index] is False]
+    read = {meta.origin for first, _ in differing for meta in first.inputs}
+    for first, second in differing:
+        origins = {meta.origin for meta in first.inputs if meta.origin is not None}
+        known = [same.get(origin) for origin in origins]
+        scratch = first is not differing[-1][0] and first.index not in read
+        if scratch or False in known or not (first.inputs or first.rng):
+            continue
+        if None not in known:
+            return Departure(first, second)
+        if fork is not None and (fork.first is None or fork.first.index <= first.index):
+            return Departure(fork.first, fork.second, forks=True)
+        unfollowed = min(origin for origin in origins if same.get(origin) is None)
+        return Departure(first, second, unfollowed=one.trace.events[unfollowed])
+    if fork is not None:
+        return Departure(fork.first, fork.second, forks=True)
+    return Departure(*differing[0], given=True) if differing else None
+
+
+def _same_part(one: Side, first: OpEvent, two: Side, second: OpEvent) -> bool | None:
+    """Did two operators give the same in the shared part? None where one of them has no window for it."""
+    if len(first.outputs) != len(second.outputs):
+        return None
+    found: list[bool | None] = []
+    for place, outputs in enumerate(zip(first.outputs, second.outputs, strict=True)):
+        if any(meta.digest is None for meta in outputs):
+            continue  # memory that was not written yet
+        lefts, rights = one.parts[first.index, place], two.parts[second.index, place]
+        pairs = [pair for pair in product(lefts, rights) if pair[0].shape == pair[1].shape]
+        found.append(any(agree(*pair, canonical=True) for pair in pairs) if pairs else None)
+    return False if False in found else None if None in found else True
+
+
+class Alone:
+    """The operators of a departure, captured on both sides, to be run alone."""
+
+    def __init__(self, runner: Runner, one: Side, two: Side, departure: Departure) -> None:
+        """Run both sides again and capture; neither operator may be None."""
+        self._departure = departure
+        self._sides = (one, two)
+        self._captures = []
+        for side, event in zip(self._sides, (departure.first, departure.second), strict=True):
+            assert event is not None
+            capture = Capture(event.index)
+            runner.run(replace(side.case, canonical=True), watcher=capture)
+            self._captures.append(capture)
+
+    def rerun(self) -> tuple[tuple[torch.Tensor, ...], tuple[torch.Tensor, ...]]:
+        """Run both operators again on what they were given; return all of their outputs."""
+        one, two = (capture.rerun() for capture in self._captures)
+        return one, two
+
+    def differs(self) -> bool:
+        """Run both again: do they still differ in the shared part?"""
+        return self._difference(*self.rerun()) is not None
+
+    def divergence(self) -> Divergence:
+        """Say whether the operators alone depart too, and by how much they did in their runs."""
+        one, two = (capture.outputs for capture in self._captures)
+        departure = self._departure
+        return Divergence(
+            departure.first,
+            departure.second,
+            confirmed=self.differs(),
+            reruns=2,
+            at_operator=self._difference(one, two),
+        )
+
+    def _difference(self, one: Sequence[torch.Tensor], two: Sequence[torch.Tensor]) -> Difference | None:
+        return worst(item for item in self._differences(one, two) if item is not None)
+
+    def _differences(self, one: Sequence[torch.Tensor], two: Sequence[torch.Tensor]) -> Iterator[Difference | None]:
+        for place in range(len(one)):
+            lefts, rights = (self._windows(side, place, outputs[place]) for side, outputs in enumerate((one, two)))
+            pairs = [pair for pair in product(lefts, rights) if pair[0].shape == pair[1].shape]
+            yield nearest(f"result {place}", pairs)
+
+    def _windows(self, side: int, place: int, output: torch.Tensor) -> list[torch.Tensor]:
+        event = (self._departure.first, self._departure.second)[side]
+        assert event is not None
+        return _cut(output, self._sides[side].locate(event.index, place, tuple(output.shape)))
+
+
+def nearest(name: str, pairs: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> Difference | None:
+    """Measure the pair that differs least; None if the bits of one agree, or if there is none."""
+    found: list[Difference] = []
+    for one, two in pairs:
+        measured = differences({name: one}, {name: two})
+        if not measured:
+            return None
+        found += measured
+    return min(found, key=lambda item: (item.max_abs, item.differing), default=None)
