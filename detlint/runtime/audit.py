@@ -158,8 +158,7 @@ class _Session:
         self._wants_reference = reference
         self._progress = progress
         self._reference: Reference | None = None
-        self._lab = Lab(runner, case, options, self._exact)
-        self._comparer = Comparer(self._lab, partial(_suspects, catalogue))
+        self._lab = Lab(runner, case, options, self._exact, partial(_suspects, catalogue))
         self.blind_spots: tuple[str, ...] = ()
 
     def run(self, names: Sequence[str]) -> tuple[Trace, dict[str, ProbeResult]]:
@@ -209,10 +208,10 @@ class _Session:
             return ProbeResult(name, Verdict.SKIPPED, reason=reason)
         try:
             result = ProbeResult(name, Verdict.SKIPPED, reason=_VARIES)
-            if isinstance(probe, Comparison) and not varies:
-                result = self._comparer.compare(name, probe)
-            elif isinstance(probe, Experiment) and not varies:
+            if isinstance(probe, Experiment) and not varies:
                 result = replace(probe.conduct(self._lab), name=name)
+            elif isinstance(probe, Comparison) and not varies:
+                result = Comparer(self._lab).compare(name, probe)
             if isinstance(probe, Inspection):
                 result = replace(result, findings=probe.inspect(self._case, base.trace))
             return result
@@ -317,5 +316,7 @@ def _blind_spots(case: Case, trace: Trace, results: dict[str, ProbeResult]) -> t
     if custom:
         spots.append(f"what happens inside these operators was not traced: {', '.join(custom)}")
     spots += [f"probe {r.name} skipped: {r.reason}" for r in results.values() if r.verdict is Verdict.SKIPPED]
-    spots += [f"probe {name} not asked for" for name in PROBES if name not in results]
+    others = [name for name in PROBES if name not in results]
+    if others:
+        spots.append(f"probes not asked for: {', '.join(others)}")
     return tuple(spots)

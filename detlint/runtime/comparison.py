@@ -13,11 +13,10 @@ from detlint.runtime.report import Cause, Difference, Divergence, ProbeResult, V
 from detlint.runtime.switches import Blame, blame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     import torch
 
-    from detlint.runtime.events import OpEvent, Trace
     from detlint.runtime.isolate import Reruns
     from detlint.runtime.lab import Lab
     from detlint.runtime.passes import Case, Pass
@@ -60,12 +59,11 @@ class _Explanation:
 
 
 class Comparer:
-    """Compares changed runs with the plain one. `suspects` are operators of a trace that can differ by themselves."""
+    """Compares changed runs with the plain one."""
 
-    def __init__(self, lab: Lab, suspects: Callable[[Trace], Sequence[OpEvent]]) -> None:
+    def __init__(self, lab: Lab) -> None:
         self._lab = lab
         self._runner = lab.runner
-        self._suspects = suspects
 
     def compare(self, name: str, probe: Comparison) -> ProbeResult:
         """Make every change of a probe and report the worst."""
@@ -108,7 +106,7 @@ class Comparer:
             for name in dict.fromkeys((*base.digests, *run.digests))
             if base.digests.get(name) != run.digests.get(name) or (name in base.digests) != (name in run.digests)
         )
-        measured, verdict = self._lab.compare(*self._tensors(case, base, run, change, names))
+        measured, verdict = self._lab.compare(*self._tensors(case, base, run, change, names), step=change.step)
         return _Side(change, first_parting(base.trace, run.trace), names, measured, verdict)
 
     def _tensors(
@@ -129,7 +127,7 @@ class Comparer:
 
     def _suspected(self, case: Case, result: ProbeResult) -> ProbeResult:
         """Runs can agree by luck: each operator that can differ is run alone, many times, on its own inputs."""
-        suspects = {event.index: event for event in self._suspects(self._lab.base().trace)[:_SUSPECTS]}
+        suspects = {event.index: event for event in self._lab.suspects(self._lab.base().trace)[:_SUSPECTS]}
         if not suspects:
             return result
         each = CaptureEach(suspects)
@@ -154,7 +152,7 @@ class Comparer:
         parting = side.parting
         base = self._lab.base(canonical=case.canonical)
         if parting is None:
-            return _without_parting(base, side.names)
+            return _without_parting(base, side.names, Cause.UNKNOWN)
         if parting.first is None or parting.forks:
             return _Explanation(*cause_of(parting), Divergence(parting.first, parting.second, sequence_forks=True))
         for _ in range(_CAPTURES):
@@ -170,11 +168,11 @@ class Comparer:
         """Say why the change matters; the operator is run alone on the inputs of both sides."""
         parting, change = side.parting, side.change
         if parting is None:
-            return _Explanation(Cause.PERTURBATION, _UNSEEN, None)
+            return _without_parting(self._lab.base(canonical=case.canonical), side.names, probe.kind)
         first, second = parting.first, parting.second
         if first is None or second is None or parting.forks:
-            cause = f"with {change.label}, other operators run: {parting}"
-            return _Explanation(Cause.PERTURBATION, cause, Divergence(first, second, sequence_forks=True))
+            cause = f"other operators run {change.label}: {parting}"
+            return _Explanation(probe.kind, cause, Divergence(first, second, sequence_forks=True))
         captures = Capture(first.index), Capture(second.index)
         self._runner.run(case, watcher=captures[0])
         with change.made(case) as changed:
@@ -196,18 +194,19 @@ class Comparer:
         cause = probe.explain(first, change.label)
         if first.rng is not None:
             return _Explanation(Cause.RANDOMNESS, cause, divergence)
-        found = blame(differs, first.device, besides=change.flags) if divergence.confirmed else Blame()
-        return _Explanation(Cause.PERTURBATION, found.after(cause), divergence, found.remedy, found.evidence)
+        tested = divergence.confirmed and probe.kind is Cause.PERTURBATION
+        found = blame(differs, first, besides=change.flags) if tested else Blame()
+        return _Explanation(probe.kind, found.after(cause), divergence, found.remedy, found.evidence)
 
 
-def _without_parting(base: Pass, names: Sequence[str]) -> _Explanation:
+def _without_parting(base: Pass, names: Sequence[str], otherwise: Cause) -> _Explanation:
     """Say why outputs differ although no event wrote different bytes."""
     for name in names:
         if name in base.unfilled:
             event = base.trace.events[base.unfilled[name]]
             cause = f"{name} is memory from {event.op} that nothing was written to"
             return _Explanation(Cause.UNINITIALIZED, cause, Divergence(event, event))
-    return _Explanation(Cause.UNKNOWN, _UNSEEN, None)
+    return _Explanation(otherwise, _UNSEEN, None)
 
 
 def _badness(side: _Side) -> tuple[int, int]:

@@ -44,6 +44,17 @@ class Case:
     seed: int = 0
     canonical: bool = False
 
+    def tensors(self) -> Iterator[torch.Tensor]:
+        """Yield parameters, buffers and the tensors of the sample."""
+        for root in self.modules:
+            yield from root.parameters()
+            yield from root.buffers()
+        yield from self.sample.tensors().values()
+
+    def devices(self) -> tuple[str, ...]:
+        """Return the kinds of device that these tensors lie on."""
+        return tuple(dict.fromkeys(tensor.device.type for tensor in self.tensors()))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pass:

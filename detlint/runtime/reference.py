@@ -78,17 +78,20 @@ def _wide(leaf: object) -> object:
     return leaf
 
 
-def judge(one: torch.Tensor, two: torch.Tensor, exact: torch.Tensor | None, events: Iterable[OpEvent]) -> Verdict:
+def judge(
+    one: torch.Tensor, two: torch.Tensor, exact: torch.Tensor | None, events: Iterable[OpEvent], step: float = 0.0
+) -> Verdict:
     """Are two tensors, whose bits differ, about equally near to the exact result?
 
-    Without one, they may differ by what the sums that ran (`events`) can lose in their precision.
+    Without one, they may differ by what the sums that ran (`events`) can lose in their precision, or in that of
+    coarser arithmetic, `step`.
     """
     if one.shape != two.shape or one.dtype != two.dtype or not (one.is_floating_point() or one.is_complex()):
         return Verdict.BEYOND_ROUNDING
     first, second = _values(one), _values(two)
     if not torch.equal(first.isfinite(), second.isfinite()):
         return Verdict.BEYOND_ROUNDING
-    step = torch.finfo(one.dtype).eps
+    step = max(step, torch.finfo(one.dtype).eps)
     # A model that makes tensors of a fixed dtype inside computes in that one, whatever goes in.
     if exact is None or exact.shape != one.shape or exact.dtype not in (torch.float64, torch.complex128):
         bound = rounding_bound(events, step) * _greatest(first)
@@ -102,7 +105,17 @@ def judge(one: torch.Tensor, two: torch.Tensor, exact: torch.Tensor | None, even
 
 def rounding_bound(events: Iterable[OpEvent], step: float) -> float:
     """Bound the relative error that the sums of a pass build up: the root of each length, times the precision."""
-    return 4 * step * (1 + sum(math.sqrt(_terms(event)) for event in events))
+    return bound_of(sum(map(growth, events)), step)
+
+
+def bound_of(grown: float, step: float) -> float:
+    """Bound the relative error after operators whose `growth` adds up to `grown`; `step` is the precision."""
+    return 4 * step * (1 + grown)
+
+
+def growth(event: OpEvent) -> float:
+    """By how many steps of precision does an operator let the error grow? The root of the length of its sums."""
+    return math.sqrt(_terms(event))
 
 
 def _terms(event: OpEvent) -> int:

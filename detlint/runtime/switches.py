@@ -10,41 +10,63 @@ from detlint.runtime.flags import Flags, read_flags, using
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from detlint.runtime.events import OpEvent
+
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """A library or a setting for one kind of device.
+    """A library or a setting that decides on some kinds of device.
 
-    `off` are the flags that take it out of play, `how` is what a user writes.
+    `off` are the flags that take it out of play, `how` is what a user writes; `operators` is a part of the names
+    of those it decides on, where these are few.
     """
 
-    device: str
     name: str
+    devices: tuple[str, ...]
     off: Flags
     how: str
+    operators: str = ""
 
-    def in_force(self) -> bool:
-        """Would switching it off change a setting now?"""
+    def in_force(self, device: str) -> bool:
+        """Would switching it off change what happens on a device, as torch names it ("cuda:0")?"""
         now = read_flags().given()
-        return any(name in now and now[name] != value for name, value in self.off.given().items())
+        changes = any(name in now and now[name] != value for name, value in self.off.given().items())
+        return changes and device.partition(":")[0] in self.devices
 
 
 SWITCHES: Final = (
-    Switch("cpu", "oneDNN", Flags(mkldnn_enabled=False), "torch.backends.mkldnn.enabled = False"),
-    Switch("cpu", "several threads", Flags(threads=1), "torch.set_num_threads(1)"),
-    Switch("cuda", "cuDNN's choice by timing", Flags(cudnn_benchmark=False), "torch.backends.cudnn.benchmark = False"),
-    Switch("cuda", "cuDNN", Flags(cudnn_enabled=False), "torch.backends.cudnn.enabled = False"),
+    Switch("oneDNN", ("cpu",), Flags(mkldnn_enabled=False), "torch.backends.mkldnn.enabled = False"),
+    Switch("several threads", ("cpu",), Flags(threads=1), "torch.set_num_threads(1)"),
     Switch(
-        "cuda",
+        "cuDNN's choice by timing", ("cuda",), Flags(cudnn_benchmark=False), "torch.backends.cudnn.benchmark = False"
+    ),
+    Switch("cuDNN", ("cuda",), Flags(cudnn_enabled=False), "torch.backends.cudnn.enabled = False"),
+    Switch(
         "TF32",
+        ("cuda",),
         Flags(matmul_allow_tf32=False, cudnn_allow_tf32=False),
         "torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False",
     ),
     Switch(
-        "cuda",
-        "fused attention",
-        Flags(flash_attention=False, mem_efficient_attention=False, cudnn_attention=False),
-        "torch.nn.attention.sdpa_kernel(SDPBackend.MATH)",
+        "flash attention",
+        ("cpu", "cuda"),
+        Flags(flash_attention=False),
+        "torch.backends.cuda.enable_flash_sdp(False)",  # decides on the CPU as well
+        operators="attention",
+    ),
+    Switch(
+        "memory-efficient attention",
+        ("cuda",),
+        Flags(mem_efficient_attention=False),
+        "torch.backends.cuda.enable_mem_efficient_sdp(False)",
+        operators="attention",
+    ),
+    Switch(
+        "cuDNN attention",
+        ("cuda",),
+        Flags(cudnn_attention=False),
+        "torch.backends.cuda.enable_cudnn_sdp(False)",
+        operators="attention",
     ),
 )
 
@@ -75,17 +97,17 @@ class Blame:
         )
 
 
-def blame(differs: Callable[[], bool], device: str, *, besides: Flags | None = None) -> Blame:
-    """Switch off one thing after the other; `differs` makes both sides again and compares them.
+def blame(differs: Callable[[], bool], event: OpEvent, *, besides: Flags | None = None) -> Blame:
+    """Switch off one thing after the other; `differs` runs the operator of `event` on both sides and compares.
 
-    `device` is the one that computes, as torch names it ("cuda:0"); `besides` are settings in which the sides
-    differ anyway.
+    `besides` are settings in which the sides differ anyway.
     """
     taken = set() if besides is None else besides.given().keys()
     cures: list[Switch] = []
     others: list[Switch] = []
     for switch in SWITCHES:
-        if switch.device == device.partition(":")[0] and switch.in_force() and not taken & switch.off.given().keys():
+        decides = switch.in_force(event.device) and switch.operators in event.op
+        if decides and not taken & switch.off.given().keys():
             with using(switch.off):
                 (others if differs() else cures).append(switch)
     return Blame(tuple(cures), tuple(others))

@@ -480,7 +480,7 @@ def test_blind_spots_are_said() -> None:
             return self.used(x)
 
     spots = " | ".join(audited(Blind()).blind_spots)
-    for part in ("1 threads were started", "never called: unused", "drawn from random", "probe threads not asked for"):
+    for part in ("1 threads were started", "never called: unused", "drawn from random", "probes not asked for: "):
         assert part in spots
 
 

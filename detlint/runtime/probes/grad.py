@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from detlint.runtime.probes.registry import Change, probe
+from detlint.runtime.report import Cause
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +22,7 @@ class Grad:
 
     canonical = False
     same_program = False
+    kind = Cause.PERTURBATION
 
     def skip_reason(self, case: Case) -> str | None:
         """With a backward pass, both sides record gradients."""

@@ -10,6 +10,7 @@ import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
 from detlint.runtime.probes.registry import Change, probe
+from detlint.runtime.report import Cause
 from detlint.runtime.sample import Sample
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ class Layout:
 
     canonical = True
     same_program = False
+    kind = Cause.PERTURBATION
 
     def skip_reason(self, case: Case) -> str | None:
         """Only floating tensors lead to kernels that look at strides."""

@@ -14,6 +14,7 @@ from detlint.findings import Finding, Severity
 from detlint.rulebook import load_rules
 from detlint.runtime.locations import location_of
 from detlint.runtime.probes.registry import Change, probe
+from detlint.runtime.report import Cause
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,6 +29,7 @@ class Mode:
 
     canonical = False
     same_program = False
+    kind = Cause.RANDOMNESS
 
     def skip_reason(self, case: Case) -> str | None:
         """With a backward pass, train mode is meant."""

@@ -15,16 +15,20 @@ if TYPE_CHECKING:
     from detlint.runtime.events import OpEvent, Trace
     from detlint.runtime.lab import Lab
     from detlint.runtime.passes import Case
-    from detlint.runtime.report import ProbeResult
+    from detlint.runtime.report import Cause, ProbeResult
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change that must not matter: settings, and what `apply` does for the time of a run; it yields the case."""
+    """One change that must not matter: settings, and what `apply` does for the time of a run; it yields the case.
+
+    `step` is the relative precision of the arithmetic it brings in, where that is coarser than the outputs'.
+    """
 
     label: str
     apply: Callable[[Case], AbstractContextManager[Case]] = nullcontext
     flags: Flags = field(default_factory=Flags)
+    step: float = 0.0
 
     @contextmanager
     def made(self, case: Case) -> Iterator[Case]:
@@ -45,11 +49,13 @@ class Comparison(Probe, Protocol):
     """A probe that runs the model with and without changes. The engine copies, restores, compares and measures.
 
     `canonical`: the sides lie in different strides, so digests must not depend on them. `same_program`: both
-    sides run the very same thing, so any difference is the model's own.
+    sides run the very same thing, so any difference is the model's own. `kind` is the cause that a difference
+    comes under otherwise.
     """
 
     canonical: bool
     same_program: bool
+    kind: Cause
 
     def changes(self, case: Case, runs: int) -> Iterator[Change]:
         """Yield the changes to make, one after the other."""

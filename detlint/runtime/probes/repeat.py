@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from detlint.runtime.probes.registry import Change, probe
+from detlint.runtime.report import Cause
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +20,7 @@ class Repeat:
 
     canonical = False
     same_program = True
+    kind = Cause.RUN_TO_RUN
 
     def skip_reason(self, case: Case) -> str | None:
         """It always makes sense."""

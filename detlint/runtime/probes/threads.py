@@ -8,6 +8,7 @@ import torch
 
 from detlint.runtime.flags import Flags
 from detlint.runtime.probes.registry import Change, probe
+from detlint.runtime.report import Cause
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +23,7 @@ class Threads:
 
     canonical = False
     same_program = False
+    kind = Cause.PERTURBATION
 
     def skip_reason(self, case: Case) -> str | None:
         """There must be something to reduce."""
