@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from detlint.errors import RuleError, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
 
@@ -95,12 +95,16 @@ class Arguments(Protocol):
     def distinct(self, name: str) -> Truth:
         """Does an index argument name every place at most once (`arange`, `randperm`, `nonzero`, a mask)?"""
 
+    def same(self, name: str, other: str) -> bool:
+        """Are two arguments known to be equal, whatever they are?"""
+
     def fact(self, name: str) -> Truth:
         """One of FACTS."""
 
 
 FACTS: Final[Mapping[str, str]] = {
     "compiled": "the code runs under torch.compile with the inductor backend",
+    "values_only": "of what is returned only the values are used, not the indices",
 }
 
 _FLOATING = ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
@@ -200,6 +204,25 @@ def _layout(arguments: Arguments, name: str, expected: object) -> Truth:
     return Truth.UNKNOWN if actual is None else Truth.of(actual in _choices(expected))
 
 
+def _within(arguments: Arguments, name: str, other: object) -> Truth:
+    """Is the argument in no dimension greater than another one, which is the same where it is left out?"""
+    small, great = arguments.literal(name), arguments.literal(str(other))
+    if great is None or great == () or arguments.same(name, str(other)):
+        return Truth.YES
+    if small is UNKNOWN or great is UNKNOWN:
+        return Truth.UNKNOWN
+    smalls = small if isinstance(small, (tuple, list)) else [small]
+    greats = great if isinstance(great, (tuple, list)) else [great]
+    length = max(len(smalls), len(greats))
+    pairs = zip(_spread(smalls, length), _spread(greats, length), strict=False)
+    return Truth.of(all(isinstance(a, int) and isinstance(b, int) and a <= b for a, b in pairs))
+
+
+def _spread(sizes: Sequence[object], length: int) -> Sequence[object]:
+    """One size stands for all dimensions."""
+    return list(sizes) * length if len(sizes) == 1 else sizes
+
+
 ARGUMENT_PREDICATES: Final[Mapping[str, Callable[[Arguments, str, object], Truth]]] = {
     "is": _is,
     "given": lambda arguments, name, expected: _agrees(arguments.given(name), expected),
@@ -210,6 +233,7 @@ ARGUMENT_PREDICATES: Final[Mapping[str, Callable[[Arguments, str, object], Truth
     "numel": lambda arguments, name, expected: _range(arguments.numel(name), expected),
     "length": lambda arguments, name, expected: _range(arguments.length(name), expected),
     "layout": _layout,
+    "within": _within,
 }
 _FLAGS: Final = frozenset({"given", "tensor", "distinct"})
 _RANGES: Final = frozenset({"ndim", "numel", "length"})
@@ -238,10 +262,10 @@ def check_condition(path: Path, where: str, when: object, parameters: Collection
             near = did_you_mean(key, [*parameters, *FACTS, "any", "not", "unless"])
             raise RuleError(f"{path}: {place}: neither a parameter nor a condition{near}")
         elif isinstance(value, dict):
-            _check_predicates(path, place, value)
+            _check_predicates(path, place, value, parameters)
 
 
-def _check_predicates(path: Path, where: str, predicates: Mapping[str, object]) -> None:
+def _check_predicates(path: Path, where: str, predicates: Mapping[str, object], parameters: Collection[str]) -> None:
     for name, expected in predicates.items():
         place = f"{where}.{name}"
         if name not in ARGUMENT_PREDICATES:
@@ -252,6 +276,8 @@ def _check_predicates(path: Path, where: str, predicates: Mapping[str, object]) 
             _check_flag(path, place, expected)
         if name in _RANGES:
             _check_range(path, place, expected)
+        if name == "within" and expected not in parameters:
+            raise RuleError(f"{path}: {place}: not a parameter{did_you_mean(str(expected), parameters)}")
         for word in _choices(expected) if name in _WORDS else ():
             if word not in _WORDS[name]:
                 near = did_you_mean(str(word), _WORDS[name])

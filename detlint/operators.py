@@ -65,6 +65,7 @@ _OPTIONAL: Final[Mapping[str, type]] = {
     "python": list,
     "aten-parameters": list,
     "when": dict,
+    "exact-when": dict,
     "with-warn-only": str,
     "since": str,
     "until": str,
@@ -91,7 +92,8 @@ class Operator:
     `aten` names the operators that hold the hazard when they execute: one overload, or all overloads of a
     name. `forward` names those whose derivative executes them, `python` the public names with signatures.
     The entry is in force from release `since` on and no longer in release `until`. `auditor_only` is why the
-    linter leaves the entry alone (empty: it does not), and `table` the entry as it stands in the file.
+    linter leaves the entry alone (empty: it does not), and `table` the entry as it stands in the file. Where
+    `exact_when` holds as well, the result is the same every time although torch raises its alert.
     """
 
     name: str
@@ -111,6 +113,7 @@ class Operator:
     note: str
     source: tuple[str, ...]
     when: Mapping[str, Any] = field(hash=False)
+    exact_when: Mapping[str, Any] = field(hash=False)
     table: Mapping[str, Any] = field(hash=False, compare=False, repr=False)
 
     @property
@@ -138,6 +141,10 @@ class Operator:
     def applies(self, arguments: Arguments) -> Truth:
         """Does the condition hold for this call? Device, pass and version are not looked at."""
         return holds(self.when, arguments)
+
+    def is_exact(self, arguments: Arguments) -> Truth:
+        """Is nothing but the alert left of the hazard with these arguments?"""
+        return holds(self.exact_when, arguments) if self.exact_when else Truth.NO
 
 
 def in_force(
@@ -259,7 +266,10 @@ def _operator(path: Path, number: int, entry: Any, signatures: Mapping[str, Trig
     triggers = tuple(signatures[text] for text in entry.get("python", ()))
     parameters = {parameter.name for trigger in triggers for parameter in trigger.parameters}
     parameters.update(["input", *entry.get("aten-parameters", ())])
-    check_condition(path, f"{where}.when", entry.get("when", {}), parameters)
+    for key in ("when", "exact-when"):
+        check_condition(path, f"{where}.{key}", entry.get(key, {}), parameters)
+    if "exact-when" in entry and entry["with-flag"] != "error":
+        raise RuleError(f"{path}: {where}.exact-when: only what raises can be exact and still be reported")
     return Operator(
         name=entry["name"],
         aten=tuple(entry.get("aten", ())),
@@ -278,6 +288,7 @@ def _operator(path: Path, number: int, entry: Any, signatures: Mapping[str, Trig
         note=entry.get("note", ""),
         source=tuple(entry["source"]),
         when=entry.get("when", {}),
+        exact_when=entry.get("exact-when", {}),
         table=entry,
     )
 

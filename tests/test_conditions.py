@@ -54,6 +54,9 @@ class Call:
     def layout(self, name: str) -> str | None:
         return self._get(name, "layout")
 
+    def same(self, name: str, other: str) -> bool:
+        return self._get(name, "same_as") == other
+
     def fact(self, name: str) -> Truth:
         return Truth.of(self.facts.get(name))
 
@@ -111,6 +114,11 @@ CASES = [
     ("numel", {"values": {"numel": {"min": 32768}}}, call(values={"numel": 100}), NO),
     ("length", {"pad": {"length": [2, 6]}}, call(pad={"length": 4}), NO),
     ("layout", {"input": {"layout": "sparse"}}, call(input={"layout": "sparse"}), YES),
+    ("within", {"size": {"within": "step"}}, call(size={"literal": 2}, step={"literal": (2, 3)}), YES),
+    ("within-not", {"size": {"within": "step"}}, call(size={"literal": (1, 3)}, step={"literal": 2}), NO),
+    ("within-left-out", {"size": {"within": "step"}}, call(size={}, step={"literal": None}), YES),
+    ("within-same", {"size": {"within": "step"}}, call(size={"same_as": "step"}, step={}), YES),
+    ("within-unknown", {"size": {"within": "step"}}, call(size={"literal": 2}, step={}), MAYBE),
     (
         "predicates-together",
         {"src": {"tensor": True, "dtype": "floating"}},
@@ -125,7 +133,7 @@ CASES = [
 
 @pytest.mark.parametrize(("when", "arguments", "answer"), [pytest.param(*row[1:], id=row[0]) for row in CASES])
 def test_answers(when: dict[str, Any], arguments: Call, answer: Truth) -> None:
-    check_condition(Path("table.toml"), "when", when, _names(when))
+    check_condition(Path("table.toml"), "when", when, {*_names(when), *arguments.known})
     assert holds(when, arguments) is answer
 
 

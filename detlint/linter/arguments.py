@@ -9,6 +9,7 @@ from detlint.conditions import UNKNOWN, Truth, holds
 from detlint.linter.context import MISSING, Argument, Call, Context
 from detlint.linter.dimensions import dimensions, names_pixels
 from detlint.linter.names import FUNCTIONS, parameters
+from detlint.linter.single_elements import SingleElements
 from detlint.linter.values import Kind, Value
 
 # Indices made by these name every place at most once.
@@ -145,33 +146,30 @@ class SourceArguments:
             return Truth.YES
         return Truth.UNKNOWN
 
-    def _one_per_row(self, index: ast.expr, steps: int = 3) -> bool:
+    def _one_per_row(self, index: ast.expr) -> bool:
         """`x.gather(1, label.unsqueeze(1))`: the dimension of the index that runs along `dim` has one element."""
-        dim = self.literal("dim")
-        if isinstance(index, ast.Name) and steps > 0:
-            found = [binding for binding in self._ctx.module.definitions(index) if binding.value is not None]
-            assigned = [b.value for b in found if isinstance(self._ctx.parent(b.node), ast.Assign) and not b.index]
-            return bool(assigned) and all(
-                value is not None and self._one_per_row(value, steps - 1) for value in assigned
-            )
-        if isinstance(index, ast.Subscript) and isinstance(index.slice, ast.Tuple):
-            last = index.slice.elts[-1]
-            return isinstance(last, ast.Constant) and last.value is None and dim in (-1, len(index.slice.elts) - 1)
-        if not isinstance(index, ast.Call) or not isinstance(index.func, ast.Attribute):
-            return False
-        if index.func.attr == "unsqueeze":
-            written = [ast.dump(self._call.argument("dim").value or index)] if dim is UNKNOWN else []
-            place = self._ctx.constant(index.args[0]) if len(index.args) == 1 else MISSING
-            return place in (dim, -1) or (len(index.args) == 1 and ast.dump(index.args[0]) in written)
-        if index.func.attr in ("long", "to", "clamp", "clamp_min", "contiguous"):
-            return self._one_per_row(index.func.value, steps)
-        if index.func.attr in ("view", "reshape"):
-            ends_with_one = bool(index.args) and self._ctx.constant(index.args[-1]) == 1
-            return ends_with_one and dim in (-1, len(index.args) - 1)
-        return any(k.arg == "keepdim" and self._ctx.constant(k.value) is True for k in index.keywords)
+        dim = self._argument("dim").value
+        return dim is not None and SingleElements(dim, self._ctx).of(index)
+
+    def same(self, name: str, other: str) -> bool:
+        written = [self._argument(each).value for each in (name, other)]
+        return all(isinstance(node, ast.Name) for node in written) and len({ast.dump(n) for n in written if n}) == 1
 
     def fact(self, name: str) -> Truth:
-        return Truth.UNKNOWN
+        return Truth.of(self._values_only(self._call.node)) if name == "values_only" else Truth.UNKNOWN
+
+    def _values_only(self, node: ast.expr) -> bool:
+        """`x.median(0).values`, `x.median(0)[0]`, `values, _ = x.median(0)`."""
+        parent = self._ctx.parent(node)
+        if isinstance(parent, ast.Attribute):
+            return parent.attr == "values"
+        if isinstance(parent, ast.Subscript):
+            return self._ctx.constant(parent.slice) == 0
+        target = parent.targets[0] if isinstance(parent, ast.Assign) else None
+        if not isinstance(target, ast.Tuple) or len(target.elts) != 2 or not isinstance(target.elts[1], ast.Name):
+            return False
+        indices = target.elts[1].id
+        return indices.startswith("_") or indices not in self._ctx.module.index.names_used
 
     def _argument(self, name: str) -> Argument:
         if name == "input" and "input" not in self._names:

@@ -1,9 +1,9 @@
 """Results of earlier runs, kept in `.detlint_cache/`.
 
 An entry holds for a file as long as nothing it was worked out from has changed: its bytes, its settings, the rules,
-detlint itself, and every file of the project that was read, or looked for and not found, for facts about it. The cache
-is JSON, never pickle, since it lies in the folder of whoever's code is linted; one that is damaged, foreign or cannot
-be written is ignored.
+detlint itself, and every file of the project that was read, or looked for and not found, for facts about it; of a
+folder that was searched, every Python file. The cache is JSON, never pickle, since it lies in the folder of whoever's
+code is linted; one that is damaged, foreign or cannot be written is ignored.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from detlint.errors import UsageError
 from detlint.files import write_atomically
 from detlint.findings import Applicability, Edit, Finding, Fix, Location, Related, Severity
 from detlint.linter.file import FileResult, Job, Options
+from detlint.linter.mentions import python_files
 from detlint.rulebook import rules_folder
 from detlint.version import __version__
 
@@ -53,9 +54,11 @@ class Cache:
     def add(self, done: Iterable[tuple[Job, FileResult]]) -> None:
         """Keep results for later runs; those that failed, or whose files changed meanwhile, are left out."""
         fresh: dict[str, Any] = {}
+        unchanged: dict[str, bool] = {}
         for job, result in done:
             facts = [str(job.path), *(str(path) for path in result.facts)]
-            if result.problem is None and all(self._unchanged(path) for path in facts):
+            unchanged.update({path: self._unchanged(path) for path in facts if path not in unchanged})
+            if result.problem is None and all(unchanged[path] for path in facts):
                 fresh[str(job.path)] = {
                     "settings": self._settings(job),
                     "facts": facts,
@@ -102,18 +105,26 @@ class Cache:
         return hashlib.blake2b(repr(settings).encode(), digest_size=16).hexdigest()
 
     def _digest(self, path: str) -> str | None:
-        """Return the digest of a file's content, or None where there is no such file; each is read once."""
+        """Return the digest of a file's content, or None where there is no such file; each is read once.
+
+        That of a folder is made of the names and digests of the Python files in it.
+        """
         if path not in self._digests:
             try:
-                self._digests[path] = hashlib.blake2b(Path(path).read_bytes(), digest_size=16).hexdigest()
+                content = Path(path).read_bytes()
+            except IsADirectoryError:
+                content = repr([(str(file), self._digest(str(file))) for file in python_files(Path(path))]).encode()
             except OSError:
-                self._digests[path] = None
+                content = None
+            self._digests[path] = None if content is None else hashlib.blake2b(content, digest_size=16).hexdigest()
         return self._digests[path]
 
     def _unchanged(self, path: str) -> bool:
-        """Return whether a file is sure to be as it was when this run read it."""
+        """Return whether a file is sure to be as it was when this run read it, and a folder with all of its files."""
+        place = Path(path)
+        files = python_files(place) if place.is_dir() else (place,)
         try:
-            return Path(path).stat().st_mtime_ns < self._began
+            return all(file.stat().st_mtime_ns < self._began for file in files)
         except OSError:
             return True
 

@@ -118,6 +118,12 @@ class Context:
         """The program that this file is, or None for library code."""
         return self._facts.program
 
+    def elsewhere(self, module: Module) -> Context:
+        """Return the context of another file of the project, under the same rule and settings."""
+        if module is self.module:
+            return self
+        return Context(module, self.rule, FileFacts(module, self.config, self._facts.with_fixes))
+
     def parent(self, node: ast.AST) -> ast.AST | None:
         """Return the node right around `node`."""
         return self.module.index.parents.get(node)

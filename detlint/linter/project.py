@@ -14,6 +14,7 @@ from detlint.linter.discovery import display_path
 from detlint.linter.flow import Flow
 from detlint.linter.index import Index
 from detlint.linter.inference import Inference
+from detlint.linter.mentions import Mentions
 from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope, absolute_name
 from detlint.linter.sources import SourceFile, SourceProblem, read_source
 
@@ -105,11 +106,12 @@ class Project:
     def __init__(self) -> None:
         self._by_path: OrderedDict[Path, Module | None] = OrderedDict()  # the one longest unused first
         self._found: dict[tuple[str, Path], tuple[bool, tuple[Path, ...]]] = {}
-        self.consulted: dict[Path, None] = {}  # read, or looked for, for the file being linted
+        self.consulted: dict[Path, None] = {}  # read, looked for, or (folders) searched for the file being linted
         self._roots: dict[Path, Path] = {}
         self._by_name: dict[str, Module] = {}
         self._inferences: dict[Module, Inference] = {}
         self._forgotten = 0  # characters of source since the last collection
+        self.mentions = Mentions()
         self.depth = 0  # of questions that lead to questions, across files
 
     def begin(self, source: SourceFile) -> Module | SourceProblem:
@@ -168,6 +170,17 @@ class Project:
             self._roots[folder] = known
         return known
 
+    def folder(self, module: Module) -> Path | None:
+        """Return the folder that holds all files which may use a module: None for a lone file outside any project.
+
+        That is the project's root; a package that is not part of a project (one that was installed) stands for itself.
+        """
+        here = module.source.path.parent
+        root = self.root(here)
+        if any((root / marker).exists() for marker in _ROOT_MARKERS):
+            return root
+        return root / here.relative_to(root).parts[0] if here != root else None
+
     def _name(self, path: Path) -> str:
         base = _package_root(path.parent)
         if base == path.parent:
@@ -190,6 +203,11 @@ class Project:
         exists, places = self._found[key]
         self.consulted.update(dict.fromkeys(places))
         module = self._read(places[-1]) if exists else None
+        return None if module is None else self._by_name.setdefault(module.name, module)
+
+    def at(self, path: Path) -> Module | None:
+        """Return the project's module that stands in the file `path`, or None for one that cannot be parsed."""
+        module = self._read(path)
         return None if module is None else self._by_name.setdefault(module.name, module)
 
     def _search(self, name: str, folder: Path) -> tuple[bool, tuple[Path, ...]]:

@@ -65,6 +65,9 @@ class EventArguments:
             return Truth.YES
         return Truth.UNKNOWN
 
+    def same(self, name: str, other: str) -> bool:
+        return False  # what is equal is known by its value
+
     def fact(self, name: str) -> Truth:
         """A trace is of eager code: what torch.compile makes of it never reaches a dispatch mode."""
         return Truth.NO if name == "compiled" else Truth.UNKNOWN

@@ -29,7 +29,10 @@ _Table = Mapping[str, tuple[Trigger, tuple[Operator, ...]]]
 
 @check_file("DET301")
 def no_deterministic_implementation(ctx: Context) -> Iterator[Finding]:
-    """Silent unless the condition holds, and on backward-only hazards where no gradient is asked for."""
+    """Silent unless the condition holds, and on backward-only hazards where no gradient is asked for.
+
+    What cannot differ as it is called and only raises is reported where the program asks for deterministic algorithms.
+    """
     for call, operator in _hazards(ctx):
         yield _finding(call, operator, ctx)
 
@@ -81,6 +84,8 @@ def _finding(call: Call, operator: Operator, ctx: Context, others: list[Call] | 
     reason = CAUSES[operator.cause]
     if operator.passes == ("backward",):
         reason = f"in its backward pass {reason}"
+    if _is_exact(operator, call, ctx):
+        reason = "called like this it gives the same bits every time, but torch does not tell the cases apart"
     return ctx.finding(
         call.node,
         call=call.name.removeprefix("torch."),
@@ -173,10 +178,17 @@ def _imports_torch(ctx: Context) -> bool:
     return any(name.partition(".")[0] == "torch" for name in names)
 
 
+def _is_exact(operator: Operator, call: Call, ctx: Context) -> bool:
+    """Is an error under the flag all that can come of the call?"""
+    return operator.is_exact(SourceArguments(call, ctx)) is Truth.YES
+
+
 def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
     uses = _uses(call, ctx)
     views: list[SourceArguments] = [LayerArguments(call, use, ctx) for use in uses or ()]
     if not any(operator.applies(view) is Truth.YES for view in views or [SourceArguments(call, ctx)]):
+        return False
+    if _is_exact(operator, call, ctx) and not asks_for_deterministic_algorithms(ctx):
         return False
     if _only_counts(call, ctx) or (operator.devices == ("cuda",) and _runs_on_cpu(call, ctx)):
         return False

@@ -1,0 +1,110 @@
+"""Who calls a function? Looked for in its own file first, then in every file of the project that mentions its name."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from detlint.linter.names import FunctionNode
+
+if TYPE_CHECKING:
+    from detlint.linter.context import Context
+
+# A function called all over a project is called on all kinds of tensors; looking at every call would cost too much.
+_MOST_CALLS = 16
+_MOST_FILES = 12
+# Annotations and type tests name a class without making or calling anything of it.
+_TESTS = ("isinstance", "issubclass", "cast")
+
+CallSite = tuple["Context", ast.Call]
+
+
+def calls_of(function: FunctionNode, ctx: Context) -> Iterator[CallSite | None]:
+    """Yield each call of `function` in the project, those of its own file first; None for a use that is no call.
+
+    The `forward` of a module is called where its instances are. A function handed on as a value ends in None, since
+    whoever gets it may call it with anything; so does one that too many files mention.
+    """
+    owner = ctx.module.index.class_at(function)
+    if function.name == "forward" and owner is not None:
+        yield from _calls_of_instances(owner, ctx)
+        return
+    qualified = ctx.module.qualified(function)
+    yield from _calls_in(function, qualified, ctx)
+    if not function.name.startswith("__"):
+        for other in _mentioning(function.name, ctx):
+            if other is None:
+                yield None
+                return
+            yield from _calls_in(function, qualified, other)
+
+
+def _calls_in(function: FunctionNode, qualified: str, ctx: Context) -> Iterator[CallSite | None]:
+    """Yield the calls that one file makes; a method of something unknown may be the one that is meant."""
+    index = ctx.module.index
+    found = 0
+    for use in index.names_used.get(function.name, ()):
+        assert isinstance(use, (ast.Name, ast.Attribute))
+        names = ctx.resolve(use)
+        if qualified not in names and (names or isinstance(use, ast.Name)):
+            continue
+        parent = ctx.parent(use)
+        found += 1
+        if not isinstance(parent, ast.Call) or parent.func is not use or found > _MOST_CALLS:
+            yield None
+        elif function not in index.ancestors(parent):
+            yield ctx, parent
+
+
+def _calls_of_instances(owner: ast.ClassDef, ctx: Context) -> Iterator[CallSite | None]:
+    """Yield the calls of what the file itself makes of a class, None where an instance goes another way."""
+    called = f"{ctx.module.qualified(owner)}.__call__"
+    made: set[str] = set()
+    for use in ctx.module.index.names_used.get(owner.name, ()):
+        parent = ctx.parent(use)
+        if isinstance(parent, ast.Call) and parent.func is use:
+            target = ctx.parent(parent)
+            targets = target.targets if isinstance(target, ast.Assign) else []
+            names = {t.attr if isinstance(t, ast.Attribute) else getattr(t, "id", "") for t in targets}
+            made |= names
+            if not names:
+                yield None
+        elif not _only_names(use, ctx):
+            yield None
+    for name in sorted(made):
+        calls = [call for call in ctx.module.index.calls_by_name.get(name, ()) if called in ctx.callees(call)]
+        yield from ((ctx, call) for call in calls)
+        if not calls:
+            yield None
+
+
+def _only_names(use: ast.AST, ctx: Context) -> bool:
+    """Does the expression stand in an annotation, or in a test of a type?"""
+    child = use
+    for parent in ctx.ancestors(use):
+        if isinstance(parent, ast.Call):
+            return getattr(parent.func, "id", "") in _TESTS
+        if isinstance(parent, (ast.arg, ast.AnnAssign)):
+            return parent.annotation is child
+        if isinstance(parent, ast.stmt):
+            return getattr(parent, "returns", None) is child
+        child = parent
+    return False
+
+
+def _mentioning(name: str, ctx: Context) -> Iterator[Context | None]:
+    """Yield the contexts of the project's other files that hold the word `name`; None where there are too many."""
+    module = ctx.module
+    folder = module.project.folder(module)
+    if folder is None:
+        return
+    module.project.consulted[folder] = None
+    paths = [path for path in module.project.mentions.of(name, folder) if path != module.source.path]
+    if len(paths) > _MOST_FILES:
+        yield None
+        return
+    for path in paths:
+        other = module.project.at(path)
+        if other is not None:
+            yield ctx.elsewhere(other)

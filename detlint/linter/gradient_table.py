@@ -1,0 +1,77 @@
+"""What the linter knows about gradients: `rules/gradients.toml`, validated once at load."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from detlint.errors import RuleError
+from detlint.rulebook import check_keys, read_toml, rules_folder
+
+_KEYS: Mapping[str, tuple[str, ...]] = {
+    "functions": ("sources", "cuts"),
+    "methods": ("cuts", "through"),
+    "attributes": ("cuts",),
+    "words": ("data", "numbers", "modules"),
+    "names": ("data-classes", "inferring-classes", "data-functions", "reading-functions", "image-channels"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class GradientTable:
+    """Names of functions, methods and attributes by what they do to a gradient; patterns that find names of data."""
+
+    source_functions: frozenset[str]
+    cutting_functions: frozenset[str]
+    cutting_methods: frozenset[str]
+    through_methods: frozenset[str]
+    cutting_attributes: frozenset[str]
+    data: re.Pattern[str]
+    numbers: re.Pattern[str]
+    modules: re.Pattern[str]
+    data_classes: re.Pattern[str]
+    inferring_classes: re.Pattern[str]
+    data_functions: re.Pattern[str]
+    reading_functions: re.Pattern[str]
+    image_channels: re.Pattern[str]
+
+
+@lru_cache(maxsize=1)
+def gradient_table() -> GradientTable:
+    """Read `rules/gradients.toml`.
+
+    Raises:
+        RuleError: the file is broken; names key and reason.
+    """
+    path = rules_folder() / "gradients.toml"
+    table = read_toml(path)
+    check_keys(path, table, dict.fromkeys(_KEYS, dict), {})
+    for section, keys in _KEYS.items():
+        check_keys(path, table[section], dict.fromkeys(keys, list), {}, section)
+    words, names = table["words"], table["names"]
+    return GradientTable(
+        source_functions=frozenset(table["functions"]["sources"]),
+        cutting_functions=frozenset(table["functions"]["cuts"]),
+        cutting_methods=frozenset(table["methods"]["cuts"]),
+        through_methods=frozenset(table["methods"]["through"]),
+        cutting_attributes=frozenset(table["attributes"]["cuts"]),
+        data=_pattern(path, "words.data", words["data"], r"(^|_)({})(_|\d|$)"),
+        numbers=_pattern(path, "words.numbers", words["numbers"], r"(^|_)({})$"),
+        modules=_pattern(path, "words.modules", words["modules"], r"^({})$"),
+        data_classes=_pattern(path, "names.data-classes", names["data-classes"], r"({})$", flags=0),
+        inferring_classes=_pattern(path, "names.inferring-classes", names["inferring-classes"], r"({})$", flags=0),
+        data_functions=_pattern(path, "names.data-functions", names["data-functions"], r"^_*({})"),
+        reading_functions=_pattern(path, "names.reading-functions", names["reading-functions"], r"^_*({})"),
+        image_channels=_pattern(path, "names.image-channels", names["image-channels"], r"^({})$"),
+    )
+
+
+def _pattern(path: Path, where: str, parts: list[Any], frame: str, flags: int = re.IGNORECASE) -> re.Pattern[str]:
+    try:
+        return re.compile(frame.replace("{}", "|".join(parts)), flags)
+    except (re.error, TypeError) as error:
+        raise RuleError(f"{path}: {where}: {error}") from None

@@ -1,0 +1,49 @@
+"""Which files of a project mention a name? What a file does not hold as a word it neither calls nor hands on."""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import lru_cache
+from pathlib import Path
+
+from detlint.config import DEFAULT_EXCLUDE, compile_patterns
+
+
+class Mentions:
+    """Searches the files of projects as they were when the first question was asked."""
+
+    def __init__(self) -> None:
+        self._files: dict[Path, tuple[Path, ...]] = {}
+        self._found: dict[tuple[str, Path], tuple[Path, ...]] = {}
+
+    def of(self, name: str, folder: Path) -> tuple[Path, ...]:
+        """Return the Python files under `folder` that hold the word `name`, sorted."""
+        key = (name, folder)
+        if key not in self._found:
+            if folder not in self._files:
+                self._files[folder] = python_files(folder)
+            self._found[key] = tuple(path for path in self._files[folder] if _holds(path, name.encode()))
+        return self._found[key]
+
+
+def _holds(path: Path, word: bytes) -> bool:
+    try:
+        text = path.read_bytes()
+    except OSError:
+        return False
+    return word in text and re.search(rb"\b%s\b" % word, text) is not None
+
+
+def python_files(folder: Path) -> tuple[Path, ...]:
+    """Return the Python files of a project, sorted, but for those in environments and hidden folders."""
+    found: list[Path] = []
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not _is_left_out(name)]
+        found.extend(Path(place, name) for name in names if name.endswith(".py"))
+    return tuple(sorted(found))
+
+
+@lru_cache(maxsize=4096)
+def _is_left_out(name: str) -> bool:
+    return name.startswith(".") or compile_patterns(DEFAULT_EXCLUDE).match_file(f"{name}/")

@@ -1,0 +1,300 @@
+"""Where does a tensor come from? What is made of data, counts and constants alone needs no gradient.
+
+Followed backwards through variables, attributes, functions of the project and, for parameters, what all callers pass.
+Anything that cannot be followed is taken to need a gradient.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from detlint.linter.callers import calls_of
+from detlint.linter.calls import argument_of
+from detlint.linter.evaluation import without_gradients
+from detlint.linter.gradient_table import gradient_table
+from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode, parameters
+from detlint.linter.nodes import walk
+from detlint.linter.parameters import receiver_class
+from detlint.linter.values import Kind, Value
+
+if TYPE_CHECKING:
+    from detlint.linter.context import Context
+
+# Expressions that one question may lead to.
+_MAX_STEPS = 250
+_PLAIN = frozenset({Kind.NUMBER, Kind.STRING, Kind.BOOL, Kind.NONE, Kind.ARRAY})
+_BUILTINS = frozenset(
+    f"builtins.{name}"
+    for name in ("enumerate", "float", "int", "len", "list", "max", "min", "range", "reversed", "sum", "tuple", "zip")
+)
+
+
+def is_data(node: ast.expr, ctx: Context) -> bool:
+    """Is a tensor known to need no gradient: data, integers, constants, something cut off by detach?"""
+    return _Question().is_data(node, ctx)
+
+
+def without_gradient_dtype(values: tuple[Value, ...]) -> bool:
+    """Return whether a tensor is known to hold integers or bools."""
+    return bool(values) and all(value.kind is Kind.TENSOR and value.is_integral for value in values)
+
+
+class _Question:
+    """One walk backwards. An expression met again inside its own history adds nothing to it."""
+
+    def __init__(self) -> None:
+        self._answers: dict[ast.expr, bool] = {}
+
+    def is_data(self, node: ast.expr, ctx: Context) -> bool:
+        known = self._answers.get(node)
+        if known is not None:
+            return known
+        if len(self._answers) >= _MAX_STEPS:
+            return False
+        self._answers[node] = True
+        answer = self._answers[node] = self._answer(node, ctx)
+        return answer
+
+    def _all(self, nodes: list[ast.expr], ctx: Context) -> bool:
+        return all(self.is_data(node, ctx) for node in nodes)
+
+    def _answer(self, node: ast.expr, ctx: Context) -> bool:
+        if isinstance(node, (ast.Compare, ast.Constant, ast.JoinedStr, ast.Slice)):
+            return True
+        if isinstance(node, (ast.Starred, ast.NamedExpr)):
+            return self.is_data(node.value, ctx)
+        if isinstance(node, ast.UnaryOp):
+            return self.is_data(node.operand, ctx)
+        if isinstance(node, (ast.Tuple, ast.List)):
+            return self._all(node.elts, ctx)
+        if isinstance(node, ast.BoolOp):
+            return self._all(node.values, ctx)
+        if isinstance(node, ast.BinOp):
+            return self._all([node.left, node.right], ctx)
+        if isinstance(node, ast.IfExp):
+            return self._all([node.body, node.orelse], ctx)
+        if isinstance(node, (ast.ListComp, ast.GeneratorExp)):
+            return self.is_data(node.elt, ctx)
+        if _is_plain(ctx.values(node)):
+            return True
+        if isinstance(node, ast.Subscript):
+            return _is_data_key(node.slice) or self.is_data(node.value, ctx)
+        if isinstance(node, ast.Attribute):
+            return self._attribute(node, ctx)
+        if isinstance(node, ast.Call):
+            return self._call(node, ctx)
+        return isinstance(node, ast.Name) and self._name(node, ctx)
+
+    # --- attributes -------------------------------------------------------------------------------------------------
+
+    def _attribute(self, node: ast.Attribute, ctx: Context) -> bool:
+        table = gradient_table()
+        if node.attr in table.cutting_attributes or table.data.search(node.attr):
+            return True
+        owners = [value for value in ctx.values(node.value) if value.kind in (Kind.MODULE, Kind.INSTANCE)]
+        infos = [ctx.inference.class_named(value.type) for value in owners]
+        if not infos:
+            return node.attr in ctx.inference.types.tensor_attributes and self.is_data(node.value, ctx)
+        for info in infos:
+            writes = list(ctx.inference.attribute_writes(info, node.attr)) if info is not None else []
+            if not writes:
+                return False
+            for owner, write in writes:
+                place = ctx.elsewhere(owner.module)
+                if not _registers_buffer(place.parent(write.value)) and not self.is_data(write.value, place):
+                    return False
+        return True
+
+    # --- calls ------------------------------------------------------------------------------------------------------
+
+    def _call(self, node: ast.Call, ctx: Context) -> bool:
+        table = gradient_table()
+        names = ctx.callees(node)
+        receiver = node.func.value if isinstance(node.func, ast.Attribute) else None
+        if any(k.arg == "requires_grad" and ctx.constant(k.value) is not False for k in node.keywords):
+            return False
+        if (table.source_functions | table.cutting_functions).intersection(names):
+            return True
+        if isinstance(node.func, ast.Attribute) and node.func.attr in table.cutting_methods:
+            return True
+        if any(table.reading_functions.match(name.rpartition(".")[2]) for name in names):
+            return True
+        found = [ctx.module.project.definition(name) for name in names]
+        if any(found):
+            return all(
+                definition is not None
+                and isinstance(definition[1], FUNCTIONS)
+                and self._function(node, definition[1], ctx, ctx.elsewhere(definition[0]))
+                for definition in found
+            )
+        if names and not all(_computes(name) for name in names):
+            return False
+        if receiver is not None and (not names or names[0].startswith("torch.Tensor.")):
+            keyed = any(_is_data_key(argument) for argument in node.args[:1])
+            return keyed or (self.is_data(receiver, ctx) and self._arguments(node, ctx))
+        return bool(names) and self._arguments(node, ctx)
+
+    def _arguments(self, node: ast.Call, ctx: Context) -> bool:
+        """Are all arguments data, or numbers by their names?"""
+        numbers = gradient_table().numbers
+        values = [*node.args, *(k.value for k in node.keywords if k.arg is None or not numbers.search(k.arg))]
+        return all(
+            (isinstance(value, ast.Name) and bool(numbers.search(value.id))) or self.is_data(value, ctx)
+            for value in values
+        )
+
+    def _function(self, call: ast.Call, function: FunctionNode, ctx: Context, inside: Context) -> bool:
+        """Does a function of the project give data: made of nothing but what it gets, or whatever it gets?"""
+        if without_gradients(inside.module, function.body[0]):
+            return True
+        free = inside.module.index.class_at(function) is None
+        if free and (call.args or call.keywords) and not _makes_parameters(function) and self._arguments(call, ctx):
+            return True
+        scope = inside.module.index.scopes[function]
+        results = [statement.value for statement in inside.module.flow(scope).returns()]
+        given = [result for result in results if result is not None]
+        return bool(given) and self._all(given, inside)
+
+    # --- names ------------------------------------------------------------------------------------------------------
+
+    def _name(self, node: ast.Name, ctx: Context) -> bool:
+        bindings = ctx.module.definitions(node)
+        return (
+            bool(bindings)
+            and all(self._binding(binding, ctx) for binding in bindings)
+            and self._all(list(_written_into(node, ctx)), ctx)
+        )
+
+    def _binding(self, binding: Binding, ctx: Context) -> bool:
+        value = binding.value
+        if isinstance(binding.node, ast.arg):
+            return self._parameter(binding, binding.node, ctx)
+        if value is None or binding.kind not in (BindingKind.ASSIGN, BindingKind.ITERATION, BindingKind.AUGMENTED):
+            return False
+        if binding.kind is BindingKind.AUGMENTED:
+            others = [b for b in binding.scope.bindings[binding.name] if b.kind is not BindingKind.AUGMENTED]
+            return self.is_data(value, ctx) and all(self._binding(other, ctx) for other in others)
+        if gradient_table().data.search(binding.name) and _mentions(value, binding.name):
+            return True  # mask = mask.float()
+        for position in binding.index:
+            if isinstance(value, (ast.Tuple, ast.List)) and -1 < position < len(value.elts):
+                value = value.elts[position]
+        return self.is_data(value, ctx)
+
+    def _parameter(self, binding: Binding, node: ast.arg, ctx: Context) -> bool:
+        function = binding.scope.node
+        if gradient_table().data.search(node.arg):
+            return True
+        if not isinstance(function, FUNCTIONS) or node in (function.args.vararg, function.args.kwarg):
+            return False
+        if receiver_class(ctx.inference, node, function) is not None:
+            return False
+        if _is_network_input(node, function, ctx) or _is_predicted(node.arg, function):
+            return True
+        called = False
+        for site in calls_of(function, ctx):
+            if site is None or not self._is_passed(node.arg, function, *site, binding.value):
+                return False
+            called = True
+        return called
+
+    def _is_passed(
+        self, name: str, function: FunctionNode, ctx: Context, call: ast.Call, default: ast.expr | None
+    ) -> bool:
+        """Does a call pass data for a parameter, or leave it at its default?"""
+        passed = argument_of(function, name, call, skip_self=True)
+        if passed is not None:
+            return self.is_data(passed, ctx)
+        hidden = any(isinstance(argument, ast.Starred) for argument in call.args)
+        return not hidden and all(k.arg is not None for k in call.keywords) and isinstance(default, ast.Constant)
+
+
+def _is_plain(values: tuple[Value, ...]) -> bool:
+    """Is an expression a number, a string, or a tensor of integers, whatever path leads to it?"""
+    return bool(values) and all(
+        value.kind in _PLAIN or (value.kind is Kind.TENSOR and value.is_integral) for value in values
+    )
+
+
+def _is_data_key(node: ast.expr) -> bool:
+    """`batch["labels"]`, `inputs.get("pixel_values")`."""
+    return (
+        isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and bool(gradient_table().data.search(node.value))
+    )
+
+
+def _computes(name: str) -> bool:
+    """Is a function outside the project one that holds no weights: of builtins, torch, torchvision, einops or math?"""
+    owner, _, last = name.rpartition(".")
+    if name in _BUILTINS or owner in ("math", "einops", "torchvision.transforms.functional"):
+        return True
+    return name.startswith("torch.") and not owner.startswith(("torch.nn.init", "torch.nn.Module")) and last.islower()
+
+
+def _registers_buffer(maker: ast.AST | None) -> bool:
+    return (
+        isinstance(maker, ast.Call) and isinstance(maker.func, ast.Attribute) and maker.func.attr == "register_buffer"
+    )
+
+
+def _makes_parameters(function: FunctionNode) -> bool:
+    return any(
+        (isinstance(part, ast.Attribute) and part.attr in ("Parameter", "requires_grad_", "requires_grad"))
+        or (isinstance(part, ast.Name) and part.id == "Parameter")
+        for part in walk(function)
+    )
+
+
+def _written_into(node: ast.Name, ctx: Context) -> Iterator[ast.expr]:
+    """Yield what the function writes into the tensor of a name: `x[i] = rows`, `x[:, :3].add_(rows)`."""
+    index = ctx.module.index
+    owner = index.scope_at(node).lookup(node.id)
+    for use in index.names_used.get(node.id, ()):
+        if not isinstance(use, ast.Name) or index.scope_at(use).lookup(use.id) is not owner:
+            continue
+        place: ast.AST = use
+        parent = ctx.parent(use)
+        while isinstance(parent, ast.Subscript) and parent.value is place:
+            place, parent = parent, ctx.parent(parent)
+        if isinstance(parent, (ast.Assign, ast.AugAssign)) and parent.value is not place:
+            yield parent.value
+        elif isinstance(parent, ast.Attribute) and re.fullmatch(r"[a-z]\w*_", parent.attr):
+            call = ctx.parent(parent)
+            yield from call.args if isinstance(call, ast.Call) and call.func is parent else ()
+
+
+def _is_predicted(name: str, function: FunctionNode) -> bool:
+    """Does the function hold a prediction of what a parameter names: `predict_pitch` beside `pitch`?"""
+    predicted = re.compile(rf"pred(ict|icted)?_{re.escape(name)}|{re.escape(name)}_(pred|preds|predictions?)")
+    return any(isinstance(part, ast.Name) and predicted.fullmatch(part.id) for part in walk(function))
+
+
+def _is_network_input(parameter: ast.arg, function: FunctionNode, ctx: Context) -> bool:
+    """Return whether a parameter is the first one of the forward of a network that takes images."""
+    owner = ctx.module.index.class_at(function)
+    if function.name not in ("forward", "encode") or owner is None or parameter not in function.args.args[1:2]:
+        return False
+    return _takes_images(owner, ctx)
+
+
+def _takes_images(owner: ast.ClassDef, ctx: Context) -> bool:
+    """Return whether a class says in its constructor that it starts from the channels of an image."""
+    made = ctx.inference.class_info(owner).methods.get("__init__")
+    if made is None:
+        return False
+    for argument, default in parameters(made.args):
+        channels = gradient_table().image_channels.match(argument.arg)
+        if channels and isinstance(default, ast.Constant) and default.value in (1, 3):
+            return True
+    calls = [node for node in walk(made) if isinstance(node, ast.Call) and node.args]
+    names = {"torch.nn.Conv2d", "torch.nn.Conv3d"}
+    return any(ctx.constant(call.args[0]) == 3 and names.intersection(ctx.callees(call)) for call in calls)
+
+
+def _mentions(node: ast.AST, name: str) -> bool:
+    return any(isinstance(child, ast.Name) and child.id == name for child in walk(node))

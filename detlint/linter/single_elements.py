@@ -1,0 +1,107 @@
+"""Has an index one element along the dimension that it runs along? Then no two of its elements meet in one place."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from detlint.linter.context import Context
+
+_MAX_STEPS = 4
+_SAME_SHAPE = ("long", "to", "clamp", "clamp_min", "contiguous")
+_LIKE = ("zeros_like", "ones_like", "full_like")
+
+
+class SingleElements:
+    """Follows the shape of an index backwards, as far as it matters to one dimension.
+
+    `dim` is the expression that names the dimension.
+    """
+
+    def __init__(self, dim: ast.expr, ctx: Context) -> None:
+        self._ctx = ctx
+        self._written = ast.dump(dim)
+        self._dim = ctx.constant(dim)
+
+    def of(self, index: ast.expr) -> bool:
+        """Return whether the index is known to have one element along the dimension."""
+        return (isinstance(self._dim, int) and self._has_one(index, self._dim, _MAX_STEPS)) or self._is_inserted(index)
+
+    def _is_inserted(self, index: ast.expr) -> bool:
+        """`label.unsqueeze(dim)`, where nobody knows which dimension that is."""
+        return (
+            isinstance(index, ast.Call)
+            and isinstance(index.func, ast.Attribute)
+            and index.func.attr == "unsqueeze"
+            and [ast.dump(argument) for argument in index.args] == [self._written]
+        )
+
+    def _has_one(self, index: ast.expr, dim: int, steps: int) -> bool:
+        """Has the tensor one element along `dim`, counted from the front, or from the end if negative?"""
+        if steps == 0:
+            return False
+        if isinstance(index, ast.Name):
+            found = self._ctx.module.definitions(index)
+            made = [b.value for b in found if isinstance(self._ctx.parent(b.node), ast.Assign) and not b.index]
+            known = [value for value in made if value is not None]
+            return bool(known) and all(self._has_one(value, dim, steps - 1) for value in known)
+        if isinstance(index, ast.Subscript) and isinstance(index.slice, ast.Tuple):
+            return self._is_picked(index.slice.elts, dim)
+        if not isinstance(index, ast.Call) or not isinstance(index.func, ast.Attribute):
+            return False
+        return self._call_has_one(index, index.func, dim, steps)
+
+    def _is_picked(self, items: list[ast.expr], dim: int) -> bool:
+        """`label[:, None]`, `hidden[..., :1, :]`."""
+        last = items[-1]
+        if isinstance(last, ast.Constant) and last.value is None:
+            return dim in (-1, len(items) - 1)
+        item = items[dim] if -len(items) <= dim < 0 else None
+        from_end = any(isinstance(each, ast.Constant) and each.value is ... for each in items)
+        return from_end and isinstance(item, ast.Slice) and item.lower is None and self._ctx.constant(item.upper) == 1
+
+    def _call_has_one(self, call: ast.Call, function: ast.Attribute, dim: int, steps: int) -> bool:
+        if function.attr in _SAME_SHAPE:
+            return self._has_one(function.value, dim, steps)
+        if function.attr in _LIKE and call.args:
+            return self._has_one(call.args[0], dim, steps)
+        if function.attr == "unsqueeze" and len(call.args) == 1:
+            place = self._ctx.constant(call.args[0])
+            if place == dim or (place == -1 and dim >= 0):
+                return True
+            # Counted from the end, what stands before an inserted last dimension moves one on.
+            return place == -1 and self._has_one(function.value, dim + 1, steps)
+        sizes = _sizes(call)
+        if function.attr in ("view", "reshape"):
+            return bool(sizes) and self._ctx.constant(sizes[-1]) == 1 and dim in (-1, len(sizes) - 1)
+        if function.attr in ("expand", "repeat"):
+            return self._stays_one(call, function, sizes, dim, steps)
+        return any(k.arg == "keepdim" and self._ctx.constant(k.value) is True for k in call.keywords)
+
+    def _stays_one(self, call: ast.Call, function: ast.Attribute, sizes: list[ast.expr], dim: int, steps: int) -> bool:
+        """`index.expand(-1, 1, hidden)`: is the dimension left as it is, and had one element before?"""
+        place = dim if dim < 0 else dim - len(sizes)
+        if -len(sizes) <= place < 0:
+            size = self._ctx.constant(sizes[place])
+            if size == 1 and function.attr == "expand":
+                return True
+            return size == (1 if function.attr == "repeat" else -1) and self._has_one(function.value, place, steps)
+        return dim < 0 and self._leaves_alone(call) and self._has_one(function.value, dim, steps)
+
+    def _leaves_alone(self, call: ast.Call) -> bool:
+        """`expand((-1,) * n + (hidden,))`: all dimensions but the last ones."""
+        sizes = call.args[0] if len(call.args) == 1 else None
+        repeated = sizes.left if isinstance(sizes, ast.BinOp) else None
+        one = repeated.left if isinstance(repeated, ast.BinOp) and isinstance(repeated.op, ast.Mult) else None
+        return isinstance(one, ast.Tuple) and all(self._ctx.constant(size) == -1 for size in one.elts)
+
+
+def _sizes(call: ast.Call) -> list[ast.expr]:
+    """Return the sizes that a call names: all, or the last ones of a sum of tuples."""
+    if len(call.args) != 1:
+        return call.args
+    only = call.args[0]
+    if isinstance(only, ast.BinOp) and isinstance(only.op, ast.Add):
+        only = only.right
+    return only.elts if isinstance(only, (ast.Tuple, ast.List)) else call.args
