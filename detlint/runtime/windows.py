@@ -1,28 +1,30 @@
 """Compares two runs of different shapes, operator by operator, in the part of their tensors that they share.
 
 A batch and one of its samples, an image and one of its tiles: each side says where in a tensor the shared part
-lies, its *window*. Windows are digested while the side runs, so no tensor is kept. The operator at which they
-first depart is then captured on both sides and run alone.
+lies, its *window*. Windows are digested while the side runs, so no tensor is kept, only a few values of each. The
+operator at which they first depart is then captured on both sides and run alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
-from typing import TYPE_CHECKING, Any, TypeAlias
+from itertools import accumulate, product
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from detlint.runtime.digests import Digester
+import torch
+
+from detlint.runtime.digests import Digester, is_plain
 from detlint.runtime.divergence import agree, aligned, first_fork
 from detlint.runtime.isolate import Capture
 from detlint.runtime.measure import differences, worst
 from detlint.runtime.memory import describe
+from detlint.runtime.primitives import Primitive, primitives_of
+from detlint.runtime.reference import bound_of, growth
 from detlint.runtime.report import Difference, Divergence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-    import torch
 
     from detlint.runtime.events import OpEvent, TensorMeta, Trace
     from detlint.runtime.passes import Case, Pass, Runner
@@ -36,6 +38,9 @@ Locate: TypeAlias = Callable[[int, int, tuple[int, ...]], Sequence[Window]]
 Several where it may lie in any of them; none where it cannot be told.
 """
 
+_VALUES: Final = 128
+"""How many values of a window are kept, about."""
+
 
 def everywhere(index: int, place: int, shape: tuple[int, ...]) -> Sequence[Window]:
     """Locate the shared part in a run that computes nothing else."""
@@ -43,16 +48,34 @@ def everywhere(index: int, place: int, shape: tuple[int, ...]) -> Sequence[Windo
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """What a window held: its description with the digest, and some of its values, evenly spread, if floating."""
+
+    meta: TensorMeta
+    values: torch.Tensor | None
+
+    def agrees(self, other: Part, within: float | None) -> bool:
+        """Are all bits the same or, if `within` is given, all values that were kept, relative to the greatest?"""
+        if agree(self.meta, other.meta, canonical=True):
+            return True
+        if within is None or self.values is None or other.values is None:
+            return False
+        one, two = self.values.to(torch.float64), other.values.to(torch.float64)
+        scale = max(float(one.abs().nan_to_num().max()), float(two.abs().nan_to_num().max()))
+        return torch.allclose(one, two, rtol=0.0, atol=within * scale, equal_nan=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Side:
     """One of two runs that share a part: what is run, where its part lies, and what it held.
 
-    `parts` describes the windows of each output, by index of the event and place among its outputs.
+    `parts` holds the windows of each output, by index of the event and place among its outputs.
     """
 
     case: Case
     locate: Locate
     ran: Pass
-    parts: Mapping[tuple[int, int], tuple[TensorMeta, ...]]
+    parts: Mapping[tuple[int, int], tuple[Part, ...]]
 
     @property
     def trace(self) -> Trace:
@@ -71,27 +94,34 @@ class _Watcher:
     def __init__(self, locate: Locate) -> None:
         self._locate = locate
         self._digester = Digester(canonical=True)
-        self._parts: dict[tuple[int, int], tuple[TensorMeta, ...]] = {}
+        self._parts: dict[tuple[int, int], tuple[Part, ...]] = {}
 
     def before(self, index: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Inputs were outputs before."""
 
     def after(self, index: int, outputs: Sequence[torch.Tensor]) -> None:
-        """Digest each output in its windows."""
+        """Look at each output in its windows."""
         for place, tensor in enumerate(outputs):
-            self._parts[index, place] = tuple(
-                describe(part, self._digester.digest(part))
-                for part in _cut(tensor, self._locate(index, place, tuple(tensor.shape)))
-            )
+            windows = self._locate(index, place, tuple(tensor.shape))
+            self._parts[index, place] = tuple(map(self._part, _cut(tensor, windows)))
 
-    def parts(self) -> dict[tuple[int, int], tuple[TensorMeta, ...]]:
+    def parts(self) -> dict[tuple[int, int], tuple[Part, ...]]:
         """Wait for the devices; return what was seen."""
         tickets = self._digester.fetch()
 
-        def settled(meta: TensorMeta) -> TensorMeta:
-            return meta if meta.digest is None else replace(meta, digest=tickets.get(meta.digest, meta.digest))
+        def settled(part: Part) -> Part:
+            digest = part.meta.digest
+            return part if digest not in tickets else Part(replace(part.meta, digest=tickets[digest]), part.values)
 
-        return {key: tuple(map(settled, metas)) for key, metas in self._parts.items()}
+        return {key: tuple(map(settled, parts)) for key, parts in self._parts.items()}
+
+    def _part(self, tensor: torch.Tensor) -> Part:
+        if not is_plain(tensor):
+            return Part(describe(tensor, self._digester.digest(tensor)), None)
+        whole = tensor.detach().contiguous()
+        step = max(1, whole.numel() // _VALUES)
+        values = whole.flatten()[::step].clone() if whole.is_floating_point() and whole.numel() else None
+        return Part(describe(tensor, self._digester.digest(whole)), values)
 
 
 def _cut(tensor: torch.Tensor, windows: Sequence[Window]) -> list[torch.Tensor]:
@@ -115,13 +145,21 @@ class Departure:
     given: bool = False
 
 
-def first_departure(one: Side, two: Side) -> Departure | None:
-    """Find where the shared part first differs; None where every aligned operator gave the same."""
+def first_departure(one: Side, two: Side, *, beyond_rounding: bool = False) -> Departure | None:
+    """Find where the shared part first differs; None where every aligned operator gave the same.
+
+    With `beyond_rounding`, differences that the sums so far can explain are passed over, as far as the values
+    that were kept tell: so what really mixes parts is not hidden behind a kernel that rounds otherwise.
+    """
     pairs = [
         (one.trace.events[left], two.trace.events[right]) for left, right in aligned(one.trace.events, two.trace.events)
     ]
     fork = first_fork(one.trace.events, two.trace.events, pairs)
-    same = {first.index: _same_part(one, first, two, second) for first, second in pairs}
+    grown = accumulate(growth(first) for first, _ in pairs)
+    same = {
+        first.index: _same_part(one, first, two, second, sums if beyond_rounding else None)
+        for (first, second), sums in zip(pairs, grown, strict=True)
+    }
     differing = [pair for pair in pairs if same[pair[0].index] is False]
     read = {meta.origin for first, _ in differing for meta in first.inputs}
     for first, second in differing:
@@ -141,7 +179,7 @@ def first_departure(one: Side, two: Side) -> Departure | None:
     return Departure(*differing[0], given=True) if differing else None
 
 
-def _same_part(one: Side, first: OpEvent, two: Side, second: OpEvent) -> bool | None:
+def _same_part(one: Side, first: OpEvent, two: Side, second: OpEvent, grown: float | None) -> bool | None:
     """Did two operators give the same in the shared part? None where one of them has no window for it."""
     if len(first.outputs) != len(second.outputs):
         return None
@@ -150,9 +188,15 @@ def _same_part(one: Side, first: OpEvent, two: Side, second: OpEvent) -> bool | 
         if any(meta.digest is None for meta in outputs):
             continue  # memory that was not written yet
         lefts, rights = one.parts[first.index, place], two.parts[second.index, place]
-        pairs = [pair for pair in product(lefts, rights) if pair[0].shape == pair[1].shape]
-        found.append(any(agree(*pair, canonical=True) for pair in pairs) if pairs else None)
+        pairs = [pair for pair in product(lefts, rights) if pair[0].meta.shape == pair[1].meta.shape]
+        within = None if grown is None else bound_of(grown, _step(outputs[0]))
+        found.append(any(left.agrees(right, within) for left, right in pairs) if pairs else None)
     return False if False in found else None if None in found else True
+
+
+def _step(meta: TensorMeta) -> float:
+    """Return the precision of a floating type, 0 for others."""
+    return torch.finfo(getattr(torch, meta.dtype)).eps if meta.is_floating else 0.0
 
 
 class Alone:
@@ -177,6 +221,11 @@ class Alone:
     def differs(self) -> bool:
         """Run both again: do they still differ in the shared part?"""
         return self._difference(*self.rerun()) is not None
+
+    def primitives(self) -> tuple[tuple[Primitive, ...], tuple[Primitive, ...]]:
+        """Run both again and return what oneDNN ran for each."""
+        one, two = (primitives_of(capture.rerun) for capture in self._captures)
+        return one, two
 
     def divergence(self) -> Divergence:
         """Say whether the operators alone depart too, and by how much they did in their runs."""

@@ -110,3 +110,14 @@ def test_the_operator_alone_shows_the_difference_again(number: int) -> None:
     assert divergence.at_operator is not None
     expected = (model(BATCH)[number : number + 1] - model(BATCH[number : number + 1])).detach().abs().max()
     assert divergence.at_operator.max_abs >= float(expected) > 0.1
+
+
+def test_what_mixes_is_not_hidden_behind_what_rounds() -> None:
+    """A matrix product may round otherwise for a batch; the softmax over the batch is what is wrong."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Flatten(), nn.Linear(1200, 64), nn.ReLU(), nn.Linear(64, 8), nn.Softmax(dim=0))
+    _, one, two = sides(model, 1)
+    assert op_of(first_departure(one, two, beyond_rounding=True)) == "aten._softmax.default"
+    assert op_of(first_departure(one, two)) in ("aten.addmm.default", "aten.linear.default", "aten._softmax.default")
+    _, one, two = sides(model[:-1], 1)
+    assert first_departure(one, two, beyond_rounding=True) is None
