@@ -72,7 +72,15 @@ def call_values(inference: Inference, node: ast.Call) -> Iterator[Value]:
 
 
 def _same_parameter(inference: Inference, node: ast.Call) -> Iterator[Value]:
-    """`model.to(device)` of a parameter is still that parameter: the caller knows what it is."""
+    """`model.to(device)` of a parameter is still that parameter: the caller knows what it is.
+
+    Only tensors become integers: `mask.to(torch.long)`.
+    """
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "to" and node.args:
+        converted = inference.made(Kind.TENSOR, node, dtype=dtype_named(inference, node.args[0]))
+        if converted.is_integral:
+            yield converted
+            return
     if isinstance(node.func, ast.Attribute) and node.func.attr in inference.types.module_methods:
         parameters_only = [value for value in inference.values(node.func.value) if isinstance(value.node, ast.arg)]
         yield from parameters_only

@@ -16,8 +16,15 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
     "functions": ("sources", "cuts"),
     "methods": ("cuts", "through"),
     "attributes": ("cuts",),
-    "words": ("data", "numbers", "modules"),
-    "names": ("data-classes", "inferring-classes", "data-functions", "reading-functions", "image-channels"),
+    "words": ("data", "numbers", "data-modules", "inferring-modules"),
+    "names": (
+        "data-classes",
+        "inferring-classes",
+        "data-functions",
+        "reading-functions",
+        "entry-methods",
+        "image-channels",
+    ),
 }
 
 
@@ -32,11 +39,13 @@ class GradientTable:
     cutting_attributes: frozenset[str]
     data: re.Pattern[str]
     numbers: re.Pattern[str]
-    modules: re.Pattern[str]
+    data_modules: re.Pattern[str]
+    inferring_modules: re.Pattern[str]
     data_classes: re.Pattern[str]
     inferring_classes: re.Pattern[str]
     data_functions: re.Pattern[str]
     reading_functions: re.Pattern[str]
+    entry_methods: re.Pattern[str]
     image_channels: re.Pattern[str]
 
 
@@ -61,11 +70,13 @@ def gradient_table() -> GradientTable:
         cutting_attributes=frozenset(table["attributes"]["cuts"]),
         data=_pattern(path, "words.data", words["data"], r"(^|_)({})(_|\d|$)"),
         numbers=_pattern(path, "words.numbers", words["numbers"], r"(^|_)({})$"),
-        modules=_pattern(path, "words.modules", words["modules"], r"^({})$"),
+        data_modules=_pattern(path, "words.data-modules", words["data-modules"], r"^({})$"),
+        inferring_modules=_pattern(path, "words.inferring-modules", words["inferring-modules"], r"^({})$"),
         data_classes=_pattern(path, "names.data-classes", names["data-classes"], r"({})$", flags=0),
         inferring_classes=_pattern(path, "names.inferring-classes", names["inferring-classes"], r"({})$", flags=0),
         data_functions=_pattern(path, "names.data-functions", names["data-functions"], r"^_*({})"),
         reading_functions=_pattern(path, "names.reading-functions", names["reading-functions"], r"^_*({})"),
+        entry_methods=_pattern(path, "names.entry-methods", names["entry-methods"], r"^({})$", flags=0),
         image_channels=_pattern(path, "names.image-channels", names["image-channels"], r"^({})$"),
     )
 

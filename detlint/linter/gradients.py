@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from detlint.linter.callers import calls_of
+from detlint.linter.data_code import in_data_module, prepares_data
 from detlint.linter.evaluation import evaluates, without_gradients
 from detlint.linter.gradient_table import gradient_table
 from detlint.linter.names import FunctionNode
@@ -64,9 +65,9 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
         return True
     function = module.index.function_at(node)
     owner = module.index.class_at(node)
-    if owner is not None and _handles_data(owner, ctx):
+    if (owner is not None and _never_records(owner, ctx)) or prepares_data(node, ctx) or in_data_module(ctx):
         return True
-    if any(table.modules.match(part) for part in module.name.split(".")):
+    if any(table.inferring_modules.match(part) for part in module.name.split(".")):
         return True
     if function is None:
         return owner is None and ctx.program is not None and not trains(module.tree)
@@ -78,16 +79,10 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
     return depth > 0 and function.name != "forward" and _callers_infer(function, ctx, depth)
 
 
-def _handles_data(owner: ast.ClassDef, ctx: Context) -> bool:
-    table = gradient_table()
-    if table.inferring_classes.search(owner.name):
-        return True
+def _never_records(owner: ast.ClassDef, ctx: Context) -> bool:
+    """Does a class only search, sample or measure, or is it a derivative written by hand?"""
     bases = ctx.inference.external_bases(ctx.inference.class_info(owner))
-    if _UNRECORDED.intersection(bases):
-        return True
-    if ctx.inference.is_module_class(ctx.module.qualified(owner)):
-        return False
-    return bool(table.data_classes.search(owner.name)) or any(table.data_classes.search(base) for base in bases)
+    return bool(gradient_table().inferring_classes.search(owner.name) or _UNRECORDED.intersection(bases))
 
 
 def _callers_infer(function: FunctionNode, ctx: Context, depth: int) -> bool:

@@ -233,7 +233,8 @@ def _computes(name: str) -> bool:
     owner, _, last = name.rpartition(".")
     if name in _BUILTINS or owner in ("math", "einops", "torchvision.transforms.functional"):
         return True
-    return name.startswith("torch.") and not owner.startswith(("torch.nn.init", "torch.nn.Module")) and last.islower()
+    layer = owner.rpartition(".")[2][:1].isupper() and not owner.endswith(".Tensor")
+    return name.startswith("torch.") and not layer and owner != "torch.nn.init" and last.islower()
 
 
 def _registers_buffer(maker: ast.AST | None) -> bool:
@@ -275,11 +276,10 @@ def _is_predicted(name: str, function: FunctionNode) -> bool:
 
 
 def _is_network_input(parameter: ast.arg, function: FunctionNode, ctx: Context) -> bool:
-    """Return whether a parameter is the first one of the forward of a network that takes images."""
+    """Return whether a parameter is what a network that takes images starts from."""
     owner = ctx.module.index.class_at(function)
-    if function.name not in ("forward", "encode") or owner is None or parameter not in function.args.args[1:2]:
-        return False
-    return _takes_images(owner, ctx)
+    starts = gradient_table().entry_methods.match(function.name) and parameter in function.args.args[1:2]
+    return bool(starts) and owner is not None and _takes_images(owner, ctx)
 
 
 def _takes_images(owner: ast.ClassDef, ctx: Context) -> bool:
@@ -293,7 +293,7 @@ def _takes_images(owner: ast.ClassDef, ctx: Context) -> bool:
             return True
     calls = [node for node in walk(made) if isinstance(node, ast.Call) and node.args]
     names = {"torch.nn.Conv2d", "torch.nn.Conv3d"}
-    return any(ctx.constant(call.args[0]) == 3 and names.intersection(ctx.callees(call)) for call in calls)
+    return any(ctx.constant(call.args[0]) in (1, 3) and names.intersection(ctx.callees(call)) for call in calls)
 
 
 def _mentions(node: ast.AST, name: str) -> bool:

@@ -10,7 +10,9 @@ from functools import lru_cache
 from detlint.conditions import Truth
 from detlint.findings import Finding
 from detlint.linter.arguments import LayerArguments, SourceArguments
+from detlint.linter.calls import dtype_named
 from detlint.linter.context import Call, Context
+from detlint.linter.data_code import prepares_data
 from detlint.linter.determinism import asks_for_deterministic_algorithms
 from detlint.linter.gradients import can_need_gradient
 from detlint.linter.names import FUNCTIONS
@@ -218,7 +220,7 @@ def _only_counts(call: Call, ctx: Context) -> bool:
 
 def _runs_on_cpu(call: Call, ctx: Context) -> bool:
     """One operand on the CPU is enough: an operator does not mix devices."""
-    if _stays_on_cpu(_input(call)):
+    if _stays_on_cpu(_input(call)) or prepares_data(call.node, ctx):
         return True
     return not _is_layer(call) and any(_comes_from_numpy(operand, ctx) for operand in call.node.args)
 
@@ -233,8 +235,16 @@ def _comes_from_numpy(operand: ast.expr, ctx: Context, steps: int = 4) -> bool:
     if "torch.from_numpy" in ctx.callees(operand):
         return True
     function = operand.func
-    view = isinstance(function, ast.Attribute) and function.attr in ("view", "reshape", "flatten", "long", "float")
-    return view and isinstance(function, ast.Attribute) and _comes_from_numpy(function.value, ctx, steps - 1)
+    if not isinstance(function, ast.Attribute):
+        return False
+    view = function.attr in ("view", "reshape", "flatten", "long", "float") or _only_converts(operand, function, ctx)
+    return view and _comes_from_numpy(function.value, ctx, steps - 1)
+
+
+def _only_converts(call: ast.Call, function: ast.Attribute, ctx: Context) -> bool:
+    """`rows.to(torch.float)`: another dtype on the same device."""
+    dtypes = [dtype_named(ctx.inference, argument) for argument in call.args]
+    return function.attr == "to" and not call.keywords and bool(dtypes) and all(dtypes)
 
 
 def _stays_on_cpu(tensor: ast.expr | None) -> bool:
