@@ -21,6 +21,7 @@ from detlint.runtime import audit as auditor
 from detlint.runtime import report as records
 from detlint.runtime.graph import save_graph
 from detlint.runtime.options import Tiling
+from detlint.runtime.repro_script import script
 from detlint.runtime.sample import Sample
 
 if TYPE_CHECKING:
@@ -72,6 +73,19 @@ class AuditReport(records.AuditReport):
         if self.graph is None:
             raise AuditError(f"{path}: there is no graph to draw: {self.graph_reason}")
         save_graph(self.graph, Path(path))
+
+    def save_repro(self, path: Path | str, probe: str | None = None) -> None:
+        """Write a script that shows a difference again: the operator that departs, its inputs as small as possible.
+
+        Args:
+            path: the script; it needs nothing but torch, and exits with 1 where the difference shows.
+            probe: whose difference; that of the first probe that can be told by one operator if None.
+
+        Raises:
+            AuditError: there is no such difference, or no script can show it; says why.
+            UsageError: there is no such probe in the report.
+        """
+        write_atomically(Path(path), script(self.repro(probe)).encode())
 
     def run_info(self) -> RunInfo:
         """What renderers of findings want to know about the run."""

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 @click.option("--output", type=click.Path(path_type=Path), help="Write the report to this file.")
 @click.option("--html", type=click.Path(path_type=Path), help="Write an HTML report to this file as well.")
 @click.option("--graph", type=click.Path(path_type=Path), help="Draw the annotated graph to this .svg or .dot file.")
+@click.option("--repro", type=click.Path(path_type=Path), help="Write a script with the one operator that departs.")
 @click.option("--no-color", is_flag=True, help="No colours; so does the variable NO_COLOR.")
 @click.option("--debug", is_flag=True, help="Show tracebacks of internal errors.")
 def audit(
@@ -57,6 +58,7 @@ def audit(
     output: Path | None,
     html: Path | None,
     graph: Path | None,
+    repro: Path | None,
     no_color: bool,
     debug: bool,
 ) -> int:
@@ -92,4 +94,6 @@ def audit(
         report.to_html(html)
     if graph is not None:
         report.save_graph(graph)
+    if repro is not None:
+        report.save_repro(repro)
     return 0 if report.ok else 1

@@ -10,6 +10,7 @@ from detlint.runtime.divergence import Parting, cause_of, first_parting
 from detlint.runtime.isolate import Capture, CaptureEach
 from detlint.runtime.measure import differences, same_bits, worst
 from detlint.runtime.report import Cause, Difference, Divergence, ProbeResult, Verdict
+from detlint.runtime.repro import Repro
 from detlint.runtime.switches import Blame, blame
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class _Explanation:
     divergence: Divergence | None
     remedy: str = ""
     evidence: tuple[str, ...] = ()
+    repro: Repro | None = None
 
 
 class Comparer:
@@ -91,6 +93,7 @@ class Comparer:
             cause=why.cause,
             kind=why.kind,
             remedy=why.remedy,
+            repro=why.repro,
             change=side.change.label,
             divergence=divergence,
             outputs=side.differences,
@@ -136,12 +139,14 @@ class Comparer:
             event = suspects[index]
             divergence = _divergence(Parting(trace.events[index], trace.events[index]), reruns)
             if divergence.confirmed and trace.events[index].op == event.op:
+                cause = f"{event.op} gives other bits for the same input, though the runs agreed"
                 return replace(
                     result,
                     verdict=Verdict.ROUNDING,
                     kind=Cause.RUN_TO_RUN,
-                    cause=f"{event.op} gives other bits for the same input, though the runs agreed",
+                    cause=cause,
                     divergence=divergence,
+                    repro=Repro(cause, each.varying[index].call()),
                     evidence=(*result.evidence, *_told(divergence)),
                 )
         alone = ", ".join(dict.fromkeys(event.op for event in suspects.values()))
@@ -160,7 +165,10 @@ class Comparer:
             again = self._runner.run(case, watcher=capture)
             earlier = first_parting(base.trace, again.trace)
             if earlier is None or earlier.first is None or earlier.first.index >= parting.first.index:
-                return _Explanation(*cause_of(parting), _divergence(parting, capture.reruns()))
+                kind, cause = cause_of(parting)
+                divergence = _divergence(parting, capture.reruns())
+                repro = Repro(cause, capture.call()) if divergence.confirmed else None
+                return _Explanation(kind, cause, divergence, repro=repro)
             parting = earlier  # another operator varies too, and comes first
         return _Explanation(*cause_of(parting), Divergence(parting.first, parting.second))
 
@@ -196,7 +204,8 @@ class Comparer:
             return _Explanation(Cause.RANDOMNESS, cause, divergence)
         tested = divergence.confirmed and probe.kind is Cause.PERTURBATION
         found = blame(differs, first, besides=change.flags) if tested else Blame()
-        return _Explanation(probe.kind, found.after(cause), divergence, found.remedy, found.evidence)
+        repro = Repro(cause, captures[0].call(), captures[1].call(change.flags)) if divergence.confirmed else None
+        return _Explanation(probe.kind, found.after(cause), divergence, found.remedy, found.evidence, repro)
 
 
 def _without_parting(base: Pass, names: Sequence[str], otherwise: Cause) -> _Explanation:

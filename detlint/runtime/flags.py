@@ -48,20 +48,33 @@ def _set_fp32_precision(backend: str, operation: str, value: str) -> None:
 def _attribute(path: str) -> Any:
     """A flag that is an attribute below torch, read and assigned under the same name."""
     owner, _, name = path.rpartition(".")
-    return _flag(lambda: attrgetter(path)(torch), lambda value: setattr(attrgetter(owner)(torch), name, value))
+    return _flag(
+        lambda: attrgetter(path)(torch),
+        lambda value: setattr(attrgetter(owner)(torch), name, value),
+        f"torch.{path} = {{!r}}",
+    )
 
 
 def _functions(getter: str, setter: str) -> Any:
     """A flag behind a pair of functions below torch."""
-    return _flag(lambda: attrgetter(getter)(torch)(), lambda value: attrgetter(setter)(torch)(value))
+    return _flag(
+        lambda: attrgetter(getter)(torch)(),
+        lambda value: attrgetter(setter)(torch)(value),
+        f"torch.{setter}({{!r}})",
+    )
 
 
 def _precision(backend: str, operation: str) -> Any:
-    return _flag(partial(_fp32_precision, backend, operation), partial(_set_fp32_precision, backend, operation))
+    return _flag(
+        partial(_fp32_precision, backend, operation),
+        partial(_set_fp32_precision, backend, operation),
+        f"torch._C._set_fp32_precision_setter({backend!r}, {operation!r}, {{!r}})",
+    )
 
 
-def _flag(read: Callable[[], object], write: Callable[[Any], object]) -> Any:
-    return field(default=None, metadata={"read": read, "write": write})
+def _flag(read: Callable[[], object], write: Callable[[Any], object], statement: str) -> Any:
+    """`statement` is what a program writes to set the flag, with a place for the value."""
+    return field(default=None, metadata={"read": read, "write": write, "statement": statement})
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +88,9 @@ class Flags:
 
     deterministic_mode: int = _functions("get_deterministic_debug_mode", "set_deterministic_debug_mode")
     fill_uninitialized_memory: bool | None = _attribute("utils.deterministic.fill_uninitialized_memory")
-    inductor_deterministic: bool | None = _flag(_inductor_deterministic, _set_inductor_deterministic)
+    inductor_deterministic: bool | None = _flag(
+        _inductor_deterministic, _set_inductor_deterministic, "torch._inductor.config.deterministic = {!r}"
+    )
     cudnn_enabled: bool | None = _attribute("backends.cudnn.enabled")
     cudnn_deterministic: bool | None = _attribute("backends.cudnn.deterministic")
     cudnn_benchmark: bool | None = _attribute("backends.cudnn.benchmark")
@@ -139,6 +154,12 @@ def write_flags(wanted: Flags) -> None:
         if flag.name in given and given[flag.name] != _read(flag.metadata["read"]):
             with suppress(AttributeError):
                 flag.metadata["write"](given[flag.name])
+
+
+def statements(wanted: Flags) -> list[str]:
+    """Return the lines of a program that set the flags which are not None."""
+    given = wanted.given()
+    return [flag.metadata["statement"].format(given[flag.name]) for flag in fields(Flags) if flag.name in given]
 
 
 @contextmanager

@@ -10,8 +10,10 @@ import torch
 
 from detlint.runtime.copies import Copier
 from detlint.runtime.digests import Digester
+from detlint.runtime.flags import Flags
 from detlint.runtime.generators import read_generators, write_generators
 from detlint.runtime.overloads import facts_of, tensors_of
+from detlint.runtime.repro import Call
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -53,6 +55,11 @@ class Capture:
         if index == self._index:
             self.outputs = tuple(Copier().tensor(tensor) for tensor in outputs)
 
+    def call(self, flags: Flags | None = None, window: tuple[slice, ...] = ()) -> Call:
+        """Return the call that was captured, for a script."""
+        args, kwargs = self._arguments
+        return Call(self.func, args, kwargs, flags or Flags(), window)
+
     def rerun(self) -> tuple[torch.Tensor, ...]:
         """Run the operator on a copy of its inputs; return what `outputs` holds."""
         args, kwargs = Copier().tree(self._arguments)
@@ -80,12 +87,16 @@ class Capture:
 
 
 class CaptureEach:
-    """Captures several events of a pass, one after the other, and runs each alone as soon as it is over."""
+    """Captures several events of a pass, one after the other, and runs each alone as soon as it is over.
+
+    Only those that gave several results are kept, in `varying`.
+    """
 
     def __init__(self, indices: Iterable[int]) -> None:
         self._indices = frozenset(indices)
         self._current = Capture(-1)
         self.reruns: dict[int, Reruns] = {}
+        self.varying: dict[int, Capture] = {}
 
     def before(self, index: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Copy the arguments of a wanted event."""
@@ -97,6 +108,8 @@ class CaptureEach:
         """Run a wanted event again."""
         if index in self._indices:
             self.reruns[index] = self._current.reruns()
+            if len(self.reruns[index].results) > 1:
+                self.varying[index] = self._current
             self._current = Capture(-1)
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, cast
 
+from detlint.errors import AuditError, UsageError, did_you_mean
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from detlint.findings import Finding
     from detlint.runtime.environment import Environment
     from detlint.runtime.events import Digest, OpEvent
+    from detlint.runtime.repro import Repro
 
 QUANTILES = (50, 85, 90, 95, 99, 100)
 
@@ -96,7 +99,8 @@ class ProbeResult:
 
     `reason` is why it was skipped or failed, `cause` one sentence on why bits differ, `evidence` lists
     the measurements that the cause rests on. `outputs` holds one entry for each output (and gradient) that
-    differs. `change` names the variant that gave the worst verdict. `remedy` is what was tested to help.
+    differs. `change` names the variant that gave the worst verdict. `remedy` is what was tested to help;
+    `repro` the operator that departs with its inputs, for `AuditReport.save_repro`.
     """
 
     name: str
@@ -112,6 +116,7 @@ class ProbeResult:
     findings: tuple[Finding, ...] = ()
     reason: str = ""
     seconds: float = 0.0
+    repro: Repro | None = field(default=None, repr=False, metadata={"rendered": False})
 
     @property
     def first_divergence(self) -> OpEvent | None:
@@ -193,6 +198,25 @@ class AuditReport:
             lines += [f"{f.code} {f.location}: {f.message}" for f in self.findings if f not in told]
         return tuple(lines)
 
+    def repro(self, probe: str | None = None) -> Repro:
+        """Return the operator that departs, of one probe or of the first that has one.
+
+        Raises:
+            AuditError: no probe found an operator that shows a difference alone.
+            UsageError: the probe was not asked for.
+        """
+        if probe is not None and probe not in self.probes:
+            raise UsageError(f"save_repro: no probe {probe!r} in this report{did_you_mean(probe, self.probes)}")
+        asked = self.probes.values() if probe is None else [self.probes[probe]]
+        found = next((result.repro for result in asked if result.repro is not None), None)
+        if found is None:
+            differing = [result.name for result in asked if result.divergence is not None]
+            why = (
+                f"no single operator shows the difference of {', '.join(differing)}" if differing else "nothing differs"
+            )
+            raise AuditError(f"save_repro: {why}: there is nothing to write")
+        return found
+
     def raise_if_failed(self) -> None:
         """Raise NotDeterministic, an AssertionError, that lists every failure."""
         if not self.ok:
@@ -210,7 +234,8 @@ def plain(value: object) -> object:
     if isinstance(value, Enum):
         return cast("object", value.value)
     if is_dataclass(value) and not isinstance(value, type):
-        return {item.name: _field(item.name, getattr(value, item.name)) for item in fields(value)}
+        shown = [item.name for item in fields(value) if item.metadata.get("rendered", True)]
+        return {name: _field(name, getattr(value, name)) for name in shown}
     if isinstance(value, (tuple, list)):
         return [plain(item) for item in value]
     if hasattr(value, "items"):
