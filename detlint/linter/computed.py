@@ -4,35 +4,18 @@ from __future__ import annotations
 
 import ast
 
-from detlint.linter.names import BindingKind
+from detlint.linter.names import BindingKind, FunctionNode
 from detlint.linter.project import Module
+from detlint.linter.rounding_table import rounding_table
 from detlint.linter.values import Kind
 
-# Functions and methods of tensors whose results are rounded.
-_ROUNDED = frozenset(
-    (  # noqa: SIM905
-        "matmul mm bmm addmm baddbmm einsum dot mv tensordot outer softmax log_softmax sigmoid tanh exp expm1 log "
-        "log1p log2 log10 sqrt rsqrt pow sin cos tan erf mean std var norm logsumexp cumsum cumprod prod softplus "
-        "gelu silu linear conv1d conv2d conv3d conv_transpose2d layer_norm batch_norm group_norm instance_norm "
-        "interpolate avg_pool1d avg_pool2d adaptive_avg_pool2d scaled_dot_product_attention cross_entropy "
-        "mse_loss nll_loss l1_loss kl_div binary_cross_entropy binary_cross_entropy_with_logits cosine_similarity "
-        "normalize fft ifft rfft irfft fft2 stft istft inverse inv svd qr cholesky solve grid_sample cdist "
-        "reciprocal nanmean logcumsumexp addcdiv addcmul"
-    ).split()
-)
-# Those that keep what they are given: views, moves, reductions of what was already rounded.
-_KEEPING = frozenset(
-    (  # noqa: SIM905
-        "view reshape flatten squeeze unsqueeze transpose permute t contiguous detach cpu cuda to numpy item "
-        "tolist clone float double half bfloat16 sum abs max min amax amin expand repeat data T mT values type "
-        "neg clamp relu chunk split"
-    ).split()
-)
 _WRAPPERS = frozenset({"builtins.float", "builtins.round", "numpy.asarray", "numpy.array", "torch.as_tensor"})
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.MatMult)
+_COMPUTING = {Kind.TENSOR, Kind.MODULE, Kind.INSTANCE, Kind.UNKNOWN}
+_DEPTH = 8
 
 
-def is_computed(module: Module, node: ast.expr, depth: int = 8) -> bool:
+def is_computed(module: Module, node: ast.expr, depth: int = _DEPTH) -> bool:
     """Return whether there is evidence that an expression is a floating result that was rounded on its way."""
     if depth == 0:
         return False
@@ -47,14 +30,54 @@ def is_computed(module: Module, node: ast.expr, depth: int = 8) -> bool:
             for binding in bindings
         )
     if isinstance(node, ast.BinOp) and isinstance(node.op, _ARITHMETIC):
-        sides = (node.left, node.right)
-        if any(is_computed(module, side, inner) for side in sides):
-            return True
-        rounding = isinstance(node.op, (ast.MatMult, ast.Div))
-        return rounding and all(_is_float_tensor(module, side) for side in sides)
+        return _is_rounded_arithmetic(module, node, inner)
     if isinstance(node, (ast.UnaryOp, ast.Subscript, ast.Attribute)):
         return _keeps(module, node, inner)
     return isinstance(node, ast.Call) and _is_computed_call(module, node, inner)
+
+
+def is_result(module: Module, node: ast.expr) -> bool:
+    """Return whether an expression is `outcome.mean` or the like, of an outcome that some call gave."""
+    if isinstance(node, ast.Subscript):
+        return is_result(module, node.value)
+    if not isinstance(node, ast.Attribute) or node.attr not in rounding_table().results:
+        return False
+    if not isinstance(node.value, ast.Name):
+        return False
+    made = [binding.value for binding in module.definitions(node.value)]
+    return bool(made) and all(isinstance(value, ast.Call) and not _constructs(module, value) for value in made)
+
+
+def _constructs(module: Module, call: ast.Call) -> bool:
+    """An object that is made of values, or of another one, holds those values and has computed nothing yet."""
+    lasts = [name.rpartition(".")[2] for name in module.inference.callees(call) or (ast.unparse(call.func),)]
+    copying = rounding_table().keeping
+    return any(last[:1].isupper() or last.startswith("from_") or last in copying for last in lasts)
+
+
+def _is_rounded_arithmetic(module: Module, node: ast.BinOp, depth: int) -> bool:
+    """One operation on exact operands is the same everywhere but for division; two in a row may be fused."""
+    sides = (node.left, node.right)
+    if any(is_computed(module, side, depth) for side in sides):
+        return True
+    if isinstance(node.op, (ast.MatMult, ast.Div)) and all(_is_float_tensor(module, side) for side in sides):
+        return True
+    chained = any(isinstance(side, ast.BinOp) and isinstance(side.op, _ARITHMETIC) for side in sides)
+    return chained and _is_float_tensor(module, node) and any(_has_fractions(module, side) for side in sides)
+
+
+def _has_fractions(module: Module, node: ast.expr, depth: int = 4) -> bool:
+    """Return whether random numbers stand somewhere in a computation: no rounding can be ruled out for them."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.Call):
+            names = module.inference.callees(part)
+            if any(name.removeprefix("torch.") in rounding_table().fractions for name in names):
+                return True
+        elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load) and depth:
+            values = [binding.value for binding in module.definitions(part) if binding.kind is BindingKind.ASSIGN]
+            if any(value is not None and _has_fractions(module, value, depth - 1) for value in values):
+                return True
+    return False
 
 
 def _keeps(module: Module, node: ast.UnaryOp | ast.Subscript | ast.Attribute, depth: int) -> bool:
@@ -64,7 +87,7 @@ def _keeps(module: Module, node: ast.UnaryOp | ast.Subscript | ast.Attribute, de
         return False
     if isinstance(node, ast.Attribute) and node.attr == "grad":
         return True
-    if isinstance(node, ast.Attribute) and node.attr not in _KEEPING:
+    if isinstance(node, ast.Attribute) and node.attr not in rounding_table().keeping:
         return False
     return is_computed(module, node.value, depth)
 
@@ -81,14 +104,52 @@ def _is_computed_call(module: Module, call: ast.Call, depth: int) -> bool:
     names = module.inference.callees(call)
     if any(value.is_integral for value in module.inference.values(call)):
         return False
+    if isinstance(function, ast.Attribute) and _is_comparison(function.value):
+        return False  # a share of hits: a count, divided once
     if any(name in _WRAPPERS for name in names):
         return bool(call.args) and is_computed(module, call.args[0], depth)
+    table = rounding_table()
     last = names[0].rpartition(".")[2] if names else ""
-    if last in _ROUNDED and names[0].startswith("torch."):
+    if last in table.rounding and names[0].startswith("torch."):
         return True
-    if isinstance(function, ast.Attribute) and function.attr in _KEEPING | _ROUNDED:
-        return is_computed(module, function.value, depth)
-    return any(value.kind is Kind.MODULE and _computes(value.type) for value in module.inference.values(function))
+    if isinstance(function, ast.Attribute) and _is_computed_method(module, function, depth):
+        return True
+    if any(value.kind is Kind.MODULE and _computes(value.type) for value in module.inference.values(function)):
+        return True
+    return any(_returns_computed(module, name, depth) for name in names)
+
+
+def _is_computed_method(module: Module, method: ast.Attribute, depth: int) -> bool:
+    table = rounding_table()
+    kinds = {value.kind for value in module.inference.values(method.value)}
+    if method.attr in table.floating and kinds <= _COMPUTING:
+        return True
+    if method.attr in table.adding and _has_fractions(module, method.value):
+        return True
+    return method.attr in table.keeping | table.rounding | table.adding and is_computed(module, method.value, depth)
+
+
+def _is_comparison(node: ast.expr) -> bool:
+    """`(a == b)`, `(a == b).float()`."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        node = node.func.value
+    return isinstance(node, ast.Compare)
+
+
+def _returns_computed(module: Module, name: str, depth: int) -> bool:
+    """Return whether a function of the project gives a computed result wherever it returns."""
+    definition = module.project.definition(name)
+    if definition is None:
+        return False
+    owner, function = definition
+    if isinstance(function, ast.ClassDef):
+        return False
+    returned = _returns(owner, function)
+    return bool(returned) and all(value is not None and is_computed(owner, value, depth) for value in returned)
+
+
+def _returns(module: Module, function: FunctionNode) -> list[ast.expr | None]:
+    return [node.value for node in module.flow(module.index.scopes[function]).returns()]
 
 
 def _computes(type_name: str) -> bool:

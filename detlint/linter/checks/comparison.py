@@ -6,16 +6,15 @@ import ast
 from collections.abc import Iterator
 
 from detlint.findings import Finding
-from detlint.linter.computed import is_computed
+from detlint.linter.computed import is_computed, is_result
 from detlint.linter.context import MISSING, Call, Context
 from detlint.linter.precision import EPSILON, precision
 from detlint.linter.registry import check
+from detlint.linter.rounding_table import rounding_table
 from detlint.linter.values import Kind
 
-# Saving, loading and copying keep every bit, and so does computing again from the same state.
-_ROUND_TRIPS = frozenset(
-    {"save", "load", "load_state_dict", "save_pretrained", "from_pretrained", "deepcopy", "dump", "dumps", "loads"}
-)
+# Comparisons that only tensors can pass, so that an operand nothing is known about is one too.
+_OF_TENSORS = ("torch.equal", "torch.eq", "torch.Tensor.equal", "torch.Tensor.eq")
 _PLAIN = frozenset(
     {
         "torch.zeros",
@@ -27,21 +26,37 @@ _PLAIN = frozenset(
         "unittest.mock.ANY",
     }
 )
-_WORDS_OF_INTENT = ("determin", "reproduc", "bitwise", "identical", "exact", "seed", "invarian")
+# Tensors written out as numbers; methods whose results are meant to be 1.0 and miss it by rounding.
+_LITERALS = frozenset({"torch.tensor", "torch.as_tensor", "torch.Tensor", "numpy.array", "torch.full", "torch.ones"})
+_TO_ONE = ("sum", "norm")
+_HUGE = 1e300
+# Functions that compare within tolerances ask for equal bits where both are zero.
+_TOLERANCES = ("rtol", "atol")
 
 
 @check("DET501")
 def exact_float_comparison(call: Call, ctx: Context) -> Iterator[Finding]:
     """Equality functions: silent for copies, integers, round trips and tests of determinism."""
     names = [parameter.name for parameter in call.trigger.parameters]
+    if any(name in _TOLERANCES and ctx.constant(call.argument(name).value) != 0 for name in names):
+        return
     sides = [call.argument(name).value for name in names]
-    if call.is_method and isinstance(call.node.func, ast.Attribute):
+    if call.trigger.name.startswith("torch.Tensor.") and isinstance(call.node.func, ast.Attribute):
         sides = [call.node.func.value, *sides]
     first, second = (*sides, None, None)[:2]
-    if isinstance(ctx.parent(call.node), ast.UnaryOp):
-        return  # `assert not torch.equal(a, b)`: they are meant to differ
-    if first is not None and second is not None and _differ_by_rounding(first, second, ctx):
+    if _is_meant_to_differ(call.node, ctx) or (call.name.endswith(".eq") and not _is_over_all(call.node, ctx)):
+        return
+    tensors = call.name in _OF_TENSORS
+    if first is not None and second is not None and _differ_by_rounding(first, second, ctx, tensors):
         yield ctx.finding(call.node, what=call.name.rpartition(".")[2])
+
+
+def _is_meant_to_differ(node: ast.expr, ctx: Context) -> bool:
+    """`assert not torch.equal(a, b)`, `self.assertFalse(torch.equal(a, b))`."""
+    parent = ctx.parent(node)
+    if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute):
+        return parent.func.attr == "assertFalse"
+    return isinstance(parent, ast.UnaryOp)
 
 
 @check("DET501", nodes=(ast.Compare,))
@@ -62,7 +77,7 @@ def _is_asserted(compare: ast.Compare, ctx: Context) -> bool:
     return isinstance(parent, ast.Assert)
 
 
-def _is_over_all(compare: ast.Compare, ctx: Context) -> bool:
+def _is_over_all(compare: ast.expr, ctx: Context) -> bool:
     parent = ctx.parent(compare)
     if isinstance(parent, ast.Attribute):
         return parent.attr == "all"
@@ -71,24 +86,92 @@ def _is_over_all(compare: ast.Compare, ctx: Context) -> bool:
     )
 
 
-def _differ_by_rounding(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
-    computed = [is_computed(ctx.module, side) for side in (left, right)]
-    if not any(computed) or _is_plain(left, ctx) or _is_plain(right, ctx):
+def _differ_by_rounding(left: ast.expr, right: ast.expr, ctx: Context, tensors: bool = False) -> bool:
+    """Was one side computed, and the other one not taken from it? `tensors`: both sides can be nothing else."""
+    computed = [side for side in (left, right) if is_computed(ctx.module, side)]
+    if not computed:
+        results = tensors and all(is_result(ctx.module, side) for side in (left, right))
+        return results and _origin(left, ctx) != _origin(right, ctx) and not _keeps_bits(left, ctx)
+    if _is_plain(left, right, ctx) or _is_plain(right, left, ctx):
         return False
-    if all(computed) and _origin(left, ctx) == _origin(right, ctx):
+    if len(computed) == 2 and _origin(left, ctx) == _origin(right, ctx):
         return False
-    if not all(computed) and not _is_value(right if computed[0] else left, ctx):
-        return False
+    if len(computed) == 1:
+        other = right if computed[0] is left else left
+        if _is_passed(other, computed[0], ctx):
+            return False
+        if not _is_value(other, ctx) and not (tensors and _is_opaque(other, ctx) and _is_fresh(computed[0], ctx)):
+            return False
     return not _keeps_bits(left, ctx)
 
 
-def _is_plain(node: ast.expr, ctx: Context) -> bool:
-    """Zero, infinities and whole numbers other than 1.0 are results of masks and clamps, not of arithmetic."""
+def _is_opaque(node: ast.expr, ctx: Context) -> bool:
+    """Return whether nothing is known about a side but that some call gave it, or the object it is read from."""
+    source = node.value if isinstance(node, ast.Attribute) else node
+    if not isinstance(source, ast.Name) or any(value.kind is not Kind.UNKNOWN for value in ctx.values(node)):
+        return False
+    made = [binding.value for binding in ctx.module.definitions(source)]
+    return bool(made) and all(isinstance(value, ast.Call) for value in made)
+
+
+def _is_fresh(node: ast.expr, ctx: Context) -> bool:
+    """Return whether a computed value is only compared: one that was handed on may come back as the other side."""
+    if not isinstance(node, ast.Name):
+        return True
+    uses = [use for binding in ctx.module.definitions(node) for use in ctx.flow(node).uses(binding)]
+    return not any(isinstance(ctx.parent(use), (ast.Call, ast.keyword, ast.Assign)) for use in uses if use is not node)
+
+
+def _is_plain(node: ast.expr, other: ast.expr, ctx: Context) -> bool:
+    """Zero, infinities, whole numbers and simple fractions are results of masks and counts; sums may miss their 1.0."""
     value = ctx.constant(node)
     if value is MISSING:
         made = [name for part in _behind(node, ctx) if isinstance(part, ast.Call) for name in ctx.resolve(part.func)]
-        return any(name in _PLAIN for name in made)
-    return not isinstance(value, float) or (value == int(value) and value != 1.0 if abs(value) < 1e300 else True)
+        return any(name in _PLAIN for name in made) or _holds_simple_numbers(node, ctx)
+    if value == 1.0 and isinstance(value, float):
+        return not any(isinstance(part, ast.Attribute) and part.attr in _TO_ONE for part in _behind(other, ctx))
+    return not isinstance(value, float) or _is_simple(value)
+
+
+def _is_simple(number: float) -> bool:
+    """Return whether a number has few binary digits, so that short sums and products of its like are exact."""
+    return abs(number) >= _HUGE or number * 16 == int(number * 16)
+
+
+def _holds_simple_numbers(node: ast.expr, ctx: Context) -> bool:
+    """`torch.tensor([0.5, 1.0])`, also under a name or seen through `.view(-1)`."""
+    node = _source(node, ctx)
+    if not isinstance(node, ast.Call) or not node.args or not _LITERALS.intersection(ctx.resolve(node.func)):
+        return False
+    numbers = [part.value for part in ast.walk(node.args[0]) if isinstance(part, ast.Constant)]
+    names = any(isinstance(part, (ast.Name, ast.Call)) for part in ast.walk(node.args[0]))
+    return not names and all(isinstance(number, (int, float)) and _is_simple(number) for number in numbers)
+
+
+def _source(node: ast.expr, ctx: Context, depth: int = 6) -> ast.expr:
+    """Return what an expression is a view or another name of."""
+    inner: ast.expr | None = None
+    if isinstance(node, ast.Subscript):
+        inner = node.value
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        inner = node.func.value if node.func.attr in rounding_table().keeping else None
+    elif isinstance(node, ast.Name):
+        made = [binding.value for binding in ctx.module.definitions(node)]
+        inner = made[0] if len(made) == 1 else None
+    return node if inner is None or depth == 0 else _source(inner, ctx, depth - 1)
+
+
+def _is_passed(given: ast.expr, computed: ast.expr, ctx: Context) -> bool:
+    """`picked = Sampler(x)(y)`, compared with rows of `x` or `y`: an object that hands on what it is given."""
+    call = _source(computed, ctx)
+    if not isinstance(call, ast.Call) or any(name.startswith("torch.") for name in ctx.resolve(call.func)):
+        return False
+    receiver = call.func.value if isinstance(call.func, ast.Attribute) else call.func
+    maker = _source(receiver, ctx)
+    calls = [call, *([maker] if isinstance(maker, ast.Call) else [])]
+    passed = [value for one in calls for value in (*one.args, *(keyword.value for keyword in one.keywords))]
+    source = _source(given, ctx)
+    return not isinstance(source, ast.Constant) and any(_source(value, ctx) is source for value in passed)
 
 
 def _behind(node: ast.expr, ctx: Context) -> Iterator[ast.AST]:
@@ -126,13 +209,16 @@ def _keeps_bits(node: ast.expr, ctx: Context) -> bool:
     function = ctx.function(node)
     if function is None:
         return False
-    if any(word in function.name.lower() for word in _WORDS_OF_INTENT):
+    table = rounding_table()
+    said = [part for part in function.name.split("_") if part == part.lower()]  # others name a class under test
+    if any(word in "_".join(said) for word in table.exact_words):
         return True
-    for part in ast.walk(function):
-        name = part.attr if isinstance(part, ast.Attribute) else part.id if isinstance(part, ast.Name) else ""
-        if name in _ROUND_TRIPS or name in ("manual_seed", "set_rng_state", "use_deterministic_algorithms"):
-            return True
-    return False
+    names = {
+        part.attr if isinstance(part, ast.Attribute) else part.id
+        for part in ast.walk(function)
+        if isinstance(part, (ast.Attribute, ast.Name))
+    }
+    return bool(names & table.exact_calls)
 
 
 @check("DET502")
