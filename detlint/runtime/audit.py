@@ -63,6 +63,7 @@ def audit(
     tiling: Tiling | None = None,
     batch_dim: int | None = None,
     compile_modes: Sequence[str] = ("default",),
+    compile_backend: str | Callable[..., Any] = "inductor",
     execute: bool = True,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> AuditReport:
@@ -84,6 +85,7 @@ def audit(
         tiling: how `tiling` cuts the image; None works it out from the traced model.
         batch_dim: the dimension of the sample's tensors that counts samples; None finds it.
         compile_modes: modes of torch.compile that `compile` tries.
+        compile_backend: the backend it compares with eager execution: a name, or a function as torch.compile takes.
         execute: False traces with fake tensors: hazards only, for models too big to run.
         progress: called with (probes done, probes, name of the next one).
 
@@ -96,7 +98,7 @@ def audit(
         raise UsageError(
             f"allow={allow!r}: expected 'rounding' or 'bitwise'{did_you_mean(allow, ('rounding', 'bitwise'))}"
         )
-    options = Options(runs, tiling, batch_dim, tuple(compile_modes))
+    options = Options(runs, tiling, batch_dim, tuple(compile_modes), compile_backend)
     if not callable(model):
         raise AuditError(f"model: expected a module or a function, got {type(model).__name__}")
     start = time.perf_counter()
