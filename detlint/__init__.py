@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from detlint.api import AuditReport, NotDeterministic, Sample, Tiling, assert_deterministic, audit
     from detlint.findings import Finding
     from detlint.linter.library import lint
+    from detlint.records import Record, RecordComparison, Recorder, compare, record
     from detlint.runtime.deterministic import DeterminismWarning, deterministic
     from detlint.runtime.environment import read_environment
 
@@ -19,14 +20,19 @@ __all__ = [
     "DeterminismWarning",
     "Finding",
     "NotDeterministic",
+    "Record",
+    "RecordComparison",
+    "Recorder",
     "Sample",
     "Tiling",
     "__version__",
     "assert_deterministic",
     "audit",
+    "compare",
     "deterministic",
     "lint",
     "read_environment",
+    "record",
 ]
 
 # public name → the module it is loaded from when first used
@@ -40,6 +46,11 @@ _LAZY = {
     "DeterminismWarning": "detlint.runtime.deterministic",
     "deterministic": "detlint.runtime.deterministic",
     "read_environment": "detlint.runtime.environment",
+    "Record": "detlint.records",
+    "RecordComparison": "detlint.records",
+    "Recorder": "detlint.records",
+    "compare": "detlint.records",
+    "record": "detlint.records",
     "Finding": "detlint.findings",
     "lint": "detlint.linter.library",
 }
@@ -51,7 +62,7 @@ def __getattr__(name: str) -> object:
     try:
         return getattr(import_module(_LAZY[name]), name)
     except ModuleNotFoundError as error:
-        if error.name not in ("torch", "xxhash"):
+        if error.name not in ("safetensors", "torch", "xxhash"):
             raise
         from detlint.errors import UsageError
 

@@ -26,6 +26,10 @@ class AuditError(DetlintError):
     """An audit that could not start or finish: wrong sample, model that raised, no tensors in the output."""
 
 
+class RecordError(DetlintError):
+    """A record of a run that cannot be read: no such file, damaged, too large, or of a newer detlint."""
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return `"; did you mean 'x' or 'y'?"` for the nearest of `known`, or an empty string."""
     nearest = difflib.get_close_matches(word, list(known), n=3, cutoff=0.6)

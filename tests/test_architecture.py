@@ -18,7 +18,8 @@ PACKAGE = ROOT / "detlint"
 
 # room → the rooms it may import. Arrows point downwards only; linter, runtime and reports never meet.
 GROUND = {"errors", "version"}
-KNOWLEDGE = {*GROUND, "findings", "conditions", "rulebook", "operators", "dispatch", "randomness", "layers", "upgrades"}
+TABLES = {"rulebook", "operators", "dispatch", "influences", "randomness", "layers", "upgrades"}
+KNOWLEDGE = {*GROUND, *TABLES, "findings", "conditions"}
 ROOMS = {
     "errors": set(),
     "version": set(),
@@ -30,14 +31,16 @@ ROOMS = {
     "operators": {"errors", "conditions", "rulebook"},
     "dispatch": {"errors", "conditions", "rulebook", "operators"},
     "randomness": {"errors", "rulebook"},
+    "influences": {"errors", "operators", "rulebook"},
     "layers": {"errors", "randomness", "rulebook"},
     "upgrades": {"errors", "operators"},
     "linter": {*KNOWLEDGE, "config", "files"},
-    "runtime": {*KNOWLEDGE},
+    "runtime": {*KNOWLEDGE, "files"},
     "reports": {*KNOWLEDGE},
     "api": {*KNOWLEDGE, "files", "runtime", "reports"},
-    "cli": {*KNOWLEDGE, "__init__", "api", "config", "files", "linter", "runtime", "reports"},
-    "__init__": {*KNOWLEDGE, "api", "config", "linter", "runtime", "reports"},
+    "records": {*KNOWLEDGE, "runtime", "reports"},
+    "cli": {*KNOWLEDGE, "__init__", "api", "records", "config", "files", "linter", "runtime", "reports"},
+    "__init__": {*KNOWLEDGE, "api", "records", "config", "linter", "runtime", "reports"},
     "__main__": {"cli"},
 }
 # package from outside → the rooms that may import it
@@ -47,6 +50,7 @@ OUTSIDE = {
     "numpy": {"runtime"},
     "pathspec": {"config", "linter"},
     "rich": {"reports"},
+    "safetensors": {"runtime"},
     "tomli": {"config", "rulebook", "linter"},
     "torch": {"runtime"},
     "typing_extensions": {"runtime"},

@@ -23,9 +23,11 @@ _COMMANDS: Mapping[str, str] = {
     "audit": "detlint.cli.audit",
     "check": "detlint.cli.check",
     "clean": "detlint.cli.clean",
+    "compare": "detlint.cli.compare",
     "env": "detlint.cli.env",
     "explain": "detlint.cli.rules",
     "ops": "detlint.cli.ops",
+    "record": "detlint.cli.record",
     "rules": "detlint.cli.rules",
 }
 _INTERRUPTED = 130

@@ -35,7 +35,7 @@ def difference(name: str, one: torch.Tensor, two: torch.Tensor) -> Difference | 
         return _incomparable(name, one.numel())
     if same_bits(one, two):
         return None
-    a, b = _plain(one), _plain(two)
+    a, b = plain_values(one), plain_values(two)
     differing = _bits(a) != _bits(b)
     first, second = _wide(a), _wide(b)
     gap = (first - second).abs().nan_to_num_(nan=math.inf, posinf=math.inf)
@@ -75,7 +75,8 @@ def _incomparable(name: str, numel: int) -> Difference:
     return Difference(name, numel, numel, math.inf, math.inf, _LARGEST, (), endless, None)
 
 
-def _plain(tensor: torch.Tensor) -> torch.Tensor:
+def plain_values(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the elements in logical order, in one dimension; a complex number as two."""
     tensor = tensor.detach()
     if tensor.is_quantized:
         tensor = tensor.dequantize()

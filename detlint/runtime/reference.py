@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import torch
 from torch.utils._pytree import tree_map
 
+from detlint.runtime.events import TensorMeta
 from detlint.runtime.generators import seed_generators
 from detlint.runtime.passes import default_loss
 from detlint.runtime.report import Verdict
@@ -31,9 +32,16 @@ _SUMS: Final = {
 }  # fmt: skip
 """Operators that add up many terms, and the argument whose last dimension counts them (of a weight: all others)."""
 
+_REDUCTIONS: Final = frozenset({
+    "sum", "mean", "var", "var_mean", "std", "linalg_vector_norm", "native_batch_norm", "cudnn_batch_norm",
+    "_native_batch_norm_legit", "native_group_norm", "nll_loss_forward", "mse_loss", "avg_pool2d",
+    "_adaptive_avg_pool2d", "logsumexp",
+})  # fmt: skip
+"""Operators that add up all that they read into the fewer elements that they give, as most derivatives do."""
 
 _ACCUMULATED: Final = {
     "index_put": "values", "put": "source", "index_add": "source", "scatter_add": "src", "scatter_reduce": "src",
+    "embedding_dense_backward": "indices",
 }  # fmt: skip
 """Operators that add elements of an argument into places of another one: at most all of them into one."""
 
@@ -105,30 +113,36 @@ def judge(
 
 def rounding_bound(events: Iterable[OpEvent], step: float) -> float:
     """Bound the relative error that the sums of a pass build up: the root of each length, times the precision."""
-    return bound_of(sum(map(growth, events)), step)
+    return bound_of(sum(math.sqrt(terms_of(event)) for event in events), step)
 
 
 def bound_of(grown: float, step: float) -> float:
-    """Bound the relative error after operators whose `growth` adds up to `grown`; `step` is the precision."""
+    """Bound the relative error of results that let it grow by `grown` steps of precision."""
     return 4 * step * (1 + grown)
 
 
-def growth(event: OpEvent) -> float:
-    """By how many steps of precision does an operator let the error grow? The root of the length of its sums."""
-    return math.sqrt(_terms(event))
+def terms_of(event: OpEvent) -> int:
+    """How many terms does an element of the result add up, as far as names and shapes tell?
 
-
-def _terms(event: OpEvent) -> int:
+    Sums in half precision count as one: they are made in float32, and only the result is rounded.
+    """
     name = event.name.rpartition(".")[2]
-    added = _ACCUMULATED.get(name.rstrip("_"))
-    argument = added or _SUMS.get(name)
-    tensor = event.arguments.get(argument) if argument else None
-    shape = getattr(tensor, "shape", ())
-    if not shape:
+    added = event.arguments.get(_ACCUMULATED.get(name.rstrip("_"), ""))
+    if isinstance(added, TensorMeta):
+        return max(1, math.prod(added.shape))
+    if any(meta.dtype in ("float16", "bfloat16") for meta in event.outputs):
         return 1
-    if added:
-        return math.prod(shape)
-    return math.prod(shape[1:]) if argument == "weight" else int(shape[-1])
+    argument = "key" if "scaled_dot_product" in name else _SUMS.get(name, "")
+    summed = event.arguments.get(argument)
+    terms = 1
+    if isinstance(summed, TensorMeta) and summed.shape:
+        shape = summed.shape
+        terms = math.prod(shape[1:]) if argument == "weight" else shape[-2:][0] if argument == "key" else shape[-1]
+    if name in _REDUCTIONS or name.endswith("_backward"):
+        results = [meta.numel for meta in event.outputs if meta.is_floating and meta.numel]
+        read = max((meta.numel for meta in event.inputs if meta.is_floating), default=1)
+        terms = max(terms, read // min(results, default=read))
+    return max(1, terms)
 
 
 def _values(tensor: torch.Tensor) -> torch.Tensor:

@@ -1,0 +1,159 @@
+"""Two records compared, for people: the verdict, where they depart, what could explain it, what was not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from detlint.reports.terminal import printable, styled
+
+_RESULTS_SHOWN = 5
+_OPERATORS_SHOWN = 4
+_NEWS = {
+    "bitwise": "the same bits",
+    "rounding": "equal up to rounding",
+    "beyond-rounding": "different beyond rounding",
+}
+
+
+class ComparisonText:
+    """Renders one document of `comparison_json`."""
+
+    def __init__(self, comparison: Mapping[str, Any], *, color: bool = False) -> None:
+        self._comparison = comparison
+        self._color = color
+
+    def render(self) -> str:
+        """Return the sections that have something to say, a blank line between them."""
+        sections = (
+            self._verdict(),
+            self._departure("first departure", self._comparison["first"]),
+            self._first_beyond(),
+            self._steps(),
+            self._results(),
+            self._explanations(),
+            self._other_settings(),
+            self._blind_spots(),
+        )
+        return "\n\n".join("\n".join(lines) for lines in map(list, sections) if lines) + "\n"
+
+    def _verdict(self) -> Iterator[str]:
+        comparison = self._comparison
+        word = self._styled("PASSED", "bold") if comparison["ok"] else self._styled("FAILED", "bold red")
+        names = " against ".join(map(printable, comparison["names"]))
+        yield f"{word} {names}: {_NEWS[comparison['verdict']]}"
+        models = [printable(name) for name in dict.fromkeys(comparison["models"])]
+        if any(comparison["steps"]):
+            yield f"  {' against '.join(models)}, {_both(comparison['steps'])} training steps"
+            return
+        departing = ""
+        if comparison["departing"]:
+            departing = (
+                f", {comparison['departing']} depart, {comparison['by_themselves']} of them from the same inputs"
+            )
+        yield f"  {' against '.join(models)}, {_both(comparison['operators'])} operators{departing}"
+
+    def _departure(self, title: str, departure: Mapping[str, Any] | None) -> Iterator[str]:
+        if departure is None:
+            return
+        event = departure["event"] or departure["other"]
+        verdict = departure["gap"]["verdict"] if departure["gap"] else "beyond-rounding"
+        yield f"{self._styled(title, 'bold')} ({verdict})"
+        where = f" in {event['module']} ({event['module_type']})" if event["module"] else ""
+        yield f"  {self._styled(event['op'], 'bold')}{printable(where)}, {event['phase']}"
+        if event["source"] is not None:
+            source = event["source"]
+            yield f"  {printable(source['path'])}:{source['line']} in {printable(source['function'])}"
+        stretch = departure["stretch"]
+        if stretch is not None:
+            first, second = (_operators(stretch[side]) for side in ("first", "second"))
+            yield f"  here one record runs {first}, the other {second}"
+        yield f"  its inputs {'agree' if departure['same_inputs'] else 'differ already'}"
+        if departure["gap"] is not None:
+            yield f"  {_gap(departure['gap'])}"
+
+    def _first_beyond(self) -> Iterator[str]:
+        first, beyond = self._comparison["first"], self._comparison["first_beyond"]
+        if beyond is not None and beyond != first:
+            yield from self._departure("first departure beyond rounding", beyond)
+
+    def _steps(self) -> Iterator[str]:
+        first, beyond = self._comparison["first_tensor"], self._comparison["first_tensor_beyond"]
+        for title, tensor in (("first departure", first), ("first departure beyond rounding", beyond)):
+            if tensor is not None and (tensor is first or tensor != first):
+                yield f"{self._styled(title, 'bold')} ({_verdict(tensor)})"
+                yield f"  step {tensor['step']}: {_named(tensor)}"
+
+    def _results(self) -> Iterator[str]:
+        results = self._comparison["results"]
+        if not results or any(self._comparison["steps"]):
+            return
+        yield self._styled("results", "bold")
+        for tensor in results[:_RESULTS_SHOWN]:
+            yield f"  {_verdict(tensor)}: {_named(tensor)}"
+        if len(results) > _RESULTS_SHOWN:
+            yield f"  and {len(results) - _RESULTS_SHOWN} more; all of them in the JSON report"
+
+    def _explanations(self) -> Iterator[str]:
+        explanations = self._comparison["explanations"]
+        departs = self._comparison["first"] or self._comparison["first_tensor"] or self._comparison["results"]
+        if explanations:
+            yield self._styled("could explain it", "bold") + ", the first one most of all (nothing of it was tried)"
+            for item in explanations:
+                values = _values(item)
+                yield f"  {printable(item['subject'])}{values}: {printable(item['says'])}"
+        elif departs:
+            yield self._styled("could explain it", "bold")
+            yield "  nothing in the records; `detlint audit --probe repeat` tells whether each machine repeats itself"
+
+    def _other_settings(self) -> Iterator[str]:
+        others = self._comparison["other_settings"]
+        if others:
+            yield self._styled("differs too", "bold") + ", but is not known to reach this operator" * bool(
+                self._comparison["explanations"]
+            )
+            yield from (f"  {printable(item['subject'])}{_values(item)}" for item in others)
+
+    def _blind_spots(self) -> Iterator[str]:
+        if self._comparison["blind_spots"]:
+            yield self._styled("not seen", "bold")
+            yield from (f"  {printable(line)}" for line in self._comparison["blind_spots"])
+
+    def _styled(self, text: str, style: str) -> str:
+        return styled(text, style, color=self._color)
+
+
+def _both(counts: Sequence[int]) -> str:
+    return str(counts[0]) if counts[0] == counts[1] else f"{counts[0]} against {counts[1]}"
+
+
+def _operators(events: Sequence[Mapping[str, Any]]) -> str:
+    names = [event["op"] for event in events]
+    more = f" and {len(names) - _OPERATORS_SHOWN} more" if len(names) > _OPERATORS_SHOWN else ""
+    return (", ".join(names[:_OPERATORS_SHOWN]) + more) or "nothing"
+
+
+def _verdict(tensor: Mapping[str, Any]) -> str:
+    return str(tensor["gap"]["verdict"]) if tensor["gap"] else "beyond-rounding"
+
+
+def _named(tensor: Mapping[str, Any]) -> str:
+    name = printable(tensor["name"])
+    return f"{name}: {_gap(tensor['gap'])}" if tensor["gap"] else f"{name}: in one record only"
+
+
+def _gap(gap: Mapping[str, Any]) -> str:
+    values = gap["values"]
+    kept = ""
+    if values is not None:
+        kept = f"{values['differing']} of {values['numel']} kept values differ, max ulp {values['max_ulp']}; "
+    if gap["note"]:
+        return f"{kept}{printable(gap['note'])}"
+    relative = f"{float(gap['relative']):.2g} of the greatest value"
+    return (
+        f"{kept}max abs at least {float(gap['at_least']):.3g}, {relative} (rounding: up to {float(gap['allowed']):.2g})"
+    )
+
+
+def _values(item: Mapping[str, Any]) -> str:
+    return f" {printable(item['first'])} against {printable(item['second'])}" if item["first"] != item["second"] else ""

@@ -1,0 +1,227 @@
+"""Records one pass of a model, or the steps of a training loop."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from detlint.errors import AuditError, DetlintError, UsageError
+from detlint.runtime.digests import Digester, combine, is_plain
+from detlint.runtime.environment import read_environment
+from detlint.runtime.generators import read_generators
+from detlint.runtime.guard import Guard
+from detlint.runtime.overloads import tensors_of
+from detlint.runtime.passes import Case, Runner
+from detlint.runtime.records.archive import write_record
+from detlint.runtime.records.record import Record, Step
+from detlint.runtime.records.summary import Summary, summarize, summarize_all
+from detlint.runtime.sample import as_sample, leaves
+from detlint.runtime.targets import modules_of, moved_to
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from detlint.runtime.events import Digest, TensorMeta, Trace
+
+
+def record(
+    model: Callable[..., object],
+    sample: object,
+    path: Path | str | None = None,
+    *,
+    backward: bool = False,
+    loss: Callable[[Any], torch.Tensor] | None = None,
+    device: str | None = None,
+    seed: int = 0,
+) -> Record:
+    """Run the model once and keep what a comparison with another machine needs; the model is left as it was.
+
+    Args:
+        model: a module, or any function over tensors.
+        sample: a tensor, a tuple of arguments, a dict of keyword arguments, or a `Sample`.
+        path: where to write the record, as one file.
+        backward: run the backward pass too, from `loss(output)`; without `loss`, from the output's own `loss`
+            or the sum of all squares.
+        device: where to run; a copy of the model is moved there.
+        seed: what every generator is seeded with before the run.
+
+    Raises:
+        AuditError: the model cannot be run with this sample.
+        UsageError: the file cannot be written.
+    """
+    if not callable(model):
+        raise AuditError(f"model: expected a module or a function, got {type(model).__name__}")
+    model, inputs = moved_to(model, as_sample(sample), device)
+    case = Case(model, modules_of(model), inputs, backward=backward, loss=loss, seed=seed)
+    with Guard(case.modules) as guard:
+        found = _run(case, Runner(guard))
+    if path is not None:
+        write_record(Path(path), found)
+    return found
+
+
+def _run(case: Case, runner: Runner) -> Record:
+    weights = summarize_all(dict(_weights(case.modules)))
+    inputs = summarize_all(case.sample.tensors())
+    summaries = _Summaries()
+    parameters = [name for root in case.modules for name, _ in root.named_parameters()]
+    wanted = [f"gradient of {name}" for name in (*parameters, *(f"input {name}" for name in inputs))]
+    try:
+        run = runner.run(case, watcher=summaries, keep_gradients=wanted)
+    except DetlintError:
+        raise
+    except Exception as error:  # a model may fail in any way
+        text = (str(error).strip().splitlines() or [""])[0]
+        raise AuditError(f"the model raised {type(error).__name__}: {text}") from error
+    return Record(
+        model=_name(case.model),
+        environment=read_environment().to_dict(),
+        seed=case.seed,
+        backward=case.backward,
+        weights=weights,
+        inputs=inputs,
+        outputs=summarize_all(run.output.tensors),
+        gradients=summarize_all(run.gradients),
+        trace=run.trace,
+        results=summaries.of(run.trace),
+    )
+
+
+def _weights(roots: Sequence[torch.nn.Module]) -> Iterator[tuple[str, torch.Tensor]]:
+    for root in roots:
+        yield from root.named_parameters()
+        yield from root.named_buffers()
+
+
+def _name(model: object) -> str:
+    return type(model).__name__ if isinstance(model, torch.nn.Module) else getattr(model, "__name__", "function")
+
+
+class _Summaries:
+    """A `Watcher` that summarizes what each operator wrote; views show what is summarized already."""
+
+    def __init__(self) -> None:
+        self._given: list[torch.Tensor] = []
+        self._results: list[list[Summary | None]] = []
+        self._digester = Digester(canonical=True)
+
+    def before(self, index: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._given = tensors_of((args, kwargs))
+
+    def after(self, index: int, outputs: Sequence[torch.Tensor]) -> None:
+        memory = {tensor.untyped_storage()._cdata for tensor in self._given if is_plain(tensor)}
+        written = {id(tensor) for tensor in self._given}
+        self._results.append(
+            [
+                None
+                if id(tensor) not in written and is_plain(tensor) and tensor.untyped_storage()._cdata in memory
+                else summarize(tensor, self._digest(tensor), device_digest=tensor.device.type != "cpu")
+                for tensor in outputs
+            ]
+        )
+        self._given = []
+
+    def _digest(self, tensor: torch.Tensor) -> Digest | None:
+        """Digest what the tracer does not digest in logical order."""
+        return None if is_plain(tensor) and tensor.is_contiguous() else self._digester.digest(tensor)
+
+    def of(self, trace: Trace) -> tuple[tuple[Summary | None, ...], ...]:
+        """Return the summaries of the outputs of each event, with the digests that its trace holds."""
+        tickets = self._digester.fetch()
+
+        def settled(summary: Summary | None, meta: TensorMeta) -> Summary | None:
+            if summary is None or meta.unfilled is not None:
+                return None
+            if summary.digest is None:
+                return replace(summary, digest=meta.digest)
+            return replace(summary, digest=tickets.get(summary.digest, summary.digest))
+
+        return tuple(
+            tuple(settled(summary, meta) for summary, meta in zip(found, event.outputs, strict=True))
+            for event, found in zip(trace.events, self._results, strict=True)
+        )
+
+
+class Recorder:
+    """Records the steps of a training loop, and writes them to `path` when the `with` block ends.
+
+    `step` reads tensors and changes nothing: no seed, no mode, no setting. What was recorded before an exception is
+    written too.
+
+    >>> with Recorder("run.detlint") as recorder:
+    ...     for batch in loader:
+    ...         loss = model(batch).sum()
+    ...         loss.backward()
+    ...         optimizer.step()
+    ...         recorder.step(model, loss=loss, inputs=batch)
+    ...         optimizer.zero_grad()
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self._path = Path(path)
+        self._model = ""
+        self._steps: list[Step] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        write_record(self._path, self.record())
+
+    def step(self, model: torch.nn.Module, *, loss: torch.Tensor | None = None, inputs: object = None) -> None:
+        """Keep inputs, loss, gradients and parameters as they are now, as the next step.
+
+        Call it after `optimizer.step()` and before `optimizer.zero_grad()`: then the parameters are those that the
+        gradients led to. Buffers (running statistics) count as parameters.
+
+        Args:
+            model: what is being trained.
+            loss: of this step, any shape.
+            inputs: the batch: a tensor or any nest of tensors, so that a batch in another order is told from other
+                arithmetic.
+
+        Raises:
+            UsageError: the model is no module.
+        """
+        if not isinstance(model, torch.nn.Module):
+            raise UsageError(f"Recorder.step: expected a module, got {type(model).__name__}")
+        self._model = self._model or type(model).__name__
+        parameters = dict(model.named_parameters())
+        gradients = {f"gradient of {k}": v.grad for k, v in reversed(parameters.items()) if v.grad is not None}
+        batch = {path: leaf for path, leaf in leaves(inputs, "input") if isinstance(leaf, torch.Tensor)}
+        with torch.no_grad():
+            self._steps.append(
+                Step(
+                    number=len(self._steps),
+                    inputs=summarize_all(batch),
+                    computed=summarize_all({} if loss is None else {"loss": loss}),
+                    gradients=summarize_all(gradients),
+                    parameters=summarize_all(dict(_weights([model]))),
+                    generators=_generators(),
+                )
+            )
+
+    def record(self) -> Record:
+        """Return what was recorded so far."""
+        return Record(model=self._model, environment=read_environment().to_dict(), steps=tuple(self._steps))
+
+
+def _generators() -> dict[str, str]:
+    """Digests of the states of the global generators, by name."""
+    states = read_generators()
+    tensors = {"cpu": states.cpu, **{f"cuda:{place}": state for place, state in enumerate(states.cuda or ())}}
+    if states.mps is not None:
+        tensors["mps"] = states.mps
+    digester = Digester()
+    digests = {name: digester.digest(state.cpu()) or 0 for name, state in tensors.items()}
+    numpy = [part.tolist() if hasattr(part, "tolist") else part for part in states.numpy or ()]
+    digests |= {"numpy": combine(numpy), "random": combine(states.python)}
+    return {name: f"{digest:032x}" for name, digest in digests.items()}

@@ -1,0 +1,119 @@
+"""A tensor in a few hundred bytes: digest, statistics, and values at fixed positions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+import torch
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+from detlint.runtime.digests import Digester, is_fake
+from detlint.runtime.measure import plain_values
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from detlint.runtime.events import Digest
+
+VALUES: Final = 64
+"""Values kept of each tensor."""
+
+_CHUNK: Final = 1 << 16
+"""Elements that are turned into float64 at a time: they stay in the processor's cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Of the finite elements, in float64; `norm` is the square root of the sum of their squares.
+
+    `nan` and `infinite` count the others. A complex number counts as two elements.
+    """
+
+    minimum: float
+    maximum: float
+    mean: float
+    norm: float
+    nan: int = 0
+    infinite: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Summary:
+    """What is kept of a tensor.
+
+    `digest` is taken in logical order, whatever the strides; a `device_digest` was computed on a device, by another
+    function than on the CPU. `values` are VALUES elements, or all where there are no
+    more, at positions that follow from the number of elements alone; one dimension, the tensor's own dtype.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    device: str
+    digest: Digest | None
+    statistics: Statistics | None = None
+    values: torch.Tensor | None = None
+    device_digest: bool = False
+
+    @property
+    def numel(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+
+def summarize(tensor: torch.Tensor, digest: Digest | None, *, device_digest: bool = False) -> Summary:
+    """Summarize a tensor whose digest is known; tensors without values (fake, nested, wrapped) keep none."""
+    statistics = values = None
+    if not (is_fake(tensor) or tensor.is_meta or tensor.is_nested or is_traceable_wrapper_subclass(tensor)):
+        flat = plain_values(tensor)
+        flat = (
+            flat.float() if flat.is_floating_point() and flat.element_size() == 1 else flat
+        )  # few operators take 8 bits
+        statistics = _statistics(flat) if flat.numel() else None
+        values = flat[_positions(flat.numel(), flat.device)].cpu()
+    return Summary(
+        shape=tuple(tensor.shape) if not tensor.is_nested else (),
+        dtype=str(tensor.dtype).removeprefix("torch."),
+        device=str(tensor.device),
+        digest=digest,
+        statistics=statistics,
+        values=values,
+        device_digest=device_digest,
+    )
+
+
+def summarize_all(tensors: Mapping[str, torch.Tensor]) -> dict[str, Summary]:
+    """Summarize tensors by name; their digests are taken on the CPU, so that they compare between devices."""
+    digester = Digester(canonical=True)
+    return {name: summarize(tensor, digester.digest(tensor.detach().cpu())) for name, tensor in tensors.items()}
+
+
+@lru_cache(maxsize=4096)
+def _positions(numel: int, device: torch.device) -> torch.Tensor:
+    """Return VALUES positions from the first to the last, evenly spaced and rounded down."""
+    if numel <= VALUES:
+        return torch.arange(numel, device=device)
+    return torch.tensor([place * (numel - 1) // (VALUES - 1) for place in range(VALUES)], device=device)
+
+
+def _statistics(flat: torch.Tensor) -> Statistics:
+    statistics = _of_finite(flat)
+    if math.isfinite(statistics.norm):
+        return statistics
+    rest = flat[flat.isfinite()]
+    nan = int(flat.isnan().sum())
+    statistics = _of_finite(rest) if rest.numel() else Statistics(math.nan, math.nan, math.nan, 0.0)
+    return replace(statistics, nan=nan, infinite=flat.numel() - nan - rest.numel())
+
+
+def _of_finite(flat: torch.Tensor) -> Statistics:
+    """Minimum and maximum are exact; the sums are those of chunks, in order."""
+    total = square = torch.zeros((), dtype=torch.float64, device=flat.device)
+    for chunk in torch.split(flat, _CHUNK if flat.device.type == "cpu" else flat.numel()):
+        wide = chunk.to(torch.float64)
+        total, square = total + wide.sum(), square + wide.dot(wide)
+    ends = [end.to(torch.float64) for end in flat.aminmax()]
+    least, greatest, added, squared = torch.stack([*ends, total, square]).tolist()
+    return Statistics(least, greatest, added / flat.numel(), math.sqrt(squared))
