@@ -113,12 +113,17 @@ def judge(
 
 def rounding_bound(events: Iterable[OpEvent], step: float) -> float:
     """Bound the relative error that the sums of a pass build up: the root of each length, times the precision."""
-    return bound_of(sum(math.sqrt(terms_of(event)) for event in events), step)
+    return bound_of(sum(map(growth, events)), step)
 
 
 def bound_of(grown: float, step: float) -> float:
     """Bound the relative error of results that let it grow by `grown` steps of precision."""
     return 4 * step * (1 + grown)
+
+
+def growth(event: OpEvent) -> float:
+    """By how many steps of precision does an operator let the error grow? The root of the length of its sums."""
+    return math.sqrt(terms_of(event))
 
 
 def terms_of(event: OpEvent) -> int:
