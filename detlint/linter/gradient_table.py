@@ -13,8 +13,8 @@ from detlint.errors import RuleError
 from detlint.rulebook import check_keys, read_toml, rules_folder
 
 _KEYS: Mapping[str, tuple[str, ...]] = {
-    "functions": ("sources", "cuts"),
-    "methods": ("cuts", "through"),
+    "functions": ("sources", "cuts", "of-first"),
+    "methods": ("cuts", "through", "of-receiver"),
     "attributes": ("cuts",),
     "words": ("data", "numbers", "data-modules", "inferring-modules"),
     "names": (
@@ -34,8 +34,10 @@ class GradientTable:
 
     source_functions: frozenset[str]
     cutting_functions: frozenset[str]
+    of_first_functions: frozenset[str]
     cutting_methods: frozenset[str]
     through_methods: frozenset[str]
+    of_receiver_methods: frozenset[str]
     cutting_attributes: frozenset[str]
     data: re.Pattern[str]
     numbers: re.Pattern[str]
@@ -65,8 +67,10 @@ def gradient_table() -> GradientTable:
     return GradientTable(
         source_functions=frozenset(table["functions"]["sources"]),
         cutting_functions=frozenset(table["functions"]["cuts"]),
+        of_first_functions=frozenset(table["functions"]["of-first"]),
         cutting_methods=frozenset(table["methods"]["cuts"]),
         through_methods=frozenset(table["methods"]["through"]),
+        of_receiver_methods=frozenset([*table["methods"]["of-receiver"], *table["methods"]["through"]]),
         cutting_attributes=frozenset(table["attributes"]["cuts"]),
         data=_pattern(path, "words.data", words["data"], r"(^|_)({})(_|\d|$)"),
         numbers=_pattern(path, "words.numbers", words["numbers"], r"(^|_)({})$"),

@@ -73,7 +73,7 @@ class _Question:
         if isinstance(node, ast.BoolOp):
             return self._all(node.values, ctx)
         if isinstance(node, ast.BinOp):
-            return self._all([node.left, node.right], ctx)
+            return self._all_or_numbers([node.left, node.right], ctx)
         if isinstance(node, ast.IfExp):
             return self._all([node.body, node.orelse], ctx)
         if isinstance(node, (ast.ListComp, ast.GeneratorExp)):
@@ -113,7 +113,6 @@ class _Question:
     def _call(self, node: ast.Call, ctx: Context) -> bool:
         table = gradient_table()
         names = ctx.callees(node)
-        receiver = node.func.value if isinstance(node.func, ast.Attribute) else None
         if any(k.arg == "requires_grad" and ctx.constant(k.value) is not False for k in node.keywords):
             return False
         if (table.source_functions | table.cutting_functions).intersection(names):
@@ -132,18 +131,29 @@ class _Question:
             )
         if names and not all(_computes(name) for name in names):
             return False
-        if receiver is not None and (not names or names[0].startswith("torch.Tensor.")):
-            keyed = any(_is_data_key(argument) for argument in node.args[:1])
-            return keyed or (self.is_data(receiver, ctx) and self._arguments(node, ctx))
+        if isinstance(node.func, ast.Attribute) and not any(_is_function(name) for name in names):
+            return self._method(node, node.func, ctx)
+        if node.args and table.of_first_functions.intersection(names):
+            return self.is_data(node.args[0], ctx)
         return bool(names) and self._arguments(node, ctx)
 
+    def _method(self, call: ast.Call, function: ast.Attribute, ctx: Context) -> bool:
+        """Does a method of a tensor, or of something unknown, give data?"""
+        if any(_is_data_key(argument) for argument in call.args[:1]):
+            return True
+        alone = function.attr in gradient_table().of_receiver_methods
+        return self.is_data(function.value, ctx) and (alone or self._arguments(call, ctx))
+
     def _arguments(self, node: ast.Call, ctx: Context) -> bool:
-        """Are all arguments data, or numbers by their names?"""
         numbers = gradient_table().numbers
-        values = [*node.args, *(k.value for k in node.keywords if k.arg is None or not numbers.search(k.arg))]
+        named = [k.value for k in node.keywords if k.arg is None or not numbers.search(k.arg)]
+        return self._all_or_numbers([*node.args, *named], ctx)
+
+    def _all_or_numbers(self, nodes: list[ast.expr], ctx: Context) -> bool:
+        """Are all of them data, or numbers by their names?"""
+        numbers = gradient_table().numbers
         return all(
-            (isinstance(value, ast.Name) and bool(numbers.search(value.id))) or self.is_data(value, ctx)
-            for value in values
+            (isinstance(node, ast.Name) and numbers.search(node.id)) or self.is_data(node, ctx) for node in nodes
         )
 
     def _function(self, call: ast.Call, function: FunctionNode, ctx: Context, inside: Context) -> bool:
@@ -237,6 +247,11 @@ def _computes(name: str) -> bool:
     return name.startswith("torch.") and not layer and owner != "torch.nn.init" and last.islower()
 
 
+def _is_function(name: str) -> bool:
+    """`torch.cat`, not `torch.Tensor.view` or `torch.nn.Conv2d.weight.view`."""
+    return not any(part[:1].isupper() for part in name.split("."))
+
+
 def _registers_buffer(maker: ast.AST | None) -> bool:
     return (
         isinstance(maker, ast.Call) and isinstance(maker.func, ast.Attribute) and maker.func.attr == "register_buffer"
@@ -244,11 +259,14 @@ def _registers_buffer(maker: ast.AST | None) -> bool:
 
 
 def _makes_parameters(function: FunctionNode) -> bool:
-    return any(
-        (isinstance(part, ast.Attribute) and part.attr in ("Parameter", "requires_grad_", "requires_grad"))
-        or (isinstance(part, ast.Name) and part.id == "Parameter")
-        for part in walk(function)
-    )
+    """Does a function make something that asks for a gradient: `nn.Parameter(…)`, `x.requires_grad_()`?"""
+    for part in walk(function):
+        name = part.id if isinstance(part, ast.Name) else part.attr if isinstance(part, ast.Attribute) else ""
+        if name in ("Parameter", "requires_grad_"):
+            return True
+        if name == "requires_grad" and isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store):
+            return True
+    return False
 
 
 def _written_into(node: ast.Name, ctx: Context) -> Iterator[ast.expr]:

@@ -167,3 +167,16 @@ def test_runs_that_are_killed_leave_nothing_that_matters(larger: Path) -> None:
     (larger / FOLDER / ".results.json.half").write_text("what a killed run may leave")
     assert clean(larger)
     assert not (larger / FOLDER).exists()
+
+
+def test_a_new_caller_in_another_file_counts(project: Path) -> None:
+    write(
+        project / "table.py",
+        "import torch.nn.functional as F\n\ndef resize(x):\n    return F.interpolate(x, size=3, mode='bilinear')\n",
+    )
+    write(project / "load.py", "from table import resize\n\ndef load(weights):\n    return resize(weights)\n")
+    assert "DET302" not in {finding.code for finding in lint().findings}
+    assert "table.py" in held(project)
+    write(project / "model.py", "from table import resize\n\ndef fuse(x):\n    return resize(x)\n")
+    assert "table.py" not in held(project)
+    assert [f.location.path for f in lint().findings if f.code == "DET302"] == ["table.py"]

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import ast
+from pathlib import Path
 
 import pytest
 
 from detlint.config import ConfigResolver
+from detlint.errors import RuleError
+from detlint.linter import gradient_table
 from detlint.linter.context import Context, FileFacts
 from detlint.linter.dimensions import dimensions, names_pixels
 from detlint.linter.gradients import can_need_gradient
-from detlint.rulebook import load_rules
+from detlint.linter.single_elements import SingleElements
+from detlint.rulebook import load_rules, rules_folder
 from tests.linter.conftest import MakeModule
 
 HEAD = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
@@ -50,6 +54,63 @@ GRADIENTS = {
         True,
     ),
     "into a given tensor": ("def fuse(x, y):\n    op(x, out=y)\n", False),
+    "what a filter keeps of the features": ("def f(x, m):\n    return op(torch.where(m, x, 0))\n", True),
+    "a layer's output for data": (
+        "class A(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.conv = nn.Conv2d(3, 8, 3)\n"
+        "    def forward(self, x):\n        return op(self.conv(x))\n",
+        True,
+    ),
+    "arithmetic on integers and constants": (
+        "def f(x, n):\n    rows = torch.arange(n) * 2\n    return op(F.pad(rows, (1, 0)) / n)\n",
+        False,
+    ),
+    "written into": ("def f(x, n):\n    y = torch.zeros(n)\n    y[0] = x\n    return op(y)\n", True),
+    "written into in place": ("def f(x, n):\n    y = torch.zeros(n)\n    y[:3].add_(x)\n    return op(y)\n", True),
+    "filled with data": ("def f(labels, n):\n    y = torch.zeros(n)\n    y[0] = labels\n    return op(y)\n", False),
+    "added to in a loop": (
+        "def f(parts, n):\n    y = torch.zeros(n)\n    for part in parts:\n        y += part\n    return op(y)\n",
+        True,
+    ),
+    "a helper of constants": (
+        "def grid(n, device):\n    return torch.arange(n, device=device).float()\n"
+        "def f(x, n):\n    return op(grid(n, x.device))\n",
+        False,
+    ),
+    "a helper that makes a parameter": (
+        "def table(n):\n    return nn.Parameter(torch.zeros(n))\ndef f():\n    return op(table(3))\n",
+        True,
+    ),
+    "a parameter of the class": (
+        "class A(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.table = nn.Parameter(torch.zeros(3))\n    def forward(self, x):\n        return op(self.table)\n",
+        True,
+    ),
+    "a plain tensor of the class": (
+        "class A(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.table = torch.zeros(3)\n    def forward(self, x):\n        return op(self.table)\n",
+        False,
+    ),
+    "data from the only caller": (
+        "class A(nn.Module):\n    def _up(self, x):\n        return op(x)\n"
+        "    def forward(self, x, labels):\n        return self._up(labels)\n",
+        False,
+    ),
+    "features from one of two callers": (
+        "class A(nn.Module):\n    def _up(self, x):\n        return op(x)\n"
+        "    def forward(self, x, labels):\n        return self._up(labels) + self._up(x)\n",
+        True,
+    ),
+    "handed on as a value": (
+        "class A(nn.Module):\n    def _up(self, x):\n        return op(x)\n"
+        "    def forward(self, x, labels):\n"
+        "        return self._up(labels) + torch.utils.checkpoint.checkpoint(self._up, x)\n",
+        True,
+    ),
+    "inside a derivative": (
+        "class A(torch.autograd.Function):\n    @staticmethod\n    def backward(ctx, grad):\n        return op(grad)\n",
+        False,
+    ),
     "a beam search": ("class BeamSearch(nn.Module):\n    def step(self, memory):\n        return op(memory)\n", False),
 }
 
@@ -58,6 +119,77 @@ GRADIENTS = {
 def test_gradient_can_flow(code: str, expected: bool, make_module: MakeModule) -> None:
     call, ctx = marked(code, make_module)
     assert can_need_gradient(call, call.args[0], ctx) is expected
+
+
+CALLERS = {
+    "under no_grad": ("from main import up\ndef load(x):\n    with torch.no_grad():\n        return up(x)\n", False),
+    "in a model": (
+        "from main import up\nclass A(torch.nn.Module):\n    def forward(self, x):\n        return up(x)\n",
+        True,
+    ),
+    "in a data set": (
+        "import main\nclass A(torch.utils.data.Dataset):\n    def __getitem__(self, i):\n"
+        "        return main.up(self.x[i])\n",
+        False,
+    ),
+    "of another function of that name": ("from torch import up\ndef f(x):\n    return up(x)\n", True),
+    "given to somebody": ("from main import up\ndef f(model):\n    return model.apply(up)\n", True),
+}
+
+
+@pytest.mark.parametrize(("caller", "expected"), CALLERS.values(), ids=CALLERS.keys())
+def test_callers_in_other_files_count(caller: str, expected: bool, tmp_path: Path, make_module: MakeModule) -> None:
+    (tmp_path / "other.py").write_text("import torch\n" + caller)
+    call, ctx = marked("def up(x):\n    return op(x)\n", make_module)
+    assert can_need_gradient(call, call.args[0], ctx) is expected
+
+
+def test_a_caller_in_an_environment_does_not_count(tmp_path: Path, make_module: MakeModule) -> None:
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv" / "other.py").write_text(f"import torch\n{CALLERS['under no_grad'][0]}")
+    call, ctx = marked("def up(x):\n    return op(x)\n", make_module)
+    assert can_need_gradient(call, call.args[0], ctx)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (("[words]", "[wordz]"), "words: missing"),
+        (("through =", "throug ="), "methods.through: missing"),
+        (('"images?"', '"images("'), "words.data: .*unterminated"),
+    ],
+    ids=["missing table", "missing key", "broken pattern"],
+)
+def test_broken_table_is_one_clear_error(
+    change: tuple[str, str], reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (rules_folder() / "gradients.toml").read_text("utf-8").replace(*change, 1)
+    (tmp_path / "gradients.toml").write_text(text, "utf-8")
+    monkeypatch.setattr(gradient_table, "rules_folder", lambda: tmp_path)
+    with pytest.raises(RuleError, match=reason):
+        gradient_table.gradient_table.__wrapped__()
+
+
+ROWS = {
+    "inserted at the end": ("op(x, i.unsqueeze(-1))", -1, True),
+    "inserted in front": ("op(x, i.unsqueeze(-1))", 1, True),
+    "inserted elsewhere": ("op(x, i.unsqueeze(0))", -1, False),
+    "two inserted, the last expanded": ("op(x, i.unsqueeze(-1).unsqueeze(-1).expand(-1, -1, n))", -2, True),
+    "expanded along the way": ("op(x, i.unsqueeze(-1).unsqueeze(-1).expand(-1, n, -1))", -2, False),
+    "named with one": ("op(x, i.expand(n, 1, n))", 1, True),
+    "a rest left alone": ("op(x, i.unsqueeze(-1).unsqueeze(-1).expand((-1,) * 2 + (n,)))", -2, True),
+    "a slice of one": ("op(x, torch.zeros_like(x[..., :1, :]))", -2, True),
+    "a slice of two": ("op(x, torch.zeros_like(x[..., :2, :]))", -2, False),
+    "repeated": ("op(x, i.unsqueeze(-1).repeat(1, n))", -1, False),
+    "as it came": ("op(x, i)", -1, False),
+}
+
+
+@pytest.mark.parametrize(("code", "dim", "expected"), ROWS.values(), ids=ROWS.keys())
+def test_one_element_a_row(code: str, dim: int, expected: bool, make_module: MakeModule) -> None:
+    call, ctx = marked(f"def f(x, i, n):\n    return {code}\n", make_module)
+    number = ast.Constant(dim) if dim >= 0 else ast.UnaryOp(ast.USub(), ast.Constant(-dim))
+    assert SingleElements(number, ctx).of(call.args[1]) is expected
 
 
 DIMENSIONS = {
