@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from detlint.reports.audit_text import AuditText, modules_of
+from detlint.reports.audit_text import PROBE_COLUMNS, AuditText, modules_of
 from detlint.reports.run_info import SourceLines, no_source
 
 _STYLE = """
@@ -46,7 +46,7 @@ def body(report: Mapping[str, Any], source_lines: SourceLines = no_source) -> st
     parts = [
         f"<style>{_STYLE}</style>",
         _verdict(report),
-        _table(("probe", "verdict", "max abs", "max rel", "max ulp", ""), map(_probe_row, text.probe_rows())),
+        _table(PROBE_COLUMNS, map(_probe_row, text.probe_rows())),
         _block("first divergence", text.first_divergence()),
         "<h2>findings</h2>" if report["findings"] else "",
         _table(("rule", "place", "what", "remedy"), map(_finding_row, text.finding_groups())),
@@ -64,11 +64,10 @@ def _verdict(report: Mapping[str, Any]) -> str:
 
 
 def _probe_row(row: tuple[str, ...]) -> str:
-    name, verdict, *figures, remark = row
+    name, verdict, *figures, operator, cause = row
     cells = "".join(f'<td class="figure">{escape(figure)}</td>' for figure in figures)
-    return (
-        f'<td>{escape(name)}</td><td class="{_CLASSES[verdict]}">{escape(verdict)}</td>{cells}<td>{escape(remark)}</td>'
-    )
+    shown = f'<td class="{_CLASSES[verdict]}">{escape(verdict)}</td>{cells}'
+    return f"<td>{escape(name)}</td>{shown}<td>{escape(operator)}</td><td>{escape(cause)}</td>"
 
 
 def _finding_row(group: Sequence[Mapping[str, Any]]) -> str:

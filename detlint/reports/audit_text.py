@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ _SEVERITY_STYLES = {"error": "bold red", "warning": "bold yellow", "info": "bold
 _CONTEXT = 2
 _GROUPS_SHOWN = 20
 _MODULES_SHOWN = 2
+PROBE_COLUMNS = ("probe", "verdict", "max abs", "max rel", "max ulp", "first operator", "cause")
 _QUANTILES = (50, 85, 90, 95, 99, 100)
 
 
@@ -56,35 +58,44 @@ class AuditText:
             yield f"  {printable(failure)}"
 
     def probe_rows(self) -> Iterator[tuple[str, ...]]:
-        """Yield name, verdict, greatest absolute, relative and ULP difference, and a remark for each probe."""
+        """Yield a row of `PROBE_COLUMNS` for each probe; the cause is the reason where it was skipped."""
         for name, probe in self._report["probes"].items():
-            worst = _worst(probe)
+            worst, event = _worst(probe), (probe["divergence"] or {}).get("event")
             figures = ("-", "-", "-")
             if worst is not None:
                 figures = (_number(worst["max_abs"]), _number(worst["max_rel"]), str(worst["max_ulp"]))
-            yield (name, probe["verdict"], *figures, probe["reason"] or probe["cause"])
+            operator = "-" if event is None else event["op"] + (f" in {event['module']}" if event["module"] else "")
+            yield (name, probe["verdict"], *figures, operator, probe["reason"] or probe["cause"])
 
     def _probes(self) -> Iterator[str]:
-        header = ("probe", "verdict", "max abs", "max rel", "max ulp", "")
         rows = list(self.probe_rows())
-        widths = [max(width_of(row[column]) for row in (header, *rows)) for column in range(5)]
-        for row in (header, *rows) if rows else ():
+        widths = [max(width_of(row[column]) for row in (PROBE_COLUMNS, *rows)) for column in range(5)]
+        for row in (PROBE_COLUMNS[:6], *rows) if rows else ():
             cells = [
                 f"{cell:<{width}}" if column < 2 else f"{cell:>{width}}"
                 for column, (cell, width) in enumerate(zip(row, widths, strict=False))
             ]
-            style = "bold" if row is header else _VERDICT_STYLES.get(row[1], "")
-            cells[1] = self._styled(cells[1], style)
+            cells[1] = self._styled(cells[1], "bold" if row[0] == "probe" else _VERDICT_STYLES.get(row[1], ""))
             yield "  ".join([*cells, printable(row[5])]).rstrip()
+            if row[6:] and row[6]:
+                yield from self._wrapped(row[6])
+
+    def _wrapped(self, cause: str) -> Iterator[str]:
+        """Put a cause under its row."""
+        for line in textwrap.wrap(printable(cause), max(40, self._width - 4)):
+            yield "    " + self._styled(line, "dim")
 
     def first_divergence(self) -> Iterator[str]:
-        """Yield the lines on where the first probe that saw a difference saw it begin."""
-        for name, probe in self._report["probes"].items():
-            divergence = probe["divergence"]
-            if divergence is not None and probe["verdict"] not in ("bitwise", "skipped"):
-                yield self._styled("first divergence", "bold") + f" ({name})"
-                yield from self._divergence(probe, divergence)
-                return
+        """Yield the lines on where it began, for the probe that saw the worst; the first one of several."""
+        differing = [
+            (name, probe)
+            for name, probe in self._report["probes"].items()
+            if probe["divergence"] is not None and probe["verdict"] not in ("bitwise", "skipped")
+        ]
+        if differing:
+            name, probe = max(differing, key=lambda item: item[1]["verdict"] != "rounding")
+            yield self._styled("first divergence", "bold") + f" ({name})"
+            yield from self._divergence(probe, probe["divergence"])
 
     def _divergence(self, probe: Mapping[str, Any], divergence: Mapping[str, Any]) -> Iterator[str]:
         event = divergence["event"] or divergence["other"]

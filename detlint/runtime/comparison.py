@@ -179,7 +179,7 @@ class Comparer:
             return _without_parting(self._lab.base(canonical=case.canonical), side.names, probe.kind)
         first, second = parting.first, parting.second
         if first is None or second is None or parting.forks:
-            cause = f"other operators run {change.label}: {parting}"
+            cause = f"other operators run ({change.label}): {parting}"
             return _Explanation(probe.kind, cause, Divergence(first, second, sequence_forks=True))
         captures = Capture(first.index), Capture(second.index)
         self._runner.run(case, watcher=captures[0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @probe("layout")
 class Layout:
-    """The same values, contiguous, channels last, with gaps, and at an odd address."""
+    """The same values, contiguous, channels last, with gaps, and at another alignment; the weights too."""
 
     canonical = True
     same_program = False
@@ -38,10 +38,12 @@ class Layout:
             yield Change("channels_last", _moved(_channels_last))
         yield Change("with gaps", _moved(_with_gaps))
         yield Change("at an odd address", _moved(_at_odd_address))
+        if any(_can_move(tensor) for root in case.modules for tensor in root.parameters()):
+            yield Change("with weights at odd addresses", _move_weights)
 
     def explain(self, event: OpEvent, change: str) -> str:
         """Name the operator whose kernel goes by strides."""
-        return f"{event.op} gives other bits when the input lies in memory {change}"
+        return f"{event.op} gives other bits when the values lie in memory {change}"
 
 
 def _leaves(case: Case) -> list[torch.Tensor]:
@@ -64,6 +66,20 @@ def _moved(move: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Case], Abs
         return nullcontext(replace(case, sample=Sample(args, kwargs)))
 
     return apply
+
+
+@contextmanager
+def _move_weights(case: Case) -> Iterator[Case]:
+    """The guard puts the weights back after each run, and this does so for what is run besides."""
+    moved = [tensor for root in case.modules for tensor in root.parameters() if _can_move(tensor)]
+    places = [tensor.data for tensor in moved]
+    for tensor in moved:
+        tensor.data = _at_odd_address(tensor.data)
+    try:
+        yield case
+    finally:
+        for tensor, place in zip(moved, places, strict=True):
+            tensor.data = place
 
 
 def _channels_last(tensor: torch.Tensor) -> torch.Tensor:
