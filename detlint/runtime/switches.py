@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from detlint.runtime.flags import Flags, read_flags, using
 
@@ -11,6 +11,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from detlint.runtime.events import OpEvent
+
+
+class Suspect(Protocol):
+    """Something that can be taken out of play: its name, and what a user writes to do so."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def how(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +85,11 @@ SWITCHES: Final = (
 class Blame:
     """What a difference was tested against: with each of `cures` alone it vanished, with `others` it stayed."""
 
-    cures: tuple[Switch, ...] = ()
-    others: tuple[Switch, ...] = ()
+    cures: tuple[Suspect, ...] = ()
+    others: tuple[Suspect, ...] = ()
+
+    def __add__(self, other: Blame) -> Blame:
+        return Blame((*self.cures, *other.cures), (*self.others, *other.others))
 
     def after(self, cause: str) -> str:
         """Add what was found to a sentence on the cause."""
