@@ -15,6 +15,8 @@ from torch import fx, nn
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from torch.export import ExportedProgram
+
 
 @dataclass(frozen=True, slots=True)
 class Capture:
@@ -31,7 +33,7 @@ def capture(model: Callable[..., object], args: Sequence[Any], kwargs: Mapping[s
     reasons: list[str] = []
     for how, way in ways.items():
         try:
-            with _quiet():
+            with quiet():
                 return Capture(way(model, tuple(args), dict(kwargs)), how, "; ".join(reasons))
         except Exception as error:  # each way gives up with exceptions of its own
             reasons.append(f"{how}: {_one_line(error)}")
@@ -39,8 +41,8 @@ def capture(model: Callable[..., object], args: Sequence[Any], kwargs: Mapping[s
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Hold back the half-made graphs and warnings that torch.export prints before it gives up."""
+def quiet() -> Iterator[None]:
+    """Hold back the half-made graphs, tables and warnings that torch.export and torch.compile print."""
     disabled = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
@@ -51,8 +53,13 @@ def _quiet() -> Iterator[None]:
         logging.disable(disabled)
 
 
+def exported(model: Callable[..., object], args: tuple[Any, ...], kwargs: dict[str, Any]) -> ExportedProgram:
+    """Export the model as a whole; raises what torch.export raises where it cannot."""
+    return torch.export.export(_as_module(model), args, kwargs, strict=False)
+
+
 def _export(model: Callable[..., object], args: tuple[Any, ...], kwargs: dict[str, Any]) -> fx.GraphModule:
-    return torch.export.export(_as_module(model), args, kwargs, strict=False).module()
+    return exported(model, args, kwargs).module()
 
 
 def _symbolic(model: Callable[..., object], args: tuple[Any, ...], kwargs: dict[str, Any]) -> fx.GraphModule:

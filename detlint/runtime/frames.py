@@ -23,8 +23,13 @@ _BOTTOM: Final = (str(Path(__file__).with_name("passes.py")), str(Path(torch.aut
 @cache
 def is_library(code: CodeType) -> bool:
     """Does the code belong to torch, to detlint or to no file?"""
+    return is_library_file(code.co_filename)
+
+
+def is_library_file(name: str) -> bool:
+    """Does a file, by the name that code has for it, belong to torch or detlint, or is there no file?"""
     # "<" opens the names of code without a file: "<frozen importlib>", "<string>" of generated methods
-    return code.co_filename.startswith(_LIBRARIES) and not code.co_filename.startswith("<ipython")
+    return name.startswith(_LIBRARIES) and not name.startswith("<ipython")
 
 
 def user_line() -> SourceLine | None:
