@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from detlint.runtime.events import OpEvent, TensorMeta, Trace
     from detlint.runtime.passes import Case, Pass, Runner
 
-Window: TypeAlias = tuple[slice, ...]
-"""One slice for each of the first dimensions of a tensor; the others are taken whole."""
+Window: TypeAlias = "tuple[slice | torch.Tensor, ...]"
+"""One slice for each of the first dimensions of a tensor, or indices for one of them; the others are taken whole."""
 
 Locate: TypeAlias = Callable[[int, int, tuple[int, ...]], Sequence[Window]]
 """(index of an event, place among its outputs, shape of that output) → the window of the shared part.
