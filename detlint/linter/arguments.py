@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from detlint.conditions import UNKNOWN, Truth, holds
 from detlint.linter.context import MISSING, Argument, Call, Context
+from detlint.linter.counters import holds_positions
 from detlint.linter.dimensions import dimensions, names_pixels
 from detlint.linter.names import FUNCTIONS, parameters
 from detlint.linter.single_elements import SingleElements
@@ -137,7 +138,9 @@ class SourceArguments:
 
     def distinct(self, name: str) -> Truth:
         argument = self._argument(name)
-        if argument.value is not None and self._one_per_row(argument.value):
+        if argument.value is not None and (
+            self._one_per_row(argument.value) or holds_positions(argument.value, self._ctx)
+        ):
             return Truth.YES
         values = self._tensors(name)
         if not values:

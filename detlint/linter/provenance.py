@@ -175,7 +175,7 @@ class _Question:
         return (
             bool(bindings)
             and all(self._binding(binding, ctx) for binding in bindings)
-            and self._all(list(_written_into(node, ctx)), ctx)
+            and self._all(list(written_into(node, ctx)), ctx)
         )
 
     def _binding(self, binding: Binding, ctx: Context) -> bool:
@@ -269,7 +269,7 @@ def _makes_parameters(function: FunctionNode) -> bool:
     return False
 
 
-def _written_into(node: ast.Name, ctx: Context) -> Iterator[ast.expr]:
+def written_into(node: ast.Name, ctx: Context) -> Iterator[ast.expr]:
     """Yield what the function writes into the tensor of a name: `x[i] = rows`, `x[:, :3].add_(rows)`."""
     index = ctx.module.index
     owner = index.scope_at(node).lookup(node.id)

@@ -173,6 +173,7 @@ def test_broken_table_is_one_clear_error(
 ROWS = {
     "inserted at the end": ("op(x, i.unsqueeze(-1))", -1, True),
     "inserted in front": ("op(x, i.unsqueeze(-1))", 1, True),
+    "class numbers beside scores": ("op(x, i.unsqueeze(1))", -1, True),
     "inserted elsewhere": ("op(x, i.unsqueeze(0))", -1, False),
     "two inserted, the last expanded": ("op(x, i.unsqueeze(-1).unsqueeze(-1).expand(-1, -1, n))", -2, True),
     "expanded along the way": ("op(x, i.unsqueeze(-1).unsqueeze(-1).expand(-1, n, -1))", -2, False),

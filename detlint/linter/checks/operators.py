@@ -17,6 +17,7 @@ from detlint.linter.determinism import asks_for_deterministic_algorithms
 from detlint.linter.gradients import can_need_gradient
 from detlint.linter.names import FUNCTIONS
 from detlint.linter.program import calls_named
+from detlint.linter.provenance import written_into
 from detlint.linter.registry import check_file
 from detlint.linter.repairs import Repair, set_argument, unsafe
 from detlint.linter.values import Kind
@@ -207,14 +208,20 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
 
 
 def _only_counts(call: Call, ctx: Context) -> bool:
-    """Sums of ones are exact, in whatever order they are added."""
+    """Sums of whole numbers are exact, in whatever order they are added: of ones, or of zeros partly set to one."""
     values = next((call.argument(name).value for name in ("src", "source") if call.argument(name).given), None)
     made = [value.node for value in ctx.values(values)] if values is not None else []
-    return bool(made) and all(
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr in ("ones", "ones_like", "new_ones")
-        for node in made
+    written = written_into(values, ctx) if isinstance(values, ast.Name) else ()
+    return (
+        bool(made) and all(_is_whole(node) for node in made) and all(ctx.constant(node) in (0, 1) for node in written)
+    )
+
+
+def _is_whole(node: ast.AST | None) -> bool:
+    function = node.func if isinstance(node, ast.Call) else None
+    return isinstance(function, ast.Attribute) and function.attr.removeprefix("new_").removesuffix("_like") in (
+        "ones",
+        "zeros",
     )
 
 

@@ -1,0 +1,63 @@
+"""Lists of positions: what a loop collects of its own counter names every place at most once."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from detlint.linter.names import BindingKind
+
+if TYPE_CHECKING:
+    from detlint.linter.context import Context
+
+_TENSORS = frozenset({"torch.as_tensor", "torch.tensor", "torch.LongTensor"})
+
+
+def holds_positions(index: ast.expr, ctx: Context) -> bool:
+    """Return whether a tensor is made of a list of positions: `torch.tensor(rows)` after `rows.append(i)` in a loop.
+
+    The list may be one of several that a dict holds: `groups.setdefault(key, []).append(i)`.
+    """
+    if not isinstance(index, ast.Call) or not index.args or not _TENSORS.intersection(ctx.callees(index)):
+        return False
+    rows = index.args[0]
+    holder = _holder(rows, ctx) if isinstance(rows, ast.Name) else None
+    if holder is None:
+        return False
+    scope = ctx.module.index.scope_at(rows)
+    added = [
+        call
+        for call in ctx.module.index.calls_by_name.get("append", ())
+        if isinstance(call.func, ast.Attribute)
+        and _root(call.func.value) == holder
+        and ctx.module.index.scope_at(call).lookup(holder) is scope.lookup(holder)
+    ]
+    return bool(added) and all(len(call.args) == 1 and _counts(call.args[0], ctx) for call in added)
+
+
+def _holder(rows: ast.Name, ctx: Context) -> str | None:
+    """Return the name of the list itself, or of the dict that a loop takes it from."""
+    found = ctx.module.definitions(rows)
+    if len(found) != 1 or found[0].value is None:
+        return None
+    value = found[0].value
+    if found[0].kind is BindingKind.ITERATION and isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+        items = (value.func.attr, found[0].index) in (("items", (1,)), ("values", ()))
+        return _root(value.func.value) if items else None
+    return rows.id if isinstance(value, ast.List) and not value.elts else None
+
+
+def _root(node: ast.expr) -> str | None:
+    """`groups` in `groups[key]` and `groups.setdefault(key, [])`."""
+    while isinstance(node, (ast.Subscript, ast.Call, ast.Attribute)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def _counts(node: ast.expr, ctx: Context) -> bool:
+    """Is it the counter of a loop over `range(…)` or `enumerate(…)`?"""
+    found = ctx.module.definitions(node) if isinstance(node, ast.Name) else ()
+    if len(found) != 1 or found[0].kind is not BindingKind.ITERATION or not isinstance(found[0].value, ast.Call):
+        return False
+    names = ctx.callees(found[0].value)
+    return ("builtins.enumerate" in names and found[0].index == (0,)) or "builtins.range" in names
