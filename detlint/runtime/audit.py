@@ -270,8 +270,8 @@ def _with_finding(result: ProbeResult, catalogue: Catalogue) -> ProbeResult:
     event = result.first_divergence
     if event is None or result.verdict is Verdict.BITWISE or result.findings:
         return result
-    known = [hazard.operator.instead for hazard in catalogue.hazards([event])]
     repeats = result.name == "repeat"
+    known = [hazard.operator.instead for hazard in catalogue.hazards([event])] if repeats else []
     rule = load_rules()["DET701" if repeats else "DET702"]
     remedy = result.remedy or (known[0] if known else _REMEDIES[result.kind])
     finding = replace(

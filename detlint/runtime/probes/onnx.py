@@ -1,0 +1,140 @@
+"""Does ONNX Runtime compute the same as torch?"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import torch
+from torch import fx
+
+from detlint.runtime.events import Phase
+from detlint.runtime.flags import using
+from detlint.runtime.onnx_model import NotExported, OnnxModel, export
+from detlint.runtime.origins import origin
+from detlint.runtime.probes.registry import probe
+from detlint.runtime.report import Cause, Divergence, ProbeResult, Verdict
+from detlint.runtime.switches import SWITCHES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from detlint.runtime.lab import Lab
+    from detlint.runtime.passes import Case
+    from detlint.runtime.report import Difference
+
+_VARIANTS: Final[dict[str, dict[str, Any]]] = {
+    "graph optimisations": {"optimize": False},
+    "several threads": {"threads": 1},
+}
+"""What ONNX Runtime can be told to do without."""
+
+
+@probe("onnx")
+class Onnx:
+    """Exports the model with torch.onnx, runs it on ONNX Runtime's CPU, and looks for the operator that departs."""
+
+    def skip_reason(self, case: Case) -> str | None:
+        """ONNX Runtime infers; it gets its inputs through NumPy."""
+        if case.backward:
+            return "ONNX Runtime has no backward pass"
+        if case.devices() != ("cpu",):
+            return "the comparison is made on the CPU, and the model is not there"
+        return None
+
+    def conduct(self, lab: Lab) -> ProbeResult:
+        """Compare the outputs, then without optimisations the value of each operator of the exported graph."""
+        exported: list[OnnxModel] = []
+
+        def on_onnx_runtime(*args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
+            sample = replace(lab.case.sample, args=args, kwargs=kwargs)
+            exported.append(export(lab.case.model, sample))
+            return exported[0].run(sample)
+
+        try:
+            theirs = lab.runner.run_untraced(replace(lab.case, model=on_onnx_runtime))
+        except NotExported as obstacle:
+            return ProbeResult("", Verdict.SKIPPED, reason=str(obstacle))
+        ours = lab.base().output.tensors
+        if len(ours) != len(theirs):
+            reason = f"the model gives {len(ours)} tensors, its export {len(theirs)}"
+            return ProbeResult("", Verdict.SKIPPED, reason=reason)
+        theirs = dict(zip(ours, theirs.values(), strict=True))
+        measured, verdict = lab.compare(ours, theirs)
+        result = ProbeResult("", verdict, runs=2, change="ONNX Runtime", outputs=measured, kind=Cause.PERTURBATION)
+        if verdict is Verdict.BITWISE:
+            return replace(result, kind=Cause.UNKNOWN)
+        return self._explained(lab, exported[0], result, theirs)
+
+    def _explained(
+        self, lab: Lab, model: OnnxModel, result: ProbeResult, theirs: Mapping[str, torch.Tensor]
+    ) -> ProbeResult:
+        cures, evidence = _tested(lab, model, theirs)
+        found = _first_apart(lab, model, result.verdict)
+        if found is None:
+            cause = "every operator gives the same bits alone: the graph optimisations of ONNX Runtime differ"
+            return replace(result, cause=cause, evidence=evidence)
+        node, there = found
+        event = origin(node, lab.base().trace.events, lab.case.modules, Phase.FORWARD)
+        cause = f"{event.op} gives other bits in ONNX Runtime"
+        if cures:
+            cause += f"; it vanishes without {' or without '.join(cures)}"
+        divergence = Divergence(event, None, at_operator=there, note="compared without graph optimisations")
+        return replace(result, cause=cause, divergence=divergence, evidence=evidence)
+
+
+def _tested(lab: Lab, model: OnnxModel, theirs: Mapping[str, torch.Tensor]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Do without one thing after the other, on either side; return what makes the outputs agree, and all results."""
+    tests: dict[str, bool] = {}
+    ours = lab.base().output.tensors
+    for name, settings in _VARIANTS.items():
+        values = model.run(lab.case.sample.copied(), **settings).values()
+        tests[f"ONNX Runtime's {name}"] = lab.compare(ours, dict(zip(ours, values, strict=True)))[1] is Verdict.BITWISE
+    ran = lab.base().trace.events
+    for switch in SWITCHES:
+        if switch.in_force("cpu") and any(switch.operators in event.op for event in ran):
+            with using(switch.off):
+                again = lab.runner.run_untraced(lab.case)
+            tests[f"torch's {switch.name}"] = lab.compare(again, theirs)[1] is Verdict.BITWISE
+    cures = tuple(name for name, same in tests.items() if same)
+    evidence = (f"without {name}: {'the same bits' if same else 'other bits still'}" for name, same in tests.items())
+    return cures, tuple(evidence)
+
+
+def _first_apart(lab: Lab, model: OnnxModel, verdict: Verdict) -> tuple[fx.Node, Difference] | None:
+    """Find the first operator of the exported graph that departs: beyond rounding if the outputs do."""
+    theirs = model.run(lab.case.sample.copied(), optimize=False, named=True)
+    watch = _Watch(lab, model, theirs, verdict)
+
+    def walked(*args: Any, **kwargs: Any) -> object:
+        return watch.run_program(args, kwargs)
+
+    lab.runner.run_untraced(replace(lab.case, model=walked))
+    return watch.found
+
+
+class _Watch(fx.Interpreter):
+    """Runs the exported graph in torch, and compares each value with ONNX Runtime's."""
+
+    def __init__(self, lab: Lab, model: OnnxModel, theirs: Mapping[str, torch.Tensor], verdict: Verdict) -> None:
+        super().__init__(model.program.graph_module)
+        self._lab = lab
+        self._program = model.program
+        self._theirs = theirs
+        self._verdict = verdict
+        self.found: tuple[fx.Node, Difference] | None = None
+
+    def run_program(self, args: Any, kwargs: Any) -> object:
+        """Run with the parameters that the program holds."""
+        return self.run(*self._program._graph_module_flat_inputs(args, kwargs))
+
+    def run_node(self, n: fx.Node) -> Any:
+        """Compare until the first value departs."""
+        value = super().run_node(n)
+        if self.found is None and n.name in self._theirs and isinstance(value, torch.Tensor):
+            differences, verdict = self._lab.compare({n.name: value}, {n.name: self._theirs[n.name]}, exact={})
+            if verdict.rank >= self._verdict.rank:
+                made_by = n.args[0] if n.target is operator.getitem else n
+                self.found = cast("fx.Node", made_by), differences[0]
+        return value
