@@ -1,0 +1,105 @@
+"""Says at which operator a sample comes to depend on its company, and tests why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from detlint.runtime.batching import sample_windows
+from detlint.runtime.divergence import aligned
+from detlint.runtime.primitives import contrast
+from detlint.runtime.report import Cause, Divergence, Verdict
+from detlint.runtime.switches import Blame, blame
+from detlint.runtime.windows import Alone, first_departure, watch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from detlint.runtime.company import Bench, Trial
+    from detlint.runtime.lab import Lab
+    from detlint.runtime.sample import Sample
+    from detlint.runtime.windows import Departure, Side, Window
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Why:
+    """One sentence on the cause, and what it rests on."""
+
+    cause: str
+    kind: Cause = Cause.SHAPE
+    divergence: Divergence | None = None
+    remedy: str = ""
+    evidence: tuple[str, ...] = ()
+
+
+def explain(lab: Lab, bench: Bench, trial: Trial, start: int, verdict: Verdict) -> Why:
+    """Name the operator at which the sample at `start` first departs, run it alone, and test what makes it agree.
+
+    `verdict` is that of the trial.
+    """
+    beyond = verdict is Verdict.BEYOND_ROUNDING
+    one, two = _sides(lab, bench, trial, start)
+    departure = first_departure(one, two, beyond_rounding=True) if beyond else None
+    departure = departure or first_departure(one, two)
+    why = _reason(lab, one, two, departure, trial, "values" if beyond else "bits")
+    if not beyond or not any(module.training for root in lab.case.modules for module in root.modules()):
+        return why
+    _, verdict = bench.evaluating().compare(trial)
+    if verdict is Verdict.BEYOND_ROUNDING:
+        return replace(why, evidence=(*why.evidence, "after model.eval(): beyond rounding still"))
+    evidence = (*why.evidence, f"after model.eval(): {verdict.value}")
+    return replace(why, cause=f"{why.cause}; not so after model.eval()", remedy="call model.eval()", evidence=evidence)
+
+
+def _sides(lab: Lab, bench: Bench, trial: Trial, start: int) -> tuple[Side, Side]:
+    """Run both sides of a trial and look at one sample in every operator."""
+    alone = watch(lab.runner, bench.case_of(bench.sample_alone(start)))
+
+    def in_batch(sample: Sample, size: int, place: int) -> Side:
+        case = bench.case_of(sample)
+        trace = lab.runner.run(case).trace
+        partners = {left: alone.trace.events[right] for left, right in aligned(trace.events, alone.trace.events)}
+
+        def locate(index: int, output: int, shape: tuple[int, ...]) -> Sequence[Window]:
+            partner = partners.get(index)
+            if partner is None or output >= len(partner.outputs):
+                return ()
+            return sample_windows(shape, partner.outputs[output].shape, size, place, bench.count)
+
+        return watch(lab.runner, case, locate)
+
+    changed = in_batch(trial.sample, trial.size, trial.places[start])
+    if trial.alone:
+        return changed, alone
+    return in_batch(bench.batching.batch, bench.batching.size, start), changed
+
+
+def _reason(lab: Lab, one: Side, two: Side, departure: Departure | None, trial: Trial, what: str) -> Why:
+    """Put down what a departure means; its operators are run alone where there is one on each side."""
+    if departure is None:
+        return Why(f"the output is another {trial.phrase}, though every operator that was traced gave the same")
+    first, second = departure.first, departure.second
+    if departure.forks or first is None or second is None:
+        cause = f"other operators run {trial.phrase}: {first or 'nothing'} against {second or 'nothing'}"
+        return Why(cause, divergence=Divergence(first, second, sequence_forks=True))
+    if departure.given:
+        cause = f"{first.op} gives a sample another number {trial.phrase}, and the result depends on it"
+        return Why(cause, divergence=Divergence(first, second))
+    if first.rng is not None:
+        cause = f"{first.op} draws random numbers for the whole batch: a sample gets others {trial.phrase}"
+        return Why(cause, Cause.RANDOMNESS, Divergence(first, second))
+    cause = f"{first.op} gives a sample other {what} {trial.phrase}"
+    if departure.unfollowed is not None:
+        since = departure.unfollowed
+        cause += f", of what {since.op} and the operators after it gave, through which samples cannot be followed"
+    alone = Alone(lab.runner, one, two, departure)
+    divergence = alone.divergence()
+    bits = "other" if divergence.confirmed else "the same"
+    evidence = [f"{first.op} alone, on the inputs of both sides: {bits} bits"]
+    if trial.mixes:
+        remedy = f"see that {first.op} takes each sample by itself"
+        return Why(f"{cause}: samples depend on each other there", Cause.SHAPE, divergence, remedy, tuple(evidence))
+    found = blame(alone.differs, first) if divergence.confirmed else Blame()
+    ran = contrast(*alone.primitives(), ("the batch", "the sample"))
+    evidence += [*([ran] if ran else []), *found.evidence]
+    return Why(found.after(cause), Cause.SHAPE, divergence, found.remedy, tuple(evidence))

@@ -1,0 +1,158 @@
+"""Does a sample's result depend on how many others are computed with it, on its place among them, or on them?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from detlint.runtime.batching import batchings
+from detlint.runtime.company import Bench
+from detlint.runtime.company_causes import explain
+from detlint.runtime.measure import worst
+from detlint.runtime.probes.registry import probe
+from detlint.runtime.report import ProbeResult, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from detlint.runtime.company import Trial
+    from detlint.runtime.lab import Lab
+    from detlint.runtime.passes import Case
+    from detlint.runtime.report import Difference
+
+
+@probe("batch")
+class Batch:
+    """Computes samples alone, in batches of other sizes, at other places and with other neighbours."""
+
+    def skip_reason(self, case: Case) -> str | None:
+        """There must be something that could be a batch."""
+        return None if any(tensor.dim() for tensor in case.sample.tensors().values()) else "no tensor among the inputs"
+
+    def conduct(self, lab: Lab) -> ProbeResult:
+        """Find the dimension that counts samples, try everything, and explain the worst."""
+        case = replace(lab.case, backward=False, loss=None, grad=lab.case.grad or lab.case.backward)
+        bench, notes = _find(lab, case)
+        if bench is None:
+            tried = "; ".join(notes[:2])
+            return ProbeResult("batch", Verdict.SKIPPED, reason=f"the inputs could not be cut into samples: {tried}")
+        evidence = [str(bench.batching), *notes, *_left_out(lab, bench)]
+        outcomes = []
+        for trial in (*bench.sizes(), *bench.others()):
+            try:
+                outcomes.append(_Outcome(trial, *bench.compare(trial)))
+            except Exception as error:  # models may refuse other sizes and values in any way
+                evidence.append(f"{trial.label}: not tried, the model raises {_one_line(error)}")
+        evidence += _told(outcomes)
+        result = ProbeResult("batch", Verdict.BITWISE, runs=bench.runs, evidence=tuple(evidence))
+        worst_one = max(outcomes, key=_badness)
+        if worst_one.verdict is Verdict.BITWISE:
+            return result
+        why = explain(lab, bench, worst_one.trial, _most_affected(bench, worst_one), worst_one.verdict)
+        return replace(
+            result,
+            verdict=worst_one.verdict,
+            cause=why.cause,
+            kind=why.kind,
+            remedy=why.remedy,
+            change=worst_one.trial.label,
+            divergence=why.divergence,
+            outputs=worst_one.differences,
+            evidence=(*evidence, *why.evidence),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Outcome:
+    trial: Trial
+    differences: tuple[Difference, ...]
+    verdict: Verdict
+
+
+def _find(lab: Lab, case: Case) -> tuple[Bench | None, list[str]]:
+    """Try which dimension of which inputs counts samples, and how few of them the model takes.
+
+    It is the first that makes outputs shrink with it and gives a sample alone what it gives it in the batch, within
+    rounding. Where none does, samples depend on each other, and it is the first that makes outputs shrink.
+    Dimension 1 is tried if nothing can be cut along 0, or if the model holds a layer that takes time first.
+    """
+    mixing: Bench | None = None
+    refused: list[str] = []
+    wanted = lab.options.batch_dim
+    for dim in (0, 1) if wanted is None else (wanted,):
+        if mixing is not None and not _time_first(case):
+            break
+        for bench in _benches(lab, case, dim, refused):
+            _, verdict = bench.compare(bench.plain())
+            if verdict.rank <= Verdict.ROUNDING.rank:
+                note = "along dimension 0 results depend on each other; if it counts samples, pass batch_dim=0"
+                return bench, [note] if mixing is not None and dim == 1 else []
+            mixing = mixing or bench
+    return mixing, [] if mixing is not None else refused
+
+
+def _benches(lab: Lab, case: Case, dim: int, refused: list[str]) -> Iterator[Bench]:
+    """Yield the ways to cut the inputs along a dimension of which the model takes the parts; note the others."""
+    for batching in batchings(case.sample, dim):
+        for count in (1, 2) if batching.size > 2 else (1,):
+            bench = Bench(lab, case, batching, count)
+            try:
+                shrinking = bench.counted
+            except Exception as error:  # models may refuse a batch of another size in any way
+                refused.append(f"{batching}, but with {count} the model raises {_one_line(error)}")
+                continue
+            if shrinking:
+                yield bench
+            else:
+                refused.append(f"{batching}, but no output shrinks with them")
+            break
+
+
+def _time_first(case: Case) -> bool:
+    """Does the model hold a layer whose inputs are (time, batch, features)?"""
+    return any(getattr(module, "batch_first", True) is False for root in case.modules for module in root.modules())
+
+
+def _left_out(lab: Lab, bench: Bench) -> list[str]:
+    """Say what is not compared."""
+    others = ", ".join(name for name in bench.whole if name not in bench.counted)
+    notes = [f"not compared, as it does not count samples: {others}"] if others else []
+    if lab.case.backward:
+        notes.append("gradients add up over the batch and were not compared")
+    return notes
+
+
+def _badness(outcome: _Outcome) -> tuple[object, ...]:
+    """Order outcomes: by verdict; then what tells most of it, the larger batch, the greater difference."""
+    trial, beyond = outcome.trial, outcome.verdict is Verdict.BEYOND_ROUNDING
+    most = worst(outcome.differences)
+    gap = 0.0 if most is None else most.max_abs
+    return outcome.verdict.rank, trial.mixes is beyond, trial.alone, trial.size, math.isfinite(gap), gap
+
+
+def _told(outcomes: Sequence[_Outcome]) -> list[str]:
+    """Say what came out of each trial."""
+    same = "; ".join(outcome.trial.label for outcome in outcomes if outcome.verdict is Verdict.BITWISE)
+    lines = [f"the same bits: {same}"] if same else []
+    for outcome in outcomes:
+        most = worst(outcome.differences)
+        if most is not None:
+            lines.append(
+                f"{outcome.trial.label}: {outcome.verdict.value}, "
+                f"{most.differing} of {most.numel} values of {most.name} differ by up to {most.max_abs:.3g}"
+            )
+    return lines
+
+
+def _most_affected(bench: Bench, outcome: _Outcome) -> int:
+    """Return the sample with the greatest difference."""
+    most, starts = worst(outcome.differences), list(outcome.trial.places)
+    if most is None or not most.place:
+        return starts[0]
+    dim = bench.counted[most.name]
+    return starts[most.place[dim] // bench.alone(starts[0])[most.name].shape[dim]]
+
+
+def _one_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"
