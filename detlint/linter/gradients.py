@@ -11,7 +11,7 @@ from detlint.linter.evaluation import evaluates, without_gradients
 from detlint.linter.gradient_table import gradient_table
 from detlint.linter.names import FunctionNode
 from detlint.linter.provenance import is_data, without_gradient_dtype
-from detlint.linter.training import trains
+from detlint.linter.training import runs_in_eval_only, trains
 
 if TYPE_CHECKING:
     from detlint.linter.context import Context
@@ -61,7 +61,7 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
     """Return whether the code around `node` never takes part in training."""
     table = gradient_table()
     module = ctx.module
-    if without_gradients(module, node):
+    if without_gradients(module, node) or runs_in_eval_only(module, node):
         return True
     function = module.index.function_at(node)
     owner = module.index.class_at(node)

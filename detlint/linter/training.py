@@ -61,6 +61,21 @@ def guarded_by_mode(module: Module, node: ast.AST) -> bool:
     )
 
 
+def runs_in_eval_only(module: Module, node: ast.AST) -> bool:
+    """Return whether `if not self.training` leads to `node`, or the other branch of `if self.training`."""
+    child = node
+    for parent in module.index.ancestors(node):
+        if isinstance(parent, FUNCTIONS):
+            return False
+        if isinstance(parent, ast.If) and child is not parent.test:
+            negated = isinstance(parent.test, ast.UnaryOp) and isinstance(parent.test.op, ast.Not)
+            asked = parent.test.operand if isinstance(parent.test, ast.UnaryOp) else parent.test
+            if isinstance(asked, ast.Attribute) and asked.attr == "training" and negated == (child in parent.body):
+                return True
+        child = parent
+    return False
+
+
 def chosen_by_caller(module: Module, switch: ast.AST) -> bool:
     """Return whether a condition picks a switch, with no training under it: `if training: model.train()`."""
     child = switch

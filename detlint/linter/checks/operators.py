@@ -201,8 +201,8 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
         return not (built and operator.devices == ("cuda",))  # what a constructor computes, it computes on the CPU
     if uses is None:
         return can_need_gradient(call.node, _input(call), ctx)
-    # The weights of a layer need a gradient whatever the layer is called with.
-    weighted = any(word in call.name for word in _WEIGHTED)
+    # The weights of a layer need a gradient whatever the layer is called with; what it pads is its input.
+    weighted = any(word in call.name for word in _WEIGHTED) and "padding_mode" not in operator.when
     inputs = [(use, None if weighted or not use.args else use.args[0]) for use in uses]
     return not uses or any(can_need_gradient(use, tensor, ctx) for use, tensor in inputs)
 

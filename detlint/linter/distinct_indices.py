@@ -1,4 +1,4 @@
-"""Lists of positions: what a loop collects of its own counter names every place at most once."""
+"""Indices that name every place at most once, going by how they were collected."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from detlint.linter.names import BindingKind
 if TYPE_CHECKING:
     from detlint.linter.context import Context
 
+_MAX_STEPS = 6
 _TENSORS = frozenset({"torch.as_tensor", "torch.tensor", "torch.LongTensor"})
 
 
@@ -33,6 +34,36 @@ def holds_positions(index: ast.expr, ctx: Context) -> bool:
         and ctx.module.index.scope_at(call).lookup(holder) is scope.lookup(holder)
     ]
     return bool(added) and all(len(call.args) == 1 and _counts(call.args[0], ctx) for call in added)
+
+
+def belongs_to_one_choice(index: ast.expr, ctx: Context) -> bool:
+    """Does an index list who chose one of several things: `idx, rows = torch.where(one_hot(chosen)[expert])`?
+
+    Nobody chooses the same thing twice, so no row stands in the list twice.
+    """
+    found = ctx.module.definitions(index) if isinstance(index, ast.Name) else ()
+    if len(found) != 1 or len(found[0].index) != 1 or not isinstance(found[0].value, ast.Call):
+        return False
+    call = found[0].value
+    if "torch.where" not in ctx.callees(call) or len(call.args) != 1:
+        return False
+    mask = call.args[0]
+    picked = False
+    for _ in range(_MAX_STEPS):
+        if isinstance(mask, ast.Subscript):
+            mask, picked = mask.value, True
+        elif isinstance(mask, ast.Name):
+            made = [binding.value for binding in ctx.module.definitions(mask)]
+            if len(made) != 1 or made[0] is None:
+                return False
+            mask = made[0]
+        elif isinstance(mask, ast.Call) and "torch.nn.functional.one_hot" in ctx.callees(mask):
+            return picked
+        elif isinstance(mask, ast.Call) and isinstance(mask.func, ast.Attribute):
+            mask = mask.func.value
+        else:
+            return False
+    return False
 
 
 def _holder(rows: ast.Name, ctx: Context) -> str | None:
