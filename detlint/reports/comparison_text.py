@@ -25,11 +25,11 @@ class ComparisonText:
 
     def render(self) -> str:
         """Return the sections that have something to say, a blank line between them."""
+        first, beyond = self._comparison["first"], self._comparison["first_beyond"]
         sections = (
             self._verdict(),
-            self._departure("first departure", self._comparison["first"]),
-            self._first_beyond(),
-            self._steps(),
+            self._departure("first departure", first),
+            self._departure("first departure beyond rounding", beyond if beyond != first else None),
             self._results(),
             self._explanations(),
             self._other_settings(),
@@ -46,43 +46,35 @@ class ComparisonText:
         if any(comparison["steps"]):
             yield f"  {' against '.join(models)}, {_both(comparison['steps'])} training steps"
             return
-        departing = ""
-        if comparison["departing"]:
-            departing = (
-                f", {comparison['departing']} depart, {comparison['by_themselves']} of them from the same inputs"
-            )
-        yield f"  {' against '.join(models)}, {_both(comparison['operators'])} operators{departing}"
+        line = f"  {' against '.join(models)}, {_both(comparison['operators'])} operators"
+        departures = comparison["departures"]
+        if departures:
+            alone = sum(item["same_inputs"] for item in departures)
+            line += f", {len(departures)} depart, {alone} of them from the same inputs"
+        yield line
 
     def _departure(self, title: str, departure: Mapping[str, Any] | None) -> Iterator[str]:
         if departure is None:
             return
+        yield f"{self._styled(title, 'bold')} ({_verdict(departure)})"
+        if "step" in departure:
+            yield f"  step {departure['step']}: {_named(departure)}"
+        else:
+            yield from self._operator(departure)
+
+    def _operator(self, departure: Mapping[str, Any]) -> Iterator[str]:
         event = departure["event"] or departure["other"]
-        verdict = departure["gap"]["verdict"] if departure["gap"] else "beyond-rounding"
-        yield f"{self._styled(title, 'bold')} ({verdict})"
         where = f" in {event['module']} ({event['module_type']})" if event["module"] else ""
         yield f"  {self._styled(event['op'], 'bold')}{printable(where)}, {event['phase']}"
         if event["source"] is not None:
             source = event["source"]
             yield f"  {printable(source['path'])}:{source['line']} in {printable(source['function'])}"
-        stretch = departure["stretch"]
-        if stretch is not None:
-            first, second = (_operators(stretch[side]) for side in ("first", "second"))
-            yield f"  here one record runs {first}, the other {second}"
+        if departure["stretch"] is not None:
+            first, second = (_operators(departure["stretch"][side]) for side in ("first", "second"))
+            yield f"  here the first record runs {first}, the second {second}"
         yield f"  its inputs {'agree' if departure['same_inputs'] else 'differ already'}"
         if departure["gap"] is not None:
             yield f"  {_gap(departure['gap'])}"
-
-    def _first_beyond(self) -> Iterator[str]:
-        first, beyond = self._comparison["first"], self._comparison["first_beyond"]
-        if beyond is not None and beyond != first:
-            yield from self._departure("first departure beyond rounding", beyond)
-
-    def _steps(self) -> Iterator[str]:
-        first, beyond = self._comparison["first_tensor"], self._comparison["first_tensor_beyond"]
-        for title, tensor in (("first departure", first), ("first departure beyond rounding", beyond)):
-            if tensor is not None and (tensor is first or tensor != first):
-                yield f"{self._styled(title, 'bold')} ({_verdict(tensor)})"
-                yield f"  step {tensor['step']}: {_named(tensor)}"
 
     def _results(self) -> Iterator[str]:
         results = self._comparison["results"]
@@ -96,22 +88,20 @@ class ComparisonText:
 
     def _explanations(self) -> Iterator[str]:
         explanations = self._comparison["explanations"]
-        departs = self._comparison["first"] or self._comparison["first_tensor"] or self._comparison["results"]
         if explanations:
             yield self._styled("could explain it", "bold") + ", the first one most of all (nothing of it was tried)"
             for item in explanations:
                 values = _values(item)
                 yield f"  {printable(item['subject'])}{values}: {printable(item['says'])}"
-        elif departs:
+        elif self._comparison["verdict"] != "bitwise":
             yield self._styled("could explain it", "bold")
             yield "  nothing in the records; `detlint audit --probe repeat` tells whether each machine repeats itself"
 
     def _other_settings(self) -> Iterator[str]:
         others = self._comparison["other_settings"]
         if others:
-            yield self._styled("differs too", "bold") + ", but is not known to reach this operator" * bool(
-                self._comparison["explanations"]
-            )
+            reach = ", but is not known to reach what departs" if self._comparison["first"] else ""
+            yield self._styled("differs" if not reach else "differs too", "bold") + reach
             yield from (f"  {printable(item['subject'])}{_values(item)}" for item in others)
 
     def _blind_spots(self) -> Iterator[str]:

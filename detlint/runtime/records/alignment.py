@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from detlint.runtime.divergence import aligned
 from detlint.runtime.records.gaps import Gap, allowed_after, gap, precision
 from detlint.runtime.reference import terms_of
-from detlint.runtime.report import Verdict
+from detlint.runtime.report import Verdict, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from detlint.runtime.events import OpEvent, TensorMeta
     from detlint.runtime.records.record import Record
@@ -45,6 +45,21 @@ class Departure:
     def verdict(self) -> Verdict:
         return Verdict.BEYOND_ROUNDING if self.gap is None else self.gap.verdict
 
+    def row(self) -> dict[str, object]:
+        """What tells it apart, as JSON-ready values; places count from 0."""
+        event = self.event or self.other
+        assert event is not None
+        return {
+            "op": event.op,
+            "module": event.module,
+            "phase": event.phase.value,
+            "places": [None if side is None else side.index for side in (self.event, self.other)],
+            "same_inputs": self.same_inputs,
+            "verdict": self.verdict.value,
+            "relative": None if self.gap is None else plain(self.gap.relative),
+            "allowed": None if self.gap is None else self.gap.allowed,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
@@ -53,16 +68,6 @@ class Alignment:
     pairs: int
     stretches: tuple[Stretch, ...]
     departures: tuple[Departure, ...]
-
-    @property
-    def first(self) -> Departure | None:
-        """The first operator that departs."""
-        return self.departures[0] if self.departures else None
-
-    @property
-    def first_beyond(self) -> Departure | None:
-        """The first operator that departs by more than rounding."""
-        return next((item for item in self.departures if item.verdict is Verdict.BEYOND_ROUNDING), None)
 
 
 def align(one: Record, two: Record, *, same_start: bool) -> Alignment:
@@ -75,12 +80,13 @@ class _Aligner:
         self._one, self._two = one, two
         self._events = one.trace.events, two.trace.events
         self._same_start = same_start
-        self._terms = [list(accumulate(_terms(record), initial=0)) for record in (one, two)]
+        self._terms = [list(accumulate(terms_by_event(record), initial=0)) for record in (one, two)]
         self._steps = [
             list(accumulate((_precision_of(event) for event in events), max, initial=0.0)) for events in self._events
         ]
         self._partner: dict[int, int] = {}
         self._departed: set[int] = set()
+        self._auxiliary: set[int] = set()
         self._departures: list[Departure] = []
         self._unmatched: list[Stretch] = []
 
@@ -96,7 +102,14 @@ class _Aligner:
                 self._compare(place[0], place[1], None)
                 pairs += 1
             left, right = place[0] + 1, place[1] + 1
-        return Alignment(pairs, tuple(stretches), tuple(self._departures))
+        return Alignment(pairs, tuple(stretches), tuple(self._taken_up()))
+
+    def _taken_up(self) -> Iterator[Departure]:
+        """Leave out departures in workspaces, seeds and indices alone that no other departing operator reads."""
+        read = {meta.origin for item in self._departures if item.event is not None for meta in item.event.inputs}
+        for item in self._departures:
+            if item.event is None or item.event.index not in self._auxiliary or item.event.index in read:
+                yield item
 
     def _compare_stretch(self, stretch: Stretch) -> None:
         """Compare what two stretches of operators come to: the last results, where they are of one shape."""
@@ -121,7 +134,8 @@ class _Aligner:
         found = self._gap(left, right, same_inputs, stretch)
         if found is None:
             return
-        self._departed.add(left)
+        if left not in self._auxiliary:
+            self._departed.add(left)
         if not self._departures and not same_inputs:
             self._blame_unmatched(first, second)
         self._departures.append(Departure(first, second, found, same_inputs, stretch))
@@ -130,19 +144,16 @@ class _Aligner:
         """Return the worst gap of the results; those with the same inputs may differ by their own rounding only."""
         allowed = max(self._allowed(side, place, same_inputs, stretch) for side, place in enumerate((left, right)))
         if stretch is None:
-            pairs = [
-                (a, b)
-                for a, b in zip(self._one.results[left], self._two.results[right], strict=False)
-                if a is not None and b is not None
-            ]
+            pairs = list(zip(self._one.results[left], self._two.results[right], strict=False))
         else:
             pairs = [(_kept(self._one, left)[0], _kept(self._two, right)[0])]
-        gaps = (gap(f"result {place}", a, b, allowed) for place, (a, b) in enumerate(pairs))
-        return max(
-            (found for found in gaps if found is not None),
-            key=lambda found: (found.verdict.rank, found.relative),
-            default=None,
-        )
+        found: dict[bool, list[Gap]] = {False: [], True: []}
+        for place, (a, b) in enumerate(pairs):
+            if a is not None and b is not None and (item := gap(f"result {place}", a, b, allowed)) is not None:
+                found[place > 0 and not precision(a.dtype)].append(item)
+        if found[True] and not found[False]:
+            self._auxiliary.add(left)
+        return max(found[False] or found[True], key=lambda item: (item.verdict.rank, item.relative), default=None)
 
     def _allowed(self, side: int, place: int, same_inputs: bool, stretch: Stretch | None) -> float:
         """Bound what rounding can do to a result: since the start, or since the inputs that agree."""
@@ -191,7 +202,7 @@ class _Aligner:
                 return
 
 
-def _terms(record: Record) -> list[int]:
+def terms_by_event(record: Record) -> list[int]:
     """How many terms does each event add up? Views add nothing."""
     return [
         terms_of(event) if any(results) else 0

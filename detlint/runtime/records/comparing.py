@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from detlint.errors import RecordError
 from detlint.influences import Call
-from detlint.runtime.records.alignment import align
+from detlint.runtime.events import Phase
+from detlint.runtime.records.alignment import align, terms_by_event
 from detlint.runtime.records.gaps import NamedGap, allowed_after, differing, named_gaps, precision
 from detlint.runtime.records.result import RecordComparison
 from detlint.runtime.records.suspects import (
@@ -19,13 +20,11 @@ from detlint.runtime.records.suspects import (
     settings_suspects,
     varies_by_itself,
 )
-from detlint.runtime.reference import terms_of
 from detlint.runtime.report import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from detlint.runtime.events import OpEvent
     from detlint.runtime.records.record import Record, Step
 
 
@@ -45,7 +44,7 @@ def _compare_passes(one: Record, two: Record, names: tuple[str, str], allow: str
     inputs, weights = differing(one.inputs, two.inputs), differing(one.weights, two.weights)
     alignment = align(one, two, same_start=not inputs and not weights)
     results = tuple(_results(one, two))
-    first = alignment.first
+    first = next(iter(alignment.departures), None)
     suspects = [*_told("inputs", inputs), *_told("weights", weights)]
     calls = list[Call]()
     if first is not None:
@@ -62,10 +61,7 @@ def _compare_passes(one: Record, two: Record, names: tuple[str, str], allow: str
         explanations=(*suspects, *reaching),
         other_settings=others,
         blind_spots=tuple(_blind_spots(one, two)),
-        first=first,
-        first_beyond=alignment.first_beyond,
-        departing=len(alignment.departures),
-        by_themselves=sum(item.same_inputs for item in alignment.departures),
+        departures=alignment.departures,
         operators=(len(one.trace), len(two.trace)),
         pairs=alignment.pairs,
         stretches=alignment.stretches,
@@ -74,14 +70,18 @@ def _compare_passes(one: Record, two: Record, names: tuple[str, str], allow: str
 
 def _results(one: Record, two: Record) -> Iterator[NamedGap]:
     """Yield the outputs and gradients that differ, judged by what all operators together may lose."""
-    allowed = max(map(_lost, (one.trace.events, two.trace.events)))
-    yield from named_gaps(one.outputs, two.outputs, allowed)
-    yield from named_gaps(one.gradients, two.gradients, allowed, pooled=True)
+    forward = max(_lost(side, (Phase.FORWARD,)) for side in (one, two))
+    whole = max(_lost(side, tuple(Phase)) for side in (one, two))
+    yield from named_gaps(one.outputs, two.outputs, forward)
+    yield from named_gaps(one.gradients, two.gradients, whole, pooled=True)
 
 
-def _lost(events: Sequence[OpEvent]) -> float:
+def _lost(record: Record, phases: Sequence[Phase]) -> float:
+    """Bound what rounding does to results of the operators of these phases."""
+    events = [event for event in record.trace.events if event.phase in phases]
+    terms = terms_by_event(record)
     dtypes = {meta.dtype for event in events for meta in event.outputs}
-    return allowed_after(sum(map(terms_of, events)), precision(*dtypes))
+    return allowed_after(sum(terms[event.index] for event in events), precision(*dtypes))
 
 
 def _worst(results: Sequence[NamedGap]) -> Verdict:
@@ -139,8 +139,6 @@ def _compare_steps(one: Record, two: Record, names: tuple[str, str], allow: str)
         other_settings=others,
         blind_spots=() if lengths[0] == lengths[1] else (f"only the first {min(lengths)} steps are in both records",),
         steps=lengths,
-        first_tensor=found[0] if found else None,
-        first_tensor_beyond=next((item for item in found if item.verdict is Verdict.BEYOND_ROUNDING), None),
     )
 
 

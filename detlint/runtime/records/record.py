@@ -75,7 +75,7 @@ class Record:
             "generators": list(self.trace.generators),
             "modules": plain(self.trace.modules),
             "events": [
-                {**_event(event), "results": [None if item is None else _summary(item) for item in results]}
+                {"event": plain(event), "results": [None if item is None else _summary(item) for item in results]}
                 for event, results in zip(self.trace.events, self.results, strict=True)
             ],
             "steps": [
@@ -131,7 +131,7 @@ class Record:
             backward=bool(document["backward"]),
             **{name: group(name, document[name]) for name in _NAMED},
             trace=Trace(
-                tuple(_event_of(index, item) for index, item in enumerate(document["events"])),
+                tuple(_event_of(index, item["event"]) for index, item in enumerate(document["events"])),
                 tuple(_built(ModuleCall, item) for item in document["modules"]),
                 int(document["threads"]),
                 tuple(document["generators"]),
@@ -139,9 +139,9 @@ class Record:
             results=tuple(
                 tuple(
                     None if item is None else _summary_of(item, values.get(f"events/{index}/{place}"))
-                    for place, item in enumerate(event["results"])
+                    for place, item in enumerate(entry["results"])
                 )
-                for index, event in enumerate(document["events"])
+                for index, entry in enumerate(document["events"])
             ),
             steps=tuple(
                 Step(
@@ -152,13 +152,6 @@ class Record:
                 for number, step in enumerate(document["steps"])
             ),
         )
-
-
-def _event(event: OpEvent) -> dict[str, Any]:
-    record = plain(event)
-    assert isinstance(record, dict)
-    del record["index"]  # its place in the list
-    return record
 
 
 def _encoded(tensors: Mapping[str, Summary]) -> dict[str, Any]:

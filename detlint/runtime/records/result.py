@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from detlint.runtime.report import Verdict, plain
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from detlint.runtime.records.alignment import Departure, Stretch
     from detlint.runtime.records.gaps import NamedGap
     from detlint.runtime.records.suspects import Explanation
@@ -18,11 +20,10 @@ class RecordComparison:
     """What two records say of each other.
 
     `verdict` is that of the results: outputs and gradients of a pass, every tensor of a training. `results` are those
-    that differ. Of a pass, `first` is the first operator that departs at all and `first_beyond` the first by more than
-    rounding; of the `departing` operators, `by_themselves` got the same inputs. `operators` counts those of each
-    record, `pairs` those that belong together. Of a training, `first_tensor` and `first_tensor_beyond` say the same
-    of steps. `explanations` stand in the order in which they are suspected; `other_settings` differ too, but are not
-    known to reach what departs.
+    that differ, in the order of their computation. Of a pass, `departures` are the operators that gave different
+    results, `operators` counts those of each record, `pairs` those that belong together, and `stretches` are those
+    that do not; of a training, `steps` counts those of each record. `explanations` stand in the order in which they
+    are suspected; `other_settings` differ too, but are not known to reach what departs.
     """
 
     names: tuple[str, str]
@@ -33,16 +34,11 @@ class RecordComparison:
     explanations: tuple[Explanation, ...]
     other_settings: tuple[Explanation, ...]
     blind_spots: tuple[str, ...]
-    first: Departure | None = None
-    first_beyond: Departure | None = None
-    departing: int = 0
-    by_themselves: int = 0
+    departures: tuple[Departure, ...] = ()
     operators: tuple[int, int] = (0, 0)
     pairs: int = 0
     stretches: tuple[Stretch, ...] = ()
     steps: tuple[int, int] = (0, 0)
-    first_tensor: NamedGap | None = None
-    first_tensor_beyond: NamedGap | None = None
 
     @property
     def ok(self) -> bool:
@@ -50,6 +46,22 @@ class RecordComparison:
         allowed = Verdict.BITWISE if self.allow == "bitwise" else Verdict.ROUNDING
         return self.verdict.rank <= allowed.rank
 
+    @property
+    def first(self) -> Departure | NamedGap | None:
+        """What departs first: an operator, or a tensor of a step of training."""
+        return next(iter(self._departing), None)
+
+    @property
+    def first_beyond(self) -> Departure | NamedGap | None:
+        """What departs first by more than rounding."""
+        return next((item for item in self._departing if item.verdict is Verdict.BEYOND_ROUNDING), None)
+
+    @property
+    def _departing(self) -> Sequence[Departure | NamedGap]:
+        return self.results if any(self.steps) else self.departures
+
     def to_dict(self) -> dict[str, Any]:
-        """All of it as JSON-ready values, digests in hexadecimal."""
-        return {"ok": self.ok, **{item.name: plain(getattr(self, item.name)) for item in fields(self)}}
+        """All of it as JSON-ready values, digests in hexadecimal; of later departures only what tells them apart."""
+        record = {item.name: plain(getattr(self, item.name)) for item in fields(self)}
+        record["departures"] = [item.row() for item in self.departures]
+        return {"ok": self.ok, "first": plain(self.first), "first_beyond": plain(self.first_beyond), **record}
