@@ -51,6 +51,11 @@ class Flow:
         self._reaching: dict[str, list[frozenset[Binding]]] = {}
         self._repeated = self._repeated_conditions()
 
+    def forget(self) -> None:
+        """Free the graph: its loops refer back to themselves."""
+        for block in self._blocks:
+            block.successors.clear()
+
     # --- construction -------------------------------------------------------------------------------------------
 
     def _new(self, nodes: Iterable[ast.AST]) -> _Block:

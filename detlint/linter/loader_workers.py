@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ast
-from functools import lru_cache
 
 from detlint.linter.names import FUNCTIONS, FunctionNode
 from detlint.linter.project import Module
 
 
-@lru_cache(maxsize=4)
 def worker_initialisers(module: Module) -> frozenset[FunctionNode | ast.Lambda]:
     """Return the functions and lambdas of this file that it passes as `worker_init_fn`."""
+    return module.project.once(_find, module)
+
+
+def _find(module: Module) -> frozenset[FunctionNode | ast.Lambda]:
     found: set[FunctionNode | ast.Lambda] = set()
     for keyword in module.index.of_type(ast.keyword):
         if keyword.arg != "worker_init_fn":

@@ -44,11 +44,6 @@ class Reason:
 class Modes(ModeEvents):
     """Answers for the models of one module; asks the same of other modules where calls lead there."""
 
-    def __init__(self, module: Module, peers: dict[Module, Modes] | None = None) -> None:
-        super().__init__(module)
-        self._peers = peers if peers is not None else {}
-        self._peers[module] = self
-
     def mode_of(self, node: ast.expr, index: tuple[int, ...] = ()) -> Mode:
         """Return the mode of the model that an expression makes or gives."""
         if self._depth >= MAX_DEPTH:
@@ -242,8 +237,7 @@ class Modes(ModeEvents):
 
     def peer(self, module: Module) -> Modes:
         """Return the answers for another module of the project."""
-        found = self._peers.get(module)
-        return found if found is not None else Modes(module, self._peers)
+        return module.project.once(Modes, module)
 
 
 def _same(*modes: Mode) -> Mode:

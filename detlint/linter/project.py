@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-import gc
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
+from typing import Any, TypeVar
 
 from detlint.linter.classes import ClassInfo, read_classes
 from detlint.linter.discovery import display_path
@@ -20,6 +20,9 @@ from detlint.linter.sources import SourceFile, SourceProblem, read_source
 
 # Syntax tree and index of a file take about a hundred bytes for each character of its source.
 _KEPT_CHARACTERS = 2_000_000
+AskedT = TypeVar("AskedT")
+AnswerT = TypeVar("AnswerT")
+
 _ROOT_MARKERS = (".git", "pyproject.toml", "setup.py", "setup.cfg", ".hg")
 
 
@@ -46,6 +49,14 @@ class Module:
     def classes(self) -> dict[ast.ClassDef, ClassInfo]:
         """What each class of this file holds."""
         return read_classes(self)
+
+    def forget(self) -> None:
+        """Free the memory of a file that nobody needs any more, at once: all that refers back to itself is cut."""
+        for scope in self.index.scopes.values():
+            scope.bindings.clear()
+        for flow in self._flows.values():
+            flow.forget()
+        vars(self).clear()
 
     def flow(self, scope: Scope) -> Flow:
         """Return the control flow of a function's or the module's scope."""
@@ -109,15 +120,14 @@ class Project:
         self.consulted: dict[Path, None] = {}  # read, looked for, or (folders) searched for the file being linted
         self._roots: dict[Path, Path] = {}
         self._by_name: dict[str, Module] = {}
-        self._inferences: dict[Module, Inference] = {}
-        self._forgotten = 0  # characters of source since the last collection
+        self._answers: dict[tuple[Callable[[Any], Any], object], Any] = {}
         self.mentions = Mentions()
         self.depth = 0  # of questions that lead to questions, across files
 
     def begin(self, source: SourceFile) -> Module | SourceProblem:
         """Start on a file: forget the names and values of the one before, and return the module of this one."""
         self._by_name.clear()
-        self._inferences.clear()
+        self._answers.clear()
         self.consulted.clear()
         self.depth = 0
         self._make_room()
@@ -133,22 +143,23 @@ class Project:
     def _make_room(self) -> None:
         """Forget parsed files until those kept fit the budget; nobody holds on to them between two linted files."""
         total = sum(len(module.source.text) for module in self._by_path.values() if module is not None)
-        before = total
         while total > _KEPT_CHARACTERS:
             _, module = self._by_path.popitem(last=False)
-            total -= len(module.source.text) if module is not None else 0
-        self._forgotten += before - total
-        if self._forgotten > _KEPT_CHARACTERS // 2:
-            # What a module holds refers back to it, and workers let the collector run only rarely.
-            gc.collect()
-            self._forgotten = 0
+            if module is not None:
+                total -= len(module.source.text)
+                module.forget()
 
     def inference(self, module: Module) -> Inference:
         """Return the inference of a module for the file being linted."""
-        inference = self._inferences.get(module)
-        if inference is None:
-            inference = self._inferences[module] = Inference(module)
-        return inference
+        return self.once(Inference, module)
+
+    def once(self, answer: Callable[[AskedT], AnswerT], asked: AskedT) -> AnswerT:
+        """Return `answer(asked)`, worked out once for the file being linted and forgotten after it."""
+        key = (answer, asked)
+        if key not in self._answers:
+            self._answers[key] = answer(asked)
+        found: AnswerT = self._answers[key]
+        return found
 
     def named(self, name: str) -> Module | None:
         """Return a module already met from the file being linted, by its dotted name."""

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from detlint.linter.context import Argument, Call
 from detlint.linter.names import FunctionNode
@@ -173,10 +173,9 @@ class Seeding:
         return argument.hidden or (argument.given and not _is_off(argument.value))
 
 
-@lru_cache(maxsize=8)
 def seeding_of(program: Program) -> Seeding:
     """Return the seeding of a program, worked out once."""
-    return Seeding(program)
+    return program.module.project.once(Seeding, program)
 
 
 def seeds_in(module: Module) -> Iterator[Seed]:

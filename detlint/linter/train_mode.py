@@ -6,13 +6,11 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
 from detlint.conditions import Truth
 from detlint.layers import load_layers
 from detlint.linter.calls import argument_of
 from detlint.linter.evaluation import evaluates, identifiers, is_inference, names_evaluation, shares_training_step
-from detlint.linter.inference import Inference
 from detlint.linter.mode_events import switched
 from detlint.linter.mode_layers import ModelParts, parts_of
 from detlint.linter.model_names import Key
@@ -48,13 +46,10 @@ class TrainModeInference:
 
 def train_mode_inferences(module: Module) -> tuple[TrainModeInference, ...]:
     """Return the inference calls of a file whose model is in train mode on some path, the first for each reason."""
-    return _inferences(module.inference)
+    return module.project.once(_inferences, module)
 
 
-@lru_cache(maxsize=1)
-def _inferences(inference: Inference) -> tuple[TrainModeInference, ...]:
-    # Two rules ask about the same file in turn; what is inferred of a file is made anew whenever it is linted.
-    module = inference.module
+def _inferences(module: Module) -> tuple[TrainModeInference, ...]:
     if is_test_file(module) or not _may_infer(module):
         return ()
     search = _Search(module)
@@ -82,7 +77,7 @@ def _may_infer(module: Module) -> bool:
 class _Search:
     def __init__(self, module: Module) -> None:
         self.module = module
-        self.modes = Modes(module)
+        self.modes = module.project.once(Modes, module)
         self._trains = file_trains(module)
 
     def examine(self, call: ast.Call) -> TrainModeInference | None:

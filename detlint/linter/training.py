@@ -101,7 +101,7 @@ def _tests_around(index: Index, node: ast.AST) -> Iterator[ast.expr]:
         child = parent
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=64)
 def training_steps(node: ast.AST) -> tuple[ast.Call, ...]:
     """Return the calls under `node` that train: backward passes, optimizer steps, gradients asked for."""
     return tuple(call for call in walk(node) if isinstance(call, ast.Call) and _is_step(call))

@@ -12,7 +12,7 @@ from detlint.linter.nodes import walk
 from detlint.linter.registry import check_file
 from detlint.linter.repairs import Repair, insert_before, unsafe
 from detlint.linter.train_mode import TrainModeInference, train_mode_inferences
-from detlint.linter.training import training_steps, trains
+from detlint.linter.training import file_trains, training_steps
 
 # What `eval()` is moved out of, so that it is not called for each batch.
 _HOISTED = (ast.With, ast.AsyncWith, ast.For, ast.AsyncFor, ast.While)
@@ -62,7 +62,7 @@ def _repair(found: TrainModeInference, ctx: Context) -> Repair | None:
 def _trains_on(found: TrainModeInference, statement: ast.stmt, ctx: Context) -> bool:
     """May training go on after the inference with nothing that switches back?"""
     if found.reason.created:
-        return trains(ctx.module.tree)
+        return file_trains(ctx.module)
     for parent in ctx.ancestors(statement):
         if isinstance(parent, FUNCTIONS):
             break

@@ -14,7 +14,7 @@ from detlint.linter.registry import check_file
 from detlint.linter.repairs import Repair, unsafe
 from detlint.linter.seeding import Seed, seeding_of
 from detlint.linter.testcode import is_test_file
-from detlint.linter.training import trains
+from detlint.linter.training import file_trains
 
 _WORK = re.compile(
     r"(^|_)(train|fit|finetune|eval|evaluate|validate|test|infer|inference|predict|generate|sample)(_|$)"
@@ -48,7 +48,7 @@ def _requested(ctx: Context) -> Repair | None:
 def _work(ctx: Context) -> str:
     """Return what the file does with a model: "trains", "infers", or nothing."""
     module = ctx.module
-    if trains(module.tree):
+    if file_trains(module):
         return "trains"
     inferring = False
     for call in module.index.of_type(ast.Call):
