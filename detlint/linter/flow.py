@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator
+from functools import cached_property
 
 from detlint.linter.index import Index
 from detlint.linter.names import FUNCTIONS, SCOPES, Binding, Scope
+from detlint.linter.nodes import walk
 
 _REMEMBERED_CONDITIONS = 6
 
@@ -15,14 +17,16 @@ _REMEMBERED_CONDITIONS = 6
 class _Block:
     """One simple statement, or the part of a compound one that is evaluated at once (a test, an iterable)."""
 
-    __slots__ = ("condition", "nodes", "number", "successors")
-
     def __init__(self, number: int, nodes: Iterable[ast.AST]) -> None:
         self.number = number
         self.nodes = tuple(nodes)
         # Each edge: block it leads to, and the truth of this block's condition along it (None: either).
         self.successors: list[tuple[_Block, bool | None]] = []
-        self.condition: tuple[str, bool] | None = None
+        self.test: ast.expr | None = None  # what the edges with a truth go by
+
+    @cached_property
+    def condition(self) -> tuple[str, bool] | None:
+        return None if self.test is None else _condition(self.test)
 
 
 _Ends = list[tuple[_Block, "bool | None"]]
@@ -49,7 +53,6 @@ class Flow:
         self.exit = self._new(())
         self._connect([*ends, *self._returns], self.exit)
         self._reaching: dict[str, list[frozenset[Binding]]] = {}
-        self._repeated = self._repeated_conditions()
 
     def forget(self) -> None:
         """Free the graph: its loops refer back to themselves."""
@@ -111,7 +114,7 @@ class Flow:
     def _if(self, node: ast.If, ends: _Ends) -> _Ends:
         block = self._new([node, node.test])
         self._connect(ends, block)
-        block.condition = _condition(node.test)
+        block.test = node.test
         constant = _constant_truth(node.test)
         taken: _Ends = [] if constant is False else [(block, True)]
         skipped: _Ends = [] if constant is True else [(block, False)]
@@ -171,7 +174,9 @@ class Flow:
             pending = [] if irrefutable else [(block, None)]
         return [*after, *pending]
 
-    def _repeated_conditions(self) -> frozenset[str]:
+    @cached_property
+    def _repeated(self) -> frozenset[str]:
+        """The conditions that are tested more than once, with the same outcome each time."""
         seen: dict[str, int] = {}
         for block in self._blocks:
             if block.condition is not None:
@@ -181,7 +186,7 @@ class Flow:
 
     def _changes(self, condition: str) -> bool:
         """Return whether a name that the condition reads is bound more than once in this body."""
-        names = {node.id for node in ast.walk(ast.parse(condition, mode="eval")) if isinstance(node, ast.Name)}
+        names = {node.id for node in walk(ast.parse(condition, mode="eval").body) if isinstance(node, ast.Name)}
         return any(len(self.scope.bindings.get(name, ())) > 1 for name in names)
 
     # --- places -------------------------------------------------------------------------------------------------
@@ -299,8 +304,8 @@ class Flow:
     def uses(self, binding: Binding) -> tuple[ast.Name, ...]:
         """Return the loads of the name that `binding` can reach, in source order, closures included."""
         found = []
-        for node in self._index.of_type(ast.Name):
-            if node.id != binding.name or not isinstance(node.ctx, ast.Load):
+        for node in self._index.names_used.get(binding.name, ()):
+            if not isinstance(node, ast.Name):
                 continue
             if self._index.scope_at(node).lookup(node.id) is not self.scope:
                 continue
@@ -377,7 +382,7 @@ def _condition(test: ast.expr) -> tuple[str, bool] | None:
     while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         positive = not positive
         test = test.operand
-    if any(isinstance(node, (ast.Call, ast.NamedExpr, ast.Await, *SCOPES)) for node in ast.walk(test)):
+    if any(isinstance(node, (ast.Call, ast.NamedExpr, ast.Await, *SCOPES)) for node in walk(test)):
         return None
     return ast.unparse(test), positive
 
@@ -390,4 +395,7 @@ def _never_returns(value: ast.expr) -> bool:
     """Return whether a call ends the program: `sys.exit()`, `exit()`, `os._exit()`."""
     if not isinstance(value, ast.Call):
         return False
-    return ast.unparse(value.func) in {"sys.exit", "exit", "quit", "os._exit", "os.abort"}
+    called = value.func
+    if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name):
+        return f"{called.value.id}.{called.attr}" in {"sys.exit", "os._exit", "os.abort"}
+    return isinstance(called, ast.Name) and called.id in {"exit", "quit"}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TypeVar
 
-from detlint.linter.names import COMPREHENSIONS, FUNCTIONS, SCOPES, FunctionNode, Scope, ScopeBuilder
+from detlint.linter.names import BINDERS, FUNCTIONS, SCOPES, FunctionNode, Scope, ScopeBuilder, ScopeNode
 from detlint.linter.nodes import child_fields, walk
 
 _SCOPE_TYPES = frozenset(SCOPES)
@@ -25,7 +26,7 @@ class Index:
     def __init__(self, tree: ast.Module, module_name: str, is_package: bool) -> None:
         self.tree = tree
         self.parents: dict[ast.AST, ast.AST] = {}
-        self.nodes: dict[type[ast.AST], list[ast.AST]] = {}
+        self.nodes: defaultdict[type[ast.AST], list[ast.AST]] = defaultdict(list)
         self.scopes: dict[ast.AST, Scope] = {}
         self._name_scopes: dict[ast.AST, Scope] = {}
         builder = ScopeBuilder(module_name, is_package)
@@ -35,35 +36,48 @@ class Index:
 
     def _walk(self, builder: ScopeBuilder) -> None:
         # An explicit stack: source may be nested deeper than Python's own recursion limit.
-        parents, nodes, scopes, visit = self.parents, self.nodes, self.scopes, builder.visit
-        stack: list[tuple[ast.AST, Scope]] = [(self.tree, self.root)]
-        push = stack.append
-        name_scopes = self._name_scopes
+        # A scope on the stack is the one of what lies below it.
+        parents, nodes, name_scopes = self.parents, self.nodes, self._name_scopes
+        scope = self.root
+        stack: list[ast.AST | Scope] = [self.tree]
+        push, pop = stack.append, stack.pop
         while stack:
-            node, scope = stack.pop()
+            node = pop()
+            if isinstance(node, Scope):
+                scope = node
+                continue
             kind = node.__class__
-            inner = scope
-            outside: tuple[ast.AST, ...] = ()
-            if kind in _SCOPE_TYPES and node is not self.tree:
-                inner = scopes[node] = builder.enter(node, scope)  # type: ignore[arg-type]
-                outside = _evaluated_outside(node)
-            visit(node, scope)
+            nodes[kind].append(node)
             if kind is ast.Name:
-                name_scopes[node] = inner
-            if kind in nodes:
-                nodes[kind].append(node)
-            else:
-                nodes[kind] = [node]
+                name_scopes[node] = scope
+                continue
+            if kind in BINDERS:
+                builder.visit(node, scope)
+            if kind in _SCOPE_TYPES and node is not self.tree:
+                self._enter(node, scope, builder, stack)  # type: ignore[arg-type]
+                continue
             for field in child_fields(kind):
                 value = getattr(node, field, None)
                 if value.__class__ is list:
                     for child in reversed(value):
                         if child is not None:
                             parents[child] = node
-                            push((child, scope if child in outside else inner))
+                            push(child)
                 elif value is not None:
                     parents[value] = node
-                    push((value, scope if value in outside else inner))
+                    push(value)
+
+    def _enter(self, node: ScopeNode, scope: Scope, builder: ScopeBuilder, stack: list[ast.AST | Scope]) -> None:
+        """Open the scope of `node` and put its children on the stack, each under the scope that it is evaluated in."""
+        inner = self.scopes[node] = builder.enter(node, scope)
+        outside = _evaluated_outside(node)
+        stack.append(scope)
+        for field in child_fields(node.__class__):
+            value = getattr(node, field, None)
+            for child in reversed(value) if isinstance(value, list) else (value,):
+                if child is not None:
+                    self.parents[child] = node
+                    stack += (child, scope if child in outside else inner)
 
     def of_type(self, kind: type[NodeT]) -> Sequence[NodeT]:
         """Return every node of exactly this type, in source order."""
@@ -119,6 +133,15 @@ class Index:
         for call in self.of_type(ast.Call):
             calls.setdefault(_identifier(call.func) or "__call__", []).append(call)
         return calls
+
+    @cached_property
+    def calls_meaning(self) -> dict[str, list[ast.Call]]:
+        """Calls by each identifier that they may mean, aliases seen through."""
+        meaning = {name: list(calls) for name, calls in self.calls_by_name.items()}
+        for alias, targets in self.aliases.items():
+            for target in targets if alias in self.calls_by_name else ():
+                meaning.setdefault(target, []).extend(self.calls_by_name[alias])
+        return meaning
 
     @cached_property
     def names_used(self) -> dict[str, list[ast.AST]]:
@@ -208,6 +231,4 @@ def _evaluated_outside(node: ast.AST) -> tuple[ast.AST, ...]:
         return (*node.decorator_list, *node.bases, *node.keywords)
     if isinstance(node, ast.Lambda):
         return (node.args,)
-    if isinstance(node, COMPREHENSIONS):
-        return ()
     return ()

@@ -114,7 +114,7 @@ class Scope:
 
 
 class ScopeBuilder:
-    """Collects the bindings of a module. `enter` and `visit` are called for every node, parents first."""
+    """Collects the bindings of a module. `enter` and `visit` are called parents first."""
 
     def __init__(self, module_name: str, is_package: bool) -> None:
         self._module_name = module_name
@@ -146,10 +146,8 @@ class ScopeBuilder:
                         self._declare(child, scope)
 
     def visit(self, node: ast.AST, scope: Scope) -> None:
-        """Record what `node`, standing in `scope`, binds."""
-        method = _VISITORS.get(node.__class__)
-        if method is not None:
-            method(self, node, scope)
+        """Record what `node`, of a type that binds names and standing in `scope`, binds."""
+        BINDERS[node.__class__](self, node, scope)
 
     def _targets(
         self,
@@ -245,7 +243,8 @@ def absolute_name(node: ast.ImportFrom, module_name: str, is_package: bool) -> s
     return ".".join([*base, node.module] if node.module else base)
 
 
-_VISITORS: dict[type[ast.AST], Callable[[ScopeBuilder, Any, Scope], None]] = {
+# What binds names, and how.
+BINDERS: dict[type[ast.AST], Callable[[ScopeBuilder, Any, Scope], None]] = {
     ast.Assign: ScopeBuilder._assign,
     ast.AnnAssign: ScopeBuilder._ann_assign,
     ast.AugAssign: ScopeBuilder._aug_assign,

@@ -56,7 +56,8 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
     while stack:
         current = pop()
         yield current
-        for field in child_fields(current.__class__):
+        kind = current.__class__
+        for field in _known[kind] if kind in _known else child_fields(kind):
             value = getattr(current, field, None)
             if value.__class__ is list:
                 stack.extend([child for child in reversed(value) if child is not None])

@@ -157,10 +157,8 @@ def _names_of_guards(module: Module) -> frozenset[str]:
 
 def calls_named(module: Module, lasts: Collection[str]) -> Iterator[ast.Call]:
     """Yield the calls of a module that can mean one of the identifiers `lasts`, aliases included, in source order."""
-    by_name = module.index.calls_by_name
-    wanted = set(lasts)
-    wanted |= {alias for alias, targets in module.index.aliases.items() if targets & wanted}
-    found = [call for name in sorted(wanted) for call in by_name.get(name, ())]
+    meaning = module.index.calls_meaning
+    found = {call for last in meaning.keys() & lasts for call in meaning[last]}
     yield from sorted(
         found, key=lambda call: (call.lineno, call.col_offset, call.end_lineno or 0, call.end_col_offset or 0)
     )
@@ -168,7 +166,8 @@ def calls_named(module: Module, lasts: Collection[str]) -> Iterator[ast.Call]:
 
 def attribute_writes(module: Module, lasts: Collection[str]) -> Iterator[Write]:
     """Yield assignments `a.b = value` whose attribute is one of `lasts`, with the qualified name of the target."""
-    for node in module.index.of_type(ast.Assign):
+    written_somewhere = not module.index.names_used.keys().isdisjoint(lasts)
+    for node in module.index.of_type(ast.Assign) if written_somewhere else ():
         pairs = [pair for target in node.targets for pair in _unpacked(target, node.value)]
         for written, value in pairs:
             if isinstance(written, ast.Attribute) and written.attr in lasts:

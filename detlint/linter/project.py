@@ -34,6 +34,7 @@ class Module:
         self.source = source
         self.tree = tree
         self.name = name
+        self.folder = str(source.path.parent)
         self.is_package = source.path.name == "__init__.py"
         self._flows: dict[Scope, Flow] = {}
 
@@ -78,9 +79,11 @@ class Module:
         owner = scope.lookup(name.id)
         if owner is None:
             return ()
-        if owner in (scope, scope.function()) and isinstance(owner.node, (*FUNCTIONS, ast.Module)):
+        bindings = owner.bindings[name.id]
+        flows = owner in (scope, scope.function()) and isinstance(owner.node, (*FUNCTIONS, ast.Module))
+        if flows and len(bindings) > 1:
             return self.flow(owner).definitions(name)
-        return tuple(owner.bindings[name.id])
+        return tuple(bindings)
 
     def qualified(self, node: FunctionNode | ast.ClassDef) -> str:
         """Return the dotted name of a definition of this file."""
@@ -116,8 +119,9 @@ class Project:
 
     def __init__(self) -> None:
         self._by_path: OrderedDict[Path, Module | None] = OrderedDict()  # the one longest unused first
-        self._found: dict[tuple[str, Path], tuple[bool, tuple[Path, ...]]] = {}
+        self._found: dict[tuple[str, str], tuple[bool, tuple[Path, ...]]] = {}
         self.consulted: dict[Path, None] = {}  # read, looked for, or (folders) searched for the file being linted
+        self._asked: dict[tuple[str, str], Module | None] = {}  # what `find` gave for it
         self._roots: dict[Path, Path] = {}
         self._by_name: dict[str, Module] = {}
         self._answers: dict[tuple[Callable[[Any], Any], object], Any] = {}
@@ -129,6 +133,7 @@ class Project:
         self._by_name.clear()
         self._answers.clear()
         self.consulted.clear()
+        self._asked.clear()
         self.depth = 0
         self._make_room()
         module = self._by_path.get(source.path)
@@ -207,14 +212,15 @@ class Project:
         """Return the project's module that `importer` means by the dotted `name`, or None for anything outside."""
         if name == importer.name:
             return importer
-        folder = importer.source.path.parent
-        key = (name, folder)
-        if key not in self._found:
-            self._found[key] = self._search(name, folder)
-        exists, places = self._found[key]
-        self.consulted.update(dict.fromkeys(places))
-        module = self._read(places[-1]) if exists else None
-        return None if module is None else self._by_name.setdefault(module.name, module)
+        key = (name, importer.folder)
+        if key not in self._asked:
+            if key not in self._found:
+                self._found[key] = self._search(name, importer.source.path.parent)
+            exists, places = self._found[key]
+            self.consulted.update(dict.fromkeys(places))
+            module = self._read(places[-1]) if exists else None
+            self._asked[key] = None if module is None else self._by_name.setdefault(module.name, module)
+        return self._asked[key]
 
     def at(self, path: Path) -> Module | None:
         """Return the project's module that stands in the file `path`, or None for one that cannot be parsed."""

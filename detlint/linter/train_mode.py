@@ -79,6 +79,7 @@ class _Search:
         self.module = module
         self.modes = module.project.once(Modes, module)
         self._trains = file_trains(module)
+        self._own: dict[Key, bool] = {}
 
     def examine(self, call: ast.Call) -> TrainModeInference | None:
         model = self._model(call)
@@ -168,6 +169,11 @@ class _Search:
         return False
 
     def _is_own(self, key: Key) -> bool:
+        if key not in self._own:
+            self._own[key] = self._is_submodule(key)
+        return self._own[key]
+
+    def _is_submodule(self, key: Key) -> bool:
         """A module's own submodules follow the module: whoever holds it switches it."""
         if not isinstance(key.owner, ast.ClassDef):
             return False

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from detlint.findings import Finding
+from detlint.linter.classes import ClassInfo
 from detlint.linter.context import Call, Context
 from detlint.linter.names import FunctionNode
 from detlint.linter.nodes import walk
@@ -149,14 +150,20 @@ def _runs_with_forward(function: FunctionNode, ctx: Context) -> bool:
     owner = ctx.parent(function)
     if not isinstance(owner, ast.ClassDef) or not ctx.inference.is_module_class(ctx.module.qualified(owner)):
         return False
-    methods = ctx.inference.class_info(owner).methods
+    info = ctx.inference.class_info(owner)
+    reached = ctx.module.project.once(_run_with_forward, info)
+    return function.name in reached and info.methods.get(function.name) is function
+
+
+def _run_with_forward(info: ClassInfo) -> list[str]:
+    methods = info.methods
     reached = [name for name in methods if name in _RUNS]
     for name in reached:
         for part in walk(methods[name]):
             called = part.attr if isinstance(part, ast.Attribute) and getattr(part.value, "id", "") == "self" else ""
             if called in methods and called not in reached:
                 reached.append(called)
-    return function.name in reached and methods.get(function.name) is function
+    return reached
 
 
 def _is_random(data: ast.expr | None, ctx: Context) -> bool:
