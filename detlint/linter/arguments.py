@@ -204,6 +204,8 @@ class SourceArguments:
         if isinstance(node, ast.Call) and names.intersection(module.inference.resolve(node.func)):
             return True
         base: ast.expr | None = node.value if isinstance(node, ast.Subscript) else None
+        if isinstance(node, ast.Attribute) and node.attr == "indices":
+            base = node.value  # torch.topk(x, 3).indices
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _VIEWS:
             base = node.func.value
         found = module.inference.values(base) if base is not None else ()
