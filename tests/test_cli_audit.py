@@ -143,6 +143,38 @@ def test_html_is_written_beside_the_report(detlint: Run, tmp_path: Path) -> None
     assert "<!doctype html>" in page.read_text()
 
 
+def test_a_script_shows_the_race_again(detlint: Run, tmp_path: Path) -> None:
+    script = tmp_path / "repro.py"
+    args = ("audit", "models:race", "--sample", "models:pairs", "--probe", "repeat", "--runs", "20")
+    done = detlint(*args, "--repro", str(script))
+    if done.returncode == 0:
+        pytest.skip("the threads of this machine never overlapped: there was no race to see")
+    assert subprocess.run([sys.executable, str(script)], check=False, capture_output=True).returncode == 1
+
+
+def test_no_script_where_nothing_differs(detlint: Run, tmp_path: Path) -> None:
+    script = tmp_path / "repro.py"
+    done = detlint("audit", "models:linear", "--sample", "models:rows", "--probe", "repeat", "--repro", str(script))
+    assert done.returncode == 0
+    assert done.stderr == "detlint: no script was written: nothing differs, so there is nothing to show again\n"
+    assert not script.exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("--tiling", "0", "1", "1"), "Tiling(min_input_size=0)"),
+        (("--compile-mode", "max-autotun"), "did you mean 'max-autotune'"),
+        (("--probe", "tilling"), "did you mean 'tiling'"),
+    ],
+)
+def test_bad_options_of_probes_are_one_line(detlint: Run, args: tuple[str, ...], message: str) -> None:
+    done = detlint("audit", "models:linear", "--sample", "models:rows", *args)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 def test_the_graph_is_drawn(detlint: Run, tmp_path: Path) -> None:
     pytest.importorskip("pydot")
     drawing = tmp_path / "graph.dot"

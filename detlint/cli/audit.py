@@ -10,7 +10,7 @@ import click
 import detlint
 from detlint.cli.output import Output
 from detlint.cli.progress import Progress
-from detlint.errors import UsageError
+from detlint.errors import AuditError, UsageError
 from detlint.operators import DEVICES
 from detlint.reports import LINT_FORMATS, renderer
 from detlint.runtime.factories import build
@@ -25,6 +25,15 @@ if TYPE_CHECKING:
 @click.option("--probe", "probes", multiple=True, metavar="NAME", help="Ask only this question (may be repeated).")
 @click.option("--all-probes", is_flag=True, help="Ask every question there is.")
 @click.option("--runs", type=click.IntRange(min=2), default=3, show_default=True, help="How often to repeat.")
+@click.option("--batch-dim", type=int, metavar="N", help="Dimension that counts samples; found if not given.")
+@click.option(
+    "--tiling",
+    type=(int, int, int),
+    metavar="INPUT OUTPUT STRIDE",
+    help="Least tile, what it gives, distance of tiles, in pixels; worked out if not given.",
+)
+@click.option("--compile-mode", "compile_modes", multiple=True, metavar="MODE", help="Mode of torch.compile to try.")
+@click.option("--compile-backend", metavar="NAME", help="Backend of torch.compile instead of inductor.")
 @click.option("--backward", is_flag=True, help="Run the backward pass too.")
 @click.option("--device", metavar="D", help="Run a copy of the model on this device.")
 @click.option("--target", "targets", multiple=True, type=click.Choice(DEVICES), help="Report hazards of this device.")
@@ -46,6 +55,10 @@ def audit(
     probes: tuple[str, ...],
     all_probes: bool,
     runs: int,
+    batch_dim: int | None,
+    tiling: tuple[int, int, int] | None,
+    compile_modes: tuple[str, ...],
+    compile_backend: str | None,
     backward: bool,
     device: str | None,
     targets: tuple[str, ...],
@@ -71,6 +84,10 @@ def audit(
             cast("Callable[..., object]", build("MODULE:FACTORY", model)),
             build("--sample", sample),
             runs=runs,
+            batch_dim=batch_dim,
+            tiling=None if tiling is None else detlint.Tiling(*tiling),
+            compile_modes=compile_modes or ("default",),
+            compile_backend=compile_backend or "inductor",
             backward=backward,
             device=device,
             targets=targets or ("cpu", "cuda"),
@@ -95,5 +112,8 @@ def audit(
     if graph is not None:
         report.save_graph(graph)
     if repro is not None:
-        report.save_repro(repro)
+        try:
+            report.save_repro(repro)
+        except AuditError as reason:  # the report stands, and its exit code
+            click.echo(f"detlint: no script was written: {reason}", err=True)
     return 0 if report.ok else 1

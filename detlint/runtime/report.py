@@ -214,7 +214,7 @@ class AuditReport:
             why = (
                 f"no single operator shows the difference of {', '.join(differing)}" if differing else "nothing differs"
             )
-            raise AuditError(f"save_repro: {why}: there is nothing to write")
+            raise AuditError(f"{why}, so there is nothing to show again")
         return found
 
     def raise_if_failed(self) -> None:
