@@ -102,6 +102,7 @@ class Flags:
     )
     cudnn_attention: bool | None = _functions("backends.cuda.cudnn_sdp_enabled", "backends.cuda.enable_cudnn_sdp")
     math_attention: bool | None = _functions("backends.cuda.math_sdp_enabled", "backends.cuda.enable_math_sdp")
+    mha_fastpath: bool | None = _functions("backends.mha.get_fastpath_enabled", "backends.mha.set_fastpath_enabled")
     threads: int | None = _functions("get_num_threads", "set_num_threads")
     fp16_reduced_precision_reduction: bool | None = _attribute(
         "backends.cuda.matmul.allow_fp16_reduced_precision_reduction"

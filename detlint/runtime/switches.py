@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from detlint.runtime.flags import Flags, read_flags, using
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from detlint.runtime.events import OpEvent
-
-
-class Suspect(Protocol):
-    """Something that can be taken out of play: its name, and what a user writes to do so."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def how(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +35,13 @@ class Switch:
 
 
 SWITCHES: Final = (
+    Switch(
+        "the fast path of nn.MultiheadAttention",
+        ("cpu", "cuda"),
+        Flags(mha_fastpath=False),
+        "torch.backends.mha.set_fastpath_enabled(False)",
+        operators="_native_multi_head_attention",
+    ),
     Switch("oneDNN", ("cpu",), Flags(mkldnn_enabled=False), "torch.backends.mkldnn.enabled = False"),
     Switch("several threads", ("cpu",), Flags(threads=1), "torch.set_num_threads(1)"),
     Switch(
@@ -85,8 +82,8 @@ SWITCHES: Final = (
 class Blame:
     """What a difference was tested against: with each of `cures` alone it vanished, with `others` it stayed."""
 
-    cures: tuple[Suspect, ...] = ()
-    others: tuple[Suspect, ...] = ()
+    cures: tuple[Switch, ...] = ()
+    others: tuple[Switch, ...] = ()
 
     def __add__(self, other: Blame) -> Blame:
         return Blame((*self.cures, *other.cures), (*self.others, *other.others))
@@ -110,7 +107,9 @@ class Blame:
         )
 
 
-def blame(differs: Callable[[], bool], event: OpEvent, *, besides: Flags | None = None) -> Blame:
+def blame(
+    differs: Callable[[], bool], event: OpEvent, *, besides: Flags | None = None, switches: Sequence[Switch] = SWITCHES
+) -> Blame:
     """Switch off one thing after the other; `differs` runs the operator of `event` on both sides and compares.
 
     `besides` are settings in which the sides differ anyway.
@@ -118,7 +117,7 @@ def blame(differs: Callable[[], bool], event: OpEvent, *, besides: Flags | None 
     taken = set() if besides is None else besides.given().keys()
     cures: list[Switch] = []
     others: list[Switch] = []
-    for switch in SWITCHES:
+    for switch in switches:
         decides = switch.in_force(event.device) and switch.operators in event.op
         if decides and not taken & switch.off.given().keys():
             with using(switch.off):

@@ -1,0 +1,318 @@
+"""Does the result depend on whether torch.compile made the program?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from detlint.runtime.compiling import Compiler, compiled_already, failure
+from detlint.runtime.flags import Flags, using
+from detlint.runtime.fresh_process import NotAgain, fresh_runs
+from detlint.runtime.inductor import Rewrite, blame_rewrites, draws, watched_kernels
+from detlint.runtime.measure import differences
+from detlint.runtime.origins import origin
+from detlint.runtime.pieces import RERUNS, Search, captured, reruns
+from detlint.runtime.probes.registry import probe
+from detlint.runtime.report import Cause, Difference, Divergence, ProbeResult, Verdict
+from detlint.runtime.switches import SWITCHES, Blame, Switch, blame
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import torch
+
+    from detlint.runtime.events import OpEvent
+    from detlint.runtime.lab import Lab
+    from detlint.runtime.passes import Case
+    from detlint.runtime.pieces import Departure
+
+    Tensors = Mapping[str, torch.Tensor]
+
+_DETERMINISTIC: Final = Switch(
+    "nondeterministic algorithms",
+    ("cpu", "cuda"),
+    Flags(deterministic_mode=2, fill_uninitialized_memory=False),
+    "torch.use_deterministic_algorithms(True)",
+)
+"""For what varies from run to run; fresh memory stays unfilled, so that a fill is not taken for a cure."""
+_FRESH: Final = 2
+"""Processes in which a mode that chooses kernels by timing compiles anew."""
+_LAYERS: Final = {
+    "eager": "the graphs that Dynamo traces, run as they are",
+    "aot_eager": "the graphs of AOTAutograd, run by eager kernels",
+    "aot_eager_decomp_partition": "decomposed into simpler operators, which eager kernels run",
+}
+"""The backends that stop before code is generated, and what their results are those of."""
+
+
+@probe("compile")
+class Compile:
+    """Eager against compiled, each mode; then which layer of the compiler, which operators, and what it takes."""
+
+    def skip_reason(self, case: Case) -> str | None:
+        """There must be an eager program to compare with."""
+        part = compiled_already(case.model, case.modules)
+        return None if part is None else f"{part} is compiled already: pass the model that torch.compile was given"
+
+    def conduct(self, lab: Lab) -> ProbeResult:
+        """Compile in every mode, run each program several times, and explain the worst."""
+        return _Study(lab).result()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Side:
+    """What one way to compile gave: its worst run against the eager one, and whether its runs agree."""
+
+    compiler: Compiler
+    outputs: Tensors
+    differences: tuple[Difference, ...]
+    verdict: Verdict
+    varies: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Explanation:
+    """Why compiled code gives other bits, and what was tested to say so."""
+
+    cause: str
+    kind: Cause = Cause.PERTURBATION
+    divergence: Divergence | None = None
+    blame: Blame = field(default_factory=Blame)
+    evidence: tuple[str, ...] = ()
+
+
+class _Study:
+    """The runs and searches of one audit."""
+
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+        self._case = lab.case
+        self._eager = self._run(lab.case)
+
+    def result(self) -> ProbeResult:
+        options = self._lab.options
+        try:
+            pieces, _ = captured(self._lab.runner, self._case, aten=False)
+        except Exception as error:  # Dynamo gives up with exceptions of many kinds
+            return _skipped(f"torch.compile cannot trace the model: {failure(error)}")
+        if not pieces:
+            return _skipped("torch.compile finds nothing in the model that it can compile")
+        graphs = {piece.module for piece in pieces}
+        count = sum(node.op.startswith("call_") for graph in graphs for node in graph.graph.nodes)
+        evidence = [f"torch.compile sees {_counted(len(graphs), 'graph')} with {_counted(count, 'operation')}"]
+        sides, hurdles = [], []
+        for compiler in (Compiler(options.compile_backend, mode) for mode in options.compile_modes):
+            try:
+                sides.append(self._side(compiler))
+            except Exception as error:  # so do backends
+                hurdles.append(f"{compiler}: the model cannot be compiled: {failure(error)}")
+        if not sides:
+            return _skipped("; ".join(hurdles))
+        evidence += [*(_told(side) for side in sides), *hurdles]
+        worst = max(sides, key=lambda side: (side.verdict.rank, side.varies))
+        result = ProbeResult("compile", worst.verdict, runs=1 + len(sides) * options.runs)
+        if worst.verdict is not Verdict.BITWISE:
+            result = self._explained(result, worst)
+        result = replace(result, evidence=(*evidence, *result.evidence))
+        for side in sides:
+            if side.compiler.is_inductor and side.compiler.mode.startswith("max-autotune"):
+                result = self._afresh(result, side)
+        return result
+
+    def _side(self, compiler: Compiler) -> _Side:
+        worst: tuple[Tensors, tuple[Difference, ...], Verdict] | None = None
+        first: Tensors = {}
+        varies = False
+        with compiler.applied(self._case.model) as compiled:
+            for number in range(self._lab.options.runs):
+                run = self._run(replace(self._case, model=compiled))
+                if number and not differences(first, run):
+                    continue
+                measured, verdict = self._lab.compare(self._eager, run)
+                varies, first = bool(number), first or run
+                if worst is None or verdict.rank >= worst[2].rank:
+                    worst = run, measured, verdict
+        assert worst is not None
+        return _Side(compiler, *worst, varies)
+
+    def _explained(self, result: ProbeResult, side: _Side) -> ProbeResult:
+        why = self._variation(side) if side.varies else self._departure(side)
+        evidence = [*why.evidence, *why.blame.evidence]
+        remedy = ""
+        for cure in why.blame.cures[:1]:
+            helps = not self._differs(side, cure)
+            evidence.append(f"the whole model without {cure.name}: {'the same bits' if helps else 'other bits still'}")
+            remedy = cure.how if helps else ""
+        verdict = result.verdict if why.kind is not Cause.RANDOMNESS else Verdict.BEYOND_ROUNDING
+        return replace(
+            result,
+            verdict=verdict,
+            cause=why.blame.after(why.cause),
+            kind=why.kind,
+            remedy=remedy,
+            change=str(side.compiler),
+            divergence=why.divergence,
+            outputs=side.differences,
+            evidence=tuple(evidence),
+        )
+
+    def _departure(self, side: _Side) -> _Explanation:
+        """Say where a compiled program departs that gives the same bits each time."""
+        layers = {name: self._layer(name) for name in _LAYERS}
+        evidence = tuple(f"backend={name!r}: {_bits(differs)}" for name, differs in layers.items())
+        for name in ("eager", "aot_eager"):
+            if layers[name]:
+                return replace(self._other_program(name), evidence=evidence)
+        found = self._search(side, aten=True) or self._search(side, aten=False)  # a backend may know torch's functions
+        if found is None:
+            cause = f"compiled with {side.compiler}, each graph of the model alone gives the bits of eager kernels"
+            return _Explanation(cause, Cause.UNKNOWN, evidence=evidence)
+        why = self._blamed(side, *found)
+        return replace(why, evidence=(*evidence, *why.evidence))
+
+    def _blamed(self, side: _Side, search: Search, departure: Departure) -> _Explanation:
+        """Test what makes the smallest part depart."""
+        event = self._origin(departure)
+        op, compiler = event.op, side.compiler
+        divergence = _divergence(event, departure, 2)
+        cause, evidence, found = f"{op} gives other bits compiled with {compiler}", [], Blame()
+        group = ", ".join(dict.fromkeys(str(node.target) for node in departure.group))
+        if not departure.group:
+            evidence.append(f"it takes the graph from its beginning up to {op}")
+        elif departure.alone:
+            evidence.append(f"{op} compiled alone: other bits")
+        else:
+            cause += f" together with {len(departure.group) - 1} of the operators before it"
+            evidence.append(f"{op} compiled alone: the same bits; together with others of {group}: other bits")
+        if departure.group:
+            with watched_kernels() as kernels:
+                search.departs(departure, compiler)
+            if kernels:
+                evidence.append(f"kernels: {', '.join(kernels)}")
+            if compiler.is_inductor:
+                if search.departs(departure, Compiler("aot_eager_decomp_partition")):
+                    cause += ", and so do the simpler operators that it is decomposed into, run by eager kernels"
+                found = blame_rewrites(
+                    lambda other: search.departs(departure, other), compiler, departure.group, event.device
+                )
+            found += blame(lambda: search.departs(departure, compiler), event)
+        kind = Cause.RANDOMNESS if draws(departure.group or (departure.node,)) else Cause.PERTURBATION
+        return _Explanation(cause, kind, divergence, found, tuple(evidence))
+
+    def _variation(self, side: _Side) -> _Explanation:
+        """Say what varies in a compiled program that gives other bits each time."""
+        found = self._search(side, aten=True)
+        if found is None:
+            cause = f"compiled with {side.compiler}, the model gives other bits from run to run; no graph alone does"
+            return _Explanation(cause, Cause.RUN_TO_RUN)
+        search, departure = found
+        event = self._origin(departure)
+        cause = f"{event.op} compiled with {side.compiler} gives other bits from run to run"
+        divergence = _divergence(event, departure, RERUNS)
+        tested = Blame()
+        if departure.group:
+            tested = blame(
+                lambda: search.departs(departure, side.compiler), event, switches=(_DETERMINISTIC, *SWITCHES)
+            )
+        return _Explanation(cause, Cause.RUN_TO_RUN, divergence, tested)
+
+    def _search(self, side: _Side, *, aten: bool) -> tuple[Search, Departure] | None:
+        """Find the first graph that departs when it is compiled, and in it the smallest part that does."""
+        pieces, _ = captured(self._lab.runner, self._case, aten=aten)
+        for piece in pieces:
+            search = Search(piece, self._case.seed, reruns if side.varies else None)
+            departure = search.smallest(side.compiler)
+            if departure is not None:
+                return search, departure
+        return None
+
+    def _other_program(self, layer: str) -> _Explanation:
+        """Say which eager operator the graphs lack, where they give other bits before anything is compiled."""
+        pieces, _ = captured(self._lab.runner, self._case, aten=True)
+        names = {str(node.target) for piece in pieces for node in piece.module.graph.nodes}
+        cause = f"the difference is there before code is generated, in {_LAYERS[layer]}"
+        for event in self._lab.base().trace.events:
+            if not any(event.name.rstrip("_") in name for name in names):
+                found = blame(lambda: self._layer(layer), event)
+                cause = f"torch.compile traces another program: {event.op} runs in eager mode only"
+                return _Explanation(cause, divergence=Divergence(event, None, sequence_forks=True), blame=found)
+        return _Explanation(cause)
+
+    def _afresh(self, result: ProbeResult, side: _Side) -> ProbeResult:
+        """Compile anew in other processes: a mode that chooses by timing can choose otherwise there."""
+        mode = side.compiler.mode
+        try:
+            runs = list(fresh_runs(self._case, mode, _FRESH))
+        except NotAgain as error:
+            return replace(
+                result, evidence=(*result.evidence, f"mode={mode!r} was not tried in another process: {error}")
+            )
+        here = {name: tensor.cpu() for name, tensor in side.outputs.items() if name in runs[0].outputs}
+        _, verdict = self._lab.compare(runs[0].outputs, runs[1].outputs)
+        kernels = sorted(set(runs[0].kernels) ^ set(runs[1].kernels))
+        told = f"mode={mode!r} in {_FRESH} new processes, caches empty: {_bits(verdict is not Verdict.BITWISE)}"
+        evidence = [
+            *result.evidence,
+            f"{told}; this process: {_bits(bool(differences(here, runs[0].outputs)))}",
+            f"kernels that only one of them chose: {', '.join(kernels)}" if kernels else "they chose the same kernels",
+        ]
+        if verdict is Verdict.BITWISE:
+            return replace(result, evidence=tuple(evidence))
+        cause = (
+            f"compiled with mode={mode!r} in a new process, the model gives other bits: kernels are chosen by timing"
+        )
+        worst = max(result.verdict, verdict, key=lambda verdict: verdict.rank)
+        return replace(result, verdict=worst, cause=cause, kind=Cause.RUN_TO_RUN, evidence=tuple(evidence))
+
+    def _origin(self, departure: Departure) -> OpEvent:
+        return origin(departure.node, self._lab.base().trace.events, self._case.modules, departure.piece.phase)
+
+    def _layer(self, backend: str) -> bool:
+        """Does the model give other bits through this backend?"""
+        eager = self._run(self._case)  # settings may have changed
+        with Compiler(backend).applied(self._case.model) as compiled:
+            return bool(differences(eager, self._run(replace(self._case, model=compiled))))
+
+    def _differs(self, side: _Side, cure: Switch) -> bool:
+        """Does the whole model still give other bits where a cure for its operator is in force?"""
+        if isinstance(cure, Rewrite):
+            return self._whole(replace(side.compiler, settings=cure.settings), side.varies)
+        with using(cure.off):
+            return self._whole(side.compiler, side.varies)
+
+    def _whole(self, compiler: Compiler, varies: bool) -> bool:
+        eager = {} if varies else self._run(self._case)
+        with compiler.applied(self._case.model) as compiled:
+            case = replace(self._case, model=compiled)
+            first = self._run(case)
+            if varies:
+                return any(differences(first, self._run(case)) for _ in range(RERUNS))
+            return bool(differences(eager, first))
+
+    def _run(self, case: Case) -> dict[str, torch.Tensor]:
+        """Run, and copy the results: CUDA graphs overwrite those of the run before."""
+        return {name: tensor.clone() for name, tensor in self._lab.runner.run_untraced(case).items()}
+
+
+def _divergence(event: OpEvent, departure: Departure, runs: int) -> Divergence:
+    return Divergence(event, event, confirmed=departure.alone, reruns=runs, at_operator=departure.difference)
+
+
+def _skipped(reason: str) -> ProbeResult:
+    return ProbeResult("compile", Verdict.SKIPPED, reason=reason)
+
+
+def _told(side: _Side) -> str:
+    if side.varies:
+        return f"{side.compiler}: other bits from run to run"
+    if side.verdict is Verdict.BITWISE:
+        return f"{side.compiler}: the same bits as eager"
+    return f"{side.compiler}: other bits than eager, the same in each run"
+
+
+def _bits(other: bool) -> str:
+    return "other bits" if other else "the same bits"
+
+
+def _counted(count: int, name: str) -> str:
+    return f"{count} {name}" if count == 1 else f"{count} {name}s"
