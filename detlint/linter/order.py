@@ -108,8 +108,7 @@ class OrderTracer(OrderPlaces):
         names = {name.id for name in ast.walk(index) if isinstance(name, ast.Name)}
         for parent in self.index.ancestors(item):
             if isinstance(parent, FUNCTIONS):
-                parameters = {argument.arg for argument in ast.walk(parent.args) if isinstance(argument, ast.arg)}
-                return "the item at each index" if names & parameters else None
+                return "the item at each index" if self.is_asked_for(index, item.value) else None
             if isinstance(parent, (ast.For, ast.AsyncFor)) and names & names_in(parent.target):
                 return self._effects(parent, frozenset(), frozenset(names), Trail(), (item,))
             if isinstance(parent, (ast.ListComp, ast.GeneratorExp)):
@@ -151,6 +150,8 @@ class OrderTracer(OrderPlaces):
             return self.destination(call, trail) if trail.subset else None
         if self._numbers(node, call, names):
             return "the numbers given to names"
+        if "builtins.print" in names:
+            return "the text that is written"  # what is printed for people to read was left out before
         if isinstance(node, ast.Starred) and "builtins.zip" in names:
             return self.destination(call, replace(trail, form=Form.NESTED))  # the order moves into the elements
         if functions["carrying"].intersection(names) or self.is_progress_bar(call):

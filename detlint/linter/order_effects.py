@@ -39,6 +39,7 @@ class LoopEffects:
         self._body = body
         self._trail = trail or Trail()
         self._nodes = tuple(_own_nodes(body))
+        self._made = tuple(binding for node in self._nodes for binding in _bindings(node))
         self._bound = frozenset(
             node.id for node in self._nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
         )
@@ -76,13 +77,13 @@ class LoopEffects:
         size = -1
         while len(found) != size:
             size = len(found)
+            for target, value in self._made:
+                if value is not None and self._mentions(value, found):
+                    # `rows = rows + [row]` collects in `rows`, it does not make an element of it.
+                    found |= stored_names(target) - names_in(value)
+                    # `data.x = read(path)` makes `data` depend on the element too.
+                    found |= base_names(target) & self._bound
             for node in self._nodes:
-                for target, value in _bindings(node):
-                    if value is not None and self._mentions(value, found):
-                        # `rows = rows + [row]` collects in `rows`, it does not make an element of it.
-                        found |= stored_names(target) - names_in(value)
-                        # `data.x = read(path)` makes `data` depend on the element too.
-                        found |= base_names(target) & self._bound
                 found |= self._filled(node, found)
         return frozenset(found) - self._positions
 
@@ -169,7 +170,40 @@ class LoopEffects:
                     return f"{ast.unparse(function)}()"
                 if function.attr in ("add_module", "register_module"):
                     return "the order of the parameters"
+        if self._prints(node):
+            return "the text that is written"
+        if self._stores_numbered(node):
+            return "the numbers given to names"
         return self._through_function(node)
+
+    def _prints(self, call: ast.Call) -> bool:
+        """`print(name, file=output)` into a file that was opened before the loop."""
+        if "builtins.print" not in self._tracer.inference.callees(call) or not any(map(self._has_element, call.args)):
+            return False
+        file = self._tracer.printed_to(call)
+        return file is not None and self._is_open_file(file)
+
+    def _stores_numbered(self, call: ast.Call) -> bool:
+        """`shutil.copy(name, f"{number}.png")`, `image.save(f"{number}.png")`."""
+        function = call.func
+        name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+        if name not in self._tracer.table.methods["storing"]:
+            return False
+        given = [*call.args, *(keyword.value for keyword in call.keywords)]
+        numbered = [value for value in given if self._is_numbered(value)]
+        others = [value for value in given if value not in numbered]
+        if isinstance(function, ast.Attribute):
+            others.append(function.value)
+        return bool(numbered) and any(map(self._has_element, others))
+
+    def _is_numbered(self, node: ast.expr) -> bool:
+        """Return whether the running number, and nothing of the element itself, stands in an expression."""
+        if self._has_element(node):
+            return False
+        made = [value for target, value in self._made if names_in(target) & names_in(node) and value is not None]
+        return self._has_position(node) or any(
+            self._has_position(value) and not self._has_element(value) for value in made
+        )
 
     def _is_open_file(self, node: ast.expr) -> bool:
         """Return whether a file was opened before the loop, so that its text is written piece by piece."""

@@ -115,8 +115,6 @@ class OrderPlaces(OrderQuestions):
         owner = self.index.class_at(target)
         if owner is None or not isinstance(target.value, ast.Name) or self.is_complaint(target.attr):
             return None
-        if trail.form is Form.MAPPING:
-            return None
         receivers = {value.type for value in self.inference.values(target.value)}
         if self.module.qualified(owner) not in receivers:
             return None
@@ -139,7 +137,7 @@ class OrderPlaces(OrderQuestions):
             found = self.destination(load, trail)
             if found is not None:
                 return f"self.{target.attr}"
-        if read or trail.form is Form.TEXT or target.attr.startswith("__"):
+        if read or trail.form in (Form.TEXT, Form.MAPPING) or target.attr.startswith("__"):
             return None
         return f"self.{target.attr}"
 

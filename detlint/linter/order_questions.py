@@ -10,6 +10,7 @@ from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode
 from detlint.linter.order_form import names_in
 from detlint.linter.order_table import order_table
 from detlint.linter.program import calls_named
+from detlint.randomness import load_sources
 
 if TYPE_CHECKING:
     from detlint.linter.project import Module
@@ -61,7 +62,16 @@ class OrderQuestions:
     def _shows(self, call: ast.Call) -> bool:
         if isinstance(call.func, ast.Attribute) and call.func.attr in _SHOWING:
             return True
-        return any(name in ("builtins.print", "warnings.warn") for name in self.inference.callees(call))
+        names = self.inference.callees(call)
+        return "warnings.warn" in names or ("builtins.print" in names and self.printed_to(call) is None)
+
+    def printed_to(self, call: ast.Call) -> ast.expr | None:
+        """Return the file that `print(…, file=…)` writes to; None where people read it."""
+        for keyword in call.keywords:
+            names = self.inference.resolve(keyword.value) if keyword.arg == "file" else ("sys.stdout",)
+            if not any(name.startswith("sys.") for name in names):
+                return keyword.value
+        return None
 
     def is_only_element(self, node: ast.expr) -> bool:
         """Return whether the code around counts what it picks from: `len(files) == 1`."""
@@ -93,6 +103,28 @@ class OrderQuestions:
         ):
             return None
         return "the choice of one entry"
+
+    def is_asked_for(self, index: ast.expr, sequence: ast.expr, depth: int = 3) -> bool:
+        """Return whether a position in `sequence` comes from a parameter or from a random draw, also by way of variables.
+
+        Positions are no masks: `table[table.label == label]` asks for no position.
+        """
+        parts = list(ast.walk(index))
+        if any(isinstance(part, ast.Compare) for part in parts):
+            return False
+        own = names_in(sequence)
+        for part in parts:
+            if isinstance(part, ast.Call) and any(map(load_sources().draws.get, self.inference.callees(part))):
+                return True
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
+                bindings = self.module.definitions(part)
+                if any(binding.kind is BindingKind.PARAMETER for binding in bindings):
+                    return True
+                assigned = [binding.value for binding in bindings if binding.kind is BindingKind.ASSIGN]
+                values = [value for value in assigned if value is not None] if part.id not in own and depth else []
+                if any(self.is_asked_for(value, sequence, depth - 1) for value in values):
+                    return True
+        return False
 
     def sorts(self, call: ast.Call) -> bool:
         """Return whether a call gives its argument in a fixed order."""

@@ -18,6 +18,7 @@ _METHODS = (
     "writing",
     "mapping",
     "adding",
+    "storing",
     "passing",
     "keeping",
 )
