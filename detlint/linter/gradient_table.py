@@ -23,6 +23,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
         "data-functions",
         "reading-functions",
         "entry-methods",
+        "image-makers",
         "image-channels",
     ),
 }
@@ -48,6 +49,7 @@ class GradientTable:
     data_functions: re.Pattern[str]
     reading_functions: re.Pattern[str]
     entry_methods: re.Pattern[str]
+    image_makers: re.Pattern[str]
     image_channels: re.Pattern[str]
 
 
@@ -81,6 +83,7 @@ def gradient_table() -> GradientTable:
         data_functions=_pattern(path, "names.data-functions", names["data-functions"], r"^_*({})"),
         reading_functions=_pattern(path, "names.reading-functions", names["reading-functions"], r"^_*({})"),
         entry_methods=_pattern(path, "names.entry-methods", names["entry-methods"], r"^({})$", flags=0),
+        image_makers=_pattern(path, "names.image-makers", names["image-makers"], r"^({})$", flags=0),
         image_channels=_pattern(path, "names.image-channels", names["image-channels"], r"^({})$"),
     )
 

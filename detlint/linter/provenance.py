@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 # Expressions that one question may lead to.
 _MAX_STEPS = 250
+_CONVOLUTIONS = frozenset({"torch.nn.Conv2d", "torch.nn.Conv3d"})
 _PLAIN = frozenset({Kind.NUMBER, Kind.STRING, Kind.BOOL, Kind.NONE, Kind.ARRAY})
 _BUILTINS = frozenset(
     f"builtins.{name}"
@@ -301,17 +302,22 @@ def _is_network_input(parameter: ast.arg, function: FunctionNode, ctx: Context) 
 
 
 def _takes_images(owner: ast.ClassDef, ctx: Context) -> bool:
-    """Return whether a class says in its constructor that it starts from the channels of an image."""
+    """Does a class say in its constructor that it starts from images: by their channels, or its tools?"""
+    table = gradient_table()
     made = ctx.inference.class_info(owner).methods.get("__init__")
     if made is None:
         return False
     for argument, default in parameters(made.args):
-        channels = gradient_table().image_channels.match(argument.arg)
+        channels = table.image_channels.match(argument.arg)
         if channels and isinstance(default, ast.Constant) and default.value in (1, 3):
             return True
-    calls = [node for node in walk(made) if isinstance(node, ast.Call) and node.args]
-    names = {"torch.nn.Conv2d", "torch.nn.Conv3d"}
-    return any(ctx.constant(call.args[0]) in (1, 3) and names.intersection(ctx.callees(call)) for call in calls)
+    for call in (node for node in walk(made) if isinstance(node, ast.Call)):
+        names = ctx.callees(call)
+        if any(table.image_makers.match(name) for name in names):
+            return True
+        if call.args and _CONVOLUTIONS.intersection(names) and ctx.constant(call.args[0]) in (1, 3):
+            return True
+    return False
 
 
 def _mentions(node: ast.AST, name: str) -> bool:

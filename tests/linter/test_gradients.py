@@ -107,6 +107,12 @@ GRADIENTS = {
         "        return self._up(labels) + torch.utils.checkpoint.checkpoint(self._up, x)\n",
         True,
     ),
+    "images that a network normalises": (
+        "import torchvision\nclass A(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.norm = torchvision.transforms.Normalize([0.5], [0.5])\n"
+        "    def forward(self, x):\n        return self.norm(op(x))\n",
+        False,
+    ),
     "inside a derivative": (
         "class A(torch.autograd.Function):\n    @staticmethod\n    def backward(ctx, grad):\n        return op(grad)\n",
         False,
