@@ -17,7 +17,7 @@ import torch
 from detlint.runtime.digests import Digester, is_plain
 from detlint.runtime.divergence import agree, aligned, first_fork
 from detlint.runtime.isolate import Capture
-from detlint.runtime.measure import differences, worst
+from detlint.runtime.measure import difference, same_bits, worst
 from detlint.runtime.memory import describe
 from detlint.runtime.primitives import Primitive, primitives_of
 from detlint.runtime.reference import bound_of, growth
@@ -30,13 +30,15 @@ if TYPE_CHECKING:
     from detlint.runtime.passes import Case, Pass, Runner
 
 Window: TypeAlias = "tuple[slice | torch.Tensor, ...]"
-"""One slice for each of the first dimensions of a tensor, or indices for one of them; the others are taken whole."""
+"""What a tensor is indexed with: one slice for each of its first dimensions, the others whole; or tensors of indices."""
 
 Locate: TypeAlias = Callable[[int, int, tuple[int, ...]], Sequence[Window]]
 """(index of an event, place among its outputs, shape of that output) → the window of the shared part.
 
 Several where it may lie in any of them; none where it cannot be told.
 """
+
+_Pair: TypeAlias = tuple[torch.Tensor, torch.Tensor]
 
 _VALUES: Final = 128
 """How many values of a window are kept, about."""
@@ -165,7 +167,8 @@ def first_departure(one: Side, two: Side, *, beyond_rounding: bool = False) -> D
     for first, second in differing:
         origins = {meta.origin for meta in first.inputs if meta.origin is not None}
         known = [same.get(origin) for origin in origins]
-        scratch = first is not differing[-1][0] and first.index not in read
+        writes = any(meta.origin == first.index for meta in first.outputs)  # a view names who wrote what it shows
+        scratch = writes and first.index not in read and first is not differing[-1][0]
         if scratch or False in known or not (first.inputs or first.rng):
             continue
         if None not in known:
@@ -220,7 +223,7 @@ class Alone:
 
     def differs(self) -> bool:
         """Run both again: do they still differ in the shared part?"""
-        return self._difference(*self.rerun()) is not None
+        return any(not _share_bits(pairs) for pairs in self._pairs(*self.rerun()))
 
     def primitives(self) -> tuple[tuple[Primitive, ...], tuple[Primitive, ...]]:
         """Run both again and return what oneDNN ran for each."""
@@ -240,13 +243,14 @@ class Alone:
         )
 
     def _difference(self, one: Sequence[torch.Tensor], two: Sequence[torch.Tensor]) -> Difference | None:
-        return worst(item for item in self._differences(one, two) if item is not None)
+        found = (nearest(f"result {place}", pairs) for place, pairs in enumerate(self._pairs(one, two)))
+        return worst(item for item in found if item is not None)
 
-    def _differences(self, one: Sequence[torch.Tensor], two: Sequence[torch.Tensor]) -> Iterator[Difference | None]:
+    def _pairs(self, one: Sequence[torch.Tensor], two: Sequence[torch.Tensor]) -> Iterator[list[_Pair]]:
+        """Yield for each output the windows that may hold the same on both sides."""
         for place in range(len(one)):
             lefts, rights = (self._windows(side, place, outputs[place]) for side, outputs in enumerate((one, two)))
-            pairs = [pair for pair in product(lefts, rights) if pair[0].shape == pair[1].shape]
-            yield nearest(f"result {place}", pairs)
+            yield [pair for pair in product(lefts, rights) if pair[0].shape == pair[1].shape]
 
     def _windows(self, side: int, place: int, output: torch.Tensor) -> list[torch.Tensor]:
         event = (self._departure.first, self._departure.second)[side]
@@ -254,12 +258,14 @@ class Alone:
         return _cut(output, self._sides[side].locate(event.index, place, tuple(output.shape)))
 
 
-def nearest(name: str, pairs: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> Difference | None:
+def nearest(name: str, pairs: Sequence[_Pair]) -> Difference | None:
     """Measure the pair that differs least; None if the bits of one agree, or if there is none."""
-    found: list[Difference] = []
-    for one, two in pairs:
-        measured = differences({name: one}, {name: two})
-        if not measured:
-            return None
-        found += measured
-    return min(found, key=lambda item: (item.max_abs, item.differing), default=None)
+    if _share_bits(pairs):
+        return None
+    found = (difference(name, *pair) for pair in pairs)
+    return min((item for item in found if item), key=lambda item: (item.max_abs, item.differing))
+
+
+def _share_bits(pairs: Sequence[_Pair]) -> bool:
+    """Do the bits of a pair agree, or is there none?"""
+    return not pairs or any(same_bits(*pair) for pair in pairs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from detlint.runtime.batching import batchings
 from detlint.runtime.company import Bench
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from detlint.runtime.lab import Lab
     from detlint.runtime.passes import Case
     from detlint.runtime.report import Difference
+
+
+_MIXING: Final = "along dimension 0 results depend on each other; if it counts samples, pass batch_dim=0"
 
 
 @probe("batch")
@@ -77,19 +80,19 @@ def _find(lab: Lab, case: Case) -> tuple[Bench | None, list[str]]:
     rounding. Where none does, samples depend on each other, and it is the first that makes outputs shrink.
     Dimension 1 is tried if nothing can be cut along 0, or if the model holds a layer that takes time first.
     """
-    mixing: Bench | None = None
+    mixing: tuple[Bench, list[str]] | None = None
     refused: list[str] = []
     wanted = lab.options.batch_dim
     for dim in (0, 1) if wanted is None else (wanted,):
         if mixing is not None and not _time_first(case):
             break
+        notes = refused[:1] if mixing is None else [_MIXING]
         for bench in _benches(lab, case, dim, refused):
             _, verdict = bench.compare(bench.plain())
             if verdict.rank <= Verdict.ROUNDING.rank:
-                note = "along dimension 0 results depend on each other; if it counts samples, pass batch_dim=0"
-                return bench, [note] if mixing is not None and dim == 1 else []
-            mixing = mixing or bench
-    return mixing, [] if mixing is not None else refused
+                return bench, notes
+            mixing = mixing or (bench, notes)
+    return mixing or (None, refused)
 
 
 def _benches(lab: Lab, case: Case, dim: int, refused: list[str]) -> Iterator[Bench]:
