@@ -8,7 +8,7 @@ from collections.abc import Callable
 from detlint.conditions import UNKNOWN, Truth, holds
 from detlint.linter.context import MISSING, Argument, Call, Context
 from detlint.linter.dimensions import dimensions, names_pixels
-from detlint.linter.distinct_indices import belongs_to_one_choice, holds_positions
+from detlint.linter.distinct_indices import belongs_to_one_choice, holds_positions, is_permutation
 from detlint.linter.names import FUNCTIONS, parameters
 from detlint.linter.single_elements import SingleElements
 from detlint.linter.values import Kind, Value
@@ -142,6 +142,7 @@ class SourceArguments:
             self._one_per_row(argument.value)
             or holds_positions(argument.value, self._ctx)
             or belongs_to_one_choice(argument.value, self._ctx)
+            or is_permutation(argument.value, self._ctx)
         ):
             return Truth.YES
         values = self._tensors(name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from detlint.linter.gradient_table import gradient_table
 from detlint.linter.names import BindingKind
 
 if TYPE_CHECKING:
@@ -64,6 +65,23 @@ def belongs_to_one_choice(index: ast.expr, ctx: Context) -> bool:
         else:
             return False
     return False
+
+
+def is_permutation(index: ast.expr, ctx: Context) -> bool:
+    """Return whether an index is a permutation by its name, or the one place of the greatest element."""
+    made = index
+    if isinstance(index, ast.Name):
+        found = [binding.value for binding in ctx.module.definitions(index)]
+        made = found[0] if len(found) == 1 and found[0] is not None else index
+    if isinstance(made, ast.Call) and {"torch.argmax", "torch.argmin"}.intersection(ctx.callees(made)):
+        return len(made.args) == 1 and not made.keywords
+    while isinstance(index, (ast.Subscript, ast.Call)):
+        viewed = index.func if isinstance(index, ast.Call) else index
+        if not isinstance(viewed, (ast.Attribute, ast.Subscript)):
+            return False
+        index = viewed.value
+    name = index.attr if isinstance(index, ast.Attribute) else getattr(index, "id", "")
+    return gradient_table().permutations.search(name) is not None
 
 
 def _holder(rows: ast.Name, ctx: Context) -> str | None:

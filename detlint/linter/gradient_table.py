@@ -16,7 +16,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
     "functions": ("sources", "cuts", "of-first"),
     "methods": ("cuts", "through", "of-receiver"),
     "attributes": ("cuts",),
-    "words": ("data", "numbers", "data-modules", "inferring-modules"),
+    "words": ("data", "numbers", "permutations", "data-modules", "inferring-modules"),
     "names": (
         "data-classes",
         "inferring-classes",
@@ -42,6 +42,7 @@ class GradientTable:
     cutting_attributes: frozenset[str]
     data: re.Pattern[str]
     numbers: re.Pattern[str]
+    permutations: re.Pattern[str]
     data_modules: re.Pattern[str]
     inferring_modules: re.Pattern[str]
     data_classes: re.Pattern[str]
@@ -76,6 +77,7 @@ def gradient_table() -> GradientTable:
         cutting_attributes=frozenset(table["attributes"]["cuts"]),
         data=_pattern(path, "words.data", words["data"], r"(^|_)({})(_|\d|$)"),
         numbers=_pattern(path, "words.numbers", words["numbers"], r"(^|_)({})$"),
+        permutations=_pattern(path, "words.permutations", words["permutations"], r"(^|_)({})$"),
         data_modules=_pattern(path, "words.data-modules", words["data-modules"], r"^({})$"),
         inferring_modules=_pattern(path, "words.inferring-modules", words["inferring-modules"], r"^({})$"),
         data_classes=_pattern(path, "names.data-classes", names["data-classes"], r"({})$", flags=0),

@@ -53,11 +53,12 @@ class SingleElements:
         return self._call_has_one(index, index.func, dim, steps)
 
     def _is_picked(self, items: list[ast.expr], dim: int) -> bool:
-        """`label[:, None]`, `hidden[..., :1, :]`."""
-        last = items[-1]
-        if isinstance(last, ast.Constant) and last.value is None:
-            return dim in (-1, len(items) - 1)
-        item = items[dim] if -len(items) <= dim < 0 else None
+        """`label[:, None]`, `start[:, None, None]`, `hidden[..., :1, :]`."""
+        item = items[dim] if -len(items) <= dim < len(items) else None
+        if isinstance(item, ast.Constant) and item.value is None:
+            return True
+        if dim >= 0:
+            return False
         from_end = any(isinstance(each, ast.Constant) and each.value is ... for each in items)
         return from_end and isinstance(item, ast.Slice) and item.lower is None and self._ctx.constant(item.upper) == 1
 

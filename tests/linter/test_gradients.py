@@ -185,6 +185,8 @@ ROWS = {
     "expanded along the way": ("op(x, i.unsqueeze(-1).unsqueeze(-1).expand(-1, n, -1))", -2, False),
     "named with one": ("op(x, i.expand(n, 1, n))", 1, True),
     "a rest left alone": ("op(x, i.unsqueeze(-1).unsqueeze(-1).expand((-1,) * 2 + (n,)))", -2, True),
+    "inserted by None": ("op(x, i[:, None, None].expand(-1, -1, n))", -2, True),
+    "inserted elsewhere by None": ("op(x, i[:, None, :])", -1, False),
     "a slice of one": ("op(x, torch.zeros_like(x[..., :1, :]))", -2, True),
     "a slice of two": ("op(x, torch.zeros_like(x[..., :2, :]))", -2, False),
     "repeated": ("op(x, i.unsqueeze(-1).repeat(1, n))", -1, False),
