@@ -166,6 +166,7 @@ class Recorder:
     def __init__(self, path: Path | str) -> None:
         self._path = Path(path)
         self._model = ""
+        self._environment: dict[str, object] = {}
         self._steps: list[Step] = []
 
     def __enter__(self) -> Self:
@@ -193,7 +194,8 @@ class Recorder:
         """
         if not isinstance(model, torch.nn.Module):
             raise UsageError(f"Recorder.step: expected a module, got {type(model).__name__}")
-        self._model = self._model or type(model).__name__
+        if not self._steps:
+            self._model, self._environment = type(model).__name__, read_environment().to_dict()
         parameters = dict(model.named_parameters())
         gradients = {f"gradient of {k}": v.grad for k, v in reversed(parameters.items()) if v.grad is not None}
         batch = {path: leaf for path, leaf in leaves(inputs, "input") if isinstance(leaf, torch.Tensor)}
@@ -211,7 +213,11 @@ class Recorder:
 
     def record(self) -> Record:
         """Return what was recorded so far."""
-        return Record(model=self._model, environment=read_environment().to_dict(), steps=tuple(self._steps))
+        return Record(
+            model=self._model,
+            environment=self._environment or read_environment().to_dict(),
+            steps=tuple(self._steps),
+        )
 
 
 def _generators() -> dict[str, str]:

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 class Explanation:
     """Something that differs and could explain the departure; nothing was tried.
 
-    `subject` is what it is about ("inputs", "weights", "arguments", "mode", "seed", "device", "dtype", "operator",
-    "generators" or the path of a setting, such as "flags.threads"), `first` and `second` what the records say,
-    `says` how it changes results.
+    `subject` is what it is about: "inputs", "weights", "arguments", "mode", "operators", "seed", "generators",
+    "device", "dtype", "operator" or the path of a setting, such as "flags.threads". `first` and `second` are what the
+    records say, `says` is how it changes results.
     """
 
     subject: str
@@ -54,6 +54,10 @@ def program_suspects(one: Record, two: Record, departure: Departure) -> Iterator
         first, second = words if training else reversed(words)
         more = f", as did {len(modes) - 1} more modules" if len(modes) > 1 else ""
         yield Explanation("mode", first, second, f"{path or 'the model'} ran in another mode{more}")
+    elif departure.stretch is not None and one.environment.get("torch") == two.environment.get("torch"):
+        sides = departure.stretch.first, departure.stretch.second
+        first, second = (", ".join(item.op for item in side) or "nothing" for side in sides)
+        yield Explanation("operators", first, second, "the program runs other operators here")
     if draws and one.seed != two.seed:
         yield Explanation("seed", str(one.seed), str(two.seed), "random numbers are drawn, from other seeds")
     if event is not None and other is not None:
