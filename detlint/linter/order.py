@@ -259,6 +259,8 @@ class OrderTracer(OrderPlaces):
             return self.destination(call, trail)
         if parent.attr in methods["choosing"]:
             return self.choice(node, call)
+        if parent.attr in methods["numbering"]:
+            return "the numbers given to names"
         return f"{parent.attr}()" if parent.attr in methods["receiving"] else None
 
     def _assigned(self, node: ast.expr, parent: ast.Assign, trail: Trail) -> str | None:

@@ -40,9 +40,34 @@ class OrderPlaces(OrderQuestions):
             if isinstance(target.slice, ast.Slice):
                 return self.collected(target.value, statement, trail)
             if isinstance(target.slice, ast.Constant) and isinstance(target.slice.value, str):
-                return None  # one entry of a record: what is read under other keys is something else
+                return self._entry(target.value, target.slice.value, statement, trail)
             return self.collected(target.value, statement, replace(trail, form=Form.NESTED))
         return self.attribute(target, trail) if isinstance(target, ast.Attribute) else None
+
+    def _entry(self, record: ast.expr, key: str, statement: ast.AST, trail: Trail) -> str | None:
+        """`info["labels"] = labels`: goes on where that entry is read, or all of the record, not other entries."""
+        if not isinstance(record, ast.Name) or self.is_complaint(key) or self.is_lookup(key):
+            return None
+        scope = self.index.scope_at(record).lookup(record.id)
+        if scope is None or not isinstance(scope.node, FUNCTIONS):
+            return None
+        flow = self.module.flow(scope)
+        uses = [use for binding in self.module.definitions(record) for use in flow.uses(binding)]
+        later = [use for use in dict.fromkeys(uses) if use is not record and flow.path(statement, use)]
+        read = {use: self._entry_at(use) for use in later}
+        same = [item for item in read.values() if item is not None and _key(item) == key]
+        if not trail.subset and any(True for item in same for _ in self.sorts_in_place(item)):
+            return None
+        whole = [use for use, item in read.items() if item is None]
+        nested = replace(trail, form=Form.NESTED)
+        return self.first(
+            [self.destination(item, trail) for item in same] + [self.destination(use, nested) for use in whole]
+        )
+
+    def _entry_at(self, use: ast.Name) -> ast.Subscript | None:
+        """Return `record["key"]` around a use of the record; None where it is used as a whole or with other keys."""
+        item = self.index.parents.get(use)
+        return item if isinstance(item, ast.Subscript) and item.value is use and _key(item) is not None else None
 
     def binding(self, binding: Binding, after: ast.AST | None, trail: Trail) -> str | None:
         if self.is_complaint(binding.name) or not isinstance(binding.scope.node, (*FUNCTIONS, ast.Module)):
@@ -158,3 +183,8 @@ class OrderPlaces(OrderQuestions):
         parent = self.index.parents.get(load)
         filling = self.table.methods["appending"] | self.table.methods["extending"]
         return isinstance(parent, ast.Attribute) and parent.attr in filling
+
+
+def _key(item: ast.Subscript) -> str | None:
+    key = item.slice
+    return key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else None

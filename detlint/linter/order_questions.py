@@ -105,7 +105,7 @@ class OrderQuestions:
         return "the choice of one entry"
 
     def is_asked_for(self, index: ast.expr, sequence: ast.expr, depth: int = 3) -> bool:
-        """Return whether a position in `sequence` comes from a parameter or from a random draw, also by way of variables.
+        """Return whether a position in `sequence` comes from a parameter or from a random draw, variables followed.
 
         Positions are no masks: `table[table.label == label]` asks for no position.
         """

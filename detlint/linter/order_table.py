@@ -13,6 +13,7 @@ _METHODS = (
     "sorting",
     "receiving",
     "choosing",
+    "numbering",
     "appending",
     "extending",
     "writing",

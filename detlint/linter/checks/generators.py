@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from detlint.findings import Finding
 from detlint.linter.context import Call, Context
-from detlint.linter.names import FUNCTIONS
+from detlint.linter.names import FUNCTIONS, BindingKind
 from detlint.linter.registry import check
 from detlint.randomness import OwnGenerator, load_sources
 
@@ -50,6 +50,7 @@ def _is_unused(node: ast.Call, ctx: Context) -> bool:
     if binding is None or binding.scope.is_class:
         return False
     index = ctx.module.index
+    owner = index.scope_at(binding.node).lookup(binding.name)  # not the function's own one after `global`
     reads = (
         use
         for use in index.names_used.get(binding.name, ())
@@ -60,7 +61,7 @@ def _is_unused(node: ast.Call, ctx: Context) -> bool:
         for text in index.of_type(ast.Constant)
         if isinstance(ctx.parent(text), (ast.List, ast.Tuple))
     )
-    return not exported and not any(index.scope_at(use).lookup(use.id) is binding.scope for use in reads)
+    return not exported and not any(index.scope_at(use).lookup(use.id) is owner for use in reads)
 
 
 def _is_fallback(node: ast.Call, ctx: Context) -> bool:
@@ -71,7 +72,9 @@ def _is_fallback(node: ast.Call, ctx: Context) -> bool:
             return False
         tests: list[ast.expr] = []
         if isinstance(parent, (ast.If, ast.IfExp)) and child is not parent.test:
-            tests = [parent.test]
+            asked_for = child is parent.body if isinstance(parent, ast.IfExp) else child in parent.body
+            wanted = asked_for and isinstance(parent.test, (ast.Name, ast.Attribute))  # `if self.random:`
+            tests = [] if wanted else [parent.test]
         elif isinstance(parent, ast.BoolOp):
             tests = [value for value in parent.values if value is not child]
         if any(_comes_from_caller(test, ctx) for test in tests):
@@ -83,26 +86,38 @@ def _is_fallback(node: ast.Call, ctx: Context) -> bool:
 def _comes_from_caller(test: ast.expr, ctx: Context) -> bool:
     """Does a condition ask for a generator or seed that is a parameter, or an attribute set from something else?"""
     for part in ast.walk(test):
-        if isinstance(part, ast.Name) and _GENERATOR_WORDS.search(part.id):
+        if isinstance(part, ast.Name) and _GENERATOR_WORDS.search(part.id) and not _is_made_here(part, ctx):
             return True
         if isinstance(part, ast.Attribute) and _GENERATOR_WORDS.search(part.attr) and _is_set(part.attr, ctx):
             return True
     return False
 
 
+def _is_made_here(name: ast.Name, ctx: Context) -> bool:
+    """Is a variable never anything but None and a generator made on the spot? `global _rng`, made at its first use."""
+    scope = ctx.module.index.scope_at(name).lookup(name.id)
+    bindings = scope.bindings[name.id] if scope is not None else ()
+    return bool(bindings) and all(
+        binding.kind is BindingKind.ASSIGN and binding.value is not None and _is_none_or_made(binding.value, ctx)
+        for binding in bindings
+    )
+
+
 def _is_set(attribute: str, ctx: Context) -> bool:
     """Is an attribute ever set to anything but None and a generator made on the spot?"""
     writes = [
-        (target, assignment.value)
+        assignment.value
         for assignment in ctx.module.index.of_type(ast.Assign)
         for target in assignment.targets
         if isinstance(target, ast.Attribute) and target.attr == attribute
     ]
+    return not writes or not all(_is_none_or_made(value, ctx) for value in writes)
+
+
+def _is_none_or_made(value: ast.expr, ctx: Context) -> bool:
     table = load_sources().generators
-    return not writes or any(
-        ctx.constant(value) is not None
-        and not (isinstance(value, ast.Call) and any(table.get(name) for name in ctx.callees(value)))
-        for _, value in writes
+    return ctx.constant(value) is None or (
+        isinstance(value, ast.Call) and any(table.get(name) for name in ctx.callees(value))
     )
 
 
@@ -184,7 +199,10 @@ def _replaced(attribute: str, target: ast.expr, generator: OwnGenerator, ctx: Co
     """Is the same attribute set to a seeded generator elsewhere in the file?"""
     for assignment in ctx.module.index.of_type(ast.Assign):
         value = assignment.value
-        same = any(isinstance(other, ast.Attribute) and other.attr == attribute for other in assignment.targets)
+        same = any(
+            isinstance(other, ast.Attribute) and other.attr == attribute and not _of_other_class(other, target, ctx)
+            for other in assignment.targets
+        )
         if same and target not in assignment.targets and isinstance(value, ast.Call):
             seeded = (value.args or value.keywords) and not _is_torch(generator)
             if seeded and generator.call.name in ctx.callees(value):
