@@ -77,7 +77,8 @@ class Onnx:
             return replace(result, cause=cause, evidence=evidence)
         node, there = found
         event = origin(node, lab.base().trace.events, lab.case.modules, Phase.FORWARD)
-        cause = f"{event.op} gives other bits in ONNX Runtime"
+        what = "values" if result.verdict is Verdict.BEYOND_ROUNDING else "bits"
+        cause = f"{event.op} gives other {what} in ONNX Runtime"
         if cures:
             cause += f"; it vanishes without {' or without '.join(cures)}"
         divergence = Divergence(event, None, at_operator=there, note="compared without graph optimisations")
