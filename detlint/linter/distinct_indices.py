@@ -69,19 +69,24 @@ def belongs_to_one_choice(index: ast.expr, ctx: Context) -> bool:
 
 def is_permutation(index: ast.expr, ctx: Context) -> bool:
     """Return whether an index is a permutation by its name, or the one place of the greatest element."""
-    made = index
-    if isinstance(index, ast.Name):
-        found = [binding.value for binding in ctx.module.definitions(index)]
-        made = found[0] if len(found) == 1 and found[0] is not None else index
-    if isinstance(made, ast.Call) and {"torch.argmax", "torch.argmin"}.intersection(ctx.callees(made)):
-        return len(made.args) == 1 and not made.keywords
-    while isinstance(index, (ast.Subscript, ast.Call)):
-        viewed = index.func if isinstance(index, ast.Call) else index
-        if not isinstance(viewed, (ast.Attribute, ast.Subscript)):
+    named = gradient_table().permutations
+    for _ in range(_MAX_STEPS):
+        if isinstance(index, ast.Name):
+            found = [binding.value for binding in ctx.module.definitions(index)]
+            if named.search(index.id) or len(found) != 1 or found[0] is None:
+                return named.search(index.id) is not None
+            index = found[0]
+        elif isinstance(index, ast.Attribute):
+            return named.search(index.attr) is not None
+        elif isinstance(index, ast.Subscript):
+            index = index.value
+        elif not isinstance(index, ast.Call):
             return False
-        index = viewed.value
-    name = index.attr if isinstance(index, ast.Attribute) else getattr(index, "id", "")
-    return gradient_table().permutations.search(name) is not None
+        elif {"torch.argmax", "torch.argmin"}.intersection(ctx.callees(index)):
+            return len(index.args) == 1 and not index.keywords
+        elif isinstance(index.func, ast.Attribute):
+            index = index.func.value
+    return False
 
 
 def _holder(rows: ast.Name, ctx: Context) -> str | None:
