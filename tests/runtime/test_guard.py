@@ -17,6 +17,7 @@ from detlint.errors import AuditError
 from detlint.runtime.audit import audit
 from detlint.runtime.flags import read_flags
 from detlint.runtime.guard import Guard
+from detlint.runtime.probes import PROBES
 
 
 class Unruly(nn.Module):
@@ -102,6 +103,24 @@ def test_nothing_is_left_changed(model: Unruly, training: bool, backward: bool) 
     audit(model, sample, backward=backward, runs=2)
     assert_same(before, state_of(model))
     assert torch.equal(sample, content)
+
+
+@pytest.mark.parametrize("name", sorted(PROBES))
+def test_no_probe_leaves_a_change(name: str) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.Dropout(0.1), nn.ReLU(), nn.Conv2d(8, 3, 3))
+    images = torch.randn(2, 3, 24, 24)
+    before, content = state_of(model), images.clone()
+    audit(model, images, probes=[name])
+    assert_same(before, state_of(model))
+    assert torch.equal(images, content)
+
+
+@pytest.mark.parametrize("name", sorted(PROBES.keys() - {"compile"}))  # the compiler gives up on such a model at once
+def test_no_probe_leaves_a_change_of_a_model_that_changes_itself(model: Unruly, name: str) -> None:
+    before = state_of(model)
+    audit(model, torch.arange(12.0).reshape(3, 4), probes=[name])
+    assert_same(before, state_of(model))
 
 
 def _raise(model: Unruly) -> None:
