@@ -103,7 +103,8 @@ class LoopEffects:
         scope = self._index.scope_at(name).lookup(name.id)
         if scope is None or isinstance(self._body, FUNCTIONS):
             return scope is None or scope.node is not self._body
-        return any(self._body not in self._index.ancestors(binding.node) for binding in scope.bindings[name.id])
+        reaching = self._tracer.module.definitions(name) if isinstance(name.ctx, ast.Load) else scope.bindings[name.id]
+        return any(self._body not in self._index.ancestors(binding.node) for binding in reaching)
 
     def _has_default(self, name: ast.Name) -> bool:
         """Return whether the name has a value before the body runs; one given in another loop is for that loop."""

@@ -13,6 +13,7 @@ from detlint.linter.values import Kind
 if TYPE_CHECKING:
     from detlint.linter.inference import Inference
 
+_OF_PATHS_ALONE = frozenset({"iterdir", "rglob"})
 _BUILTIN_NAMES = frozenset(dir(builtins))
 # What an assigned name can be another name for.
 _NAMING = (ast.Name, ast.Attribute, ast.IfExp, ast.BoolOp, ast.Call)
@@ -86,6 +87,19 @@ def _attribute(inference: Inference, node: ast.Attribute) -> Iterator[str]:
             yield f"builtins.{value.kind.value}.{node.attr}"
         elif value.kind is Kind.STRING:
             yield f"builtins.str.{node.attr}"
+        elif value.kind is Kind.UNKNOWN and not value.type and _lists_a_path(inference, node):
+            yield f"pathlib.Path.{node.attr}"
+
+
+def _lists_a_path(inference: Inference, node: ast.Attribute) -> bool:
+    """Nothing but paths has `iterdir` and `rglob`; what globs for `*.png`, with no folder in front, is a path too."""
+    if node.attr != "glob":
+        return node.attr in _OF_PATHS_ALONE
+    call = inference.index.parents.get(node)
+    pattern = call.args[0] if isinstance(call, ast.Call) and call.func is node and len(call.args) == 1 else None
+    if isinstance(pattern, ast.JoinedStr) and pattern.values:
+        pattern = pattern.values[0]
+    return isinstance(pattern, ast.Constant) and isinstance(pattern.value, str) and pattern.value.startswith("*")
 
 
 def instance_attribute(inference: Inference, type_name: str, attribute: str) -> Iterator[str]:
