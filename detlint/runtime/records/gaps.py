@@ -66,7 +66,7 @@ def named_gaps(
     Where `pooled`, what is noise beside the greatest of all tensors is rounding: some gradients are zero but for that,
     as of a bias before batch norm or of the bias of an attention's keys.
     """
-    greatest = max((_magnitude(item.statistics) for item in one.values() if item.statistics), default=0.0)
+    greatest = max(map(_magnitude, one.values()), default=0.0)
     for name in dict.fromkeys((*one, *two)):
         if name not in one or name not in two:
             yield NamedGap(name, None, step)
@@ -109,27 +109,27 @@ def gap(name: str, one: Summary, two: Summary, allowed: float, *, floor: float =
     if same_digest(one, two):
         return None
     values = _values(name, one, two)
-    if one.statistics is None or two.statistics is None:
-        if _comparable(one, two):
-            return _endless(one, "the bytes differ, and nothing was kept to say by how much")
-        return None
     first, second = one.statistics, two.statistics
-    if (first.nan, first.infinite) != (second.nan, second.infinite):
-        note = f"{_broken(first)} against {_broken(second)}"
-        return _endless(one, note, values)
-    at_least = max(_distance(first, second, one.numel), _greatest_distance(one, two))
-    scale = max(map(_magnitude, (first, second)))
-    if not _comparable(one, two) and at_least <= _ROUND_OFF * scale:
-        return None
+    if first is not None and second is not None and (first.nan, first.infinite) != (second.nan, second.infinite):
+        return _endless(one, f"{_broken(first)} against {_broken(second)}", values)
+    at_least, scale = max(_distance(one, two), _kept_distance(one, two)), max(map(_magnitude, (one, two)))
+    note = ""
+    if at_least <= _ROUND_OFF * scale:
+        if not _comparable(one, two):
+            return None
+        note = "the bytes differ, in values that were not kept"
+        if values is None and (first is None or second is None):
+            return _endless(one, note)
     exact = not (_is_floating(one.dtype) and _is_floating(two.dtype))
     near = not exact and at_least <= max(allowed * scale, floor)
     return Gap(
         numel=one.numel,
         at_least=at_least,
-        relative=at_least / scale if scale else math.inf,
+        relative=at_least / scale if at_least else 0.0,
         allowed=0.0 if exact else allowed,
         verdict=Verdict.ROUNDING if near else Verdict.BEYOND_ROUNDING,
         values=values,
+        note=note,
     )
 
 
@@ -163,37 +163,44 @@ def _broken(statistics: Statistics) -> str:
     return f"{statistics.nan} NaN and {statistics.infinite} infinite"
 
 
-def _distance(one: Statistics, two: Statistics, numel: int) -> float:
+def _distance(one: Summary, two: Summary) -> float:
+    first, second = one.statistics, two.statistics
+    if first is None or second is None:
+        return 0.0
     gaps = (
-        abs(one.minimum - two.minimum),
-        abs(one.maximum - two.maximum),
-        abs(one.mean - two.mean),
-        abs(one.norm - two.norm) / math.sqrt(numel),
+        abs(first.minimum - second.minimum),
+        abs(first.maximum - second.maximum),
+        abs(first.mean - second.mean),
+        abs(first.norm - second.norm) / math.sqrt(one.numel),
     )
     return max((item for item in gaps if math.isfinite(item)), default=0.0)
 
 
-def _greatest_distance(one: Summary, two: Summary) -> float:
+def _kept_distance(one: Summary, two: Summary) -> float:
     pair = _pair(one, two)
     if pair is None:
         return 0.0
-    gaps = (pair[0] - pair[1]).abs()
+    gaps = (pair[0].to(torch.float64) - pair[1].to(torch.float64)).abs()
     return float(gaps[gaps.isfinite()].max()) if gaps.isfinite().any() else 0.0
 
 
 def _pair(one: Summary, two: Summary) -> tuple[torch.Tensor, torch.Tensor] | None:
     if one.values is None or two.values is None or one.values.shape != two.values.shape or not one.values.numel():
         return None
-    return one.values.to(torch.float64), two.values.to(torch.float64)
+    return one.values, two.values
 
 
 def _values(name: str, one: Summary, two: Summary) -> Difference | None:
-    if _pair(one, two) is None or one.dtype != two.dtype:
-        return None
-    assert one.values is not None
-    assert two.values is not None
-    return difference(name, one.values, two.values) if one.values.dtype == two.values.dtype else None
+    pair = _pair(one, two)
+    return None if pair is None or pair[0].dtype != pair[1].dtype else difference(name, *pair)
 
 
-def _magnitude(statistics: Statistics) -> float:
-    return max(abs(statistics.minimum), abs(statistics.maximum)) if not math.isnan(statistics.minimum) else 0.0
+def _magnitude(summary: Summary) -> float:
+    """The greatest finite magnitude, by the statistics or else among the values kept."""
+    if summary.statistics is not None:
+        ends = abs(summary.statistics.minimum), abs(summary.statistics.maximum)
+        return max(ends) if math.isfinite(max(ends)) else 0.0
+    if summary.values is None:
+        return 0.0
+    finite = summary.values[summary.values.isfinite()].abs()
+    return float(finite.max()) if finite.numel() else 0.0

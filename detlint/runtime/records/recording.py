@@ -67,7 +67,7 @@ def record(
 
 
 def _run(case: Case, runner: Runner) -> Record:
-    weights = summarize_all(dict(_weights(case.modules)))
+    weights = summarize_all(dict(_weights(case.modules)), measured=False)
     inputs = summarize_all(case.sample.tensors())
     summaries = _Summaries()
     parameters = [name for root in case.modules for name, _ in root.named_parameters()]

@@ -63,15 +63,20 @@ class Summary:
         return math.prod(self.shape)
 
 
-def summarize(tensor: torch.Tensor, digest: Digest | None, *, device_digest: bool = False) -> Summary:
-    """Summarize a tensor whose digest is known; tensors without values (fake, nested, wrapped) keep none."""
+def summarize(
+    tensor: torch.Tensor, digest: Digest | None, *, device_digest: bool = False, measured: bool = True
+) -> Summary:
+    """Summarize a tensor whose digest is known; tensors without values (fake, nested, wrapped) keep none.
+
+    Statistics are the dear part: they are left out unless `measured`.
+    """
     statistics = values = None
     if not (is_fake(tensor) or tensor.is_meta or tensor.is_nested or is_traceable_wrapper_subclass(tensor)):
         flat = plain_values(tensor)
         flat = (
             flat.float() if flat.is_floating_point() and flat.element_size() == 1 else flat
         )  # few operators take 8 bits
-        statistics = _statistics(flat) if flat.numel() else None
+        statistics = _statistics(flat) if measured and flat.numel() else None
         values = flat[_positions(flat.numel(), flat.device)].cpu()
     return Summary(
         shape=tuple(tensor.shape) if not tensor.is_nested else (),
@@ -84,10 +89,13 @@ def summarize(tensor: torch.Tensor, digest: Digest | None, *, device_digest: boo
     )
 
 
-def summarize_all(tensors: Mapping[str, torch.Tensor]) -> dict[str, Summary]:
+def summarize_all(tensors: Mapping[str, torch.Tensor], *, measured: bool = True) -> dict[str, Summary]:
     """Summarize tensors by name; their digests are taken on the CPU, so that they compare between devices."""
     digester = Digester(canonical=True)
-    return {name: summarize(tensor, digester.digest(tensor.detach().cpu())) for name, tensor in tensors.items()}
+    return {
+        name: summarize(tensor, digester.digest(tensor.detach().cpu()), measured=measured)
+        for name, tensor in tensors.items()
+    }
 
 
 @lru_cache(maxsize=4096)
