@@ -45,6 +45,16 @@ class Trial:
     mixes: bool = False
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """What a trial gave: what differs and how bad that is; `as_whole`: samples got what the whole batch gives them."""
+
+    trial: Trial
+    differences: tuple[Difference, ...]
+    verdict: Verdict
+    as_whole: bool
+
+
 class Bench:
     """Runs one batch in all these ways. `count` samples go together as the smallest company the model takes."""
 
@@ -143,20 +153,20 @@ class Bench:
                     mixes=True,
                 )
 
-    def compare(self, trial: Trial) -> tuple[tuple[Difference, ...], Verdict]:
+    def compare(self, trial: Trial) -> Outcome:
         """Run a trial and measure it against what it must be equal to. What the model raises passes through."""
         batch = self.whole if trial.sample is self.batching.batch else self._run(trial.sample)
         here = self._joined(batch, trial.size, trial.places)
         exact = {} if self._evaluating else self._exact(trial.places)
         before = self._joined(self.whole, self.batching.size, {start: start for start in trial.places})
-        found, verdict = self._lab.compare(before, here, exact=exact)
+        moved, verdict = self._lab.compare(before, here, exact=exact)
         if not trial.alone:
-            return found, verdict
-        found, against_alone = self._lab.compare(
-            here, self._cat([self.alone(start) for start in trial.places]), exact=exact
-        )
-        # What is exact belongs to the whole batch, so the smaller one must be near to the whole one too.
-        return found, max(verdict, against_alone, key=lambda item: item.rank) if found else against_alone
+            return Outcome(trial, moved, verdict, as_whole=not moved)
+        alone = self._cat([self.alone(start) for start in trial.places])
+        found, against_alone = self._lab.compare(here, alone, exact=exact)
+        # What is exact belongs to the whole batch, so a smaller one must be near to the whole one too.
+        verdict = max(verdict, against_alone, key=lambda item: item.rank) if found else against_alone
+        return Outcome(trial, found, verdict, as_whole=not moved)
 
     def _sized(self, size: int, starts: Sequence[int]) -> Trial:
         batch = self.batching.batch if size == self.batching.size else self.batching.take(range(size))

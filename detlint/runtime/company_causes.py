@@ -44,7 +44,7 @@ def explain(lab: Lab, bench: Bench, trial: Trial, start: int, verdict: Verdict) 
     why = _reason(lab, one, two, departure, trial, "values" if beyond else "bits")
     if not beyond or not any(module.training for root in lab.case.modules for module in root.modules()):
         return why
-    _, verdict = bench.evaluating().compare(trial)
+    verdict = bench.evaluating().compare(trial).verdict
     if verdict is Verdict.BEYOND_ROUNDING:
         return replace(why, evidence=(*why.evidence, "after model.eval(): beyond rounding still"))
     evidence = (*why.evidence, f"after model.eval(): {verdict.value}")
@@ -57,7 +57,8 @@ def _sides(lab: Lab, bench: Bench, trial: Trial, start: int) -> tuple[Side, Side
 
     def in_batch(sample: Sample, size: int, place: int) -> Side:
         case = bench.case_of(sample)
-        trace = lab.runner.run(case).trace
+        plain = sample is lab.case.sample and not lab.case.backward
+        trace = (lab.base() if plain else lab.runner.run(case)).trace
         partners = {left: alone.trace.events[right] for left, right in aligned(trace.events, alone.trace.events)}
 
         def locate(index: int, output: int, shape: tuple[int, ...]) -> Sequence[Window]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from detlint.runtime.passes import Case, Pass, Runner
 
 Window: TypeAlias = "tuple[slice | torch.Tensor, ...]"
-"""What a tensor is indexed with: one slice for each of its first dimensions, the others whole; or tensors of indices."""
+"""What a tensor is indexed with: a slice for each of its first dimensions, the others whole; or tensors of indices."""
 
 Locate: TypeAlias = Callable[[int, int, tuple[int, ...]], Sequence[Window]]
 """(index of an event, place among its outputs, shape of that output) → the window of the shared part.
@@ -158,15 +158,17 @@ def first_departure(one: Side, two: Side, *, beyond_rounding: bool = False) -> D
     ]
     fork = first_fork(one.trace.events, two.trace.events, pairs)
     grown = accumulate(growth(first) for first, _ in pairs)
-    same = {
+    same: dict[int | None, bool | None] = {
         first.index: _same_part(one, first, two, second, sums if beyond_rounding else None)
         for (first, second), sums in zip(pairs, grown, strict=True)
     }
+    partner: dict[int | None, int] = {second.index: first.index for first, second in pairs}
     differing = [pair for pair in pairs if same[pair[0].index] is False]
     read = {meta.origin for first, _ in differing for meta in first.inputs}
     for first, second in differing:
-        origins = {meta.origin for meta in first.inputs if meta.origin is not None}
-        known = [same.get(origin) for origin in origins]
+        origins = [meta.origin for meta in first.inputs if meta.origin is not None]
+        others = [partner.get(meta.origin) for meta in second.inputs if meta.origin is not None]
+        known = {same.get(origin) for origin in (*origins, *others)}
         writes = any(meta.origin == first.index for meta in first.outputs)  # a view names who wrote what it shows
         scratch = writes and first.index not in read and first is not differing[-1][0]
         if scratch or False in known or not (first.inputs or first.rng):
@@ -175,8 +177,8 @@ def first_departure(one: Side, two: Side, *, beyond_rounding: bool = False) -> D
             return Departure(first, second)
         if fork is not None and (fork.first is None or fork.first.index <= first.index):
             return Departure(fork.first, fork.second, forks=True)
-        unfollowed = min(origin for origin in origins if same.get(origin) is None)
-        return Departure(first, second, unfollowed=one.trace.events[unfollowed])
+        unfollowed = [one.trace.events[origin] for origin in sorted(origins) if same.get(origin) is None]
+        return Departure(first, second, unfollowed=unfollowed[0] if unfollowed else None)
     if fork is not None:
         return Departure(fork.first, fork.second, forks=True)
     return Departure(*differing[0], given=True) if differing else None

@@ -100,6 +100,20 @@ def test_batch_statistics_are_beyond_rounding_and_gone_after_eval() -> None:
     assert torch.equal(model[1].running_mean, before)  # type: ignore[arg-type, index]
 
 
+def test_a_size_from_which_on_all_is_the_same_is_found() -> None:
+    """Only a sample alone is computed otherwise, so a second one beside it helps."""
+
+    def model(x: torch.Tensor) -> torch.Tensor:
+        return x.sum(-1) if len(x) > 1 else x.double().sum(-1).float()
+
+    result = asked(model, noise(5, 1000))
+    assert result.verdict is Verdict.ROUNDING
+    assert result.divergence is not None
+    assert result.divergence.sequence_forks
+    assert "a sample gets the same bits in all batches of 2 and more" in result.evidence
+    assert result.remedy == "give the model at least 2 samples at a time"
+
+
 def test_where_one_sample_is_refused_pairs_are_compared() -> None:
     model = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8))
     result = asked(model, noise(5, 8))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import chain, takewhile
 from typing import TYPE_CHECKING, Final
 
 from detlint.runtime.batching import batchings
@@ -16,10 +17,9 @@ from detlint.runtime.report import ProbeResult, Verdict
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from detlint.runtime.company import Trial
+    from detlint.runtime.company import Outcome
     from detlint.runtime.lab import Lab
     from detlint.runtime.passes import Case
-    from detlint.runtime.report import Difference
 
 
 _MIXING: Final = "along dimension 0 results depend on each other; if it counts samples, pass batch_dim=0"
@@ -42,12 +42,15 @@ class Batch:
             return ProbeResult("batch", Verdict.SKIPPED, reason=f"the inputs could not be cut into samples: {tried}")
         evidence = [str(bench.batching), *notes, *_left_out(lab, bench)]
         outcomes = []
-        for trial in (*bench.sizes(), *bench.others()):
+        for trial in chain(bench.sizes(), bench.others()):
             try:
-                outcomes.append(_Outcome(trial, *bench.compare(trial)))
+                outcomes.append(bench.compare(trial))
             except Exception as error:  # models may refuse other sizes and values in any way
                 evidence.append(f"{trial.label}: not tried, the model raises {_one_line(error)}")
-        evidence += _told(outcomes)
+        if not outcomes:
+            return ProbeResult("batch", Verdict.SKIPPED, reason="; ".join(evidence))
+        enough = _enough(outcomes)
+        evidence += _told(outcomes, enough)
         result = ProbeResult("batch", Verdict.BITWISE, runs=bench.runs, evidence=tuple(evidence))
         worst_one = max(outcomes, key=_badness)
         if worst_one.verdict is Verdict.BITWISE:
@@ -58,19 +61,12 @@ class Batch:
             verdict=worst_one.verdict,
             cause=why.cause,
             kind=why.kind,
-            remedy=why.remedy,
+            remedy=why.remedy or (f"give the model at least {enough} samples at a time" if enough else ""),
             change=worst_one.trial.label,
             divergence=why.divergence,
             outputs=worst_one.differences,
             evidence=(*evidence, *why.evidence),
         )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Outcome:
-    trial: Trial
-    differences: tuple[Difference, ...]
-    verdict: Verdict
 
 
 def _find(lab: Lab, case: Case) -> tuple[Bench | None, list[str]]:
@@ -88,8 +84,7 @@ def _find(lab: Lab, case: Case) -> tuple[Bench | None, list[str]]:
             break
         notes = refused[:1] if mixing is None else [_MIXING]
         for bench in _benches(lab, case, dim, refused):
-            _, verdict = bench.compare(bench.plain())
-            if verdict.rank <= Verdict.ROUNDING.rank:
+            if bench.compare(bench.plain()).verdict.rank <= Verdict.ROUNDING.rank:
                 return bench, notes
             mixing = mixing or (bench, notes)
     return mixing or (None, refused)
@@ -126,7 +121,7 @@ def _left_out(lab: Lab, bench: Bench) -> list[str]:
     return notes
 
 
-def _badness(outcome: _Outcome) -> tuple[object, ...]:
+def _badness(outcome: Outcome) -> tuple[object, ...]:
     """Order outcomes: by verdict; then what tells most of it, the larger batch, the greater difference."""
     trial, beyond = outcome.trial, outcome.verdict is Verdict.BEYOND_ROUNDING
     most = worst(outcome.differences)
@@ -134,7 +129,17 @@ def _badness(outcome: _Outcome) -> tuple[object, ...]:
     return outcome.verdict.rank, trial.mixes is beyond, trial.alone, trial.size, math.isfinite(gap), gap
 
 
-def _told(outcomes: Sequence[_Outcome]) -> list[str]:
+def _enough(outcomes: Sequence[Outcome]) -> int | None:
+    """From which size on do all batches give the same bits? None if only the whole one does, or if there is no need."""
+    sized = [outcome for outcome in outcomes if outcome.trial.alone]
+    rest = [outcome for outcome in outcomes if not outcome.trial.alone]
+    alike = list(takewhile(lambda outcome: outcome.as_whole, reversed(sized)))
+    if len(alike) < 2 or not sized[-1].differences or not all(outcome.as_whole for outcome in rest):
+        return None
+    return alike[-1].trial.size
+
+
+def _told(outcomes: Sequence[Outcome], enough: int | None) -> list[str]:
     """Say what came out of each trial."""
     same = "; ".join(outcome.trial.label for outcome in outcomes if outcome.verdict is Verdict.BITWISE)
     lines = [f"the same bits: {same}"] if same else []
@@ -145,10 +150,10 @@ def _told(outcomes: Sequence[_Outcome]) -> list[str]:
                 f"{outcome.trial.label}: {outcome.verdict.value}, "
                 f"{most.differing} of {most.numel} values of {most.name} differ by up to {most.max_abs:.3g}"
             )
-    return lines
+    return [*lines, f"a sample gets the same bits in all batches of {enough} and more"] if enough else lines
 
 
-def _most_affected(bench: Bench, outcome: _Outcome) -> int:
+def _most_affected(bench: Bench, outcome: Outcome) -> int:
     """Return the sample with the greatest difference."""
     most, starts = worst(outcome.differences), list(outcome.trial.places)
     if most is None or not most.place:
