@@ -192,7 +192,7 @@ class AuditReport:
             elif probe.verdict is not Verdict.SKIPPED and probe.verdict.rank > allowed.rank:
                 lines.append(f"{probe.name}: {probe.verdict.value}: {probe.cause}")
             elif probe.name == "mode" and probe.findings:
-                lines.append(f"mode: {probe.cause}")
+                lines.append(f"mode: {probe.cause or probe.findings[0].message}")
         if self.strict:
             told = {finding for probe in self.probes.values() for finding in probe.findings}
             lines += [f"{f.code} {f.location}: {f.message}" for f in self.findings if f not in told]

@@ -260,7 +260,18 @@ def test_a_race_that_does_not_reach_the_output_is_still_named() -> None:
 @pytest.mark.parametrize(
     ("draw", "codes"),
     [
-        pytest.param(lambda x: F.dropout(x, 0.5), ["DET206"], id="functional-dropout"),
+        pytest.param(lambda x: F.dropout(x, 0.5), ["DET202"], id="functional-dropout"),
+        pytest.param(lambda x: F.dropout(x, 0.5, inplace=True), ["DET202"], id="dropout-in-place"),
+        pytest.param(lambda x: F.dropout2d(x[None, :, :, None], 0.5), ["DET202"], id="dropout-of-channels"),
+        pytest.param(lambda x: F.alpha_dropout(x, 0.5, training=True), ["DET202"], id="alpha-dropout"),
+        pytest.param(lambda x: F.rrelu(-x, training=True), ["DET202"], id="rrelu"),
+        pytest.param(
+            lambda x: F.scaled_dot_product_attention(x[None], x[None], x[None], dropout_p=0.5),
+            ["DET202"],
+            id="attention",
+        ),
+        pytest.param(lambda x: x * torch.bernoulli(x / 10), ["DET206"], id="bernoulli"),
+        pytest.param(lambda x: torch.empty_like(x).bernoulli_(0.5).div_(4), ["DET206"], id="bernoulli-in-place"),
         pytest.param(lambda x: torch.multinomial(x + 1, 2), ["DET206"], id="multinomial"),
         pytest.param(
             lambda x: torch.rand(3, generator=torch.Generator().manual_seed(0)), [], id="own-seeded-generator"
@@ -274,6 +285,48 @@ def test_randomness_of_functions_is_named(draw: Callable[[torch.Tensor], torch.T
     report = audited(Functional(draw).eval(), X.abs(), "mode")
     assert [finding.code for finding in report.probes["mode"].findings] == codes
     assert report.ok is (not codes)
+
+
+class AlwaysDrops(nn.Module):
+    """The dense layer of a real model, with dropout that nobody can switch off."""
+
+    def __init__(self, dense: nn.Module) -> None:
+        super().__init__()
+        self.dense = dense
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.dropout(self.dense(x), 0.1)
+
+
+def test_dropout_that_is_always_on_is_named_without_executing() -> None:
+    (finding,) = audited(Functional(lambda x: F.dropout(x, 0.5)).eval(), X, "mode", execute=False).findings
+    assert finding.code == "DET202"
+
+
+def test_dropout_that_is_always_on_is_named_in_bert() -> None:
+    transformers = pytest.importorskip("transformers")
+    config = transformers.BertConfig(
+        num_hidden_layers=2, hidden_size=32, num_attention_heads=2, intermediate_size=64, vocab_size=100
+    )
+    model = transformers.BertModel(config).eval()
+    layer = model.encoder.layer[1].output
+    layer.dense = AlwaysDrops(layer.dense)
+    sample = {"input_ids": torch.arange(12).reshape(2, 6)}
+    report = detlint.audit(model, sample, probes=("repeat", "mode"))
+    (finding,) = [finding for finding in report.findings if finding.code.startswith("DET2")]
+    assert (finding.code, finding.module) == ("DET202", "encoder.layer.1.output.dense")
+    assert finding.location.path == __file__
+
+
+def test_dropout_is_named_in_a_model_that_varies_by_itself() -> None:
+    """Where runs differ anyway, another seed proves nothing: the draw is named from what ran."""
+    model = nn.Sequential(Functional(lambda x: F.dropout(x, 0.5)), OwnRandom()).eval()
+    report = audited(model, X, "repeat", "mode")
+    assert report.probes["repeat"].verdict is not Verdict.BITWISE
+    mode = report.probes["mode"]
+    assert (mode.verdict, [finding.code for finding in mode.findings]) == (Verdict.SKIPPED, ["DET202"])
+    told = [line for line in report.failures() if line.startswith("mode: ")]
+    assert told == [f"mode: {mode.findings[0].message}"]
 
 
 def test_train_mode_is_meant_in_a_backward_pass() -> None:
@@ -364,10 +417,10 @@ def test_outputs_may_be_any_tree(output: Callable[[torch.Tensor], object], names
 
 
 def test_outputs_of_transformers_are_read() -> None:
-    from transformers.modeling_outputs import BaseModelOutput
+    outputs = pytest.importorskip("transformers.modeling_outputs")
 
     turns = iter(range(100))
-    report = audited(lambda x: BaseModelOutput(last_hidden_state=x + next(turns)))
+    report = audited(lambda x: outputs.BaseModelOutput(last_hidden_state=x + next(turns)))
     assert [difference.name for difference in report.probes["repeat"].outputs] == ["last_hidden_state"]
 
 

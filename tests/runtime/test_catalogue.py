@@ -150,6 +150,17 @@ def test_hazards(events: list[OpEvent], target: str, flags: Flags, expected: lis
     assert entries(events, target, flags) == expected
 
 
+def test_a_matrix_product_needs_the_workspace_only_where_older_releases_raise() -> None:
+    def names(version: str, flags: Flags, workspace: str = "") -> list[str]:
+        catalogue = Catalogue.load(("cuda",), flags, torch_version=version, workspace=workspace)
+        return [hazard.operator.name for hazard in catalogue.hazards([event("aten.addmm.default", self=F32)])]
+
+    assert names("2.4.1", OFF) == []
+    assert names("2.4.1", STRICT) == ["cublas-workspace"]
+    assert names("2.4.1", STRICT, ":4096:8") == []
+    assert names("2.13.0", STRICT) == []
+
+
 def test_a_workspace_cures_what_cublas_splits() -> None:
     assert entries([LSTM], "cuda", OFF, workspace=":4096:8") == []
     assert entries([LSTM], "cuda", OFF, workspace=":0:0") == ["rnn-cudnn"]

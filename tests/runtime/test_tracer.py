@@ -321,11 +321,13 @@ def test_backward_of_a_custom_function_stands_at_its_own_line() -> None:
 
 
 def test_custom_operators_are_one_event() -> None:
-    @torch.library.custom_op("detlint_test::noisy", mutates_args={"x"})
-    def noisy(x: torch.Tensor, scale: float) -> torch.Tensor:
+    def noisy(x, scale):  # type: ignore[no-untyped-def]
         x.add_(1.0)
         return x * scale * torch.rand(1)
 
+    # torch 2.4 reads annotations as they stand, and here they would be texts
+    noisy.__annotations__ = {"x": torch.Tensor, "scale": float, "return": torch.Tensor}
+    noisy = torch.library.custom_op("detlint_test::noisy", noisy, mutates_args={"x"})
     trace, _ = traced(lambda: noisy(torch.zeros(3), 2.0))
     event = event_of(trace, "detlint_test.noisy")
     assert event.mutated == ("x",)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from torch import nn
@@ -85,8 +86,8 @@ def _train_mode(left_on: dict[str, str], trace: Trace) -> Iterator[Finding]:
 def _others(left_on: dict[str, str], training: set[str], trace: Trace) -> Iterator[Finding]:
     """One finding for each line that draws or takes batch statistics outside of those layers."""
     groups: dict[tuple[str, str, str], list[OpEvent]] = {}
-    for event in trace.events:
-        code = _code(event, training)
+    for event, following in zip_longest(trace.events, trace.events[1:]):
+        code = _code(event, following, training)
         if code is not None and event.module not in left_on:
             groups.setdefault((code, str(event.source), event.op), []).append(event)
     for (code, _, op), events in groups.items():
@@ -98,21 +99,38 @@ def _others(left_on: dict[str, str], training: set[str], trace: Trace) -> Iterat
             message = f"{op}{where} draws {count} random numbers, and the module is in train mode"
             yield _finding(code, first, message, "call model.eval() before inference")
         elif code == "DET202":
-            message = f"{op}{where} drops at inference although no module there is in train mode"
-            yield _finding(code, first, message, "pass training=self.training")
+            message = f"{op}{where} draws {count} random numbers as in training, but no module there is in train mode"
+            yield _finding(code, first, message, "pass training=self.training; to attention, dropout_p=0.0 then")
         else:
             message = f"{op}{where} draws {count} random numbers at inference"
             yield _finding(code, first, message, "draw from a torch.Generator with a fixed seed, or do not sample")
 
 
-def _code(event: OpEvent, training: set[str]) -> str | None:
+def _code(event: OpEvent, following: OpEvent | None, training: set[str]) -> str | None:
     """Which rule does an event fall under?"""
     if event.rng is not None and event.rng.generator != "given":
         if event.module in training:
             return "DET201"
-        return "DET202" if "dropout" in event.op else "DET206"
+        return "DET202" if _drops(event, following) else "DET206"
     statistics = "batch_norm" in event.op and "backward" not in event.op and "instance" not in event.op
     return "DET205" if statistics and event.arguments.get("training") is True else None
+
+
+def _drops(event: OpEvent, following: OpEvent | None) -> bool:
+    """Is a draw one of dropout, stochastic depth or another layer that draws in training only?
+
+    Kernels that draw say so by their arguments. Where torch takes dropout apart, a mask is drawn in place and
+    divided by the probability it was drawn with (of alpha dropout: moved down by one) before anything else runs.
+    """
+    arguments = event.arguments
+    if arguments.get("train") is True or arguments.get("training") is True or arguments.get("dropout_p"):
+        return True
+    if event.name != "aten.bernoulli_" or following is None:
+        return False
+    other = following.arguments.get("other")
+    return (following.name == "aten.div_" and other == arguments.get("p")) or (
+        following.name == "aten.add" and other == -1
+    )
 
 
 def _listed(paths: tuple[str, ...]) -> str:
