@@ -127,13 +127,24 @@ class OrderTracer(OrderPlaces):
             return self._names_of_walk(parent.target, whole, trail)
         if isinstance(whole, ast.SetComp):
             return None
+        if self._numbers_entries(parent, whole):
+            return "the numbers given to names"
         if isinstance(whole, ast.DictComp):
-            positions = self.positions(parent.target, parent.iter)
-            used = names_in(whole.key) | names_in(whole.value)
-            if positions & used and (names_in(parent.target) - positions) & used:
-                return "the numbers given to names"
             return self.destination(whole, replace(trail, form=Form.MAPPING))
         return self.destination(whole, replace(trail, form=Form.SEQUENCE))
+
+    def _numbers_entries(self, loop: ast.comprehension, whole: ast.expr) -> bool:
+        """`{name: i for i, name in enumerate(names)}`, `dict((name, i) for i, name in enumerate(names))`."""
+        call = self.index.parents.get(whole)
+        if isinstance(whole, ast.DictComp):
+            used = names_in(whole.key) | names_in(whole.value)
+        elif isinstance(whole, (ast.ListComp, ast.GeneratorExp)) and isinstance(call, ast.Call):
+            mapping = {"builtins.dict", "collections.OrderedDict"}.intersection(self.inference.callees(call))
+            used = names_in(whole.elt) if mapping else frozenset()
+        else:
+            return False
+        positions = self.positions(loop.target, loop.iter)
+        return bool(positions & used and (names_in(loop.target) - positions) & used)
 
     def _keyword(self, node: ast.expr, parent: ast.keyword, trail: Trail) -> str | None:
         call = self.index.parents[parent]
