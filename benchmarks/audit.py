@@ -1,7 +1,8 @@
 """What does tracing and digesting cost? Plain pass, detlint's tracer and torch's DebugMode with hashes, side by side.
 
 Each round runs all of them, one after the other; the least and the median time of all rounds are shown, and the
-peak memory of a whole `repeat` audit against that of plain passes, each in a process of its own.
+peak memory of a whole `repeat` audit against that of plain passes: the median of several processes of each kind,
+since how the heap is split differs from process to process.
 
     python benchmarks/audit.py --rounds 10
 """
@@ -101,14 +102,18 @@ def _peak_of_this_process() -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--processes", type=int, default=5, help="processes of each kind whose peaks are measured")
     options = parser.parse_args()
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads")
     for name in MODELS:
         if options.rounds:
             measure(name, options.rounds)
         with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
-            plain, audited = pool.starmap(peak, [(name, False), (name, True)], chunksize=1)
-        print(f"{name:22} peak memory: plain {plain >> 10} MB, audited {audited >> 10} MB ({audited / plain - 1:+.1%})")
+            peaks = pool.starmap(peak, [(name, False), (name, True)] * options.processes, chunksize=1)
+        plain, audited = statistics.median(peaks[::2]), statistics.median(peaks[1::2])
+        print(f"{name:22} peak memory, median of {options.processes}: ", end="")
+        print(f"plain {plain / 1024:.0f} MB, audited {audited / 1024:.0f} MB ({audited / plain - 1:+.1%}), ", end="")
+        print(f"at most {max(peaks[::2]) / 1024:.0f} MB and {max(peaks[1::2]) / 1024:.0f} MB")
 
 
 if __name__ == "__main__":
