@@ -11,8 +11,8 @@ from pathlib import Path
 
 import tomli
 
-from detlint.linter.index import names_read
 from detlint.linter.names import FUNCTIONS
+from detlint.linter.outline import is_main_guard
 from detlint.linter.project import Module
 from detlint.randomness import load_sources
 
@@ -128,16 +128,16 @@ class Program:
     @cached_property
     def _used(self) -> frozenset[str]:
         """Every name that code of this program uses which can run itself, by name alone: `seed` uses any `seed`."""
-        definitions: dict[str, list[frozenset[str]]] = {}
+        definitions: dict[str, list[tuple[str, ...]]] = {}
         used: set[str] = set()
         for module in self.modules:
-            outside, inside = module.index.names_by_definition
-            used |= outside if module is self.module else outside - _names_of_guards(module)
-            for name, names in inside:
+            outline = module.outline
+            used |= outline.reads if module is self.module else outline.reads - outline.guarded
+            for name, names in outline.definitions:
                 definitions.setdefault(name, []).append(names)
         if not any(_executes(self.module, statement) for statement in self.module.tree.body):
             # Packaging metadata or a setting names the entry point.
-            used.update(name for name, _ in self.module.index.names_by_definition[1])
+            used.update(name for name, _ in self.module.outline.definitions)
         pending = sorted(used & definitions.keys())
         while pending:
             fresh = set().union(*definitions.pop(pending.pop(), ())) - used
@@ -146,19 +146,10 @@ class Program:
         return frozenset(used)
 
 
-def _names_of_guards(module: Module) -> frozenset[str]:
-    """Return the names that only the `__main__` guards of a module use."""
-    guards = [node for node in module.tree.body if isinstance(node, ast.If) and is_main_guard(node)]
-    others = [node for node in module.tree.body if node not in guards]
-    within = {name for guard in guards for name in names_read(guard)}
-    defined = (*FUNCTIONS, ast.ClassDef)
-    return frozenset(within.difference(*(names_read(node) for node in others if not isinstance(node, defined))))
-
-
 def calls_named(module: Module, lasts: Collection[str]) -> Iterator[ast.Call]:
     """Yield the calls of a module that can mean one of the identifiers `lasts`, aliases included, in source order."""
-    meaning = module.index.calls_meaning
-    found = {call for last in meaning.keys() & lasts for call in meaning[last]}
+    wanted = module.calls & set(lasts)
+    found = {call for last in wanted for call in module.index.calls_meaning[last]}
     yield from sorted(
         found, key=lambda call: (call.lineno, call.col_offset, call.end_lineno or 0, call.end_col_offset or 0)
     )
@@ -166,8 +157,9 @@ def calls_named(module: Module, lasts: Collection[str]) -> Iterator[ast.Call]:
 
 def attribute_writes(module: Module, lasts: Collection[str]) -> Iterator[Write]:
     """Yield assignments `a.b = value` whose attribute is one of `lasts`, with the qualified name of the target."""
-    written_somewhere = not module.index.names_used.keys().isdisjoint(lasts)
-    for node in module.index.of_type(ast.Assign) if written_somewhere else ():
+    if module.writes.isdisjoint(lasts):
+        return
+    for node in module.index.of_type(ast.Assign):
         pairs = [pair for target in node.targets for pair in _unpacked(target, node.value)]
         for written, value in pairs:
             if isinstance(written, ast.Attribute) and written.attr in lasts:
@@ -201,11 +193,6 @@ def program_of(module: Module, entry_points: Sequence[str] = ()) -> Program | No
 def in_package(module: Module) -> bool:
     """Return whether the file stands in a package."""
     return (module.source.path.parent / "__init__.py").is_file()
-
-
-def is_main_guard(node: ast.If) -> bool:
-    """Return whether `node` is `if __name__ == "__main__":`."""
-    return any(isinstance(part, ast.Name) and part.id == "__name__" for part in ast.walk(node.test))
 
 
 def _is_program(module: Module, entry_points: Sequence[str]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Set
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,7 +15,9 @@ from detlint.linter.flow import Flow
 from detlint.linter.index import Index
 from detlint.linter.inference import Inference
 from detlint.linter.mentions import Mentions
-from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope, absolute_name
+from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope
+from detlint.linter.node_lists import NodeLists
+from detlint.linter.outline import Outline, outline_of
 from detlint.linter.sources import SourceFile, SourceProblem, read_source
 
 # Syntax tree and index of a file take about a hundred bytes for each character of its source.
@@ -27,16 +29,48 @@ _ROOT_MARKERS = (".git", "pyproject.toml", "setup.py", "setup.cfg", ".hg")
 
 
 class Module:
-    """One parsed file of the project. `name` is its dotted name, by which its definitions are qualified."""
+    """One file of the project. `name` is its dotted name, by which its definitions are qualified.
 
-    def __init__(self, project: Project, source: SourceFile, tree: ast.Module, name: str) -> None:
+    Of a file that only belongs to some program an outline is kept; text and tree are read again where they matter.
+    """
+
+    def __init__(self, project: Project, path: Path, name: str) -> None:
         self.project = project
-        self.source = source
-        self.tree = tree
+        self.path = path
         self.name = name
-        self.folder = str(source.path.parent)
-        self.is_package = source.path.name == "__init__.py"
+        self.folder = str(path.parent)
+        self.is_package = path.name == "__init__.py"
         self._flows: dict[Scope, Flow] = {}
+
+    @cached_property
+    def source(self) -> SourceFile:
+        source = read_source(self.path, display_path(self.path, Path.cwd()))
+        # One that vanished or broke meanwhile says nothing more.
+        return source if isinstance(source, SourceFile) else SourceFile(self.path, str(self.path), "", "utf-8")
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        tree = self.source.tree()
+        return tree if isinstance(tree, ast.Module) else ast.Module(body=[], type_ignores=[])
+
+    @property
+    def size(self) -> int:
+        """Characters of source whose tree is in memory."""
+        return len(self.source.text) if "tree" in vars(self) else 0
+
+    @cached_property
+    def outline(self) -> Outline:
+        return outline_of(self.index, self.name, self.is_package)
+
+    @property
+    def calls(self) -> Set[str]:
+        """The identifiers that calls of this file may mean."""
+        return self.index.calls_meaning.keys() if "tree" in vars(self) else self.outline.calls
+
+    @property
+    def writes(self) -> Set[str]:
+        """The attributes that this file sets."""
+        return self.index.attributes_written if "tree" in vars(self) else self.outline.writes
 
     @cached_property
     def index(self) -> Index:
@@ -53,7 +87,8 @@ class Module:
 
     def forget(self) -> None:
         """Free the memory of a file that nobody needs any more, at once: all that refers back to itself is cut."""
-        for scope in self.index.scopes.values():
+        index: Index | None = vars(self).get("index")
+        for scope in index.scopes.values() if index is not None else ():
             scope.bindings.clear()
         for flow in self._flows.values():
             flow.forget()
@@ -93,21 +128,11 @@ class Module:
     def imports(self) -> tuple[Module, ...]:
         """The project's modules that this one imports anywhere in its text, in source order."""
         found: dict[str, Module] = {}
-        for name in self._imported_names():
-            module = self.project.find(name, self)
+        for name in self.outline.imports:
+            module = self.project.find(name, self, outlined=True)
             if module is not None and module is not self:
                 found.setdefault(module.name, module)
         return tuple(found.values())
-
-    def _imported_names(self) -> Iterator[str]:
-        for node in self.index.of_type(ast.Import):
-            for alias in node.names:
-                yield alias.name
-        for statement in self.index.of_type(ast.ImportFrom):
-            base = absolute_name(statement, self.name, self.is_package)
-            yield base
-            for alias in statement.names:
-                yield f"{base}.{alias.name}"
 
 
 class Project:
@@ -119,6 +144,7 @@ class Project:
 
     def __init__(self) -> None:
         self._by_path: OrderedDict[Path, Module | None] = OrderedDict()  # the one longest unused first
+        self._outlines: dict[Path, Outline | None] = {}  # None: cannot be read or parsed
         self._found: dict[tuple[str, str], tuple[bool, tuple[Path, ...]]] = {}
         self.consulted: dict[Path, None] = {}  # read, looked for, or (folders) searched for the file being linted
         self._asked: dict[tuple[str, str], Module | None] = {}  # what `find` gave for it
@@ -141,17 +167,17 @@ class Project:
             tree = source.tree()
             if isinstance(tree, SourceProblem):
                 return tree
-            module = self._by_path[source.path] = Module(self, source, tree, self._name(source.path))
+            module = self._by_path[source.path] = self._parsed(source, tree)
         self._by_name[module.name] = module
         return module
 
     def _make_room(self) -> None:
         """Forget parsed files until those kept fit the budget; nobody holds on to them between two linted files."""
-        total = sum(len(module.source.text) for module in self._by_path.values() if module is not None)
+        total = sum(module.size for module in self._by_path.values() if module is not None)
         while total > _KEPT_CHARACTERS:
             _, module = self._by_path.popitem(last=False)
             if module is not None:
-                total -= len(module.source.text)
+                total -= module.size
                 module.forget()
 
     def inference(self, module: Module) -> Inference:
@@ -208,17 +234,20 @@ class Project:
             parts.pop()
         return ".".join(parts)
 
-    def find(self, name: str, importer: Module) -> Module | None:
-        """Return the project's module that `importer` means by the dotted `name`, or None for anything outside."""
+    def find(self, name: str, importer: Module, *, outlined: bool = False) -> Module | None:
+        """Return the project's module that `importer` means by the dotted `name`, or None for anything outside.
+
+        `outlined`: an outline will do.
+        """
         if name == importer.name:
             return importer
         key = (name, importer.folder)
         if key not in self._asked:
             if key not in self._found:
-                self._found[key] = self._search(name, importer.source.path.parent)
+                self._found[key] = self._search(name, importer.path.parent)
             exists, places = self._found[key]
             self.consulted.update(dict.fromkeys(places))
-            module = self._read(places[-1]) if exists else None
+            module = self._read(places[-1], outlined=outlined) if exists else None
             self._asked[key] = None if module is None else self._by_name.setdefault(module.name, module)
         return self._asked[key]
 
@@ -242,16 +271,38 @@ class Project:
                     return True, tuple(tried)
         return False, tuple(tried)
 
-    def _read(self, path: Path) -> Module | None:
+    def _read(self, path: Path, *, outlined: bool = False) -> Module | None:
         if path in self._by_path:
             self._by_path.move_to_end(path)
+        elif outlined:
+            self._by_path[path] = self._outlined(path)
         else:
             source = read_source(path, display_path(path, Path.cwd()))
             tree = source.tree() if isinstance(source, SourceFile) else None
             self._by_path[path] = None
             if isinstance(source, SourceFile) and isinstance(tree, ast.Module):
-                self._by_path[path] = Module(self, source, tree, self._name(path))
+                self._by_path[path] = self._parsed(source, tree)
         return self._by_path[path]
+
+    def _parsed(self, source: SourceFile, tree: ast.Module) -> Module:
+        module = Module(self, source.path, self._name(source.path))
+        module.source, module.tree = source, tree
+        return module
+
+    def _outlined(self, path: Path) -> Module | None:
+        module = Module(self, path, self._name(path))
+        if path not in self._outlines:
+            source = read_source(path, "")
+            tree = source.tree() if isinstance(source, SourceFile) else None
+            lists = NodeLists.of(tree) if isinstance(tree, ast.Module) else None
+            outline = outline_of(lists, module.name, module.is_package) if lists is not None else None
+            self._outlines[path] = outline
+        else:
+            outline = self._outlines[path]
+        if outline is None:
+            return None
+        module.outline = outline
+        return module
 
     # --- definitions by qualified name ----------------------------------------------------------------------------
 

@@ -182,9 +182,9 @@ def seeds_in(module: Module) -> Iterator[Seed]:
     """Yield the calls of a module that seed a global generator, in source order."""
     table = load_sources()
     calls = set(calls_named(module, table.seeders.lasts))
-    for name, named in module.index.calls_by_name.items():
+    for name in module.calls:
         if table.helpers.fits(name):
-            calls.update(named)
+            calls.update(module.index.calls_by_name.get(name, ()))
     for call in sorted(calls, key=place):
         names = module.inference.callees(call)
         seeder = next((found for name in names if (found := table.seeders.get(name))), None)

@@ -11,7 +11,8 @@ import ast
 from detlint.linter.calls import returned
 from detlint.linter.names import FUNCTIONS
 from detlint.linter.nodes import walk
-from detlint.linter.program import in_package, is_main_guard
+from detlint.linter.outline import is_main_guard
+from detlint.linter.program import in_package
 from detlint.linter.project import Module
 from detlint.linter.values import Kind
 from detlint.randomness import load_sources

@@ -1,0 +1,117 @@
+"""The nodes of a file by type, and what can be told from them without knowing scopes."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import TypeVar
+
+from detlint.linter.nodes import walk
+
+NodeT = TypeVar("NodeT", bound=ast.AST)
+
+
+class NodeLists:
+    """`nodes` lists the nodes of a syntax tree by type, in source order."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self.tree = tree
+        self.nodes: defaultdict[type[ast.AST], list[ast.AST]] = defaultdict(list)
+
+    @classmethod
+    def of(cls, tree: ast.Module) -> NodeLists:
+        """List the nodes of a tree."""
+        lists = cls(tree)
+        for node in walk(tree):
+            lists.nodes[node.__class__].append(node)
+        return lists
+
+    def of_type(self, kind: type[NodeT]) -> Sequence[NodeT]:
+        """Return every node of exactly this type, in source order."""
+        return self.nodes.get(kind, ())  # type: ignore[return-value]
+
+    @cached_property
+    def calls_by_name(self) -> dict[str, list[ast.Call]]:
+        """Calls by the last identifier of what they call; "__call__" where that is no name."""
+        calls: dict[str, list[ast.Call]] = {}
+        for call in self.of_type(ast.Call):
+            calls.setdefault(_identifier(call.func) or "__call__", []).append(call)
+        return calls
+
+    @cached_property
+    def calls_meaning(self) -> dict[str, list[ast.Call]]:
+        """Calls by each identifier that they may mean, aliases seen through."""
+        meaning = {name: list(calls) for name, calls in self.calls_by_name.items()}
+        for alias, targets in self.aliases.items():
+            for target in targets if alias in self.calls_by_name else ():
+                meaning.setdefault(target, []).extend(self.calls_by_name[alias])
+        return meaning
+
+    @cached_property
+    def names_used(self) -> dict[str, list[ast.AST]]:
+        """Reads of each identifier, as a name or as an attribute."""
+        used: dict[str, list[ast.AST]] = {}
+        for name in self.of_type(ast.Name):
+            if isinstance(name.ctx, ast.Load):
+                used.setdefault(name.id, []).append(name)
+        for attribute in self.of_type(ast.Attribute):
+            used.setdefault(attribute.attr, []).append(attribute)
+        return used
+
+    @cached_property
+    def attributes_written(self) -> frozenset[str]:
+        """Attributes that assignments set, and those that `setattr` sets by a literal name."""
+        pending: list[ast.expr] = [target for node in self.of_type(ast.Assign) for target in node.targets]
+        written: set[str] = set()
+        for target in pending:
+            if isinstance(target, ast.Attribute):
+                written.add(target.attr)
+            elif isinstance(target, (ast.Tuple, ast.List)):
+                pending.extend(target.elts)
+        for call in self.calls_meaning.get("setattr", ()):
+            name = call.args[1] if len(call.args) == 3 else None
+            if isinstance(name, ast.Constant):
+                written.add(str(name.value))
+        return frozenset(written)
+
+    @cached_property
+    def aliases(self) -> dict[str, frozenset[str]]:
+        """For each name bound to another one, the identifiers that may stand behind it."""
+        behind: dict[str, set[str]] = {}
+        for alias in self.of_type(ast.alias):
+            if alias.asname and alias.asname != alias.name:
+                behind.setdefault(alias.asname, set()).add(alias.name.rpartition(".")[2])
+        for assignment in self.of_type(ast.Assign):
+            named = frozenset(_identifiers_behind(assignment.value))
+            for target in assignment.targets:
+                bound = _identifier(target)
+                if named and bound is not None:
+                    behind.setdefault(bound, set()).update(named)
+        # Two steps are enough for `drop = F.dropout` under `from … import dropout as d`.
+        return {
+            name: frozenset(direct | {far for near in direct for far in behind.get(near, ())})
+            for name, direct in behind.items()
+        }
+
+
+def _identifier(node: ast.expr) -> str | None:
+    if isinstance(node, ast.Name):
+        return node.id
+    return node.attr if isinstance(node, ast.Attribute) else None
+
+
+def _identifiers_behind(value: ast.expr) -> Iterator[str]:
+    name = _identifier(value)
+    if name is not None:
+        yield name
+    elif isinstance(value, ast.IfExp):
+        yield from _identifiers_behind(value.body)
+        yield from _identifiers_behind(value.orelse)
+    elif isinstance(value, ast.Call) and value.args:
+        called = _identifier(value.func)
+        if called == "partial":
+            yield from _identifiers_behind(value.args[0])
+        elif called == "getattr" and len(value.args) >= 2 and isinstance(value.args[1], ast.Constant):
+            yield str(value.args[1].value)
