@@ -263,7 +263,7 @@ class Inference:
         statement = self.index.statement(binding.node)
         if not isinstance(statement, ast.AugAssign) or not isinstance(statement.target, ast.Name):
             return (UNKNOWN,)
-        others = [b for b in binding.scope.bindings[binding.name] if b.kind is not BindingKind.AUGMENTED]
+        others = [b for b in binding.of_same_name if b.kind is not BindingKind.AUGMENTED]
         before = tuple(value for other in others for value in self.bound(other)) or (UNKNOWN,)
         return tuple(self.combine(before, self.values(statement.value), statement.op, statement))
 

@@ -40,6 +40,12 @@ class Binding:
     index: tuple[int, ...] = ()
     target: str = ""
 
+    @property
+    def of_same_name(self) -> list[Binding]:
+        """Every binding of the variable, itself included; a `nonlocal` one belongs to a scope further out."""
+        owner = self.scope.lookup(self.name)
+        return owner.bindings[self.name] if owner is not None else [self]
+
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 ScopeNode = (

@@ -81,8 +81,7 @@ def _bound(binding: Binding, module: Module, callers: Sequence[Module]) -> Itera
     if binding.value is not None:
         yield Origin(module, _element(binding) if binding.kind is BindingKind.ASSIGN else binding.value)
     if binding.kind is BindingKind.AUGMENTED:
-        others = binding.scope.bindings[binding.name]
-        yield from (Origin(module, other.value) for other in others if other.value is not None)
+        yield from (Origin(module, other.value) for other in binding.of_same_name if other.value is not None)
     if binding.kind is BindingKind.PARAMETER and isinstance(binding.scope.node, FUNCTIONS):
         yield from passed(module, binding.scope.node, binding.name, callers)
 

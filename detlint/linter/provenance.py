@@ -186,7 +186,7 @@ class _Question:
         if value is None or binding.kind not in (BindingKind.ASSIGN, BindingKind.ITERATION, BindingKind.AUGMENTED):
             return False
         if binding.kind is BindingKind.AUGMENTED:
-            others = [b for b in binding.scope.bindings[binding.name] if b.kind is not BindingKind.AUGMENTED]
+            others = [b for b in binding.of_same_name if b.kind is not BindingKind.AUGMENTED]
             return self.is_data(value, ctx) and all(self._binding(other, ctx) for other in others)
         if gradient_table().data.search(binding.name) and _mentions(value, binding.name):
             return True  # mask = mask.float()

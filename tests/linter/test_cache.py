@@ -180,3 +180,22 @@ def test_a_new_caller_in_another_file_counts(project: Path) -> None:
     write(project / "model.py", "from table import resize\n\ndef fuse(x):\n    return resize(x)\n")
     assert "table.py" not in held(project)
     assert [f.location.path for f in lint().findings if f.code == "DET302"] == ["table.py"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limit on the size of files there")
+def test_a_full_disk_leaves_the_earlier_cache(project: Path) -> None:
+    lint()
+    before = (project / FOLDER / "results.json").read_bytes()
+    write(project / "helper.py", SEEDING)
+    program = (
+        "import resource, signal, sys\n"
+        "from detlint.cli import main\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))  # a write beyond fails as on a full disk\n"
+        "sys.argv = ['detlint', '.']\n"
+        "main()\n"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout.splitlines()[-1:], run.stderr) == (0, ["No findings in 2 files."], "")
+    assert (project / FOLDER / "results.json").read_bytes() == before
+    assert sorted(path.name for path in (project / FOLDER).iterdir()) == [".gitignore", "results.json"]

@@ -148,3 +148,19 @@ def test_values_of_a_file_do_not_depend_on_files_linted_before(make_module: Make
         nets.inference.values(node)
     again = module.project.begin(module.source)
     assert again.inference.callees(call) == first  # type: ignore[union-attr]
+
+
+def test_a_nonlocal_count_is_a_number(make_module: MakeModule) -> None:
+    module = make_module(
+        """
+        def outer():
+            start = 0
+            def inner(group):
+                nonlocal start
+                start += 1
+                return start
+        """
+    )
+    (returned,) = module.index.of_type(ast.Return)
+    assert returned.value is not None
+    assert {value.kind for value in module.inference.values(returned.value)} == {Kind.NUMBER}
