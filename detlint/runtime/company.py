@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import torch
 
+from detlint.errors import AuditError
 from detlint.runtime.batching import Batching, sample_windows
 
 if TYPE_CHECKING:
@@ -199,16 +200,21 @@ class Bench:
                 root.eval()
         return self._lab.runner.run_untraced(self.case_of(sample))
 
-    def _joined(self, outputs: Outputs, size: int, places: Mapping[int, int]) -> Outputs:
+    def _joined(self, outputs: Mapping[str, torch.Tensor], size: int, places: Mapping[int, int]) -> Outputs:
         """Cut samples out of the outputs of a batch, and join them in order."""
-        return self._cat([self._cut(outputs, self.alone(start), size, place) for start, place in places.items()])
+        return self._cat([self._cut(outputs, start, size, place) for start, place in places.items()])
 
-    def _cut(self, outputs: Mapping[str, torch.Tensor], alone: Outputs, size: int, place: int) -> Outputs:
-        return {
-            name: _nearest([outputs[name][window] for window in windows], alone[name])
-            for name in self.counted
-            if name in outputs and (windows := self._windows(outputs[name], alone[name], size, place))
-        }
+    def _cut(self, outputs: Mapping[str, torch.Tensor], start: int, size: int, place: int) -> Outputs:
+        found = {}
+        for name in self.counted:
+            if name in outputs:
+                whole, alone = outputs[name], self.alone(start)[name]
+                windows = self._windows(whole, alone, size, place)
+                if not windows:
+                    shapes = f"{tuple(alone.shape)} does not fit into {tuple(whole.shape)}"
+                    raise AuditError(f"{name} of sample {start} without company: {shapes}")
+                found[name] = _nearest([whole[window] for window in windows], alone)
+        return found
 
     def _windows(self, whole: torch.Tensor, alone: torch.Tensor, size: int, place: int) -> tuple[Window, ...]:
         return sample_windows(tuple(whole.shape), tuple(alone.shape), size, place, self.count)
@@ -225,8 +231,10 @@ class Bench:
         exact = self._lab.exact()
         if self.batching.made:  # the only sample that is looked at is the case itself
             return {name: tensor for name, tensor in exact.items() if name in self.counted}
-        size = self.batching.size
-        return self._cat([self._cut(exact, self.alone(start), size, start) for start in places])
+        fitting = {
+            name: exact[name] for name, own in self.whole.items() if name in exact and exact[name].shape == own.shape
+        }
+        return self._joined(fitting, self.batching.size, {start: start for start in places})
 
 
 def _nearest(parts: Sequence[torch.Tensor], to: torch.Tensor) -> torch.Tensor:

@@ -285,6 +285,18 @@ def test_a_model_that_refuses_some_trials_is_asked_the_others() -> None:
     assert "among neighbours of NaN: not tried" in told(result)
 
 
+def test_samples_of_another_shape_are_not_called_equal() -> None:
+    """Cut to the longest of the batch: a shorter one alone comes out shorter."""
+
+    def model(x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        return x[:, : int(lengths.max())]
+
+    result = asked(model, (noise(4, 6), torch.tensor([6, 3, 6, 6])))
+    assert "batch of 4 against one by one: not tried, output of sample 1 without company: (1, 3) does not fit" in told(
+        result
+    )
+
+
 def test_gradients_are_left_out_and_said_to_be() -> None:
     result = asked(nn.Linear(8, 4), noise(5, 8), backward=True)
     assert result.verdict in (Verdict.BITWISE, Verdict.ROUNDING)
