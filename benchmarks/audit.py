@@ -2,7 +2,8 @@
 
 Each round runs all of them, one after the other; the least and the median time of all rounds are shown, and the
 peak memory of a whole `repeat` audit against that of plain passes: the median of several processes of each kind,
-since how the heap is split differs from process to process.
+since how the heap is split differs from process to process. Last, the time that each probe takes as a multiple of a
+plain pass, with what it did for that: a probe that found a difference runs the model and the operator again to explain it.
 
     python benchmarks/audit.py --rounds 10
 """
@@ -35,6 +36,22 @@ def bert_base() -> tuple[torch.nn.Module, dict[str, torch.Tensor]]:
 
 
 MODELS = {"ResNet-50 4x3x224x224": resnet50, "BERT-base 4x128": bert_base}
+
+
+def probes(name: str, plain_rounds: int = 5) -> None:
+    """Print what each probe costs on a model."""
+    torch.manual_seed(0)
+    model, sample = MODELS[name]()
+    times = []
+    with torch.no_grad():
+        for _ in range(plain_rounds + 1):
+            start = time.perf_counter()
+            model(**sample)
+            times.append(time.perf_counter() - start)
+    plain = statistics.median(times[1:])
+    for probe, result in detlint.audit(model, sample, probes="all").probes.items():
+        runs = f"{result.runs} runs" if result.runs else result.reason
+        print(f"{name:22} {probe:10} {result.seconds / plain:7.1f} x plain pass  {result.verdict.value:15} {runs}")
 
 
 def ways(model: torch.nn.Module, sample: dict[str, torch.Tensor]) -> dict[str, Callable[[], object]]:
@@ -103,6 +120,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--processes", type=int, default=5, help="processes of each kind whose peaks are measured")
+    parser.add_argument("--no-probes", action="store_true", help="leave out what each probe costs")
     options = parser.parse_args()
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads")
     for name in MODELS:
@@ -114,6 +132,8 @@ def main() -> None:
         print(f"{name:22} peak memory, median of {options.processes}: ", end="")
         print(f"plain {plain / 1024:.0f} MB, audited {audited / 1024:.0f} MB ({audited / plain - 1:+.1%}), ", end="")
         print(f"at most {max(peaks[::2]) / 1024:.0f} MB and {max(peaks[1::2]) / 1024:.0f} MB")
+        if not options.no_probes:
+            probes(name)
 
 
 if __name__ == "__main__":
