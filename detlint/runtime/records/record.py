@@ -126,7 +126,7 @@ class Record:
 
         return cls(
             model=str(document["model"]),
-            environment=dict(document["environment"]),
+            environment=_environment(document["environment"]),
             seed=document["seed"],
             backward=bool(document["backward"]),
             **{name: group(name, document[name]) for name in _NAMED},
@@ -152,6 +152,12 @@ class Record:
                 for number, step in enumerate(document["steps"])
             ),
         )
+
+
+def _environment(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Check what comparing relies upon."""
+    int(item["flags"]["deterministic_mode"])
+    return {**item, "torch": str(item["torch"]), "flags": dict(item["flags"]), "variables": dict(item["variables"])}
 
 
 def _encoded(tensors: Mapping[str, Summary]) -> dict[str, Any]:

@@ -117,11 +117,15 @@ def _statistics(flat: torch.Tensor) -> Statistics:
 
 
 def _of_finite(flat: torch.Tensor) -> Statistics:
-    """Minimum and maximum are exact; the sums are those of chunks, in order."""
-    total = square = torch.zeros((), dtype=torch.float64, device=flat.device)
-    for chunk in torch.split(flat, _CHUNK if flat.device.type == "cpu" else flat.numel()):
-        wide = chunk.to(torch.float64)
-        total, square = total + wide.sum(), square + wide.dot(wide)
-    ends = [end.to(torch.float64) for end in flat.aminmax()]
-    least, greatest, added, squared = torch.stack([*ends, total, square]).tolist()
+    """Minimum and maximum are exact; the sums are those of chunks, which are read from memory once."""
+    size = min(flat.numel(), _CHUNK if flat.device.type == "cpu" else flat.numel())
+    scratch = torch.empty(size, dtype=torch.float64, device=flat.device)
+    ends, sums = list[torch.Tensor](), list[torch.Tensor]()
+    for chunk in torch.split(flat, size):
+        ends += chunk.aminmax()
+        wide = scratch[: chunk.numel()].copy_(chunk)
+        sums += [wide.sum(), wide.dot(wide)]
+    extremes = torch.stack(ends).to(torch.float64)
+    totals = torch.stack(sums).view(-1, 2).sum(0)
+    least, greatest, added, squared = torch.stack([extremes.min(), extremes.max(), *totals]).tolist()
     return Statistics(least, greatest, added / flat.numel(), math.sqrt(squared))
