@@ -270,7 +270,7 @@ def _with_finding(result: ProbeResult, catalogue: Catalogue) -> ProbeResult:
     event = result.first_divergence
     if event is None or result.verdict is Verdict.BITWISE or result.findings:
         return result
-    repeats = result.name == "repeat"
+    repeats = result.name == "repeat" or result.kind is Cause.RUN_TO_RUN  # compiled code can vary by itself
     known = [hazard.operator.instead for hazard in catalogue.hazards([event])] if repeats else []
     rule = load_rules()["DET701" if repeats else "DET702"]
     remedy = result.remedy or (known[0] if known else _REMEDIES[result.kind])

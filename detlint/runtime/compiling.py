@@ -29,8 +29,8 @@ class Compiler:
     def __str__(self) -> str:
         if self.backend != "inductor":
             name = self.backend if isinstance(self.backend, str) else getattr(self.backend, "__name__", "…")
-            return f"backend={name!r}"
-        return f"mode={self.mode!r}"
+            return f"torch.compile(backend={name!r})"
+        return f"torch.compile(mode={self.mode!r})"
 
     @property
     def is_inductor(self) -> bool:
@@ -100,8 +100,8 @@ def failure(error: Exception) -> str:
 
 def compiled_already(model: object, modules: Iterable[torch.nn.Module]) -> str | None:
     """Name what torch.compile was applied to before: there, nothing eager is left to compare with."""
-    if hasattr(model, "_torchdynamo_orig_callable") and not isinstance(model, torch.nn.Module):
-        return "the function"
+    if hasattr(model, "_torchdynamo_orig_callable") and not hasattr(model, "_torchdynamo_disable"):
+        return "the model"
     for root in modules:
         for path, module in root.named_modules():
             if "_orig_mod" in module._modules or getattr(module, "_compiled_call_impl", None) is not None:

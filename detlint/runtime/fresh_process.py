@@ -63,7 +63,7 @@ def fresh_runs(case: Case, mode: str, times: int) -> Iterator[FreshRun]:
         order = {"mode": mode, "seed": case.seed, "flags": read_flags().given(), "settings": plain_settings()}
         (folder / _ORDER).write_text(json.dumps(order), encoding="utf-8")
         for number in range(times):
-            yield _run(folder, folder / f"caches {number}")
+            yield _run(folder, folder / f"caches{number}")
 
 
 def _run(folder: Path, caches: Path) -> FreshRun:
@@ -88,8 +88,14 @@ def _run(folder: Path, caches: Path) -> FreshRun:
 
 
 def answer(place: str) -> None:
-    """Do what the order in a folder says: the other side of `_run`."""
-    folder = Path(place)
+    """Do what the order in a folder says: the other side of `_run`. An error becomes one line and exit code 1."""
+    try:
+        _answer(Path(place))
+    except Exception as error:
+        sys.exit(failure(error))
+
+
+def _answer(folder: Path) -> None:
     order: dict[str, Any] = json.loads((folder / _ORDER).read_text(encoding="utf-8"))
     write_flags(Flags(**order["flags"]))
     program = torch.export.load(folder / _PROGRAM)

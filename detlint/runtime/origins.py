@@ -30,7 +30,7 @@ def origin(node: fx.Node, events: Iterable[OpEvent], modules: Sequence[torch.nn.
     ran = [
         event
         for event in events
-        if event.op == _op(node)
+        if _stands_for(node, event)
         and event.module == path
         and (event.phase is Phase.BACKWARD) == (phase is Phase.BACKWARD)
         and (source is None or event.source is None or str(event.source) == str(source))
@@ -40,6 +40,13 @@ def origin(node: fx.Node, events: Iterable[OpEvent], modules: Sequence[torch.nn.
         return ran[turn]
     outputs = tuple(_meta(value) for value in _values(node) if isinstance(value, torch.Tensor))
     return OpEvent(-1, _op(node), path, kind, source, phase, {}, outputs)
+
+
+def _stands_for(node: fx.Node, event: OpEvent) -> bool:
+    """Is it the same operator? Graphs of Dynamo hold functions: `layer_norm` runs `aten.native_layer_norm`."""
+    if isinstance(node.target, OpOverload):
+        return event.op == _op(node)
+    return event.name.endswith(_op(node).rpartition(".")[2])
 
 
 def _op(node: fx.Node) -> str:

@@ -62,8 +62,8 @@ class _Collector:
         return self._recorded(module, Phase.FORWARD)
 
     def aten(self) -> Callable[..., Any]:
-        from functorch.compile import make_boxed_func  # type: ignore[import-untyped]
         from torch._dynamo.backends.common import aot_autograd
+        from torch._functorch._aot_autograd.utils import make_boxed_func
 
         def compiler(phase: Phase) -> Callable[..., Any]:
             return lambda module, examples: make_boxed_func(self._recorded(module, phase))

@@ -186,7 +186,8 @@ class AuditReport:
         """One line for each reason why the audit failed."""
         lines = []
         for probe in self.probes.values():
-            allowed = Verdict.BITWISE if probe.name == "repeat" or self.allow == "bitwise" else Verdict.ROUNDING
+            varies = probe.name == "repeat" or probe.kind is Cause.RUN_TO_RUN
+            allowed = Verdict.BITWISE if varies or self.allow == "bitwise" else Verdict.ROUNDING
             if probe.verdict is Verdict.ERROR:
                 lines.append(f"{probe.name}: {probe.reason}")
             elif probe.verdict is not Verdict.SKIPPED and probe.verdict.rank > allowed.rank:

@@ -37,12 +37,13 @@ _DETERMINISTIC: Final = Switch(
 """For what varies from run to run; fresh memory stays unfilled, so that a fill is not taken for a cure."""
 _FRESH: Final = 2
 """Processes in which a mode that chooses kernels by timing compiles anew."""
+_DECOMPOSED: Final = "aot_eager_decomp_partition"
 _LAYERS: Final = {
     "eager": "the graphs that Dynamo traces, run as they are",
     "aot_eager": "the graphs of AOTAutograd, run by eager kernels",
-    "aot_eager_decomp_partition": "decomposed into simpler operators, which eager kernels run",
+    _DECOMPOSED: "decomposed into the simpler operators that Inductor wants, run by eager kernels",
 }
-"""The backends that stop before code is generated, and what their results are those of."""
+"""The backends that stop before code is generated, and what gives their results."""
 
 
 @probe("compile")
@@ -158,14 +159,15 @@ class _Study:
 
     def _departure(self, side: _Side) -> _Explanation:
         """Say where a compiled program departs that gives the same bits each time."""
-        layers = {name: self._layer(name) for name in _LAYERS}
-        evidence = tuple(f"backend={name!r}: {_bits(differs)}" for name, differs in layers.items())
+        names = [name for name in _LAYERS if side.compiler.is_inductor or name != _DECOMPOSED]
+        layers = {name: self._layer(name) for name in names}
+        evidence = tuple(f"{Compiler(name)}: {_bits(differs)}" for name, differs in layers.items())
         for name in ("eager", "aot_eager"):
             if layers[name]:
                 return replace(self._other_program(name), evidence=evidence)
         found = self._search(side, aten=True) or self._search(side, aten=False)  # a backend may know torch's functions
         if found is None:
-            cause = f"compiled with {side.compiler}, each graph of the model alone gives the bits of eager kernels"
+            cause = f"under {side.compiler} the model gives other bits; none of its graphs alone does"
             return _Explanation(cause, Cause.UNKNOWN, evidence=evidence)
         why = self._blamed(side, *found)
         return replace(why, evidence=(*evidence, *why.evidence))
@@ -175,22 +177,23 @@ class _Study:
         event = self._origin(departure)
         op, compiler = event.op, side.compiler
         divergence = _divergence(event, departure, 2)
-        cause, evidence, found = f"{op} gives other bits compiled with {compiler}", [], Blame()
+        cause, evidence, found = f"{op} gives other bits under {compiler}", [], Blame()
         group = ", ".join(dict.fromkeys(str(node.target) for node in departure.group))
         if not departure.group:
             evidence.append(f"it takes the graph from its beginning up to {op}")
         elif departure.alone:
             evidence.append(f"{op} compiled alone: other bits")
         else:
-            cause += f" together with {len(departure.group) - 1} of the operators before it"
-            evidence.append(f"{op} compiled alone: the same bits; together with others of {group}: other bits")
+            before = f"{len(departure.group) - 1} of the operators before it"
+            cause += f" together with {before}"
+            evidence.append(f"{op} compiled alone: the same bits; with {before}, of {group}: other bits")
         if departure.group:
             with watched_kernels() as kernels:
                 search.departs(departure, compiler)
             if kernels:
                 evidence.append(f"kernels: {', '.join(kernels)}")
             if compiler.is_inductor:
-                if search.departs(departure, Compiler("aot_eager_decomp_partition")):
+                if search.departs(departure, Compiler(_DECOMPOSED)):
                     cause += ", and so do the simpler operators that it is decomposed into, run by eager kernels"
                 found = blame_rewrites(
                     lambda other: search.departs(departure, other), compiler, departure.group, event.device
@@ -203,11 +206,11 @@ class _Study:
         """Say what varies in a compiled program that gives other bits each time."""
         found = self._search(side, aten=True)
         if found is None:
-            cause = f"compiled with {side.compiler}, the model gives other bits from run to run; no graph alone does"
+            cause = f"under {side.compiler} the model gives other bits from run to run; none of its graphs alone does"
             return _Explanation(cause, Cause.RUN_TO_RUN)
         search, departure = found
         event = self._origin(departure)
-        cause = f"{event.op} compiled with {side.compiler} gives other bits from run to run"
+        cause = f"{event.op} under {side.compiler} gives other bits from run to run"
         divergence = _divergence(event, departure, RERUNS)
         tested = Blame()
         if departure.group:
@@ -245,12 +248,12 @@ class _Study:
             runs = list(fresh_runs(self._case, mode, _FRESH))
         except NotAgain as error:
             return replace(
-                result, evidence=(*result.evidence, f"mode={mode!r} was not tried in another process: {error}")
+                result, evidence=(*result.evidence, f"{side.compiler} was not tried in another process: {error}")
             )
         here = {name: tensor.cpu() for name, tensor in side.outputs.items() if name in runs[0].outputs}
         _, verdict = self._lab.compare(runs[0].outputs, runs[1].outputs)
         kernels = sorted(set(runs[0].kernels) ^ set(runs[1].kernels))
-        told = f"mode={mode!r} in {_FRESH} new processes, caches empty: {_bits(verdict is not Verdict.BITWISE)}"
+        told = f"{side.compiler} in {_FRESH} new processes, caches empty: {_bits(verdict is not Verdict.BITWISE)}"
         evidence = [
             *result.evidence,
             f"{told}; this process: {_bits(bool(differences(here, runs[0].outputs)))}",
@@ -258,9 +261,7 @@ class _Study:
         ]
         if verdict is Verdict.BITWISE:
             return replace(result, evidence=tuple(evidence))
-        cause = (
-            f"compiled with mode={mode!r} in a new process, the model gives other bits: kernels are chosen by timing"
-        )
+        cause = f"under {side.compiler} the next process gives other bits: kernels are chosen by timing"
         worst = max(result.verdict, verdict, key=lambda verdict: verdict.rank)
         return replace(result, verdict=worst, cause=cause, kind=Cause.RUN_TO_RUN, evidence=tuple(evidence))
 
