@@ -2,8 +2,8 @@
 
 Each round runs all of them, one after the other; the least and the median time of all rounds are shown, and the
 peak memory of a whole `repeat` audit against that of plain passes: the median of several processes of each kind,
-since how the heap is split differs from process to process. Last, the time that each probe takes as a multiple of a
-plain pass, with what it did for that: a probe that found a difference runs the model and the operator again to explain it.
+since how the heap is split differs from process to process. Last, what each probe costs as a multiple of a plain pass:
+one that found a difference runs the model and the operator again to explain it.
 
     python benchmarks/audit.py --rounds 10
 """
