@@ -73,3 +73,16 @@ def test_digests_of_the_device_are_fetched_and_tell_bits_apart() -> None:
     digests = [fetched[ticket] for ticket in tickets if ticket is not None]
     assert digests[0] == digests[1]
     assert len(set(digests)) == 3
+
+
+def test_records_of_both_devices_compare_and_name_the_device() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 14 * 14, 4)).eval()
+    sample = torch.randn(2, 3, 16, 16)
+    here, there = detlint.record(model, sample, device="cpu"), detlint.record(model, sample, device="cuda")
+    found = detlint.compare(here, there)
+    assert not {"inputs", "weights"} & {item.subject for item in found.explanations}
+    assert found.explanations[0].subject == "device"
+    assert found.first is not None
+    assert found.first.event.op == "aten.convolution.default"
+    assert detlint.compare(there, detlint.record(model, sample, device="cuda")).models == ("Sequential", "Sequential")

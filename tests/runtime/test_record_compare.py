@@ -304,6 +304,21 @@ def test_another_operator_is_named_with_its_line() -> None:
     assert found.first.event.source.path == __file__
 
 
+def test_indices_that_are_returned_count_and_those_that_nobody_reads_do_not() -> None:
+    one, two = torch.tensor([1.0, 1.0, 2.0]), torch.tensor([1.0, 2.0, 1.0])
+    returned = detlint.compare(detlint.record(torch.sort, one), detlint.record(torch.sort, two))
+    assert returned.first is not None
+    assert returned.first.event.op == "aten.sort.default"
+    assert returned.verdict is Verdict.BEYOND_ROUNDING
+
+    def values(x: torch.Tensor) -> torch.Tensor:
+        return torch.sort(x).values.exp()
+
+    unread = detlint.compare(detlint.record(values, one), detlint.record(values, two))
+    assert unread.departures == ()
+    assert unread.verdict is Verdict.BITWISE
+
+
 def test_layouts_compare() -> None:
     flat, last = image(), image().contiguous(memory_format=torch.channels_last)
     found = detlint.compare(detlint.record(net(), flat), detlint.record(net(), last))

@@ -105,10 +105,16 @@ class _Aligner:
         return Alignment(pairs, tuple(stretches), tuple(self._taken_up()))
 
     def _taken_up(self) -> Iterator[Departure]:
-        """Leave out departures in workspaces, seeds and indices alone that no other departing operator reads."""
+        """Leave out departures in workspaces, seeds and indices alone that neither an operator nor the caller gets."""
         read = {meta.origin for item in self._departures if item.event is not None for meta in item.event.inputs}
+        returned = {summary.digest for summary in self._one.outputs.values()}
         for item in self._departures:
-            if item.event is None or item.event.index not in self._auxiliary or item.event.index in read:
+            index = None if item.event is None else item.event.index
+            if (
+                index not in self._auxiliary
+                or index in read
+                or any(summary.digest in returned for summary in _kept(self._one, index))
+            ):
                 yield item
 
     def _compare_stretch(self, stretch: Stretch) -> None:
