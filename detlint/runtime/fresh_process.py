@@ -60,7 +60,13 @@ def fresh_runs(case: Case, mode: str, times: int) -> Iterator[FreshRun]:
                 torch.export.save(exported(case.model, sample.args, dict(sample.kwargs)), folder / _PROGRAM)
         except Exception as error:  # torch.export gives up with exceptions of its own
             raise NotAgain(f"torch.export raised {failure(error)}") from error
-        order = {"mode": mode, "seed": case.seed, "flags": read_flags().given(), "settings": plain_settings()}
+        order = {
+            "mode": mode,
+            "seed": case.seed,
+            "grad": case.grad,
+            "flags": read_flags().given(),
+            "settings": plain_settings(),
+        }
         (folder / _ORDER).write_text(json.dumps(order), encoding="utf-8")
         for number in range(times):
             yield _run(folder, folder / f"caches{number}")
@@ -105,7 +111,7 @@ def _answer(folder: Path) -> None:
         settings(order["settings"]),
         watched_kernels() as kernels,
         Compiler(mode=order["mode"]).applied(program.module()) as compiled,
-        torch.no_grad(),
+        torch.set_grad_enabled(order["grad"]),
     ):
         outputs = read_output(compiled(*args, **kwargs)).tensors
     torch.save({name: tensor.cpu() for name, tensor in outputs.items()}, folder / _OUTPUT)

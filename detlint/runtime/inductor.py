@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from detlint.runtime.compiling import Compiler
 
 _KERNEL: Final = re.compile(
-    r"\b(?:cpp|triton)_\w*fused_\w+|\bextern_kernels\.\w+|\btorch\.ops\.\w+\.\w+(?=(?:\.\w+)?\()"
+    r"\b(?:cpp|triton)_\w*fused\w*|\bcpp_Cpp\w+|\bextern_kernels\.\w+|\btorch\.ops\.\w+\.\w+(?=(?:\.\w+)?\()"
 )
+"""Generated kernels, templates, and calls of libraries, in the code that Inductor writes."""
 
 
 @dataclass(frozen=True, slots=True)

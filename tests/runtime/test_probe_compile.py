@@ -316,7 +316,7 @@ def test_a_race_of_compiled_code_is_told_from_rounding() -> None:
 def test_autotuning_is_tried_in_processes_of_their_own() -> None:
     model = seeded(lambda: nn.Linear(16, 16), nn.Tanh)
     probe = compiled(model, compile_modes=["max-autotune-no-cudagraphs"])
-    told = [line for line in probe.evidence if "2 new processes" in line]
+    told = [line for line in probe.evidence if "new processes" in line]
     assert told, probe.evidence
     assert (probe.kind is Cause.RUN_TO_RUN) == ("caches empty: other bits" in told[0])
 

@@ -250,18 +250,22 @@ class _Study:
             return replace(
                 result, evidence=(*result.evidence, f"{side.compiler} was not tried in another process: {error}")
             )
-        here = {name: tensor.cpu() for name, tensor in side.outputs.items() if name in runs[0].outputs}
-        _, verdict = self._lab.compare(runs[0].outputs, runs[1].outputs)
+        one, two = (run.outputs for run in runs)
+        here = {name: tensor.cpu() for name, tensor in side.outputs.items() if name in one}
+        differs = bool(differences(one, two))
         kernels = sorted(set(runs[0].kernels) ^ set(runs[1].kernels))
-        told = f"{side.compiler} in {_FRESH} new processes, caches empty: {_bits(verdict is not Verdict.BITWISE)}"
         evidence = [
             *result.evidence,
-            f"{told}; this process: {_bits(bool(differences(here, runs[0].outputs)))}",
-            f"kernels that only one of them chose: {', '.join(kernels)}" if kernels else "they chose the same kernels",
+            f"{side.compiler} in {_FRESH} new processes, caches empty: {_bits(differs)}",
+            f"{side.compiler} in this process and a new one: {_bits(bool(differences(here, one)))}",
+            f"kernels that only one of them calls: {', '.join(kernels)}" if kernels else "they call the same kernels",
         ]
-        if verdict is Verdict.BITWISE:
+        if not differs:
             return replace(result, evidence=tuple(evidence))
-        cause = f"under {side.compiler} the next process gives other bits: kernels are chosen by timing"
+        exact = {name: tensor.cpu() for name, tensor in self._lab.exact().items()}
+        _, verdict = self._lab.compare(one, two, exact=exact)
+        cause = f"{side.compiler} in the next process gives other bits"
+        cause += ": it chooses other kernels, by timing" if kernels else ", although it calls the same kernels"
         worst = max(result.verdict, verdict, key=lambda verdict: verdict.rank)
         return replace(result, verdict=worst, cause=cause, kind=Cause.RUN_TO_RUN, evidence=tuple(evidence))
 
