@@ -77,6 +77,11 @@ class Index(NodeLists):
                     self.parents[child] = node
                     stack += (child, scope if child in outside else inner)
 
+    def forget(self) -> None:
+        """Free the scopes, whose bindings refer back to them."""
+        for scope in self.scopes.values():
+            scope.bindings.clear()
+
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
         """Yield the nodes around `node`, the nearest first."""
         current = self.parents.get(node)

@@ -8,8 +8,6 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TypeVar
 
-from detlint.linter.nodes import walk
-
 NodeT = TypeVar("NodeT", bound=ast.AST)
 
 
@@ -19,14 +17,6 @@ class NodeLists:
     def __init__(self, tree: ast.Module) -> None:
         self.tree = tree
         self.nodes: defaultdict[type[ast.AST], list[ast.AST]] = defaultdict(list)
-
-    @classmethod
-    def of(cls, tree: ast.Module) -> NodeLists:
-        """List the nodes of a tree."""
-        lists = cls(tree)
-        for node in walk(tree):
-            lists.nodes[node.__class__].append(node)
-        return lists
 
     def of_type(self, kind: type[NodeT]) -> Sequence[NodeT]:
         """Return every node of exactly this type, in source order."""

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from detlint.linter.index import Index
 from detlint.linter.names import FUNCTIONS, absolute_name
-from detlint.linter.node_lists import NodeLists
 from detlint.linter.nodes import walk
 
 
@@ -16,7 +16,8 @@ class Outline:
     """One file in names.
 
     `imports` are the dotted names that it imports anywhere in its text, in source order. `calls` are the identifiers
-    that its calls may mean, `writes` the attributes that it sets. `reads` are the names that its top-level code reads,
+    that its calls may mean, `writes` the attributes that it sets, `binds` the names that it binds at the top, `stars`
+    the modules that it imports everything from. `reads` are the names that its top-level code reads,
     `guarded` those that only its `__main__` guards read, `definitions` each outermost function or class with the names
     that it reads.
     """
@@ -24,16 +25,18 @@ class Outline:
     imports: tuple[str, ...]
     calls: frozenset[str]
     writes: frozenset[str]
+    binds: frozenset[str]
+    stars: tuple[str, ...]
     reads: frozenset[str]
     guarded: frozenset[str]
     definitions: tuple[tuple[str, tuple[str, ...]], ...]
 
 
-def outline_of(lists: NodeLists, name: str, is_package: bool) -> Outline:
+def outline_of(index: Index, name: str, is_package: bool) -> Outline:
     """Return the outline of a module of this name."""
     reads: set[str] = set()
     definitions: list[tuple[str, tuple[str, ...]]] = []
-    pending: list[ast.AST] = list(lists.tree.body)
+    pending: list[ast.AST] = list(index.tree.body)
     while pending:
         node = pending.pop()
         if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
@@ -43,20 +46,22 @@ def outline_of(lists: NodeLists, name: str, is_package: bool) -> Outline:
             reads.update(_name_read(node))
             pending.extend(ast.iter_child_nodes(node))
     return Outline(
-        imports=tuple(_imports(lists, name, is_package)),
-        calls=frozenset(lists.calls_meaning),
-        writes=lists.attributes_written,
+        imports=tuple(_imports(index, name, is_package)),
+        calls=frozenset(index.calls_meaning),
+        writes=index.attributes_written,
+        binds=frozenset(index.root.bindings),
+        stars=tuple(index.root.stars),
         reads=frozenset(reads),
-        guarded=_guarded(lists.tree),
+        guarded=_guarded(index.tree),
         definitions=tuple(definitions),
     )
 
 
-def _imports(lists: NodeLists, name: str, is_package: bool) -> Iterator[str]:
-    for node in lists.of_type(ast.Import):
+def _imports(index: Index, name: str, is_package: bool) -> Iterator[str]:
+    for node in index.of_type(ast.Import):
         for alias in node.names:
             yield alias.name
-    for statement in lists.of_type(ast.ImportFrom):
+    for statement in index.of_type(ast.ImportFrom):
         base = absolute_name(statement, name, is_package)
         yield base
         for alias in statement.names:

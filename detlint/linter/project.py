@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import OrderedDict
-from collections.abc import Callable, Set
+from collections.abc import Callable, Sequence, Set
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,7 +16,6 @@ from detlint.linter.index import Index
 from detlint.linter.inference import Inference
 from detlint.linter.mentions import Mentions
 from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope
-from detlint.linter.node_lists import NodeLists
 from detlint.linter.outline import Outline, outline_of
 from detlint.linter.sources import SourceFile, SourceProblem, read_source
 
@@ -72,6 +71,16 @@ class Module:
         """The attributes that this file sets."""
         return self.index.attributes_written if "tree" in vars(self) else self.outline.writes
 
+    @property
+    def binds(self) -> Set[str]:
+        """The names that this file binds at the top."""
+        return self.index.root.bindings.keys() if "tree" in vars(self) else self.outline.binds
+
+    @property
+    def stars(self) -> Sequence[str]:
+        """The modules that this file imports everything from."""
+        return self.index.root.stars if "tree" in vars(self) else self.outline.stars
+
     @cached_property
     def index(self) -> Index:
         return Index(self.tree, self.name, self.is_package)
@@ -87,9 +96,8 @@ class Module:
 
     def forget(self) -> None:
         """Free the memory of a file that nobody needs any more, at once: all that refers back to itself is cut."""
-        index: Index | None = vars(self).get("index")
-        for scope in index.scopes.values() if index is not None else ():
-            scope.bindings.clear()
+        if "index" in vars(self):
+            self.index.forget()
         for flow in self._flows.values():
             flow.forget()
         vars(self).clear()
@@ -294,8 +302,11 @@ class Project:
         if path not in self._outlines:
             source = read_source(path, "")
             tree = source.tree() if isinstance(source, SourceFile) else None
-            lists = NodeLists.of(tree) if isinstance(tree, ast.Module) else None
-            outline = outline_of(lists, module.name, module.is_package) if lists is not None else None
+            outline = None
+            if isinstance(tree, ast.Module):
+                index = Index(tree, module.name, module.is_package)
+                outline = outline_of(index, module.name, module.is_package)
+                index.forget()
             self._outlines[path] = outline
         else:
             outline = self._outlines[path]
@@ -323,8 +334,8 @@ class Project:
                 if binding.kind is BindingKind.IMPORT:
                     return self.canonical(".".join([binding.target, *rest[1:]]), module, depth + 1)
             if not bindings:
-                for star in module.index.root.stars:
-                    starred = self.find(star, module)
+                for star in module.stars:
+                    starred = self.find(star, module, outlined=True)
                     if starred is not None and self.exports(starred, rest[0]):
                         return self.canonical(".".join([starred.name, *rest]), module, depth + 1)
             return ".".join([module.name, *rest])
@@ -332,11 +343,11 @@ class Project:
 
     def exports(self, module: Module, name: str, depth: int = 0) -> bool:
         """Return whether `from module import *` may bind `name`, star imports of its own included."""
-        if name in module.index.root.bindings:
+        if name in module.binds:
             return True
         if depth > 4:
             return False
-        starred = (self.find(star, module) for star in module.index.root.stars)
+        starred = (self.find(star, module, outlined=True) for star in module.stars)
         return any(other is not None and self.exports(other, name, depth + 1) for other in starred)
 
     def definition(self, name: str) -> tuple[Module, FunctionNode | ast.ClassDef] | None:
