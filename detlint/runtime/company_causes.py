@@ -82,7 +82,12 @@ def _reason(lab: Lab, one: Side, two: Side, departure: Departure | None, trial: 
     first, second = departure.first, departure.second
     if departure.forks or first is None or second is None:
         cause = f"other operators run {trial.phrase}: {first or 'nothing'} against {second or 'nothing'}"
-        return Why(cause, divergence=Divergence(first, second, sequence_forks=True))
+        after = (
+            (f"the first operator after that to give a sample other {what}: {departure.then}",)
+            if departure.then
+            else ()
+        )
+        return Why(cause, divergence=Divergence(first, second, sequence_forks=True), evidence=after)
     if departure.given:
         cause = f"{first.op} gives a sample another number {trial.phrase}, and the result depends on it"
         return Why(cause, divergence=Divergence(first, second))

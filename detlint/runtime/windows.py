@@ -134,15 +134,17 @@ def _cut(tensor: torch.Tensor, windows: Sequence[Window]) -> list[torch.Tensor]:
 class Departure:
     """The first operators whose windows differ although those of what they read agree.
 
-    `forks`: from here on the sides run other operators, one of which brings the difference in; an event is None
-    where a sequence ends. `unfollowed` is an earlier operator whose output has no window (it sorts or picks by
-    value, say), so that the difference may have come in between there and here. `given`: the operator reads no
-    tensor; its values, such as positions, follow from the shape.
+    `forks`: here the sides run other operators, which bring the difference in; an event is None where a sequence
+    ends, and `then` is the first operator after it that both run and that differs. `unfollowed` is an earlier
+    operator whose output has no window (it sorts or picks by value, say), so that the difference may have come in
+    between there and here. `given`: the operator reads no tensor; its values, such as positions, follow from the
+    shape.
     """
 
     first: OpEvent | None
     second: OpEvent | None
     forks: bool = False
+    then: OpEvent | None = None
     unfollowed: OpEvent | None = None
     given: bool = False
 
@@ -167,16 +169,18 @@ def first_departure(one: Side, two: Side, *, beyond_rounding: bool = False) -> D
     read = {meta.origin for first, _ in differing for meta in first.inputs}
     for first, second in differing:
         origins = [meta.origin for meta in first.inputs if meta.origin is not None]
-        others = [partner.get(meta.origin) for meta in second.inputs if meta.origin is not None]
-        known = {same.get(origin) for origin in (*origins, *others)}
+        others = [meta.origin for meta in second.inputs if meta.origin is not None]
+        known = {same.get(origin) for origin in (*origins, *map(partner.get, others))}
         writes = any(meta.origin == first.index for meta in first.outputs)  # a view names who wrote what it shows
         scratch = writes and first.index not in read and first is not differing[-1][0]
         if scratch or False in known or not (first.inputs or first.rng):
             continue
         if None not in known:
             return Departure(first, second)
-        if fork is not None and (fork.first is None or fork.first.index <= first.index):
-            return Departure(fork.first, fork.second, forks=True)
+        strange = [one.trace.events[origin] for origin in sorted(origins) if origin not in same]
+        strangers = [two.trace.events[origin] for origin in sorted(others) if origin not in partner]
+        if strange or strangers:
+            return Departure((*strange, first)[0], (*strangers, second)[0], forks=True, then=first)
         unfollowed = [one.trace.events[origin] for origin in sorted(origins) if same.get(origin) is None]
         return Departure(first, second, unfollowed=unfollowed[0] if unfollowed else None)
     if fork is not None:

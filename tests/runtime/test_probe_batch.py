@@ -161,11 +161,12 @@ def test_dropout_is_told_from_neighbours() -> None:
 
 
 def test_other_operators_for_another_batch_are_told() -> None:
-    result = asked(lambda x: x.exp().sum(-1) if len(x) < 4 else (x + 1).exp().sum(-1), noise(4, 8))
+    result = asked(lambda x: x.cos().sum(-1) if len(x) < 4 else (x + 1).cos().sum(-1), noise(4, 8))
     assert result.verdict is Verdict.BEYOND_ROUNDING
     assert result.divergence is not None
     assert result.divergence.sequence_forks
     assert result.cause.startswith("other operators run in a batch of 4 than alone: aten.add.Tensor")
+    assert "the first operator after that to give a sample other values: aten.cos.default" in told(result)
 
 
 def test_a_place_in_the_batch_that_counts_is_told() -> None:
