@@ -16,7 +16,7 @@ from detlint.runtime.passes import imagine
 from detlint.runtime.sample import Sample
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from detlint.runtime.events import Trace
     from detlint.runtime.passes import Case
@@ -50,7 +50,7 @@ class Images:
         def part(tensor: torch.Tensor) -> torch.Tensor:
             for dim, (start, stop) in zip(self.dims, region, strict=True):
                 tensor = tensor.narrow(dim, start, stop - start)
-            return tensor.clone(memory_format=torch.contiguous_format)
+            return tensor.clone()
 
         sizes = tuple(stop - start for start, stop in region)
         return replace(self, sizes=sizes), self._changed(case, part)
@@ -65,18 +65,22 @@ class Images:
         large = replace(self, sizes=tuple(size * times[dim] for dim, size in zip(self.dims, self.sizes, strict=True)))
         return large.cut(self._changed(case, repeated), tuple((0, size) for size in sizes))
 
-    def poisoned(self, case: Case, region: Region, *, inside: bool = False) -> Case:
-        """Return a case whose images are NaN outside of a region, or inside."""
+    def poisoned(self, case: Case, kept: Region, within: Region | None = None) -> Case:
+        """Return a case whose images are NaN outside of a region, but no farther than within another one."""
 
         def poisoned(tensor: torch.Tensor) -> torch.Tensor:
-            window = [slice(None)] * tensor.dim()
-            for dim, limits in zip(self.dims, region, strict=True):
-                window[dim] = slice(*limits)
-            mask = torch.full_like(tensor, not inside, dtype=torch.bool)
-            mask[tuple(window)] = inside
+            mask = torch.ones_like(tensor, dtype=torch.bool)
+            if within is not None:
+                mask[...] = False
+                mask[self._window(tensor, within)] = True
+            mask[self._window(tensor, kept)] = False
             return tensor.masked_fill(mask, torch.nan)
 
         return self._changed(case, poisoned)
+
+    def _window(self, tensor: torch.Tensor, region: Region) -> tuple[slice, ...]:
+        limits = dict(zip(self.dims, region, strict=True))
+        return tuple(slice(*limits.get(dim, (None, None))) for dim in range(tensor.dim()))
 
     def _changed(self, case: Case, change: Callable[[torch.Tensor], torch.Tensor]) -> Case:
         def changed(leaf: object) -> object:
@@ -153,6 +157,11 @@ def _shaped(case: Case, shape: Sequence[int], wanted: Sequence[int]) -> Case:
         return leaf
 
     return replace(case, sample=_mapped(case.sample, changed))
+
+
+def by(sizes: Iterable[object]) -> str:
+    """Write sizes as people do: "64 x 96"."""
+    return " x ".join(map(str, sizes))
 
 
 @contextmanager

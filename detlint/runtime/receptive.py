@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import ge
 from typing import TYPE_CHECKING, Final
 
 from detlint.runtime.flags import Flags, using
-from detlint.runtime.images import Images, Region, Unfit
+from detlint.runtime.images import Images, Region, Unfit, by
 from detlint.runtime.taint import Places, Taint, tainted, untainted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     import torch
 
@@ -61,23 +62,19 @@ class Field:
         if not self.reach.outputs:
             raise Unfit(_why_nothing_arrives(self.reach))
 
-    def inside(self, region: Region) -> Reading:
-        """Return what depends on nothing outside of a region; constants, such as padding, are left out."""
-        return self._read(self.images.poisoned(self.case, region))
+    def inside(self, region: Region, within: Region | None = None) -> Reading:
+        """Return what depends on nothing outside of a region; constants, such as padding, are left out.
 
-    def without(self, region: Region) -> Reading:
-        """Return what does not depend on a region."""
-        return self._read(self.images.poisoned(self.case, region, inside=True))
-
-    def _read(self, poisoned: Case) -> Reading:
-        ran, taint = self._run(poisoned, Taint(self.reach.taint.places))
+        With `within`, what lies outside of that does not count either.
+        """
+        ran, taint = self._run(self.images.poisoned(self.case, region, within), Taint(self.reach.taint.arrived))
+        if [event.op for event in ran.trace.events] != [event.op for event in self.reach.trace.events]:
+            raise Unfit("the model runs other operators when it meets NaN, so its receptive field is not known")
         outputs = {
             name: untainted(tensor, self.reach.outputs[name])
             for name, tensor in ran.output.tensors.items()
             if name in self.reach.outputs
         }
-        if [event.op for event in ran.trace.events] != [event.op for event in self.reach.trace.events]:
-            raise Unfit("the model runs other operators when it meets NaN, so its receptive field is not known")
         return Reading(ran, taint, _known(outputs))
 
     def _run(self, case: Case, taint: Taint) -> tuple[Pass, Taint]:
@@ -101,14 +98,15 @@ class Geometry:
     """How a model's outputs lie on its image, in pixels along each dimension of the image.
 
     Tiles whose borders lie on the `stride` must overlap by `overlap` for every place of the output to come from a
-    tile in which it looks over no border. `receptive_field` is what one place looks at, at most unless `exact`.
-    `everywhere` is the first operator that looks at the whole image, however large: then no overlap is enough.
-    `outputs` are those that hold an image.
+    tile in which it looks over no border. No place looks past a `rim` at what lies behind it. `receptive_field` is
+    what one place looks at, at most unless `exact`. `everywhere` is the first operator that looks at the whole image,
+    however large: then no overlap is enough. `outputs` are those that hold an image.
     """
 
     stride: tuple[int, ...]
     outputs: Mapping[str, Axes]
-    overlap: tuple[int, ...] = ()
+    rim: tuple[int, ...]
+    overlap: tuple[int, ...]
     receptive_field: tuple[int, ...] = ()
     exact: bool = False
     everywhere: OpEvent | None = None
@@ -133,36 +131,49 @@ def axes_of(
 
 
 def measure(runner: Runner, whole: Field) -> Geometry:
-    """Work out the geometry from two runs of the whole image, and at most ten of smaller ones.
+    """Work out the geometry from some five runs of the whole image, and at most ten of smaller ones.
 
     Where the image is too small for its receptive field, larger ones are made of it.
 
     Raises:
         Unfit: no output holds an image, or its receptive field cannot be told.
     """
-    field, images = whole, whole.images
+    field, stride = whole, whole.images.stride
     outputs = _outputs(runner, field)
-    while True:
-        region = tuple((step, size - step) for size, step in zip(field.images.sizes, images.stride, strict=True))
-        if all(start < stop for start, stop in region):
-            reading = field.inside(region)
-            if outputs.keys() <= reading.outputs.keys():
-                break
-            everywhere = _everywhere(field)
-            if everywhere is not None:
-                return Geometry(images.stride, outputs, everywhere=everywhere)
+    lost = _lost(field, outputs)
+    while lost is None:
+        everywhere = _everywhere(field)
+        if everywhere is not None:
+            return Geometry(stride, outputs, stride, (0,) * len(stride), everywhere=everywhere)
         field = _enlarged(runner, field)
-    overlap = tuple(
-        max(
-            _next_multiple(
-                stop - start - len(reading.outputs[name].indices[axes.dims[place]]) / axes.scale[place], step
-            )
-            for name, axes in outputs.items()
+        lost = _lost(field, outputs)
+    widest = [max(pixels) for pixels in zip(*lost.values(), strict=True)]
+    overlap = tuple(math.ceil(pixels / step) * step for pixels, step in zip(widest, stride, strict=True))
+    crop = _crop(runner, field, outputs, lost, overlap)
+    return Geometry(stride, outputs, crop.rim, overlap, _receptive_field(crop, outputs), max(stride) <= _SHIFTS)
+
+
+def _lost(field: Field, outputs: Mapping[str, Axes]) -> dict[str, tuple[Fraction, ...]] | None:
+    """Cut the image in two: how many pixels are the places worth, by output and dimension, that look at both parts?
+
+    None where a part is too small to hold all that a place looks at.
+    """
+    images = field.images
+    halves = [step * (size // step // 2) for size, step in zip(images.sizes, images.stride, strict=True)]
+    if not all(halves):
+        return None
+    right = field.inside(tuple(zip(halves, images.sizes, strict=True)))
+    left = field.inside(tuple((0, half) for half in halves))
+    if not outputs.keys() <= right.outputs.keys() & left.outputs.keys():
+        return None
+    sides = {name: (field.reach.outputs[name], right.outputs[name], left.outputs[name]) for name in outputs}
+    return {
+        name: tuple(
+            (len(both.indices[dim]) - len(one.indices[dim]) - len(two.indices[dim])) / scale
+            for dim, scale in zip(outputs[name].dims, outputs[name].scale, strict=True)
         )
-        for place, ((start, stop), step) in enumerate(zip(region, images.stride, strict=True))
-    )
-    receptive_field = _receptive_field(runner, field, outputs, overlap)
-    return Geometry(images.stride, outputs, overlap, receptive_field, exact=max(images.stride) <= _SHIFTS)
+        for name, (both, one, two) in sides.items()
+    }
 
 
 def _outputs(runner: Runner, field: Field) -> dict[str, Axes]:
@@ -195,9 +206,9 @@ def _everywhere(field: Field) -> OpEvent | None:
     found = []
     for across, step in enumerate(images.stride):
         stripe = tuple((0, step if place == across else size) for place, size in enumerate(images.sizes))
-        reading = field.without(stripe)
+        reading = field.inside(tuple((0, 0) for _ in stripe), within=stripe)
         taint, events = reading.taint, reading.trace.events
-        first = min((index for index, _ in taint.covered), default=None)
+        first = min((index for index, _ in taint.shares.keys() - taint.spared.keys()), default=None)
         if first is not None and all(_share(taint, meta.origin) < _LOCAL for meta in events[first].inputs):
             found.append(events[first])
     return min(found, key=lambda event: event.index, default=None)
@@ -212,34 +223,65 @@ def _enlarged(runner: Runner, field: Field) -> Field:
     sizes = tuple(2 * size for size in images.sizes)
     larger, case = images.sized(field.case, sizes)
     if sum(tensor.numel() for tensor in case.sample.tensors().values()) > _LARGEST:
-        raise Unfit(f"the receptive field is larger than {_by(images.sizes)} pixels: give a larger image")
+        raise Unfit(f"the receptive field is larger than {by(images.sizes)} pixels: give a larger image")
     return Field(runner, larger, case)
 
 
-def _receptive_field(
-    runner: Runner, field: Field, outputs: Mapping[str, Axes], overlap: tuple[int, ...]
-) -> tuple[int, ...]:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Crop:
+    """A small image, a region in it that some places look at alone, and the rim around it that no place looks past."""
+
+    field: Field
+    rim: tuple[int, ...]
+    widths: tuple[int, ...]
+
+    def inside(self, shift: int) -> Reading:
+        """Move the region by some pixels, less than the stride in each dimension."""
+        starts = [rim + shift % step for rim, step in zip(self.rim, self.field.images.stride, strict=True)]
+        return self.field.inside(
+            tuple((start, start + width) for start, width in zip(starts, self.widths, strict=True))
+        )
+
+
+def _crop(
+    runner: Runner,
+    field: Field,
+    outputs: Mapping[str, Axes],
+    lost: Mapping[str, tuple[Fraction, ...]],
+    overlap: tuple[int, ...],
+) -> _Crop:
+    """Make a crop of which as much is lost as of the whole image.
+
+    Places that look at pixels with gaps between, as dilated convolutions do, look past a rim that is too narrow.
+    """
+    rim = stride = field.images.stride
+    while True:
+        widths = tuple(most + 3 * step for most, step in zip(overlap, stride, strict=True))
+        least = [width + 2 * margin + step for width, margin, step in zip(widths, rim, stride, strict=True)]
+        sizes = tuple(map(next_like, least, field.images.sizes, stride))
+        crop = _Crop(Field(runner, *field.images.sized(field.case, sizes)), rim, widths)
+        left = crop.inside(0).outputs
+        enough = all(
+            width - len(left[name].indices[dim]) / scale == pixels
+            for name, axes in outputs.items()
+            for dim, scale, width, pixels in zip(axes.dims, axes.scale, widths, lost[name], strict=True)
+        )
+        if enough or all(map(ge, rim, overlap)):
+            return crop
+        rim = tuple(2 * margin for margin in rim)
+
+
+def _receptive_field(crop: _Crop, outputs: Mapping[str, Axes]) -> tuple[int, ...]:
     """Measure how many pixels one place looks at: move a region by less than the stride, see what still depends on it.
 
     Where the stride is too long for every shift to be tried, the result is an upper bound.
     """
-    stride = field.images.stride
-    least = tuple(margin + 6 * step for margin, step in zip(overlap, stride, strict=True))
-    sizes = tuple(
-        _next_like(size, like, step) for size, like, step in zip(least, field.images.sizes, stride, strict=True)
-    )
-    small = Field(runner, *field.images.sized(field.case, sizes))
+    stride = crop.field.images.stride
     longest = max(stride)
-    shifts = range(0, longest, -(-longest // _SHIFTS))
-    readings = {}
-    for shift in shifts:
-        region = tuple(
-            (step + shift % step, size - 2 * step + shift % step) for size, step in zip(sizes, stride, strict=True)
-        )
-        readings[shift] = small.inside(region)
+    readings = {shift: crop.inside(shift) for shift in range(0, longest, -(-longest // _SHIFTS))}
     return tuple(
-        max(_looked_at(readings, name, axes, place, size - 3 * step, step) for name, axes in outputs.items())
-        for place, (size, step) in enumerate(zip(sizes, stride, strict=True))
+        max(_looked_at(readings, name, axes, place, width, step) for name, axes in outputs.items())
+        for place, (width, step) in enumerate(zip(crop.widths, stride, strict=True))
     )
 
 
@@ -260,7 +302,7 @@ def _looked_at(readings: Mapping[int, Reading], name: str, axes: Axes, place: in
 
 def _why_nothing_arrives(reading: Reading) -> str:
     """Name the operator that NaN does not get through."""
-    arrived = {index for index, _ in reading.taint.places}
+    arrived = {index for index, _ in reading.taint.arrived}
     ends = [
         event
         for event in reading.trace.events
@@ -271,18 +313,10 @@ def _why_nothing_arrives(reading: Reading) -> str:
     return f"NaN in the image does not get through {ends[-1].op}, so its receptive field is not known"
 
 
-def _next_multiple(value: Fraction, step: int) -> int:
-    return max(0, math.ceil(value / step) * step)
-
-
-def _next_like(least: int, like: int, step: int) -> int:
+def next_like(least: int, like: int, step: int) -> int:
     """Return the next size that is a whole number of steps away from another one."""
     return least + (like - least) % step
 
 
-def _by(sizes: Iterable[int]) -> str:
-    return " x ".join(map(str, sizes))
-
-
-def _known(found: Mapping[str, Places | None]) -> dict[str, Places]:
-    return {name: places for name, places in found.items() if places is not None}
+def _known(found: Mapping[str, object]) -> dict[str, Places]:
+    return {name: places for name, places in found.items() if isinstance(places, Places)}

@@ -7,6 +7,7 @@ table of layers is needed, and reshapes need no arithmetic.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -40,22 +41,42 @@ class Places:
         """Return these places, counted among the outer ones, as places of the tensor."""
         return Places(tuple(all_[index] for all_, index in zip(outer.indices, self.indices, strict=True)))
 
-    def window(self) -> Window | None:
-        """Return them as slices, but for one dimension at most; None where that is not enough."""
-        window = tuple(map(_slice, self.indices))
-        return window if sum(not isinstance(item, slice) for item in window) < 2 else None
+    def window(self) -> Window:
+        """Return them as slices where that is possible, else as lists of indices."""
+        slices = tuple(map(_slice, self.indices))
+        if None not in slices:
+            return tuple(item for item in slices if item is not None)
+        return torch.meshgrid(*self.indices, indexing="ij")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scattered:
+    """Places that are no combinations of indices, as those of a cut image whose parts went into several dimensions."""
+
+    mask: torch.Tensor
+
+    def window(self) -> Window:
+        """Return them as a mask: what is selected with it is a list."""
+        return (self.mask,)
 
 
 def tainted(tensor: torch.Tensor) -> Places | None:
     """Return the places with a NaN; None if there are none. What is no floating tensor cannot hold one."""
-    return _where(tensor.isnan()) if _holds_nan(tensor) else None
+    return _grid(tensor.isnan()) if _holds_nan(tensor) else None
 
 
-def untainted(tensor: torch.Tensor, among: Places) -> Places | None:
-    """Return the places without a NaN among some; None if there are none, or if they do not form a grid."""
+def untainted(tensor: torch.Tensor, among: Places) -> Places | Scattered | None:
+    """Return the places without a NaN among some; None if there are none."""
     clean = among.of(tensor).isnan().logical_not_()
-    found = _where(clean)
-    return found.within(among) if found is not None and bool(found.of(clean).all()) else None
+    grid = _grid(clean)
+    if grid is None:
+        return None
+    found = grid.within(among)
+    if int(clean.count_nonzero()) == math.prod(map(len, grid.indices)):
+        return found
+    mask = torch.zeros_like(tensor, dtype=torch.bool)
+    mask[torch.meshgrid(*among.indices, indexing="ij")] = clean
+    return Scattered(mask)
 
 
 class Taint:
@@ -68,11 +89,13 @@ class Taint:
     def __init__(self, among: Mapping[Key, Places] | None = None) -> None:
         self._among = among
         self._lost: torch.Tensor | None = None
-        self.places: dict[Key, Places] = {}
+        self._unfilled = False
+        self.arrived: dict[Key, Places] = {}
+        """Where NaN is."""
+        self.spared: dict[Key, Places | Scattered] = {}
+        """Where of `among` it is not."""
         self.shares: dict[Key, float] = {}
         """Which part of each output is NaN, from 0 to 1."""
-        self.covered: set[Key] = set()
-        """Outputs where NaN left nothing of `among`."""
 
     def before(self, index: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Remember where the inputs of a pointwise operator are NaN: it may write over them."""
@@ -86,39 +109,46 @@ class Taint:
     def after(self, index: int, outputs: Sequence[torch.Tensor]) -> None:
         """Note where NaN arrived, or did not."""
         for place, tensor in enumerate(outputs):
-            if not _holds_nan(tensor) or self._unfilled:
+            if not _holds_nan(tensor) or not tensor.numel() or self._unfilled:
                 continue
             if self._lost is not None and self._lost.shape == tensor.shape:
                 tensor.masked_fill_(self._lost, torch.nan)
-            key = index, place
-            self.shares[key] = float(tensor.isnan().float().mean()) if tensor.numel() else 0.0
-            if self._among is None:
-                found = tainted(tensor)
-            elif key in self._among:
-                found = untainted(tensor, self._among[key])
-                if found is None and bool(self._among[key].of(tensor).isnan().all()):
-                    self.covered.add(key)
-            else:
-                continue
+            self._note((index, place), tensor)
+
+    def _note(self, key: Key, tensor: torch.Tensor) -> None:
+        if self._among is None:
+            found = tainted(tensor)
             if found is not None:
-                self.places[key] = found
+                self.arrived[key] = found
+        elif key in self._among:
+            self.shares[key] = int(tensor.isnan().count_nonzero()) / tensor.numel()
+            spared = untainted(tensor, self._among[key])
+            if spared is not None:
+                self.spared[key] = spared
 
 
 def _holds_nan(tensor: torch.Tensor) -> bool:
     return (tensor.is_floating_point() or tensor.is_complex()) and tensor.layout is torch.strided
 
 
-def _where(mask: torch.Tensor) -> Places | None:
+def _grid(mask: torch.Tensor) -> Places | None:
     """Return the indices of each dimension under which a mask holds somewhere; None if it holds nowhere."""
-    if not bool(mask.any()):
+    found = _axes(mask) if mask.dim() else [mask.flatten()]
+    if not bool(found[0].any()):
         return None
-    dims = range(mask.dim())
-    others = [[other for other in dims if other != dim] for dim in dims]
-    return Places(tuple((mask.any(rest) if rest else mask).nonzero().flatten().cpu() for rest in others))
+    return Places(tuple(axis.nonzero().flatten().cpu() for axis in found) if mask.dim() else ())
 
 
-def _slice(index: torch.Tensor) -> slice | torch.Tensor:
+def _axes(mask: torch.Tensor) -> list[torch.Tensor]:
+    """Say for each index of each dimension whether a mask holds under it; halves dimensions, to pass it only twice."""
+    if mask.dim() == 1:
+        return [mask]
+    half = mask.dim() // 2
+    first, second = list(range(half)), list(range(half, mask.dim()))
+    return [*_axes(mask.any(second)), *_axes(mask.any(first))]
+
+
+def _slice(index: torch.Tensor) -> slice | None:
+    """Return ascending indices as a slice; None where their steps differ."""
     steps = set(index.diff().tolist())
-    if len(steps) > 1:
-        return index
-    return slice(int(index[0]), int(index[-1]) + 1, steps.pop() if steps else 1)
+    return None if len(steps) > 1 else slice(int(index[0]), int(index[-1]) + 1, steps.pop() if steps else 1)
