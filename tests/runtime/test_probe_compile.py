@@ -176,18 +176,19 @@ def test_a_backend_that_only_runs_the_graph_gives_the_same_bits() -> None:
     )
 
 
-def test_another_program_than_the_eager_one_is_told() -> None:
+class Attention(nn.Module):
     """Eager attention takes a fast path that Dynamo does not trace."""
 
-    class Attention(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            torch.manual_seed(0)
-            self.heads = nn.MultiheadAttention(64, 4, batch_first=True)
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.heads = nn.MultiheadAttention(64, 4, batch_first=True)
 
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return self.heads(x, x, x, need_weights=False)[0]
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.sigmoid(self.heads(x, x, x, need_weights=False)[0])
 
+
+def test_another_program_than_the_eager_one_is_told() -> None:
     probe = compiled(Attention().eval(), torch.randn(2, 10, 64), compile_backend="aot_eager")
     if probe.verdict is Verdict.BITWISE:
         pytest.skip("both programs round alike on this machine")
@@ -197,6 +198,13 @@ def test_another_program_than_the_eager_one_is_told() -> None:
     assert "runs in eager mode only" in probe.cause
     assert probe.remedy == "torch.backends.mha.set_fastpath_enabled(False)"
     assert torch.backends.mha.get_fastpath_enabled()
+
+
+def test_rounding_of_another_program_hides_no_broken_operator() -> None:
+    probe = compiled(Attention().eval(), torch.randn(2, 10, 64), compile_backend=of_aten(SIGMOID))
+    assert probe.verdict is Verdict.BEYOND_ROUNDING
+    assert probe.first_divergence is not None
+    assert probe.first_divergence.op == "aten.sigmoid.default"
 
 
 def test_what_cannot_be_compiled_is_skipped_with_the_reason() -> None:

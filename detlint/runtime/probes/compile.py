@@ -92,6 +92,8 @@ class _Study:
 
     def result(self) -> ProbeResult:
         options = self._lab.options
+        if differences(self._eager, self._run(self._case)):
+            return _skipped("the model varies from run to run before it is compiled")
         try:
             pieces, _ = captured(self._lab.runner, self._case, aten=False)
         except Exception as error:  # Dynamo gives up with exceptions of many kinds
@@ -137,13 +139,18 @@ class _Study:
         return _Side(compiler, *worst, varies)
 
     def _explained(self, result: ProbeResult, side: _Side) -> ProbeResult:
-        why = self._variation(side) if side.varies else self._departure(side)
-        evidence = [*why.evidence, *why.blame.evidence]
         remedy = ""
-        for cure in why.blame.cures[:1]:
-            helps = not self._differs(side, cure)
-            evidence.append(f"the whole model without {cure.name}: {'the same bits' if helps else 'other bits still'}")
-            remedy = cure.how if helps else ""
+        try:
+            why = self._variation(side) if side.varies else self._departure(side)
+            evidence = [*why.evidence, *why.blame.evidence]
+            for cure in why.blame.cures[:1]:
+                differs = self._differs(side, cure)
+                evidence.append(f"the whole model without {cure.name}: {_bits(differs)}")
+                remedy = "" if differs else cure.how
+        except Exception as error:  # parts of a graph can be refused where the whole is not
+            kind = Cause.RUN_TO_RUN if side.varies else Cause.UNKNOWN
+            why = _Explanation(f"under {side.compiler} the model gives other bits", kind)
+            evidence = [f"where that begins was not found: {failure(error)}"]
         verdict = result.verdict if why.kind is not Cause.RANDOMNESS else Verdict.BEYOND_ROUNDING
         return replace(
             result,
@@ -161,9 +168,11 @@ class _Study:
         """Say where a compiled program departs that gives the same bits each time."""
         names = [name for name in _LAYERS if side.compiler.is_inductor or name != _DECOMPOSED]
         layers = {name: self._layer(name) for name in names}
-        evidence = tuple(f"{Compiler(name)}: {_bits(differs)}" for name, differs in layers.items())
+        evidence = tuple(
+            f"{Compiler(name)}: {_bits(verdict is not Verdict.BITWISE)}" for name, verdict in layers.items()
+        )
         for name in ("eager", "aot_eager"):
-            if layers[name]:
+            if layers[name] is not Verdict.BITWISE and layers[name].rank >= side.verdict.rank:
                 return replace(self._other_program(name), evidence=evidence)
         found = self._search(side, aten=True) or self._search(side, aten=False)  # a backend may know torch's functions
         if found is None:
@@ -236,7 +245,7 @@ class _Study:
         cause = f"the difference is there before code is generated, in {_LAYERS[layer]}"
         for event in self._lab.base().trace.events:
             if not any(event.name.rstrip("_") in name for name in names):
-                found = blame(lambda: self._layer(layer), event)
+                found = blame(lambda: self._layer(layer) is not Verdict.BITWISE, event)
                 cause = f"torch.compile traces another program: {event.op} runs in eager mode only"
                 return _Explanation(cause, divergence=Divergence(event, None, sequence_forks=True), blame=found)
         return _Explanation(cause)
@@ -272,11 +281,12 @@ class _Study:
     def _origin(self, departure: Departure) -> OpEvent:
         return origin(departure.node, self._lab.base().trace.events, self._case.modules, departure.piece.phase)
 
-    def _layer(self, backend: str) -> bool:
-        """Does the model give other bits through this backend?"""
-        eager = self._run(self._case)  # settings may have changed
+    def _layer(self, backend: str) -> Verdict:
+        """How far does the model depart through this backend, with the settings in force?"""
+        eager = self._run(self._case)
         with Compiler(backend).applied(self._case.model) as compiled:
-            return bool(differences(eager, self._run(replace(self._case, model=compiled))))
+            _, verdict = self._lab.compare(eager, self._run(replace(self._case, model=compiled)))
+        return verdict
 
     def _differs(self, side: _Side, cure: Switch) -> bool:
         """Does the whole model still give other bits where a cure for its operator is in force?"""
