@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from detlint.runtime.company import Bench, Trial
     from detlint.runtime.lab import Lab
+    from detlint.runtime.repro import Repro
     from detlint.runtime.sample import Sample
     from detlint.runtime.windows import Departure, Side, Window
 
@@ -30,6 +31,7 @@ class Why:
     divergence: Divergence | None = None
     remedy: str = ""
     evidence: tuple[str, ...] = ()
+    repro: Repro | None = None
 
 
 def explain(lab: Lab, bench: Bench, trial: Trial, start: int, verdict: Verdict) -> Why:
@@ -102,10 +104,13 @@ def _reason(lab: Lab, one: Side, two: Side, departure: Departure | None, trial: 
     divergence = alone.divergence()
     bits = "other" if divergence.confirmed else "the same"
     evidence = [f"{first.op} alone, on the inputs of both sides: {bits} bits"]
+    repro = alone.repro(cause) if divergence.confirmed else None
     if trial.mixes:
         remedy = f"see that {first.op} takes each sample by itself"
-        return Why(f"{cause}: samples depend on each other there", Cause.SHAPE, divergence, remedy, tuple(evidence))
+        return Why(
+            f"{cause}: samples depend on each other there", Cause.SHAPE, divergence, remedy, tuple(evidence), repro
+        )
     found = blame(alone.differs, first) if divergence.confirmed else Blame()
     ran = contrast(*alone.primitives(), ("the batch", "the sample"))
     evidence += [*([ran] if ran else []), *found.evidence]
-    return Why(found.after(cause), Cause.SHAPE, divergence, found.remedy, tuple(evidence))
+    return Why(found.after(cause), Cause.SHAPE, divergence, found.remedy, tuple(evidence), repro)

@@ -30,7 +30,7 @@ _SHRINKING: Final = 30.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Call:
-    """A call of an operator, settings that it runs under, and the part of its results that counts."""
+    """A call of an operator, and settings that it runs under. Of its results all count, or a window of the first."""
 
     func: Any
     args: tuple[Any, ...]
@@ -43,7 +43,7 @@ class Call:
         args, kwargs = Copier().tree((self.args, self.kwargs))
         with using(self.flags), torch.no_grad():
             results = tensors_of(self.func(*args, **kwargs))
-        return tuple(result[self.window] if self.window else result for result in results)
+        return (results[0][self.window],) if self.window else tuple(results)
 
     def tensors(self) -> list[torch.Tensor]:
         """Return the tensors among the arguments, in order."""

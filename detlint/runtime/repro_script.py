@@ -83,7 +83,8 @@ _CALL: Final = """\
 def {name}():
 {settings}    with torch.no_grad():
         result = torch.ops.{op}({arguments})
-    return [tensor{window} for tensor in tree_leaves(result) if isinstance(tensor, torch.Tensor)]
+    results = [tensor for tensor in tree_leaves(result) if isinstance(tensor, torch.Tensor)]
+    return {counting}
 
 """
 _LIMIT: Final = 16_000_000
@@ -195,11 +196,12 @@ def _part(whole: torch.Tensor, part: torch.Tensor) -> tuple[slice, ...] | None:
 def _indexed(window: Sequence[slice]) -> str:
     if not window:
         return ""
-    return "[" + ", ".join(f"{_bound(part.start)}:{_bound(part.stop)}" for part in window) + "]"
+    return "[" + ", ".join(map(_slice, window)) + "]"
 
 
-def _bound(value: int | None) -> str:
-    return "" if value is None else str(value)
+def _slice(part: slice) -> str:
+    bounds = ["" if bound is None else str(bound) for bound in (part.start, part.stop)]
+    return ":".join([*bounds, *([] if part.step is None else [str(part.step)])])
 
 
 def _laid_out(values: str, tensor: torch.Tensor) -> str:
@@ -223,7 +225,7 @@ def _call(name: str, call: Call, texts: Sequence[str], op: str) -> str:
         settings=lines,
         op=op,
         arguments="".join(f"\n            {argument}" for argument in arguments) + "\n        ",
-        window=_indexed(call.window),
+        counting=f"[results[0]{_indexed(call.window)}]" if call.window else "results",
     )
 
 

@@ -22,6 +22,7 @@ from detlint.runtime.memory import describe
 from detlint.runtime.primitives import Primitive, primitives_of
 from detlint.runtime.reference import bound_of, growth
 from detlint.runtime.report import Difference, Divergence
+from detlint.runtime.repro import Repro
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -248,6 +249,17 @@ class Alone:
             at_operator=self._difference(one, two),
         )
 
+    def repro(self, cause: str) -> Repro | None:
+        """Return both calls and the windows of what they give first; None where no pair of slices tells them."""
+        one, two = (capture.outputs for capture in self._captures)
+        for left, right in product(*(self._located(side, 0, outputs[0]) for side, outputs in enumerate((one, two)))):
+            windows = [tuple(part for part in window if isinstance(part, slice)) for window in (left, right)]
+            whole = len(windows[0]) == len(left) and len(windows[1]) == len(right)
+            if whole and one[0][left].shape == two[0][right].shape:
+                calls = (capture.call(window=part) for capture, part in zip(self._captures, windows, strict=True))
+                return Repro(cause, *calls)
+        return None
+
     def _difference(self, one: Sequence[torch.Tensor], two: Sequence[torch.Tensor]) -> Difference | None:
         found = (nearest(f"result {place}", pairs) for place, pairs in enumerate(self._pairs(one, two)))
         return worst(item for item in found if item is not None)
@@ -259,9 +271,12 @@ class Alone:
             yield [pair for pair in product(lefts, rights) if pair[0].shape == pair[1].shape]
 
     def _windows(self, side: int, place: int, output: torch.Tensor) -> list[torch.Tensor]:
+        return _cut(output, self._located(side, place, output))
+
+    def _located(self, side: int, place: int, output: torch.Tensor) -> Sequence[Window]:
         event = (self._departure.first, self._departure.second)[side]
         assert event is not None
-        return _cut(output, self._sides[side].locate(event.index, place, tuple(output.shape)))
+        return self._sides[side].locate(event.index, place, tuple(output.shape))
 
 
 def nearest(name: str, pairs: Sequence[_Pair]) -> Difference | None:

@@ -67,6 +67,18 @@ def test_a_layout_that_matters_is_in_the_script(tmp_path: Path) -> None:
     assert run(script).returncode == 1
 
 
+@pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="torch was built without oneDNN")
+def test_a_sample_against_its_batch(tmp_path: Path) -> None:
+    script = tmp_path / "repro.py"
+    report = detlint.audit(convolutional(), torch.randn(4, 3, 64, 64), probes=["batch"])
+    if report.probes["batch"].verdict.value == "bitwise":
+        pytest.skip("this machine's kernels do not go by the size of the batch")
+    report.save_repro(script)
+    done = run(script)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "results[0][" in script.read_text()
+
+
 def test_inputs_that_matter_are_stored(tmp_path: Path) -> None:
     def leftover(x: torch.Tensor) -> torch.Tensor:
         return x + torch.empty(x.shape)

@@ -65,6 +65,7 @@ class Batch:
             remedy=why.remedy or (f"give the model at least {enough} samples at a time" if enough else ""),
             change=worst_one.trial.label,
             divergence=why.divergence,
+            repro=why.repro,
             outputs=worst_one.differences,
             evidence=(*evidence, *why.evidence),
         )
