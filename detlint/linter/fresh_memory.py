@@ -124,7 +124,7 @@ def _method(attribute: ast.Attribute, ctx: Context) -> tuple[Fate | None, ast.ex
         return Fate.UNTOUCHED, attribute
     if name in _THROUGH:
         return None, call if called and isinstance(call, ast.Call) else attribute
-    if not called:
+    if not isinstance(call, ast.Call) or not called or _ignores_memory(call):
         return Fate.WRITTEN, attribute
     if name in _UPDATING or (not name.endswith("_") and f"torch.Tensor.{name}" in ctx.inference.types.tensors):
         return Fate.READ, attribute
@@ -135,8 +135,8 @@ def _argument(node: ast.expr, parent: ast.Call | ast.keyword, ctx: Context) -> t
     call = ctx.parent(parent) if isinstance(parent, ast.keyword) else parent
     if not isinstance(call, ast.Call) or (isinstance(parent, ast.keyword) and parent.arg == "out"):
         return Fate.WRITTEN, node
-    if any(keyword.arg == "beta" for keyword in call.keywords):
-        return Fate.WRITTEN, node  # baddbmm(memory, …, beta=0) does not look at it
+    if _ignores_memory(call):
+        return Fate.WRITTEN, node
     names = ctx.callees(call)
     types = ctx.inference.types
     if _PARAMETERS.intersection(names):
@@ -155,6 +155,11 @@ def _argument(node: ast.expr, parent: ast.Call | ast.keyword, ctx: Context) -> t
     if all(name in types.tensors or name in types.tensor_tuples or name in _READERS for name in names):
         return Fate.READ, call
     return Fate.WRITTEN, call
+
+
+def _ignores_memory(call: ast.Call) -> bool:
+    """`baddbmm(memory, …, beta=0)` and `memory.addmm_(…, beta=0)` do not look at what is there."""
+    return any(keyword.arg == "beta" for keyword in call.keywords)
 
 
 def registered_name(call: ast.expr) -> str | None:

@@ -97,10 +97,8 @@ class ModeEvents(ModelNames, ABC):
         yield from self._called_events(scope, key, flow)
 
     def _mentions(self, scope: Scope, key: Key, flow: Flow) -> Iterator[ast.expr]:
-        names = {key.name}
-        if not isinstance(key.owner, ast.ClassDef):
-            names |= {name for name, bindings in scope.bindings.items() if self._is_alias(bindings, key)}
-        for name in sorted(names):
+        aliases = {name for name, bindings in scope.bindings.items() if self._is_alias(bindings, key)}
+        for name in sorted(aliases | {key.name}):
             for node in self.index.names_used.get(name, ()):
                 if isinstance(node, ast.expr) and self.body_of(node) is scope and self.key(node) == key:
                     yield node

@@ -31,11 +31,29 @@ def decides(node: ast.expr, ctx: Context, depth: int = 0) -> bool:
         return _assigned_decides(parent, ctx, depth)
     if isinstance(parent, ast.Expr):
         return False
+    if isinstance(parent, ast.Dict) and node in parent.values:
+        key = parent.keys[parent.values.index(node)]
+        return not _names_place(key, ctx) and decides(parent, ctx, depth + 1)
     if isinstance(parent, ast.Subscript) and parent.value is not node:
         return True
     if isinstance(parent, (*COMPREHENSIONS, ast.Compare)) or not isinstance(parent, ast.expr):
         return True
     return decides(parent, ctx, depth + 1)
+
+
+def draws_decide(generator: ast.expr, ctx: Context) -> bool:
+    """Return whether anything drawn from the generator that an expression makes matters; True where it is handed on."""
+    parent = ctx.parent(generator)
+    if isinstance(parent, ast.Attribute):
+        draw = ctx.parent(parent)
+        if not isinstance(draw, ast.Call) or draw.func is not parent or isinstance(ctx.parent(draw), ast.Expr):
+            return True
+        return decides(draw, ctx)
+    binding = ctx.binding(generator)
+    owner = ctx.module.index.scope_at(binding.node).lookup(binding.name) if binding is not None else None
+    if binding is None or owner is None or not isinstance(owner.node, FUNCTIONS):
+        return True
+    return any(draws_decide(use, ctx) for use in ctx.module.flow(owner).uses(binding))
 
 
 def _attribute_decides(attribute: ast.Attribute, ctx: Context, depth: int) -> bool:
@@ -87,8 +105,7 @@ def _target_decides(target: ast.expr, ctx: Context, depth: int) -> bool:
     if isinstance(target, (ast.Tuple, ast.List)):
         return any(_target_decides(element, ctx, depth) for element in target.elts)
     if isinstance(target, ast.Subscript):
-        key = ctx.constant(target.slice)
-        return not (isinstance(key, str) and table.names(key))
+        return not _names_place(target.slice, ctx)
     if isinstance(target, ast.Attribute):
         return not table.names(target.attr)
     if not isinstance(target, ast.Name) or table.names(target.id):
@@ -102,6 +119,11 @@ def _target_decides(target: ast.expr, ctx: Context, depth: int) -> bool:
     if any(_is_example(use, ctx) for use in uses):
         return False
     return any(decides(use, ctx, depth + 1) for use in uses)
+
+
+def _names_place(key: ast.expr | None, ctx: Context) -> bool:
+    name = ctx.constant(key)
+    return isinstance(name, str) and load_sources().indifferent.names(name)
 
 
 def _is_example(use: ast.expr, ctx: Context) -> bool:

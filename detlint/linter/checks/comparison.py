@@ -256,7 +256,10 @@ def _keeps_bits(node: ast.expr, ctx: Context) -> bool:
 
 @check("DET502")
 def tolerance_below_precision(call: Call, ctx: Context) -> Iterator[Finding]:
-    """Silent where a tolerance or the dtype is not known, and where both tolerances are zero on purpose."""
+    """Silent where a tolerance or the dtype is not known, where both tolerances are zero on purpose, and in denials."""
+    negation = ctx.parent(call.node)
+    if isinstance(negation, ast.UnaryOp) and isinstance(negation.op, ast.Not):
+        return  # that two results differ is shown best by a fine tolerance
     relative, absolute = (ctx.constant(call.argument(name).value) for name in ("rtol", "atol"))
     if not isinstance(relative, (int, float)) or not isinstance(absolute, (int, float)):
         return

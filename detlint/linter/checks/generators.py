@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from detlint.findings import Finding
 from detlint.linter.context import Call, Context
 from detlint.linter.names import FUNCTIONS, BindingKind
+from detlint.linter.purpose import draws_decide
 from detlint.linter.registry import check
 from detlint.randomness import OwnGenerator, load_sources
 
@@ -27,7 +28,7 @@ def unseeded_generator(call: Call, ctx: Context) -> Iterator[Finding]:
         return
     if _has_seed(call, generator, ctx) or _is_fallback(call.node, ctx) or _is_unused(call.node, ctx):
         return
-    if _is_seeded_later(call.node, generator, ctx):
+    if _is_seeded_later(call.node, generator, ctx) or not draws_decide(call.node, ctx):
         return
     torch = call.name.startswith("torch.")
     yield ctx.finding(call.node, call=f"{call.name}()", consequence=_CONSTANT if torch else _SYSTEM)

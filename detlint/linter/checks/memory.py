@@ -121,7 +121,7 @@ def _read_of_name(target: ast.Name, ctx: Context) -> ast.expr | None:
     for use, (outcome, place) in reads:
         if outcome is Fate.RETURNED:
             function = ctx.function(use)
-            if function is None or _allocates(function):
+            if function is None or _allocates(function) or _guards_emptiness(use, ctx):
                 continue
         elif outcome is not Fate.READ or _reads_a_part(use, writes, ctx):
             continue

@@ -12,6 +12,7 @@ from detlint.linter.loader_workers import worker_initialisers
 from detlint.linter.origins import origins
 from detlint.linter.program import calls_named
 from detlint.linter.project import Module
+from detlint.linter.purpose import draws_decide
 from detlint.linter.registry import check_file
 from detlint.linter.repeatable import made_up, why_unrepeatable
 from detlint.linter.seed_helpers import SeedHelpers
@@ -92,7 +93,7 @@ def _seed_values(ctx: Context) -> Iterator[ast.expr]:
             yield from seed.node.args
     for call in calls_named(ctx.module, table.generators.lasts):
         for generator in (table.generators.get(name) for name in ctx.callees(call)):
-            if generator is not None and generator.seed:
+            if generator is not None and generator.seed and draws_decide(call, ctx):
                 yield from call.args[:1]
                 yield from (keyword.value for keyword in call.keywords if keyword.arg in generator.seed)
     for call in index.of_type(ast.Call):
