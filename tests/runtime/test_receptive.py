@@ -150,7 +150,7 @@ class Attention(nn.Module):
     ],
 )
 def test_operators_that_look_everywhere_are_named(layer: nn.Module, op: str) -> None:
-    event = geometry_of(nn.Sequential(conv(3), layer, conv(3))).everywhere
+    event = geometry_of(nn.Sequential(conv(3), layer, conv(3)), 1, 3, 24, 32).everywhere
     assert event is not None
     assert (event.name, event.module) == (op, "1")
 
