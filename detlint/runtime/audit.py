@@ -186,8 +186,13 @@ class _Session:
 
     def imagine(self) -> tuple[Trace, tuple[Finding, ...]]:
         """Trace with fake tensors and judge the trace alone: no memory, no values."""
-        self.blind_spots = ("nothing was executed: operators were traced with fake tensors",)
         trace = self._first(lambda: imagine(self._case))
+        self.blind_spots = ("nothing was executed: operators were traced with fake tensors",)
+        if trace.supposed:
+            self.blind_spots += (
+                f"values were not known at {', '.join(trace.supposed)}: "
+                "checks were taken to pass, masks to select everything",
+            )
         inspections = [probe for probe in PROBES.values() if isinstance(probe, Inspection)]
         wanted = [probe for probe in inspections if probe.skip_reason(self._case) is None]
         return trace, tuple(finding for probe in wanted for finding in probe.inspect(self._case, trace))

@@ -150,7 +150,8 @@ class Trace:
     `modules` are the modules that ran; `threads` counts threads that were started during the pass, whose
     operators a dispatch mode cannot see; `generators` names the random generators whose state changed ("cpu",
     "cuda:0", "numpy", "random"). Digests are `canonical` if they were taken in logical order: then they compare
-    where shape and dtype agree, else only where strides agree too.
+    where shape and dtype agree, else only where strides agree too. `supposed` names the lines of a pass without
+    values that went on by what is expected of values which only a real run has.
     """
 
     events: tuple[OpEvent, ...]
@@ -158,6 +159,7 @@ class Trace:
     threads: int = 0
     generators: tuple[str, ...] = ()
     canonical: bool = False
+    supposed: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.events)

@@ -13,6 +13,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._pytree import tree_map_only
 
 from detlint.runtime.events import RngUse
+from detlint.runtime.known import KnownValues
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -24,8 +25,10 @@ _MODES = ("train", "training")
 
 
 @contextmanager
-def fake_tensors(modules: Sequence[nn.Module], sample: Any) -> Iterator[Any]:
+def fake_tensors(modules: Sequence[nn.Module], sample: Any, known: KnownValues | None = None) -> Iterator[Any]:
     """Yield the sample as fake tensors; inside, parameters and buffers are fake too.
+
+    `known` keeps what can be known of the sample's values, so that the model can ask for them.
 
     A model too big for memory is built under `torch.device("meta")`, and then traced as if on the CPU, or
     under a `FakeTensorMode` of its own, which is used. What the model does to its tensors is lost on exit.
@@ -40,11 +43,18 @@ def fake_tensors(modules: Sequence[nn.Module], sample: Any) -> Iterator[Any]:
     def faked(tensor: torch.Tensor) -> torch.Tensor:
         return fakes.setdefault(id(tensor), _fake(mode, tensor))
 
+    def given(tensor: torch.Tensor) -> torch.Tensor:
+        fake = faked(tensor)
+        values.keep(fake, tensor)
+        return fake
+
+    values = known or KnownValues()
     try:
         for holder in holders:
             holder.update(tree_map_only(torch.Tensor, faked, dict(holder)))
-        with mode:
-            yield tree_map_only(torch.Tensor, faked, sample)
+        inputs = tree_map_only(torch.Tensor, given, sample)
+        with mode, values:
+            yield inputs
     finally:
         for holder, held in zip(holders, before, strict=True):
             holder.clear()

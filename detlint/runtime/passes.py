@@ -14,6 +14,7 @@ from detlint.errors import AuditError
 from detlint.runtime.digests import Digester
 from detlint.runtime.fakes import fake_tensors, with_declared_draws
 from detlint.runtime.generators import read_generators, seed_generators
+from detlint.runtime.known import KnownValues
 from detlint.runtime.memory import Memory
 from detlint.runtime.randomness import moved
 from detlint.runtime.sample import Output, Sample, leaves, read_output
@@ -129,13 +130,18 @@ class Runner:
 
 
 def imagine(case: Case) -> Trace:
-    """Trace the case on fake tensors: nothing is computed and nothing of the model written to."""
-    with fake_tensors(case.modules, (case.sample.args, dict(case.sample.kwargs))) as (args, kwargs):
+    """Trace the case on fake tensors: nothing of the model is computed or written to.
+
+    Raises:
+        AuditError: the output cannot be compared, or the model asks for values that only a real run has.
+    """
+    known = KnownValues()
+    with fake_tensors(case.modules, (case.sample.args, dict(case.sample.kwargs)), known) as (args, kwargs):
         tracer = Tracer(case.modules)
         with torch.inference_mode(False):
             _execute(case, Sample(args, kwargs), tracer)
     trace = tracer.trace()
-    return replace(trace, events=with_declared_draws(trace.events))
+    return replace(trace, events=with_declared_draws(trace.events), supposed=known.expectations)
 
 
 def _execute(
