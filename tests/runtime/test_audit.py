@@ -308,9 +308,10 @@ def test_dropout_that_is_always_on_is_named_in_bert() -> None:
     config = transformers.BertConfig(
         num_hidden_layers=2, hidden_size=32, num_attention_heads=2, intermediate_size=64, vocab_size=100
     )
-    model = transformers.BertModel(config).eval()
+    model = transformers.BertModel(config)
     layer = model.encoder.layer[1].output
     layer.dense = AlwaysDrops(layer.dense)
+    model.eval()
     sample = {"input_ids": torch.arange(12).reshape(2, 6)}
     report = detlint.audit(model, sample, probes=("repeat", "mode"))
     (finding,) = [finding for finding in report.findings if finding.code.startswith("DET2")]
