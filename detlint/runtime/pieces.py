@@ -135,8 +135,22 @@ class Search:
 
     def departs(self, departure: Departure, compiler: Compiler) -> bool:
         """Does what was found depart with another compiler too?"""
+        return bool(self._departing(self._places(departure), compiler))
+
+    def part(self, departure: Departure) -> tuple[fx.GraphModule, tuple[Any, ...]]:
+        """Return the group of a departure as a graph, and what it runs on."""
+        module, inputs, _ = self._cut(self._places(departure))
+        return module, tuple(inputs)
+
+    def _places(self, departure: Departure) -> list[int]:
         first = {step[0]: place for place, step in enumerate(self._steps)}
-        return bool(self._departing([first[node] for node in departure.group], compiler))
+        return [first[node] for node in departure.group]
+
+    def _cut(self, places: Sequence[int]) -> tuple[fx.GraphModule, list[Any], list[fx.Node]]:
+        """Make a graph of some steps; return it, the values that it takes, and the nodes whose values it returns."""
+        module, read, given = cut(self._piece.module, [node for place in places for node in self._steps[place]])
+        values = self._values(places[0]) if given else {}
+        return module, [values[node] for node in read] if given else [], given
 
     def _towards(self, place: int, length: int) -> list[int]:
         """Return, of that many steps up to one, those that lead to it."""
@@ -149,12 +163,9 @@ class Search:
 
     def _departing(self, places: Sequence[int], compiler: Compiler) -> dict[fx.Node, Difference]:
         """Compile some steps and return the values that differ, in order."""
-        nodes = [node for place in places for node in self._steps[place]]
-        module, read, given = cut(self._piece.module, nodes)
+        module, inputs, given = self._cut(places)
         if not given:
             return {}
-        values = self._values(places[0])
-        inputs = [values[node] for node in read]
 
         def fresh(function: Callable[..., Any]) -> Callable[[], Any]:
             def run() -> Any:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
@@ -18,7 +20,7 @@ from detlint.runtime.overloads import tensors_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from detlint.runtime.generators import Generators
+    from detlint.runtime.compiling import Compiler
 
 _TRIES: Final = 200
 """How often a call that varies by itself is repeated before it counts as steady."""
@@ -30,20 +32,30 @@ _SHRINKING: Final = 30.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Call:
-    """A call of an operator, and settings that it runs under. Of its results all count, or a window of the first."""
+    """A call of an operator, or of a part of a graph, with settings that it runs under.
+
+    With a compiler, the compiled form is called. Of the results all count, or a window of the first.
+    """
 
     func: Any
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     flags: Flags = Flags()  # noqa: RUF009  frozen
     window: tuple[slice, ...] = ()
+    compiler: Compiler | None = None
 
-    def run(self) -> tuple[torch.Tensor, ...]:
-        """Call the operator on copies of the arguments."""
-        args, kwargs = Copier().tree((self.args, self.kwargs))
-        with using(self.flags), torch.no_grad():
-            results = tensors_of(self.func(*args, **kwargs))
-        return (results[0][self.window],) if self.window else tuple(results)
+    @contextmanager
+    def ready(self) -> Iterator[Callable[[], tuple[torch.Tensor, ...]]]:
+        """Apply settings and compiler for the time of a block; yield what calls it on copies of the arguments."""
+        applied = nullcontext(self.func) if self.compiler is None else self.compiler.applied(self.func)
+        with using(self.flags), torch.no_grad(), applied as function:
+
+            def run() -> tuple[torch.Tensor, ...]:
+                args, kwargs = Copier().tree((self.args, self.kwargs))
+                results = tensors_of(function(*args, **kwargs))
+                return (results[0][self.window],) if self.window else tuple(results)
+
+            yield run
 
     def tensors(self) -> list[torch.Tensor]:
         """Return the tensors among the arguments, in order."""
@@ -69,15 +81,19 @@ class Repro:
     def differs(self) -> bool:
         """Do the calls show the difference? Errors of the operator pass through."""
         generators = read_generators()
+
+        def again(run: Callable[[], tuple[torch.Tensor, ...]]) -> tuple[torch.Tensor, ...]:
+            write_generators(generators)
+            return run()
+
         try:
-            first, start = self._again(self.one, generators), time.monotonic()
-            if self.two is not None:
-                return not _same(first, self._again(self.two, generators))
-            return any(
-                not _same(first, self._again(self.one, generators))
-                for _ in range(_TRIES)
-                if time.monotonic() - start < _PATIENCE
-            )
+            with self.one.ready() as run:
+                first, start = again(run), time.monotonic()
+                if self.two is None:
+                    tries = takewhile(lambda _: time.monotonic() - start < _PATIENCE, range(_TRIES))
+                    return any(not _same(first, again(run)) for _ in tries)
+            with self.two.ready() as run:
+                return not _same(first, again(run))
         finally:
             write_generators(generators)
 
@@ -88,11 +104,6 @@ class Repro:
         """Change both calls in the same way."""
         return replace(self, one=change(self.one), two=None if self.two is None else change(self.two))
 
-    @staticmethod
-    def _again(call: Call, generators: Generators) -> tuple[torch.Tensor, ...]:
-        write_generators(generators)
-        return call.run()
-
 
 def _same(one: tuple[torch.Tensor, ...], two: tuple[torch.Tensor, ...]) -> bool:
     return len(one) == len(two) and all(map(same_bits, one, two))
@@ -101,9 +112,10 @@ def _same(one: tuple[torch.Tensor, ...], two: tuple[torch.Tensor, ...]) -> bool:
 def shrunk(repro: Repro) -> Repro:
     """Halve one size after the other, in all tensors that have it, as long as the difference stays.
 
-    Calls that only share a part of their results keep their sizes: those are what the difference is about.
+    Calls that only share a part of their results keep their sizes: those are what the difference is about. So do
+    compiled ones, which would be compiled anew each time.
     """
-    if any(call.window for call in repro.calls()):
+    if any(call.window or call.compiler for call in repro.calls()):
         return repro
     start, smaller = time.monotonic(), True
     while smaller:

@@ -7,6 +7,7 @@ import zlib
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
+from torch import fx
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from detlint.errors import AuditError
@@ -57,7 +58,7 @@ from torch.utils._pytree import tree_leaves
 
 {makers}
 
-{calls}
+{part}{calls}
 
 def bits(tensors):
     return [tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8) for tensor in tensors]
@@ -82,11 +83,23 @@ sys.exit(1)
 _CALL: Final = """\
 def {name}():
 {settings}    with torch.no_grad():
-        result = torch.ops.{op}({arguments})
+        result = {function}({arguments})
     results = [tensor for tensor in tree_leaves(result) if isinstance(tensor, torch.Tensor)]
     return {counting}
 
 """
+_PART: Final = """\
+from torch import device, inf, nan  # noqa: E402  as generated code names them
+
+
+{code}
+
+
+compiled = torch.compile(part, backend={backend!r}{mode})
+
+
+"""
+"""A part of a graph, as torch.fx writes it, and its compiled form."""
 _LIMIT: Final = 16_000_000
 """Bytes of inputs that are written into the script where made-up ones do not show the difference."""
 
@@ -97,15 +110,15 @@ def script(repro: Repro) -> str:
     Raises:
         AuditError: the operator or its inputs cannot be written down.
     """
-    op = str(repro.one.func)
-    if not op.startswith(("aten.", "prims.")):
-        raise AuditError(f"{op}: it is no operator of torch itself, so no script can call it without your library")
+    if not isinstance(repro.one.func, fx.GraphModule) and not str(repro.one.func).startswith(("aten.", "prims.")):
+        name = str(repro.one.func)
+        raise AuditError(f"{name}: it is no operator of torch itself, so no script can call it without your library")
     repro = shrunk(repro)
     for made_up in (True, False):
         sources = _Sources(repro, made_up=made_up)
         if made_up and not sources.rebuilt().differs():
             continue
-        return sources.render(op)
+        return sources.render()
     raise AssertionError
 
 
@@ -134,8 +147,10 @@ class _Sources:
         one, *others = map(made, self._repro.calls(), self._texts)
         return Repro(self._repro.cause, one, *others)
 
-    def render(self, op: str) -> str:
+    def render(self) -> str:
         """Return the script."""
+        func = self._repro.one.func
+        part = _part_of_graph(self._repro) if isinstance(func, fx.GraphModule) else ""
         calls = list(zip(("one", "two"), self._repro.calls(), self._texts, strict=False))
         compare = (
             "other = next((again for again in (one() for _ in range(1000)) if not same(first, again)), first)"
@@ -145,10 +160,11 @@ class _Sources:
         return _SCRIPT.format(
             title=self._repro.cause.replace('"""', "'"),
             makers=_MAKERS,
-            calls="\n\n".join(_call(name, call, texts, op) for name, call, texts in calls),
+            part=part,
+            calls="\n\n".join(_call(name, call, texts) for name, call, texts in calls),
             threads=torch.get_num_threads(),
             compare=compare,
-            op=op,
+            op="the part of the graph" if part else func,
         )
 
     def _values(self, place: int, tensor: torch.Tensor) -> str:
@@ -210,20 +226,41 @@ def _laid_out(values: str, tensor: torch.Tensor) -> str:
     return f"laid_out({values}, {tensor.dtype}, {tuple(tensor.stride())}, {offset}, {device!r})"
 
 
-def _call(name: str, call: Call, texts: Sequence[str], op: str) -> str:
+def _part_of_graph(repro: Repro) -> str:
+    """Return the definition of the part and of its compiled form."""
+    module, compiler = repro.one.func, repro.calls()[-1].compiler
+    constants = [node.name for node in module.graph.nodes if node.op == "get_attr"]
+    if constants:
+        raise AuditError(f"the part of the graph that departs holds constants ({constants[0]}), which no script can")
+    assert compiler is not None
+    if not isinstance(compiler.backend, str):
+        raise AuditError(f"{compiler}: the backend is a function of your program, which no script can call")
+    return _PART.format(
+        code=module.code.strip().replace("def forward(self, ", "def part(", 1),
+        backend=compiler.backend,
+        mode="" if compiler.mode == "default" else f", mode={compiler.mode!r}",
+    )
+
+
+def _call(name: str, call: Call, texts: Sequence[str]) -> str:
     leaves, tree = tree_flatten((call.args, call.kwargs))
     rest = iter(texts)
     args, kwargs = tree_unflatten(
         [_Text(next(rest)) if isinstance(leaf, torch.Tensor) else _Text(_literal(leaf)) for leaf in leaves], tree
     )
-    names = [argument.name for argument in call.func._schema.arguments]
+    if isinstance(call.func, fx.GraphModule):
+        names = [node.name for node in call.func.graph.nodes if node.op == "placeholder"]
+        function = "part" if call.compiler is None else "compiled"
+    else:
+        names = [argument.name for argument in call.func._schema.arguments]
+        function = f"torch.ops.{call.func}"
     arguments = [f"{value!r},  # {name}" for name, value in zip(names, args, strict=False)]
     arguments += [f"{key}={value!r}," for key, value in kwargs.items()]
     lines = "".join(f"    {line}\n" for line in statements(call.flags))
     return _CALL.format(
         name=name,
         settings=lines,
-        op=op,
+        function=function,
         arguments="".join(f"\n            {argument}" for argument in arguments) + "\n        ",
         counting=f"[results[0]{_indexed(call.window)}]" if call.window else "results",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -79,6 +80,20 @@ def test_a_sample_against_its_batch(tmp_path: Path) -> None:
     assert "results[0][" in script.read_text()
 
 
+@pytest.mark.skipif(shutil.which("g++") is None, reason="Inductor needs a C++ compiler")
+def test_a_part_of_a_compiled_graph(tmp_path: Path) -> None:
+    script = tmp_path / "repro.py"
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(64, 64), nn.LayerNorm(64), nn.GELU()).eval()
+    report = detlint.audit(model, torch.randn(16, 64), probes=["compile"])
+    if report.probes["compile"].verdict.value == "bitwise":
+        pytest.skip("Inductor gives the eager bits on this machine")
+    report.save_repro(script)
+    done = run(script)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "compiled = torch.compile(part, backend='inductor')" in script.read_text()
+
+
 def test_inputs_that_matter_are_stored(tmp_path: Path) -> None:
     def leftover(x: torch.Tensor) -> torch.Tensor:
         return x + torch.empty(x.shape)
@@ -99,7 +114,9 @@ def test_nothing_to_write_is_said(tmp_path: Path) -> None:
 
 
 def test_what_no_script_can_call_is_said(tmp_path: Path) -> None:
-    @torch.library.custom_op("detlint_test::counted", mutates_args=())
+    schema = "(Tensor bins, Tensor weights) -> Tensor"
+
+    @torch.library.custom_op("detlint_test::counted", mutates_args=(), schema=schema)
     def counted(bins: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
         return weights.new_zeros(50).index_put_((bins,), weights, accumulate=True)
 

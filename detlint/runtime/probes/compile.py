@@ -14,6 +14,7 @@ from detlint.runtime.origins import origin
 from detlint.runtime.pieces import RERUNS, Search, captured, reruns
 from detlint.runtime.probes.registry import probe
 from detlint.runtime.report import Cause, Difference, Divergence, ProbeResult, Verdict
+from detlint.runtime.repro import Call, Repro
 from detlint.runtime.switches import SWITCHES, Blame, Switch, blame
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ class _Explanation:
     divergence: Divergence | None = None
     blame: Blame = field(default_factory=Blame)
     evidence: tuple[str, ...] = ()
+    repro: Repro | None = None
 
 
 class _Study:
@@ -160,6 +162,7 @@ class _Study:
             remedy=remedy,
             change=str(side.compiler),
             divergence=why.divergence,
+            repro=why.repro,
             outputs=side.differences,
             evidence=tuple(evidence),
         )
@@ -209,7 +212,11 @@ class _Study:
                 )
             found += blame(lambda: search.departs(departure, compiler), event)
         kind = Cause.RANDOMNESS if draws(departure.group or (departure.node,)) else Cause.PERTURBATION
-        return _Explanation(cause, kind, divergence, found, tuple(evidence))
+        repro = None
+        if departure.group:
+            module, inputs = search.part(departure)
+            repro = Repro(cause, Call(module, inputs, {}), Call(module, inputs, {}, compiler=compiler))
+        return _Explanation(cause, kind, divergence, found, tuple(evidence), repro)
 
     def _variation(self, side: _Side) -> _Explanation:
         """Say what varies in a compiled program that gives other bits each time."""
@@ -221,12 +228,13 @@ class _Study:
         event = self._origin(departure)
         cause = f"{event.op} under {side.compiler} gives other bits from run to run"
         divergence = _divergence(event, departure, RERUNS)
-        tested = Blame()
+        tested, repro = Blame(), None
         if departure.group:
+            repro = Repro(cause, Call(*search.part(departure), {}, compiler=side.compiler))
             tested = blame(
                 lambda: search.departs(departure, side.compiler), event, switches=(_DETERMINISTIC, *SWITCHES)
             )
-        return _Explanation(cause, Cause.RUN_TO_RUN, divergence, tested)
+        return _Explanation(cause, Cause.RUN_TO_RUN, divergence, tested, repro=repro)
 
     def _search(self, side: _Side, *, aten: bool) -> tuple[Search, Departure] | None:
         """Find the first graph that departs when it is compiled, and in it the smallest part that does."""
