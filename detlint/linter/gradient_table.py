@@ -14,7 +14,7 @@ from detlint.rulebook import check_keys, read_toml, rules_folder
 
 _KEYS: Mapping[str, tuple[str, ...]] = {
     "functions": ("sources", "cuts", "of-first"),
-    "methods": ("cuts", "through", "of-receiver"),
+    "methods": ("cuts", "with-positions", "through", "of-receiver"),
     "attributes": ("cuts",),
     "words": ("data", "numbers", "permutations", "data-modules", "inferring-modules"),
     "names": (
@@ -37,6 +37,7 @@ class GradientTable:
     cutting_functions: frozenset[str]
     of_first_functions: frozenset[str]
     cutting_methods: frozenset[str]
+    methods_with_positions: frozenset[str]
     through_methods: frozenset[str]
     of_receiver_methods: frozenset[str]
     cutting_attributes: frozenset[str]
@@ -72,6 +73,7 @@ def gradient_table() -> GradientTable:
         cutting_functions=frozenset(table["functions"]["cuts"]),
         of_first_functions=frozenset(table["functions"]["of-first"]),
         cutting_methods=frozenset(table["methods"]["cuts"]),
+        methods_with_positions=frozenset(table["methods"]["with-positions"]),
         through_methods=frozenset(table["methods"]["through"]),
         of_receiver_methods=frozenset([*table["methods"]["of-receiver"], *table["methods"]["through"]]),
         cutting_attributes=frozenset(table["attributes"]["cuts"]),

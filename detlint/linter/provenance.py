@@ -190,6 +190,8 @@ class _Question:
             return self.is_data(value, ctx) and all(self._binding(other, ctx) for other in others)
         if gradient_table().data.search(binding.name) and _mentions(value, binding.name):
             return True  # mask = mask.float()
+        if binding.index == (1,) and _gives_positions(value, ctx):
+            return True
         for position in binding.index:
             if isinstance(value, (ast.Tuple, ast.List)) and -1 < position < len(value.elts):
                 value = value.elts[position]
@@ -251,6 +253,15 @@ def _computes(name: str) -> bool:
 def _is_function(name: str) -> bool:
     """`torch.cat`, not `torch.Tensor.view` or `torch.nn.Conv2d.weight.view`."""
     return not any(part[:1].isupper() for part in name.split("."))
+
+
+def _gives_positions(call: ast.expr, ctx: Context) -> bool:
+    """`values, places = scores.topk(k)`: the second result holds integers, whatever is known of the first."""
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return False
+    names = ctx.callees(call)
+    ours = all(name.startswith("torch.") for name in names)
+    return ours and call.func.attr in gradient_table().methods_with_positions
 
 
 def _registers_buffer(maker: ast.AST | None) -> bool:

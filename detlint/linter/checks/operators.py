@@ -17,7 +17,7 @@ from detlint.linter.determinism import asks_for_deterministic_algorithms
 from detlint.linter.gradients import can_need_gradient
 from detlint.linter.names import FUNCTIONS
 from detlint.linter.program import calls_named
-from detlint.linter.provenance import written_into
+from detlint.linter.provenance import without_gradient_dtype, written_into
 from detlint.linter.registry import check_file
 from detlint.linter.repairs import Repair, set_argument, unsafe
 from detlint.linter.values import Kind
@@ -27,6 +27,8 @@ from detlint.rulebook import Trigger
 _WEIGHTED = ("Conv", "Embedding")
 # A remedy that is an argument and nothing else, but for a remark in brackets.
 _ARGUMENT = re.compile(r"(?P<name>\w+)=(?P<value>True)(?: \([^)]*\))?")
+# Another dtype for the same numbers.
+_CASTS = frozenset({"float", "double", "long", "int"})
 _Table = Mapping[str, tuple[Trigger, tuple[Operator, ...]]]
 
 
@@ -213,16 +215,20 @@ def _only_counts(call: Call, ctx: Context) -> bool:
     made = [value.node for value in ctx.values(values)] if values is not None else []
     written = written_into(values, ctx) if isinstance(values, ast.Name) else ()
     return (
-        bool(made) and all(_is_whole(node) for node in made) and all(ctx.constant(node) in (0, 1) for node in written)
+        bool(made)
+        and all(_is_whole(node, ctx) for node in made)
+        and all(ctx.constant(node) in (0, 1) for node in written)
     )
 
 
-def _is_whole(node: ast.AST | None) -> bool:
+def _is_whole(node: ast.AST | None, ctx: Context) -> bool:
+    """`torch.ones(n)`, `valid.new_zeros(n)`, and `(labels == x).long()` or `.float()`."""
     function = node.func if isinstance(node, ast.Call) else None
-    return isinstance(function, ast.Attribute) and function.attr.removeprefix("new_").removesuffix("_like") in (
-        "ones",
-        "zeros",
-    )
+    if not isinstance(function, ast.Attribute):
+        return False
+    if function.attr in _CASTS:
+        return without_gradient_dtype(ctx.values(function.value))
+    return function.attr.removeprefix("new_").removesuffix("_like") in ("ones", "zeros")
 
 
 def _runs_on_cpu(call: Call, ctx: Context) -> bool:
