@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from detlint.runtime.batching import sample_windows
 from detlint.runtime.divergence import aligned
-from detlint.runtime.primitives import contrast
-from detlint.runtime.report import Cause, Divergence, Verdict
-from detlint.runtime.switches import Blame, blame
+from detlint.runtime.report import Cause, Divergence, Explanation, Verdict
 from detlint.runtime.windows import Alone, first_departure, watch
 
 if TYPE_CHECKING:
@@ -17,24 +15,11 @@ if TYPE_CHECKING:
 
     from detlint.runtime.company import Bench, Trial
     from detlint.runtime.lab import Lab
-    from detlint.runtime.repro import Repro
     from detlint.runtime.sample import Sample
     from detlint.runtime.windows import Departure, Side, Window
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Why:
-    """One sentence on the cause, and what it rests on."""
-
-    cause: str
-    kind: Cause = Cause.SHAPE
-    divergence: Divergence | None = None
-    remedy: str = ""
-    evidence: tuple[str, ...] = ()
-    repro: Repro | None = None
-
-
-def explain(lab: Lab, bench: Bench, trial: Trial, start: int, verdict: Verdict) -> Why:
+def explain(lab: Lab, bench: Bench, trial: Trial, start: int, verdict: Verdict) -> Explanation:
     """Name the operator at which the sample at `start` first departs, run it alone, and test what makes it agree.
 
     `verdict` is that of the trial.
@@ -77,10 +62,11 @@ def _sides(lab: Lab, bench: Bench, trial: Trial, start: int) -> tuple[Side, Side
     return in_batch(bench.batching.batch, bench.batching.size, start), changed
 
 
-def _reason(lab: Lab, one: Side, two: Side, departure: Departure | None, trial: Trial, what: str) -> Why:
+def _reason(lab: Lab, one: Side, two: Side, departure: Departure | None, trial: Trial, what: str) -> Explanation:
     """Put down what a departure means; its operators are run alone where there is one on each side."""
     if departure is None:
-        return Why(f"the output is another {trial.phrase}, though every operator that was traced gave the same")
+        cause = f"the output is another {trial.phrase}, though every operator that was traced gave the same"
+        return Explanation(Cause.SHAPE, cause)
     first, second = departure.first, departure.second
     if departure.forks or first is None or second is None:
         cause = f"other operators run {trial.phrase}: {first or 'nothing'} against {second or 'nothing'}"
@@ -89,28 +75,25 @@ def _reason(lab: Lab, one: Side, two: Side, departure: Departure | None, trial: 
             if departure.then
             else ()
         )
-        return Why(cause, divergence=Divergence(first, second, sequence_forks=True), evidence=after)
+        return Explanation(Cause.SHAPE, cause, Divergence(first, second, sequence_forks=True), evidence=after)
     if departure.given:
         cause = f"{first.op} gives a sample another number {trial.phrase}, and the result depends on it"
-        return Why(cause, divergence=Divergence(first, second))
+        return Explanation(Cause.SHAPE, cause, Divergence(first, second))
     if first.rng is not None:
         cause = f"{first.op} draws random numbers for the whole batch: a sample gets others {trial.phrase}"
-        return Why(cause, Cause.RANDOMNESS, Divergence(first, second))
+        return Explanation(Cause.RANDOMNESS, cause, Divergence(first, second))
     cause = f"{first.op} gives a sample other {what} {trial.phrase}"
     if departure.unfollowed is not None:
         since = departure.unfollowed
         cause += f", of what {since.op} and the operators after it gave, through which samples cannot be followed"
     alone = Alone(lab.runner, one, two, departure)
     divergence = alone.divergence()
-    bits = "other" if divergence.confirmed else "the same"
-    evidence = [f"{first.op} alone, on the inputs of both sides: {bits} bits"]
+    evidence = (alone.told(divergence),)
     repro = alone.repro(cause) if divergence.confirmed else None
     if trial.mixes:
-        remedy = f"see that {first.op} takes each sample by itself"
-        return Why(
-            f"{cause}: samples depend on each other there", Cause.SHAPE, divergence, remedy, tuple(evidence), repro
+        cause += ": samples depend on each other there"
+        return Explanation(
+            Cause.SHAPE, cause, divergence, f"see that {first.op} takes each sample by itself", evidence, repro
         )
-    found = blame(alone.differs, first) if divergence.confirmed else Blame()
-    ran = contrast(*alone.primitives(), ("the batch", "the sample"))
-    evidence += [*([ran] if ran else []), *found.evidence]
-    return Why(found.after(cause), Cause.SHAPE, divergence, found.remedy, tuple(evidence), repro)
+    found, tests = alone.tested(divergence, ("the batch", "the sample"))
+    return Explanation(Cause.SHAPE, found.after(cause), divergence, found.remedy, (*evidence, *tests), repro)

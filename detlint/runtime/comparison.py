@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from detlint.runtime.divergence import Parting, cause_of, first_parting
 from detlint.runtime.isolate import Capture, CaptureEach
 from detlint.runtime.measure import differences, same_bits, worst
-from detlint.runtime.report import Cause, Difference, Divergence, ProbeResult, Verdict
+from detlint.runtime.report import Cause, Difference, Divergence, Explanation, ProbeResult, Verdict
 from detlint.runtime.repro import Repro
 from detlint.runtime.switches import Blame, blame
 
@@ -48,18 +48,6 @@ class _Side:
     verdict: Verdict
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Explanation:
-    """Why the two sides differ, and what was tested to say so."""
-
-    kind: Cause
-    cause: str
-    divergence: Divergence | None
-    remedy: str = ""
-    evidence: tuple[str, ...] = ()
-    repro: Repro | None = None
-
-
 class Comparer:
     """Compares changed runs with the plain one."""
 
@@ -77,28 +65,17 @@ class Comparer:
         if side.verdict is Verdict.BITWISE and not (probe.same_program and side.parting and side.parting.spreads):
             return self._suspected(case, result) if probe.same_program else result
         why = self._repeat(case, side) if probe.same_program else self._perturb(case, side, probe)
-        divergence = why.divergence
         differing = sum(bool(side.names) for side in sides)
-        evidence.append(f"{differing} of {len(sides)} runs give another output")
-        evidence += (*_told(divergence), *why.evidence)
+        evidence += [f"{differing} of {len(sides)} runs give another output", *_told(why.divergence)]
         if side.verdict is Verdict.BITWISE:
-            if divergence is None or not divergence.confirmed:
-                return result  # scratch memory that is read but does not count
+            if why.divergence is None or not why.divergence.confirmed:
+                return replace(result, evidence=tuple(evidence))  # scratch memory that is read but does not count
             evidence.append("what differs inside did not reach the output of these runs")
             result = replace(result, verdict=Verdict.ROUNDING)
         if why.kind in _OTHER_PROGRAM and side.verdict is Verdict.ROUNDING:
             result = replace(result, verdict=Verdict.BEYOND_ROUNDING)
-        return replace(
-            result,
-            cause=why.cause,
-            kind=why.kind,
-            remedy=why.remedy,
-            repro=why.repro,
-            change=side.change.label,
-            divergence=divergence,
-            outputs=side.differences,
-            evidence=tuple(evidence),
-        )
+        result = replace(result, change=side.change.label, outputs=side.differences, evidence=tuple(evidence))
+        return result.explained(why)
 
     def _side(self, case: Case, change: Change) -> _Side:
         base = self._lab.base(canonical=case.canonical)
@@ -152,14 +129,14 @@ class Comparer:
         alone = ", ".join(dict.fromkeys(event.op for event in suspects.values()))
         return replace(result, evidence=(*result.evidence, f"the same bits each time, alone too: {alone}"))
 
-    def _repeat(self, case: Case, side: _Side) -> _Explanation:
+    def _repeat(self, case: Case, side: _Side) -> Explanation:
         """Say why two runs of the same program differ; the operator is run alone on the inputs of one run."""
         parting = side.parting
         base = self._lab.base(canonical=case.canonical)
         if parting is None:
             return _without_parting(base, side.names, Cause.UNKNOWN)
         if parting.first is None or parting.forks:
-            return _Explanation(*cause_of(parting), Divergence(parting.first, parting.second, sequence_forks=True))
+            return Explanation(*cause_of(parting), Divergence(parting.first, parting.second, sequence_forks=True))
         for _ in range(_CAPTURES):
             capture = Capture(parting.first.index)
             again = self._runner.run(case, watcher=capture)
@@ -168,11 +145,11 @@ class Comparer:
                 kind, cause = cause_of(parting)
                 divergence = _divergence(parting, capture.reruns())
                 repro = Repro(cause, capture.call()) if divergence.confirmed else None
-                return _Explanation(kind, cause, divergence, repro=repro)
+                return Explanation(kind, cause, divergence, repro=repro)
             parting = earlier  # another operator varies too, and comes first
-        return _Explanation(*cause_of(parting), Divergence(parting.first, parting.second))
+        return Explanation(*cause_of(parting), Divergence(parting.first, parting.second))
 
-    def _perturb(self, case: Case, side: _Side, probe: Comparison) -> _Explanation:
+    def _perturb(self, case: Case, side: _Side, probe: Comparison) -> Explanation:
         """Say why the change matters; the operator is run alone on the inputs of both sides."""
         parting, change = side.parting, side.change
         if parting is None:
@@ -180,7 +157,7 @@ class Comparer:
         first, second = parting.first, parting.second
         if first is None or second is None or parting.forks:
             cause = f"other operators run ({change.label}): {parting}"
-            return _Explanation(probe.kind, cause, Divergence(first, second, sequence_forks=True))
+            return Explanation(probe.kind, cause, Divergence(first, second, sequence_forks=True))
         captures = Capture(first.index), Capture(second.index)
         self._runner.run(case, watcher=captures[0])
         with change.made(case) as changed:
@@ -201,21 +178,21 @@ class Comparer:
         )
         cause = probe.explain(first, change.label)
         if first.rng is not None:
-            return _Explanation(Cause.RANDOMNESS, cause, divergence)
+            return Explanation(Cause.RANDOMNESS, cause, divergence)
         tested = divergence.confirmed and probe.kind is Cause.PERTURBATION
         found = blame(differs, first, besides=change.flags) if tested else Blame()
         repro = Repro(cause, captures[0].call(), captures[1].call(change.flags)) if divergence.confirmed else None
-        return _Explanation(probe.kind, found.after(cause), divergence, found.remedy, found.evidence, repro)
+        return Explanation(probe.kind, found.after(cause), divergence, found.remedy, found.evidence, repro)
 
 
-def _without_parting(base: Pass, names: Sequence[str], otherwise: Cause) -> _Explanation:
+def _without_parting(base: Pass, names: Sequence[str], otherwise: Cause) -> Explanation:
     """Say why outputs differ although no event wrote different bytes."""
     for name in names:
         if name in base.unfilled:
             event = base.trace.events[base.unfilled[name]]
             cause = f"{name} is memory from {event.op} that nothing was written to"
-            return _Explanation(Cause.UNINITIALIZED, cause, Divergence(event, event))
-    return _Explanation(otherwise, _UNSEEN, None)
+            return Explanation(Cause.UNINITIALIZED, cause, Divergence(event, event))
+    return Explanation(otherwise, _UNSEEN, None)
 
 
 def _badness(side: _Side) -> tuple[int, int]:

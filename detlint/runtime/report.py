@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, cast
 
@@ -93,6 +93,18 @@ class Divergence:
     note: str = ""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Explanation:
+    """Why the two sides of a probe differ, in one sentence, and what was tested to say so; see `ProbeResult`."""
+
+    kind: Cause
+    cause: str
+    divergence: Divergence | None = None
+    remedy: str = ""
+    evidence: tuple[str, ...] = ()
+    repro: Repro | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
     """What one probe found.
@@ -117,6 +129,18 @@ class ProbeResult:
     reason: str = ""
     seconds: float = 0.0
     repro: Repro | None = field(default=None, repr=False, metadata={"rendered": False})
+
+    def explained(self, why: Explanation) -> ProbeResult:
+        """Return the result with an explanation; its evidence comes last."""
+        return replace(
+            self,
+            cause=why.cause,
+            kind=why.kind,
+            divergence=why.divergence,
+            remedy=why.remedy,
+            evidence=(*self.evidence, *why.evidence),
+            repro=why.repro,
+        )
 
     @property
     def first_divergence(self) -> OpEvent | None:

@@ -19,10 +19,11 @@ from detlint.runtime.divergence import agree, aligned, first_fork
 from detlint.runtime.isolate import Capture
 from detlint.runtime.measure import difference, same_bits, worst
 from detlint.runtime.memory import describe
-from detlint.runtime.primitives import Primitive, primitives_of
+from detlint.runtime.primitives import Primitive, contrast, primitives_of
 from detlint.runtime.reference import bound_of, growth
 from detlint.runtime.report import Difference, Divergence
 from detlint.runtime.repro import Repro
+from detlint.runtime.switches import Blame, blame
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -232,6 +233,13 @@ class Alone:
         """Run both again: do they still differ in the shared part?"""
         return any(not _share_bits(pairs) for pairs in self._pairs(*self.rerun()))
 
+    def tested(self, divergence: Divergence, sides: tuple[str, str]) -> tuple[Blame, list[str]]:
+        """Ask what makes the operators agree if they depart alone, and what oneDNN ran; `sides` are their names."""
+        assert self._departure.first is not None
+        found = blame(self.differs, self._departure.first) if divergence.confirmed else Blame()
+        ran = contrast(*self.primitives(), sides)
+        return found, [*([ran] if ran else []), *found.evidence]
+
     def primitives(self) -> tuple[tuple[Primitive, ...], tuple[Primitive, ...]]:
         """Run both again and return what oneDNN ran for each."""
         one, two = (primitives_of(capture.rerun) for capture in self._captures)
@@ -248,6 +256,12 @@ class Alone:
             reruns=2,
             at_operator=self._difference(one, two),
         )
+
+    def told(self, divergence: Divergence) -> str:
+        """Say what came of running the operators alone."""
+        assert self._departure.first is not None
+        bits = "other" if divergence.confirmed else "the same"
+        return f"{self._departure.first.op} alone, on the inputs of both sides: {bits} bits"
 
     def repro(self, cause: str) -> Repro | None:
         """Return both calls and the windows of what they give first; None where no pair of slices tells them."""

@@ -57,18 +57,10 @@ class Batch:
         if worst_one.verdict is Verdict.BITWISE:
             return result
         why = explain(lab, bench, worst_one.trial, _most_affected(bench, worst_one), worst_one.verdict)
-        return replace(
-            result,
-            verdict=worst_one.verdict,
-            cause=why.cause,
-            kind=why.kind,
-            remedy=why.remedy or (f"give the model at least {enough} samples at a time" if enough else ""),
-            change=worst_one.trial.label,
-            divergence=why.divergence,
-            repro=why.repro,
-            outputs=worst_one.differences,
-            evidence=(*evidence, *why.evidence),
-        )
+        if enough and not why.remedy:
+            why = replace(why, remedy=f"give the model at least {enough} samples at a time")
+        result = replace(result, verdict=worst_one.verdict, change=worst_one.trial.label, outputs=worst_one.differences)
+        return result.explained(why)
 
 
 def _find(lab: Lab, case: Case) -> tuple[Bench | None, list[str]]:

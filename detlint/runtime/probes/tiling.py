@@ -9,11 +9,10 @@ from detlint.runtime.flags import using
 from detlint.runtime.images import Unfit, by, find_images
 from detlint.runtime.measure import same_bits, worst
 from detlint.runtime.options import Tiling
-from detlint.runtime.primitives import contrast
 from detlint.runtime.probes.registry import probe
 from detlint.runtime.receptive import Field, measure
-from detlint.runtime.report import Cause, Divergence, ProbeResult, Verdict
-from detlint.runtime.switches import Blame, Switch, blame
+from detlint.runtime.report import Cause, Divergence, Explanation, ProbeResult, Verdict
+from detlint.runtime.switches import Switch
 from detlint.runtime.tiles import lay, shared
 from detlint.runtime.windows import Alone, Departure, first_departure, watch
 
@@ -51,17 +50,8 @@ class TilingProbe:
         result = ProbeResult("tiling", trial.verdict, runs=1 + len(trials), evidence=evidence)
         if trial.verdict is Verdict.BITWISE:
             return result
-        why = bench.explain(trial)
-        return replace(
-            result,
-            cause=why.cause,
-            kind=why.kind,
-            remedy=why.remedy,
-            change=str(trial.tile),
-            divergence=why.divergence,
-            outputs=trial.differences,
-            evidence=(*evidence, *why.evidence),
-        )
+        result = replace(result, change=str(trial.tile), outputs=trial.differences)
+        return result.explained(bench.explain(trial))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,15 +70,6 @@ class _Trial:
             return f"{self.tile}: the same bits"
         what = f"{most.differing} of {most.numel} values of {most.name} differ by up to {most.max_abs:.3g}"
         return f"{self.tile}: {self.verdict.value}, {what}"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Why:
-    cause: str
-    kind: Cause = Cause.SHAPE
-    divergence: Divergence | None = None
-    remedy: str = ""
-    evidence: tuple[str, ...] = ()
 
 
 class _Bench:
@@ -127,7 +108,7 @@ class _Bench:
             if set(sizes) != {wanted}:
                 raise Unfit(f"Tiling(min_output_size={wanted}): a {tile} gives {by(sizes)}")
 
-    def explain(self, trial: _Trial) -> _Why:
+    def explain(self, trial: _Trial) -> Explanation:
         """Name the operator at which a place first departs, run it alone, and test what makes it agree."""
         one, two = self._sides(trial)
         if self.geometry.everywhere is not None:
@@ -135,43 +116,46 @@ class _Bench:
         departure = first_departure(one, two, beyond_rounding=trial.verdict is Verdict.BEYOND_ROUNDING)
         departure = departure or first_departure(one, two)
         if departure is None:
-            return _Why("a place gets another result in a tile, though every operator that was followed gave the same")
+            cause = "a place gets another result in a tile, though every operator that was followed gave the same"
+            return Explanation(Cause.SHAPE, cause)
         first, second = departure.first, departure.second
         if departure.forks or first is None or second is None:
             cause = f"other operators run for a tile: {first or 'nothing'} against {second or 'nothing'}"
-            return _Why(cause, divergence=Divergence(first, second, sequence_forks=True))
+            return Explanation(Cause.SHAPE, cause, Divergence(first, second, sequence_forks=True))
         drawn = next((event for event in one.trace.events[: first.index + 1] if event.rng is not None), None)
         if drawn is not None and (drawn is first or departure.unfollowed is not None):
             cause = f"{drawn.op} draws random numbers for the whole image: a place gets others in a tile"
-            return _Why(cause, Cause.RANDOMNESS, Divergence(drawn, two.trace.events[drawn.index]))
+            return Explanation(Cause.RANDOMNESS, cause, Divergence(drawn, two.trace.events[drawn.index]))
         if departure.given:
             cause = f"{first.op} gives a place another number in a tile, and the result depends on it"
-            return _Why(cause, divergence=Divergence(first, second))
+            return Explanation(Cause.SHAPE, cause, Divergence(first, second))
         alone = Alone(self._lab.runner, one, two, departure)
         divergence = alone.divergence()
-        evidence = [f"{first.op} alone, on the inputs of both sides: {_bits(divergence.confirmed)} bits"]
+        evidence = [alone.told(divergence)]
         if departure.unfollowed is not None:
             evidence.append(f"places cannot be followed through {departure.unfollowed}, so it may begin there")
         if trial.verdict is Verdict.BEYOND_ROUNDING:
             cause = f"{first.op} gives a place other values in a tile: what it computes depends on where the image ends"
-            return _Why(cause, Cause.SHAPE, divergence, evidence=tuple(evidence))
-        found = blame(alone.differs, first) if divergence.confirmed else Blame()
-        ran = contrast(*alone.primitives(), ("the whole image", "the tile"))
-        evidence += [*([ran] if ran else []), *found.evidence]
-        cause = found.after(f"{first.op} gives a place other bits in a tile")
+            return Explanation(Cause.SHAPE, cause, divergence, evidence=tuple(evidence), repro=alone.repro(cause))
+        cause = f"{first.op} gives a place other bits in a tile"
+        repro = alone.repro(cause) if divergence.confirmed else None
+        found, tests = alone.tested(divergence, ("the whole image", "the tile"))
+        evidence += tests
+        cause = found.after(cause)
         for cure in found.cures:
             if isinstance(cure, Switch):
                 same, left = self._cured(trial, cure)
                 evidence.append(f"the whole model without {cure.name}: {_bits(not same)} bits in this tile")
                 if left is not None:
                     cause += f"; then {left.op} is the first to give other bits"
-        return _Why(cause, Cause.SHAPE, divergence, found.remedy, tuple(evidence))
+        return Explanation(Cause.SHAPE, cause, divergence, found.remedy, tuple(evidence), repro)
 
-    def _spread(self, one: Side, two: Side, index: int) -> _Why:
+    def _spread(self, one: Side, two: Side, index: int) -> Explanation:
         """Say what an operator that looks at the whole image does to tiles."""
         first, second = one.trace.events[index], two.trace.events[index]
-        divergence = Alone(self._lab.runner, one, two, Departure(first, second)).divergence()
-        evidence = [f"{first.op} alone, on the inputs of both sides: {_bits(divergence.confirmed)} bits"]
+        alone = Alone(self._lab.runner, one, two, Departure(first, second))
+        divergence = alone.divergence()
+        evidence = [alone.told(divergence)]
         before = first_departure(one, two)
         if before is not None and before.first is not None and before.first.index < index:
             evidence.append(f"before that, {before.first.op} in {before.first.module} rounds otherwise")
@@ -180,7 +164,7 @@ class _Bench:
             f"{first.op}{where} looks at the whole image: a stripe of pixels reaches all of its result, "
             "so no overlap of tiles is enough"
         )
-        return _Why(cause, Cause.SHAPE, divergence, evidence=tuple(evidence))
+        return Explanation(Cause.SHAPE, cause, divergence, evidence=tuple(evidence), repro=alone.repro(cause))
 
     def _cured(self, trial: _Trial, cure: Switch) -> tuple[bool, OpEvent | None]:
         """Run the whole model with what cures one operator: are the bits the same, and if not, where do they part?"""
