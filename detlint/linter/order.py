@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from detlint.linter.calls import argument_of
 from detlint.linter.names import FUNCTIONS, BindingKind, FunctionNode
 from detlint.linter.order_effects import LoopEffects
-from detlint.linter.order_form import Entered, Form, Trail, as_sequence, names_in
+from detlint.linter.order_form import Entered, Form, Trail, as_sequence, counted_up, names_in
 from detlint.linter.order_places import OrderPlaces
 
 if TYPE_CHECKING:
@@ -110,6 +110,8 @@ class OrderTracer(OrderPlaces):
             if isinstance(parent, FUNCTIONS):
                 return "the item at each index" if self.is_asked_for(index, item.value) else None
             if isinstance(parent, (ast.For, ast.AsyncFor)) and names & names_in(parent.target):
+                return self._effects(parent, frozenset(), frozenset(names), Trail(), (item,))
+            if isinstance(parent, ast.While) and names & counted_up(ast.walk(parent)):
                 return self._effects(parent, frozenset(), frozenset(names), Trail(), (item,))
             if isinstance(parent, (ast.ListComp, ast.GeneratorExp)):
                 return self.destination(parent)
@@ -263,7 +265,7 @@ class OrderTracer(OrderPlaces):
             if parent.attr in ("items", "values", "get", "pop"):
                 form = Form.SEQUENCE if parent.attr in ("get", "pop") else Form.NESTED
                 return self.destination(call, replace(trail, form=form))
-            return None
+            return f"{parent.attr}()" if parent.attr in methods["receiving"] else None  # a column of a table
         if trail.form is Form.TEXT:
             return self.destination(call, trail)
         if parent.attr in methods["carrying"]:
@@ -300,7 +302,7 @@ class OrderTracer(OrderPlaces):
 
     def _effects(
         self,
-        loop: ast.For | ast.AsyncFor,
+        loop: ast.For | ast.AsyncFor | ast.While,
         elements: frozenset[str],
         positions: frozenset[str],
         trail: Trail,

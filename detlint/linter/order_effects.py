@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from detlint.linter.names import FUNCTIONS, FunctionNode
-from detlint.linter.order_form import Form, Trail, base_names, names_in, stored_names
+from detlint.linter.order_form import Form, Trail, base_names, counted_up, names_in, stored_names
 from detlint.linter.values import Kind
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class LoopEffects:
         self._bound = frozenset(
             node.id for node in self._nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
         )
-        self._positions = positions | self._counters()
+        self._positions = positions | counted_up(self._nodes)
         self._items = frozenset(items)
         self._keys = elements
         self._elements = self._derived(elements)
@@ -58,18 +58,6 @@ class LoopEffects:
         return None
 
     # --- what depends on the element --------------------------------------------------------------------------------
-
-    def _counters(self) -> frozenset[str]:
-        """Return the names counted up in the body that start outside it."""
-        return frozenset(
-            node.target.id
-            for node in self._nodes
-            if isinstance(node, ast.AugAssign)
-            and isinstance(node.target, ast.Name)
-            and isinstance(node.op, ast.Add)
-            and isinstance(node.value, ast.Constant)
-            and node.value.value == 1
-        )
 
     def _derived(self, elements: frozenset[str]) -> frozenset[str]:
         """Return `elements` and every name that the body computes from them."""
@@ -167,6 +155,8 @@ class LoopEffects:
                     return self._tracer.collected(function.value, node, self._trail)
                 if function.attr in methods["writing"]:
                     return "the text that is written" if self._is_open_file(function.value) else None
+                if function.attr == "update" and self._is_outside(function.value):
+                    return self._updated(function.value, node)
                 if function.attr in methods["adding"] and self._is_outside(function.value):
                     return f"{ast.unparse(function)}()"
                 if function.attr in ("add_module", "register_module"):
@@ -176,6 +166,15 @@ class LoopEffects:
         if self._stores_numbered(node):
             return "the numbers given to names"
         return self._through_function(node)
+
+    def _updated(self, receiver: ast.expr, change: ast.Call) -> str | None:
+        """`found.update(rows)` fills a dict in that order, `digest.update(data)` makes it part of a checksum."""
+        values = self._tracer.inference.values(receiver)
+        if any(value.type.startswith("hashlib.") for value in values):
+            return "the checksum"
+        if {value.kind for value in values} == {Kind.DICT}:
+            return self._tracer.collected(receiver, change, replace(self._trail, form=Form.MAPPING))
+        return None
 
     def _prints(self, call: ast.Call) -> bool:
         """`print(name, file=output)` into a file that was opened before the loop."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -51,6 +52,19 @@ def as_sequence(trail: Trail) -> Trail:
 def names_in(node: ast.AST) -> frozenset[str]:
     """Return every name that stands in an expression."""
     return frozenset(name.id for name in ast.walk(node) if isinstance(name, ast.Name))
+
+
+def counted_up(nodes: Iterable[ast.AST]) -> frozenset[str]:
+    """Return the names that are counted up by one."""
+    return frozenset(
+        node.target.id
+        for node in nodes
+        if isinstance(node, ast.AugAssign)
+        and isinstance(node.target, ast.Name)
+        and isinstance(node.op, ast.Add)
+        and isinstance(node.value, ast.Constant)
+        and node.value.value == 1
+    )
 
 
 def stored_names(target: ast.expr) -> set[str]:
