@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from detlint.linter.names import BINDERS, FUNCTIONS, SCOPES, FunctionNode, Scope, ScopeBuilder, ScopeNode
 from detlint.linter.node_lists import NodeLists
-from detlint.linter.nodes import child_fields
+from detlint.linter.nodes import CHILD_FIELDS
 
 _SCOPE_TYPES = frozenset(SCOPES)
 
@@ -49,13 +49,15 @@ class Index(NodeLists):
             if kind is ast.Name:
                 name_scopes[node] = scope
                 continue
+            if kind is ast.Constant:
+                continue
             if kind in BINDERS:
-                builder.visit(node, scope)
+                BINDERS[kind](builder, node, scope)
             if kind in _SCOPE_TYPES and node is not self.tree:
                 self._enter(node, scope, builder, stack)  # type: ignore[arg-type]
                 continue
-            for field in child_fields(kind):
-                value = getattr(node, field, None)
+            for field in CHILD_FIELDS[kind]:
+                value = getattr(node, field)
                 if value.__class__ is list:
                     for child in reversed(value):
                         if child is not None:
@@ -70,8 +72,8 @@ class Index(NodeLists):
         inner = self.scopes[node] = builder.enter(node, scope)
         outside = _evaluated_outside(node)
         stack.append(scope)
-        for field in child_fields(node.__class__):
-            value = getattr(node, field, None)
+        for field in CHILD_FIELDS[node.__class__]:
+            value = getattr(node, field)
             for child in reversed(value) if isinstance(value, list) else (value,):
                 if child is not None:
                     self.parents[child] = node

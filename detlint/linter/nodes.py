@@ -30,20 +30,16 @@ _LEAF_FIELDS = frozenset(
 _LEAVES = (ast.Constant, ast.Global, ast.Nonlocal, ast.MatchSingleton)
 
 
-_known: dict[type[ast.AST], tuple[str, ...]] = {}
+class _ChildFields(dict[type[ast.AST], tuple[str, ...]]):
+    def __missing__(self, kind: type[ast.AST]) -> tuple[str, ...]:
+        leaves = _LEAF_FIELDS if kind.__name__ == "TypeAlias" else _LEAF_FIELDS | {"name"}
+        fields = () if issubclass(kind, _LEAVES) else kind._fields
+        self[kind] = tuple(field for field in reversed(fields) if field not in leaves)
+        return self[kind]
 
 
-def child_fields(kind: type[ast.AST]) -> tuple[str, ...]:
-    """Return the fields that hold nodes, the last one first, so that a stack gives them back in source order."""
-    fields = _known.get(kind)
-    if fields is None:
-        fields = _known[kind] = () if issubclass(kind, _LEAVES) else _child_fields(kind)
-    return fields
-
-
-def _child_fields(kind: type[ast.AST]) -> tuple[str, ...]:
-    leaves = _LEAF_FIELDS if kind.__name__ == "TypeAlias" else _LEAF_FIELDS | {"name"}
-    return tuple(field for field in reversed(kind._fields) if field not in leaves)
+# The fields of each type of node that hold nodes, the last one first, so that a stack gives them back in source order.
+CHILD_FIELDS = _ChildFields()
 
 
 def walk(node: ast.AST) -> Iterator[ast.AST]:
@@ -56,9 +52,8 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
     while stack:
         current = pop()
         yield current
-        kind = current.__class__
-        for field in _known[kind] if kind in _known else child_fields(kind):
-            value = getattr(current, field, None)
+        for field in CHILD_FIELDS[current.__class__]:
+            value = getattr(current, field)
             if value.__class__ is list:
                 stack.extend([child for child in reversed(value) if child is not None])
             elif value is not None:
