@@ -89,7 +89,7 @@ def test_torch_itself_leaves_memory_unwritten_in_circular_padding() -> None:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="malloc is asked to fill memory with glibc only")
 def test_memory_inside_a_custom_operator_is_reached() -> None:
-    @torch.library.custom_op("detlint_test::leftover", mutates_args=())
+    @torch.library.custom_op("detlint_test::leftover", mutates_args=(), schema="(Tensor x) -> Tensor")
     def leftover(x: torch.Tensor) -> torch.Tensor:
         return x + torch.empty(x.shape)
 
