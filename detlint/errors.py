@@ -30,6 +30,14 @@ class RecordError(DetlintError):
     """A record of a run that cannot be read: no such file, damaged, too large, or of a newer detlint."""
 
 
+def one_line(error: BaseException) -> str:
+    """Return type and first line of an exception that somebody else raised, or of the one it is wrapped around."""
+    while isinstance(inner := getattr(error, "inner_exception", None), Exception):  # as torch.compile wraps them
+        error = inner
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0][:300]}" if lines else type(error).__name__
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return `"; did you mean 'x' or 'y'?"` for the nearest of `known`, or an empty string."""
     nearest = difflib.get_close_matches(word, list(known), n=3, cutoff=0.6)

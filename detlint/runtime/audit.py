@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-import traceback
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import torch
 
-from detlint.errors import AuditError, DetlintError, UsageError, did_you_mean
+from detlint.errors import AuditError, DetlintError, UsageError, did_you_mean, one_line
 from detlint.findings import Finding, Severity
 from detlint.rulebook import load_rules
 from detlint.runtime.capture import Capture, capture
@@ -20,7 +19,7 @@ from detlint.runtime.comparison import Comparer
 from detlint.runtime.environment import read_environment
 from detlint.runtime.events import Phase
 from detlint.runtime.flags import read_flags
-from detlint.runtime.frames import is_library
+from detlint.runtime.frames import raised_at
 from detlint.runtime.graph import annotate
 from detlint.runtime.guard import Guard
 from detlint.runtime.lab import Lab
@@ -203,7 +202,7 @@ class _Session:
         except DetlintError:
             raise
         except Exception as error:
-            raise AuditError(f"the model raised {_one_line(error)}") from error
+            raise AuditError(f"the model raised {one_line(error)}{raised_at(error)}") from error
 
     def _probe(self, name: str, base: Pass, repeat: ProbeResult | None) -> ProbeResult:
         probe = PROBES[name]
@@ -223,7 +222,7 @@ class _Session:
                 result = replace(result, findings=probe.inspect(self._case, base.trace))
             return result
         except Exception as error:  # one failing probe must not lose the others
-            return ProbeResult(name, Verdict.ERROR, reason=_one_line(error))
+            return ProbeResult(name, Verdict.ERROR, reason=one_line(error) + raised_at(error))
 
     def _exact(self) -> Reference:
         """Compute the float64 reference when the first difference needs it."""
@@ -234,7 +233,7 @@ class _Session:
                 try:
                     self._reference = compute_reference(self._case)
                 except Exception as error:  # models may refuse float64 in any way
-                    self._reference = Reference({}, f"the model raised {_one_line(error)} in float64")
+                    self._reference = Reference({}, f"the model raised {one_line(error)}{raised_at(error)} in float64")
         return self._reference
 
 
@@ -250,15 +249,6 @@ def _suspects(catalogue: Catalogue, trace: Trace) -> tuple[OpEvent, ...]:
 
 def _silent(done: int, of: int, name: str) -> None:
     """Report no progress."""
-
-
-def _one_line(error: Exception) -> str:
-    """Say type, message and the place in the user's program."""
-    text = (str(error).strip().splitlines() or [""])[0]
-    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__) if not is_library(frame.f_code)]
-    lines = [line for frame, line in traceback.walk_tb(error.__traceback__) if frame in frames]
-    place = f" at {frames[-1].f_code.co_filename}:{lines[-1]}" if frames else ""
-    return f"{type(error).__name__}: {text}{place}"
 
 
 def _probe_names(probes: Sequence[str] | str) -> tuple[str, ...]:

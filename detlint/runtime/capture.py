@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import fx, nn
 
+from detlint.errors import one_line
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -36,7 +38,7 @@ def capture(model: Callable[..., object], args: Sequence[Any], kwargs: Mapping[s
             with quiet():
                 return Capture(way(model, tuple(args), dict(kwargs)), how, "; ".join(reasons))
         except Exception as error:  # each way gives up with exceptions of its own
-            reasons.append(f"{how}: {_one_line(error)}")
+            reasons.append(f"{how}: {one_line(error)}")
     return Capture(None, "", "; ".join(reasons))
 
 
@@ -86,8 +88,3 @@ class _Function(nn.Module):
 
     def forward(self, *args: Any, **kwargs: Any) -> object:
         return self._function(*args, **kwargs)
-
-
-def _one_line(error: Exception) -> str:
-    text = str(error).strip()
-    return f"{type(error).__name__}: {text.splitlines()[0][:200]}" if text else type(error).__name__

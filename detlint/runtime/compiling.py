@@ -90,14 +90,6 @@ def _settings() -> dict[str, object]:
     return dict(read())
 
 
-def failure(error: Exception) -> str:
-    """Say in one line what kept torch.compile from working: the innermost error, not those wrapped around it."""
-    while isinstance(inner := getattr(error, "inner_exception", None), Exception):
-        error = inner
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0][:300]}" if lines else type(error).__name__
-
-
 def compiled_already(model: object, modules: Iterable[torch.nn.Module]) -> str | None:
     """Name what torch.compile was applied to before: there, nothing eager is left to compare with."""
     if hasattr(model, "_torchdynamo_orig_callable") and not hasattr(model, "_torchdynamo_disable"):

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import importlib
-import os
 import sys
-import traceback
 from pathlib import Path
 
-from detlint.errors import UsageError, did_you_mean
+from detlint.errors import UsageError, did_you_mean, one_line
 
 
 def build(option: str, text: str) -> object:
@@ -29,7 +27,7 @@ def build(option: str, text: str) -> object:
     try:
         return value()  # type: ignore[operator]
     except Exception as error:
-        raise UsageError(f"{option} {text!r}: raised {_one_line(error)}") from error
+        raise UsageError(f"{option} {text!r}: raised {_raised(error)}") from error
 
 
 def _import(option: str, name: str) -> object:
@@ -41,9 +39,9 @@ def _import(option: str, name: str) -> object:
     except ModuleNotFoundError as error:
         if error.name is not None and f"{name}.".startswith(f"{error.name}."):
             raise UsageError(f"{option}: no module {error.name!r} in {here} or on the path") from None
-        raise UsageError(f"{option}: {name} could not be imported: {_one_line(error)}") from error
+        raise UsageError(f"{option}: {name} could not be imported: {_raised(error)}") from error
     except (Exception, SystemExit) as error:  # a module may fail in any way while it is imported
-        raise UsageError(f"{option}: {name} could not be imported: {_one_line(error)}") from error
+        raise UsageError(f"{option}: {name} could not be imported: {_raised(error)}") from error
 
 
 def _attribute(option: str, module: object, path: str) -> object:
@@ -63,14 +61,7 @@ def _is_factory(value: object) -> bool:
     return callable(value) and not isinstance(value, torch.nn.Module)
 
 
-def _one_line(error: BaseException) -> str:
-    """Say what was raised and where in the user's own files."""
-    text = (str(error).strip().splitlines() or [""])[0]
-    frames = [
-        frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(("<", _PACKAGE))
-    ]
-    place = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-    return f"{type(error).__name__}: {text}{place}" if text else f"{type(error).__name__}{place}"
+def _raised(error: BaseException) -> str:
+    from detlint.runtime.frames import raised_at  # imports torch, which most mistakes here do without
 
-
-_PACKAGE = str(Path(__file__).parents[1]) + os.sep
+    return one_line(error) + raised_at(error)

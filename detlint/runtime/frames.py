@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -30,6 +31,13 @@ def is_library_file(name: str) -> bool:
     """Does a file, by the name that code has for it, belong to torch or detlint, or is there no file?"""
     # "<" opens the names of code without a file: "<frozen importlib>", "<string>" of generated methods
     return name.startswith(_LIBRARIES) and not name.startswith("<ipython")
+
+
+def raised_at(error: BaseException) -> str:
+    """Return the place in the user's program that an exception comes from, as " at file:line"; empty if none."""
+    frames = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    own = [f" at {code.co_filename}:{line}" for code, line in frames if not is_library(code)]
+    return own[-1] if own else ""
 
 
 def user_line() -> SourceLine | None:

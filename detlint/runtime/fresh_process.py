@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
+from detlint.errors import one_line
 from detlint.runtime.capture import exported, quiet
-from detlint.runtime.compiling import Compiler, failure, plain_settings, settings
+from detlint.runtime.compiling import Compiler, plain_settings, settings
 from detlint.runtime.flags import Flags, read_flags, write_flags
 from detlint.runtime.generators import seed_generators
 from detlint.runtime.inductor import watched_kernels
@@ -59,7 +60,7 @@ def fresh_runs(case: Case, mode: str, times: int) -> Iterator[FreshRun]:
             with quiet(), torch.set_grad_enabled(case.grad):
                 torch.export.save(exported(case.model, sample.args, dict(sample.kwargs)), folder / _PROGRAM)
         except Exception as error:  # torch.export gives up with exceptions of its own
-            raise NotAgain(f"torch.export raised {failure(error)}") from error
+            raise NotAgain(f"torch.export raised {one_line(error)}") from error
         order = {
             "mode": mode,
             "seed": case.seed,
@@ -98,7 +99,7 @@ def answer(place: str) -> None:
     try:
         _answer(Path(place))
     except Exception as error:
-        sys.exit(failure(error))
+        sys.exit(one_line(error))
 
 
 def _answer(folder: Path) -> None:

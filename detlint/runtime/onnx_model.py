@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.utils._pytree import tree_leaves
 
+from detlint.errors import one_line
 from detlint.runtime.capture import quiet
 
 if TYPE_CHECKING:
@@ -71,6 +73,8 @@ def export(model: Callable[..., object], sample: Sample) -> OnnxModel:
     except ImportError as error:
         raise NotExported(f'{error.name} is missing: pip install "detlint[onnx]"') from None
     del onnx, onnxruntime, onnxscript
+    if "optimize" not in inspect.signature(torch.onnx.export).parameters:
+        raise NotExported(f"torch {torch.__version__} has no exporter that keeps every operator: torch 2.6 brought it")
     try:
         with quiet():
             made: Any = torch.onnx.export(
@@ -78,7 +82,7 @@ def export(model: Callable[..., object], sample: Sample) -> OnnxModel:
             )
         proto, program = made.model_proto, made.exported_program
     except Exception as error:  # the exporter gives up with exceptions of its own
-        raise NotExported(f"torch.onnx cannot export the model: {_one_line(error)}") from None
+        raise NotExported(f"torch.onnx cannot export the model: {one_line(error.__cause__ or error)}") from None
     made_there = {name for node in proto.graph.node for name in node.output}
     nodes = {node.name: node for node in program.graph.nodes if node.op == "call_function" and node.name in made_there}
     return OnnxModel(proto, program, nodes)
@@ -93,10 +97,3 @@ def _with_outputs(proto: Any, names: Mapping[str, object]) -> Any:
     del wide.graph.output[:]
     wide.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
     return wide
-
-
-def _one_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    cause = error.__cause__ or error
-    last = [line.strip() for line in str(cause).splitlines() if line.strip()]
-    return f"{type(cause).__name__}: {(last or lines or [''])[0][:200]}"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import chain, takewhile
 from typing import TYPE_CHECKING, Final
 
-from detlint.errors import AuditError
+from detlint.errors import AuditError, one_line
 from detlint.runtime.batching import batchings
 from detlint.runtime.company import Bench
 from detlint.runtime.company_causes import explain
@@ -47,7 +47,7 @@ class Batch:
             try:
                 outcomes.append(bench.compare(trial))
             except Exception as error:  # models may refuse other sizes and values in any way
-                evidence.append(f"{trial.label}: not tried, {_one_line(error)}")
+                evidence.append(f"{trial.label}: not tried, {_refusal(error)}")
         if not outcomes:
             return ProbeResult("batch", Verdict.SKIPPED, reason="; ".join(evidence))
         enough = _enough(outcomes)
@@ -92,7 +92,7 @@ def _benches(lab: Lab, case: Case, dim: int, refused: list[str]) -> Iterator[Ben
             try:
                 shrinking = bench.counted
             except Exception as error:  # models may refuse a batch of another size in any way
-                refused.append(f"{batching}, but with {count} {_one_line(error)}")
+                refused.append(f"{batching}, but with {count} {_refusal(error)}")
                 continue
             if shrinking:
                 yield bench
@@ -156,6 +156,5 @@ def _most_affected(bench: Bench, outcome: Outcome) -> int:
     return starts[most.place[dim] // bench.alone(starts[0])[most.name].shape[dim]]
 
 
-def _one_line(error: Exception) -> str:
-    text = (str(error).strip().splitlines() or [""])[0]
-    return text if isinstance(error, AuditError) else f"the model raises {type(error).__name__}: {text}"
+def _refusal(error: Exception) -> str:
+    return str(error) if isinstance(error, AuditError) else f"the model raises {one_line(error)}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from detlint.runtime.compiling import Compiler, compiled_already, failure
+from detlint.errors import one_line
+from detlint.runtime.compiling import Compiler, compiled_already
 from detlint.runtime.flags import Flags, using
 from detlint.runtime.fresh_process import NotAgain, fresh_runs
 from detlint.runtime.inductor import Rewrite, blame_rewrites, draws, watched_kernels
@@ -99,7 +100,7 @@ class _Study:
         try:
             pieces, _ = captured(self._lab.runner, self._case, aten=False)
         except Exception as error:  # Dynamo gives up with exceptions of many kinds
-            return _skipped(f"torch.compile cannot trace the model: {failure(error)}")
+            return _skipped(f"torch.compile cannot trace the model: {one_line(error)}")
         if not pieces:
             return _skipped("torch.compile finds nothing in the model that it can compile")
         graphs = {piece.module for piece in pieces}
@@ -110,7 +111,7 @@ class _Study:
             try:
                 sides.append(self._side(compiler))
             except Exception as error:  # so do backends
-                hurdles.append(f"{compiler}: the model cannot be compiled: {failure(error)}")
+                hurdles.append(f"{compiler}: the model cannot be compiled: {one_line(error)}")
         if not sides:
             return _skipped("; ".join(hurdles))
         evidence += [*(_told(side) for side in sides), *hurdles]
@@ -152,7 +153,7 @@ class _Study:
         except Exception as error:  # parts of a graph can be refused where the whole is not
             kind = Cause.RUN_TO_RUN if side.varies else Cause.UNKNOWN
             why = _Explanation(f"under {side.compiler} the model gives other bits", kind)
-            evidence = [f"where that begins was not found: {failure(error)}"]
+            evidence = [f"where that begins was not found: {one_line(error)}"]
         verdict = result.verdict if why.kind is not Cause.RANDOMNESS else Verdict.BEYOND_ROUNDING
         return replace(
             result,

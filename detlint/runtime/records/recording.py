@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from detlint.errors import AuditError, DetlintError, UsageError
+from detlint.errors import AuditError, DetlintError, UsageError, one_line
 from detlint.runtime.digests import Digester, combine, is_plain
 from detlint.runtime.environment import read_environment
+from detlint.runtime.frames import raised_at
 from detlint.runtime.generators import read_generators
 from detlint.runtime.guard import Guard
 from detlint.runtime.overloads import tensors_of
@@ -77,8 +78,7 @@ def _run(case: Case, runner: Runner) -> Record:
     except DetlintError:
         raise
     except Exception as error:  # a model may fail in any way
-        text = (str(error).strip().splitlines() or [""])[0]
-        raise AuditError(f"the model raised {type(error).__name__}: {text}") from error
+        raise AuditError(f"the model raised {one_line(error)}{raised_at(error)}") from error
     return Record(
         model=_name(case.model),
         environment=read_environment().to_dict(),
