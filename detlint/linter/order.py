@@ -120,6 +120,10 @@ class OrderTracer(OrderPlaces):
     def _element(self, node: ast.expr, parent: ast.ListComp | ast.GeneratorExp, trail: Trail) -> str | None:
         return self.destination(parent, replace(trail, form=Form.NESTED))
 
+    def _entry_made(self, node: ast.expr, parent: ast.DictComp, trail: Trail) -> str | None:
+        """`{key: list(words) for key, words in found.items()}`."""
+        return self.destination(parent, replace(trail, form=Form.NESTED)) if node is parent.value else None
+
     def _comprehension(self, node: ast.expr, parent: ast.comprehension, trail: Trail) -> str | None:
         if node is not parent.iter:
             return None
@@ -171,6 +175,8 @@ class OrderTracer(OrderPlaces):
             return self.destination(call, as_sequence(trail))
         if functions["receiving"].intersection(names) or self._keeps_items(names):
             return self._received(node, call, names, trail)
+        if trail.form is Form.MAPPING and functions["registering"].intersection(names):
+            return "the order of the parameters"
         if isinstance(call.func, ast.Attribute):
             found = self._taken_by_method(node, call, call.func, trail)
             if found is not None:
@@ -378,6 +384,7 @@ _PARENTS: Mapping[type[ast.AST], Callable[..., str | None]] = {
     ast.comprehension: OrderTracer._comprehension,
     ast.ListComp: OrderTracer._element,
     ast.GeneratorExp: OrderTracer._element,
+    ast.DictComp: OrderTracer._entry_made,
     ast.Assign: OrderTracer._assigned,
     ast.AnnAssign: OrderTracer._annotated,
     ast.NamedExpr: OrderTracer._walrus,

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from detlint.rulebook import check_keys, read_toml, rules_folder
 
-_FUNCTIONS = ("carrying", "sorting", "receiving", "receiving-endings")
+_FUNCTIONS = ("carrying", "sorting", "receiving", "registering", "receiving-endings")
 _METHODS = (
     "carrying",
     "sorting",
@@ -54,7 +54,7 @@ def order_table() -> OrderTable:
     check_keys(path, table["words"], dict.fromkeys(_WORDS, list), {}, "words")
     functions = table["functions"]
     return OrderTable(
-        functions={key: frozenset(functions[key]) for key in ("carrying", "sorting", "receiving")},
+        functions={key: frozenset(functions[key]) for key in ("carrying", "sorting", "receiving", "registering")},
         methods={key: frozenset(names) for key, names in table["methods"].items()},
         receiving_endings=tuple(functions["receiving-endings"]),
         complaints=tuple(table["words"]["complaints"]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from detlint.linter.names import BindingKind
@@ -36,7 +37,48 @@ def is_set(node: ast.expr, ctx: Context) -> bool:
         sides = (node.left, node.right)
         return any(is_set(side, ctx) or _is_view(side) for side in sides)
     kinds = {value.kind for value in ctx.values(node)} - {Kind.NONE}
-    return kinds == {Kind.SET}
+    return kinds == {Kind.SET} or (kinds <= {Kind.UNKNOWN} and _is_entry(node, ctx))
+
+
+def _is_entry(node: ast.expr, ctx: Context) -> bool:
+    """Is this a set of strings that a `defaultdict(set)` holds: `words[key]`, or taken from `words.items()`?"""
+    holder = node.value if isinstance(node, ast.Subscript) else _taken_from(node, ctx)
+    if not isinstance(holder, (ast.Name, ast.Attribute)):
+        return False
+    made = [value.node for value in ctx.values(holder)]
+    if not made or not all(isinstance(call, ast.Call) and _makes_sets(call, ctx) for call in made):
+        return False
+    return any({value.kind for value in ctx.values(element)} == {Kind.STRING} for element in _entered(holder, ctx))
+
+
+def _entered(holder: ast.Name | ast.Attribute, ctx: Context) -> Iterator[ast.expr]:
+    """Yield what is put into the sets of a dict: `words[key].add(word)`, in the same function or class."""
+    index = ctx.module.index
+    place = index.scope_at(holder).lookup(holder.id) if isinstance(holder, ast.Name) else index.class_at(holder)
+    for call in index.calls_by_name.get("add", ()):
+        entry = call.func.value if isinstance(call.func, ast.Attribute) else None
+        if not isinstance(entry, ast.Subscript) or ast.unparse(entry.value) != ast.unparse(holder) or not call.args:
+            continue
+        same = index.scope_at(call).lookup(holder.id) if isinstance(holder, ast.Name) else index.class_at(call)
+        if same is place:
+            yield call.args[0]
+
+
+def _taken_from(node: ast.expr, ctx: Context) -> ast.expr | None:
+    """Return the dict that a loop takes an entry from: `for key, words in found.items()`."""
+    bindings = ctx.module.definitions(node) if isinstance(node, ast.Name) else ()
+    if len(bindings) != 1 or bindings[0].kind is not BindingKind.ITERATION:
+        return None
+    call = bindings[0].value
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return None
+    return call.func.value if (call.func.attr, bindings[0].index) in (("items", (1,)), ("values", ())) else None
+
+
+def _makes_sets(call: ast.Call, ctx: Context) -> bool:
+    factory = call.args[0] if call.args else None
+    named = "collections.defaultdict" in ctx.callees(call)
+    return named and factory is not None and "builtins.set" in ctx.resolve(factory)
 
 
 def _is_view(node: ast.expr) -> bool:
