@@ -20,6 +20,9 @@ _STATISTICS: Final = frozenset({"running_mean", "running_var"})
 """Batch norm in train mode writes its running statistics, although most of its schemas do not say so."""
 _TRAINING: Final = ("training", "train", "use_input_stats")
 
+_OWN: Final = ("aten", "prims", "prim")
+"""Where torch defines its own operators, and tags those that draw."""
+
 _UNFILLED: Final = frozenset(
     name.replace("::", ".")
     for operator in load_operators()
@@ -73,7 +76,7 @@ def facts_of(func: object) -> OverloadFacts:
         if "backward" not in str(func)
         else frozenset(),
         unfilled=str(func).rpartition(".")[0] in _UNFILLED,
-        draws=torch.Tag.nondeterministic_seeded in func.tags or func.namespace not in ("aten", "prims"),
+        draws=torch.Tag.nondeterministic_seeded in func.tags or func.namespace not in _OWN,
     )
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import random
 import threading
 import time
+import weakref
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -328,6 +331,36 @@ def test_dropout_is_named_in_a_model_that_varies_by_itself() -> None:
     assert (mode.verdict, [finding.code for finding in mode.findings]) == (Verdict.SKIPPED, ["DET202"])
     told = [line for line in report.failures() if line.startswith("mode: ")]
     assert told == [f"mode: {mode.findings[0].message}"]
+
+
+@needs_threads
+def test_a_race_and_dropout_left_on_are_both_named() -> None:
+    """All runs have one seed, so dropout is no difference between them: the race is, and `mode` still speaks."""
+    report = audited(nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.5), Race()).train(), X, "repeat", "mode")
+    event = report.probes["repeat"].first_divergence
+    assert event is not None
+    assert (event.op, event.module) == ("aten.index_put_.default", "2")
+    (finding,) = report.probes["mode"].findings
+    assert (finding.code, finding.module, finding.remedy) == ("DET201", "1", "call model.eval() before inference")
+    assert [line.partition(":")[0] for line in report.failures()] == ["repeat", "mode"]
+
+
+def test_nothing_of_an_audit_is_left_when_its_report_is_dropped() -> None:
+    def tensors() -> Counter[str]:
+        gc.collect()
+        return Counter(type(item).__name__ for item in gc.get_objects() if issubclass(type(item), torch.Tensor))
+
+    model = small()
+    audited(model, X, "repeat", "mode", backward=True)  # torch keeps the shapes of the graph it captured last
+    before = tensors()
+    report = audited(model, X, "repeat", "mode", backward=True)
+    assert report.graph is not None
+    kept = weakref.ref(report), weakref.ref(report.graph), weakref.ref(model)
+    del report
+    assert tensors() == before
+    del model
+    gc.collect()
+    assert [reference() for reference in kept] == [None, None, None]
 
 
 def test_train_mode_is_meant_in_a_backward_pass() -> None:
