@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import pytest
 import torch
 from torch import nn
@@ -9,6 +11,10 @@ from torch import nn
 import detlint
 from detlint.runtime.flags import read_flags
 from detlint.runtime.report import ProbeResult
+
+needs_exporter = pytest.mark.skipif(
+    "optimize" not in inspect.signature(torch.onnx.export).parameters, reason="torch 2.6 brought the exporter"
+)
 
 
 def probed(model: object, sample: object) -> ProbeResult:
@@ -27,6 +33,7 @@ class Net(nn.Module):
         return {"scores": self.head(features.mean((2, 3))), "features": features}
 
 
+@needs_exporter
 def test_other_kernels_round_otherwise_by_what_onnx_runtime_gives() -> None:
     import onnxruntime
 
@@ -49,6 +56,7 @@ def test_other_kernels_round_otherwise_by_what_onnx_runtime_gives() -> None:
         assert difference.max_abs == pytest.approx(abs(gaps[difference.name]).max(), rel=1e-6)
 
 
+@needs_exporter
 def test_dropout_left_on_is_beyond_rounding_and_the_model_is_left_as_it_was() -> None:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(16, 64), nn.Dropout(0.5), nn.Linear(64, 4)).train()
@@ -66,10 +74,12 @@ def test_dropout_left_on_is_beyond_rounding_and_the_model_is_left_as_it_was() ->
     assert result.first_divergence.module == "1"
 
 
+@needs_exporter
 def test_exact_operators_agree_to_the_bit() -> None:
     assert probed(nn.Sequential(nn.ReLU(), nn.Flatten()), torch.randn(2, 3, 4)).verdict.value == "bitwise"
 
 
+@needs_exporter
 def test_what_cannot_be_exported_is_skipped_with_the_reason() -> None:
     class Branch(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
