@@ -31,7 +31,7 @@ _ITERATING = frozenset(
 @check("DET601")
 def unsorted_listing(call: Call, ctx: Context) -> Iterator[Finding]:
     """Silent unless the order of the listing is known to reach something that keeps it."""
-    if _names_one_file(call, ctx):
+    if _names_one_file(call, ctx) or ctx.module.path.name == "setup.py":  # which lists files to install
         return
     form = Form.WALK if call.name in _WALKS else Form.SEQUENCE
     sink = OrderTracer(ctx.module).destination(call.node, Trail(form))
