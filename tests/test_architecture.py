@@ -18,7 +18,7 @@ PACKAGE = ROOT / "detlint"
 
 # room → the rooms it may import. Arrows point downwards only; linter, runtime and reports never meet.
 GROUND = {"errors", "version"}
-TABLES = {"rulebook", "operators", "dispatch", "influences", "randomness", "layers", "upgrades"}
+TABLES = {"rulebook", "operators", "dispatch", "influences", "randomness", "layers", "sums", "upgrades"}
 KNOWLEDGE = {*GROUND, *TABLES, "findings", "conditions"}
 ROOMS = {
     "errors": set(),
@@ -33,6 +33,7 @@ ROOMS = {
     "randomness": {"errors", "rulebook"},
     "influences": {"errors", "operators", "rulebook"},
     "layers": {"errors", "randomness", "rulebook"},
+    "sums": {"errors", "rulebook"},
     "upgrades": {"errors", "operators"},
     "linter": {*KNOWLEDGE, "config", "files"},
     "runtime": {*KNOWLEDGE, "files"},

@@ -15,35 +15,17 @@ from detlint.runtime.generators import seed_generators
 from detlint.runtime.passes import default_loss
 from detlint.runtime.report import Verdict
 from detlint.runtime.sample import Sample, read_output
+from detlint.sums import PER_RESULT, sums_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from detlint.runtime.events import OpEvent
     from detlint.runtime.passes import Case
+    from detlint.sums import Sum
 
 _RATIO: Final = 8.0
 """How many times farther from the reference the worse side may be before it is more than rounding."""
-
-_SUMS: Final = {
-    "addmm": "mat1", "mm": "self", "bmm": "self", "baddbmm": "batch1", "matmul": "self", "linear": "input",
-    "convolution": "weight", "conv2d": "weight", "native_layer_norm": "input", "layer_norm": "input",
-    "_softmax": "self", "softmax": "self", "sum": "self", "mean": "self",
-}  # fmt: skip
-"""Operators that add up many terms, and the argument whose last dimension counts them (of a weight: all others)."""
-
-_REDUCTIONS: Final = frozenset({
-    "sum", "mean", "var", "var_mean", "std", "linalg_vector_norm", "native_batch_norm", "cudnn_batch_norm",
-    "_native_batch_norm_legit", "native_group_norm", "nll_loss_forward", "mse_loss", "avg_pool2d",
-    "_adaptive_avg_pool2d", "logsumexp",
-})  # fmt: skip
-"""Operators that add up all that they read into the fewer elements that they give, as most derivatives do."""
-
-_ACCUMULATED: Final = {
-    "index_put": "values", "put": "source", "index_add": "source", "scatter_add": "src", "scatter_reduce": "src",
-    "embedding_dense_backward": "indices",
-}  # fmt: skip
-"""Operators that add elements of an argument into places of another one: at most all of them into one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,25 +111,22 @@ def growth(event: OpEvent) -> float:
 def terms_of(event: OpEvent) -> int:
     """How many terms does an element of the result add up, as far as names and shapes tell?
 
-    Sums in half precision count as one: they are made in float32, and only the result is rounded.
+    Sums in half precision count as one: they are made in float32, and only the result is rounded, unless they are
+    stepwise.
     """
-    name = event.name.rpartition(".")[2]
-    added = event.arguments.get(_ACCUMULATED.get(name.rstrip("_"), ""))
-    if isinstance(added, TensorMeta):
-        return max(1, math.prod(added.shape))
+    entries = sums_of(event.name.rpartition(".")[2])
     if any(meta.dtype in ("float16", "bfloat16") for meta in event.outputs):
-        return 1
-    argument = "key" if "scaled_dot_product" in name else _SUMS.get(name, "")
-    summed = event.arguments.get(argument)
-    terms = 1
-    if isinstance(summed, TensorMeta) and summed.shape:
-        shape = summed.shape
-        terms = math.prod(shape[1:]) if argument == "weight" else shape[-2:][0] if argument == "key" else shape[-1]
-    if name in _REDUCTIONS or name.endswith("_backward"):
+        entries = tuple(entry for entry in entries if entry.stepwise)
+    return max((_terms(entry, event) for entry in entries), default=1)
+
+
+def _terms(entry: Sum, event: OpEvent) -> int:
+    if entry.terms == PER_RESULT:
         results = [meta.numel for meta in event.outputs if meta.is_floating and meta.numel]
         read = max((meta.numel for meta in event.inputs if meta.is_floating), default=1)
-        terms = max(terms, read // min(results, default=read))
-    return max(1, terms)
+        return max(1, read // min(results, default=read or 1))
+    summed = event.arguments.get(entry.argument)
+    return max(1, entry.count(summed.shape)) if isinstance(summed, TensorMeta) else 1
 
 
 def _values(tensor: torch.Tensor) -> torch.Tensor:

@@ -1,0 +1,76 @@
+"""How many terms does an operator add up for one element of its result? The only reader of `rules/sums.toml`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+from detlint.errors import RuleError
+from detlint.rulebook import check_keys, read_toml, rules_folder
+
+PER_RESULT: Final = "per result"
+_COUNTS: Final[Mapping[str, Callable[[Sequence[int]], int]]] = {
+    "last": lambda shape: math.prod(shape[-1:]),
+    "second to last": lambda shape: math.prod(shape[-2:-1]),
+    "all but first": lambda shape: math.prod(shape[1:]),
+    "all": math.prod,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """Operators, by patterns, whose `argument` tells how many terms they add up; empty for `PER_RESULT`.
+
+    `stepwise` sums are rounded to the dtype of the result after each term.
+    """
+
+    operators: tuple[str, ...]
+    argument: str
+    terms: str
+    stepwise: bool
+
+    def count(self, shape: Sequence[int]) -> int:
+        """Return the number of terms that the argument's shape tells of."""
+        return _COUNTS[self.terms](shape)
+
+
+@cache
+def sums_of(name: str) -> tuple[Sum, ...]:
+    """Return the entries about an operator, named without namespace and overload."""
+    return tuple(item for item in load_sums() if any(fnmatchcase(name, pattern) for pattern in item.operators))
+
+
+@lru_cache(maxsize=1)
+def load_sums() -> tuple[Sum, ...]:
+    """Return every entry of the built-in table.
+
+    Raises:
+        RuleError: naming file, entry, key and reason.
+    """
+    return read_sums(rules_folder() / "sums.toml")
+
+
+def read_sums(path: Path) -> tuple[Sum, ...]:
+    """Read and validate a table.
+
+    Raises:
+        RuleError: naming file, entry, key and reason.
+    """
+    table = read_toml(path)
+    check_keys(path, table, {"sum": list}, {})
+    return tuple(_entry(path, f"sum[{number}]", entry) for number, entry in enumerate(table["sum"], 1))
+
+
+def _entry(path: Path, where: str, entry: Any) -> Sum:
+    check_keys(path, entry, {"operators": list, "terms": str}, {"argument": str, "stepwise": bool}, where)
+    terms, argument = entry["terms"], entry.get("argument", "")
+    if terms not in (*_COUNTS, PER_RESULT):
+        raise RuleError(f"{path}: {where}.terms: {terms!r} is not one of {', '.join((*_COUNTS, PER_RESULT))}")
+    if (terms == PER_RESULT) is bool(argument):
+        raise RuleError(f"{path}: {where}.argument: needed for all terms but {PER_RESULT!r}, which takes none")
+    return Sum(tuple(entry["operators"]), argument, terms, entry.get("stepwise", False))
