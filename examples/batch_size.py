@@ -5,11 +5,14 @@ https://discuss.pytorch.org/t/resnet50-gives-different-outputs-with-respect-to-b
 four images in one batch differ from the same images one at a time; 99 % of the differences are below 3.81e-06.
 Is it batch norm, randomness, or rounding?
 
-Run `python examples/batch_size.py`; it needs transformers, for the network. Weights are drawn at random, so the
-differences have another size than in the question, but the same cause.
+Run `python examples/batch_size.py`; it needs transformers, for the network, and a minute. Weights are drawn at random,
+so the differences have another size than in the question, but the same cause. A number, as in
+`python examples/batch_size.py 96`, makes the images smaller.
 """
 
 from __future__ import annotations
+
+import sys
 
 import torch
 from torch import nn
@@ -36,14 +39,14 @@ def make_model() -> nn.Module:
     return Logits().eval()
 
 
-def make_sample() -> torch.Tensor:
+def make_sample(pixels: int = 400) -> torch.Tensor:
     """The images of the question: noise with a standard deviation of 10."""
-    return torch.randn((4, 3, 400, 400), generator=torch.Generator().manual_seed(42069)) * 10
+    return torch.randn((4, 3, pixels, pixels), generator=torch.Generator().manual_seed(42069)) * 10
 
 
 def main() -> None:
     """Run it twice, then in batches of every size, at other places and with other neighbours."""
-    report = detlint.audit(make_model(), make_sample(), probes=("repeat", "batch"), runs=2)
+    report = detlint.audit(make_model(), make_sample(*map(int, sys.argv[1:])), probes=("repeat", "batch"), runs=2)
     for name in ("repeat", "batch"):
         probe = report.probes[name]
         print(f"{name}: {probe.verdict.value}: {probe.cause or 'nothing depends on it'}")
