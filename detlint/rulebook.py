@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +101,7 @@ class Match:
     when: Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rule:
     """One rule file: metadata, explanation, triggers and examples."""
 
@@ -123,6 +123,16 @@ class Rule:
     bad: tuple[Example, ...] = ()
     good: tuple[Example, ...] = ()
     later: tuple[Example, ...] = ()
+
+    @cached_property
+    def triggers_by_name(self) -> Mapping[str, Trigger]:
+        """The triggers by their qualified names."""
+        return {trigger.name: trigger for trigger in self.triggers}
+
+    @cached_property
+    def calls(self) -> frozenset[str]:
+        """The identifiers that a call must hold to be one of a trigger."""
+        return frozenset(trigger.last for trigger in self.triggers)
 
     @property
     def url(self) -> str:

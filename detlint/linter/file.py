@@ -112,8 +112,8 @@ def _run(check: Check, ctx: Context) -> Iterator[Finding]:
 
 def _calls(module: Module, rule: Rule) -> Iterator[Call]:
     """Yield the calls of a rule's triggers, in source order; a call counts once, for the first one it can mean."""
-    triggers = {trigger.name: trigger for trigger in rule.triggers}
-    for node in calls_named(module, frozenset(trigger.last for trigger in rule.triggers)):
+    triggers = rule.triggers_by_name
+    for node in calls_named(module, rule.calls):
         found = next((triggers[name] for name in module.inference.callees(node) if name in triggers), None)
         if found is not None:
             yield Call(node, found)

@@ -127,8 +127,7 @@ def _hazards(ctx: Context) -> Iterator[tuple[Call, Operator]]:
     """
     table = _table(ctx)
     seen: set[tuple[int, str]] = set()
-    lasts = frozenset(name.rpartition(".")[2] for name in table)
-    for node in calls_named(ctx.module, lasts):
+    for node in calls_named(ctx.module, {name.rpartition(".")[2] for name in table}):
         for trigger, operators in _entries(node, table, ctx):
             call = Call(node, trigger)
             operator = next((each for each in operators if _applies(each, call, ctx)), None)
@@ -140,9 +139,10 @@ def _hazards(ctx: Context) -> Iterator[tuple[Call, Operator]]:
 
 
 def _table(ctx: Context) -> _Table:
-    """Return the rule's entries by public name, and by the names they have inside the project that defines them."""
-    config = ctx.config
-    table = _entries_of(ctx.rule.code, config.torch_version or NEWEST, config.devices, config.passes)
+    """Return the entries that a file may call, by public name; those of the project itself by their inner names too."""
+    config, called = ctx.config, ctx.module.calls
+    entries = _entries_of(ctx.rule.code, config.torch_version or NEWEST, config.devices, config.passes)
+    table = {name: entry for last, found in entries.items() if last in called for name, entry in found.items()}
     project = ctx.module.project
     packages = dict.fromkeys(name.partition(".")[0] for name in table)
     own = frozenset(package for package in packages if project.find(package, ctx.module) is not None)
@@ -153,11 +153,15 @@ def _table(ctx: Context) -> _Table:
 
 
 @lru_cache(maxsize=32)
-def _entries_of(code: str, version: str, devices: tuple[str, ...], passes: tuple[str, ...]) -> _Table:
+def _entries_of(code: str, version: str, devices: tuple[str, ...], passes: tuple[str, ...]) -> Mapping[str, _Table]:
+    """Return a rule's entries by the last identifier of their public names."""
     operators = in_force(load_operators(), torch_version=version, devices=devices, passes=passes)
     chosen = [operator for operator in operators if operator.rule == code and not operator.auditor_only]
     triggers = {trigger.name: trigger for operator in chosen for trigger in operator.python}
-    return {name: (triggers[name], entries) for name, entries in by_python_name(chosen).items()}
+    by_last: dict[str, dict[str, tuple[Trigger, tuple[Operator, ...]]]] = {}
+    for name, entries in by_python_name(chosen).items():
+        by_last.setdefault(triggers[name].last, {})[name] = triggers[name], entries
+    return by_last
 
 
 def _entries(node: ast.Call, table: _Table, ctx: Context) -> Iterator[tuple[Trigger, tuple[Operator, ...]]]:
