@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 # A function called all over a project is called on all kinds of tensors; looking at every call would cost too much.
 _MOST_CALLS = 16
-_MOST_FILES = 12
+_MOST_FILES = 13  # its own included
 # Annotations and type tests name a class without making or calling anything of it.
 _TESTS = ("isinstance", "issubclass", "cast")
 
@@ -100,11 +100,11 @@ def _mentioning(name: str, ctx: Context) -> Iterator[Context | None]:
     if folder is None:
         return
     module.project.consulted[folder] = None
-    paths = [path for path in module.project.mentions.of(name, folder) if path != module.source.path]
-    if len(paths) > _MOST_FILES:
+    paths = module.project.mentions.of(name, folder, _MOST_FILES)
+    if paths is None:
         yield None
         return
     for path in paths:
-        other = module.project.at(path)
+        other = module.project.at(path) if path != module.source.path else None
         if other is not None:
             yield ctx.elsewhere(other)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 
 from detlint.config import DEFAULT_EXCLUDE, compile_patterns
@@ -15,15 +16,17 @@ class Mentions:
 
     def __init__(self) -> None:
         self._files: dict[Path, tuple[Path, ...]] = {}
-        self._found: dict[tuple[str, Path], tuple[Path, ...]] = {}
+        self._found: dict[tuple[str, Path, int], tuple[Path, ...] | None] = {}
 
-    def of(self, name: str, folder: Path) -> tuple[Path, ...]:
-        """Return the Python files under `folder` that hold the word `name`, sorted."""
-        key = (name, folder)
+    def of(self, name: str, folder: Path, at_most: int) -> tuple[Path, ...] | None:
+        """Return the Python files under `folder` that hold the word `name`, sorted; None for more than `at_most`."""
+        key = (name, folder, at_most)
         if key not in self._found:
             if folder not in self._files:
                 self._files[folder] = python_files(folder)
-            self._found[key] = tuple(path for path in self._files[folder] if _holds(path, name.encode()))
+            holding = (path for path in self._files[folder] if _holds(path, name.encode()))
+            found = tuple(islice(holding, at_most + 1))
+            self._found[key] = found if len(found) <= at_most else None
         return self._found[key]
 
 

@@ -50,12 +50,8 @@ class Module:
     @cached_property
     def tree(self) -> ast.Module:
         tree = self.source.tree()
+        self.project.kept += len(self.source.text)
         return tree if isinstance(tree, ast.Module) else ast.Module(body=[], type_ignores=[])
-
-    @property
-    def size(self) -> int:
-        """Characters of source whose tree is in memory."""
-        return len(self.source.text) if "tree" in vars(self) else 0
 
     @cached_property
     def outline(self) -> Outline:
@@ -96,6 +92,8 @@ class Module:
 
     def forget(self) -> None:
         """Free the memory of a file that nobody needs any more, at once: all that refers back to itself is cut."""
+        if "tree" in vars(self):
+            self.project.kept -= len(self.source.text)
         if "index" in vars(self):
             self.index.forget()
         for flow in self._flows.values():
@@ -160,32 +158,37 @@ class Project:
         self._by_name: dict[str, Module] = {}
         self._answers: dict[tuple[Callable[[Any], Any], object], Any] = {}
         self.mentions = Mentions()
+        self.kept = 0  # characters of source whose tree is in memory
         self.depth = 0  # of questions that lead to questions, across files
 
     def begin(self, source: SourceFile) -> Module | SourceProblem:
         """Start on a file: forget the names and values of the one before, and return the module of this one."""
-        self._by_name.clear()
-        self._answers.clear()
-        self.consulted.clear()
-        self._asked.clear()
-        self.depth = 0
-        self._make_room()
+        self._forget(_KEPT_CHARACTERS)
         module = self._by_path.get(source.path)
         if module is None or (module.source.text, module.source.display) != (source.text, source.display):
             tree = source.tree()
             if isinstance(tree, SourceProblem):
                 return tree
+            if module is not None:
+                module.forget()
             module = self._by_path[source.path] = self._parsed(source, tree)
         self._by_name[module.name] = module
         return module
 
-    def _make_room(self) -> None:
-        """Forget parsed files until those kept fit the budget; nobody holds on to them between two linted files."""
-        total = sum(module.size for module in self._by_path.values() if module is not None)
-        while total > _KEPT_CHARACTERS:
+    def end(self) -> None:
+        """Free all memory, now that the last file is linted."""
+        self._forget(0)
+
+    def _forget(self, budget: int) -> None:
+        """Forget what was worked out for one file, and parsed files until those kept fit the budget."""
+        self._by_name.clear()
+        self._answers.clear()
+        self.consulted.clear()
+        self._asked.clear()
+        self.depth = 0
+        while self.kept > budget:
             _, module = self._by_path.popitem(last=False)
             if module is not None:
-                total -= module.size
                 module.forget()
 
     def inference(self, module: Module) -> Inference:
@@ -295,6 +298,7 @@ class Project:
     def _parsed(self, source: SourceFile, tree: ast.Module) -> Module:
         module = Module(self, source.path, self._name(source.path))
         module.source, module.tree = source, tree
+        self.kept += len(source.text)
         return module
 
     def _outlined(self, path: Path) -> Module | None:

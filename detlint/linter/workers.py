@@ -11,6 +11,7 @@ from contextlib import suppress
 
 from detlint.linter.file import FileResult, Job, Options, lint_source
 from detlint.linter.project import Project
+from detlint.linter.registry import checks
 from detlint.linter.sources import read_source
 
 _FILES_WORTH_A_PROCESS = 8
@@ -35,6 +36,7 @@ def run_jobs(work: Sequence[Job], jobs: int | None, progress: Progress | None, o
             if progress is not None:
                 progress(len(results), len(work))
     finally:
+        project.end()
         gc.set_threshold(*thresholds)
     return results
 
@@ -47,6 +49,7 @@ def _collect_rarely() -> None:
 def _parallel(work: Sequence[Job], processes: int, progress: Progress | None, options: Options) -> list[Result]:
     results: list[Result] = []
     unfinished: list[list[Job]] = []
+    checks()  # loaded once, where processes are forked
     with ProcessPoolExecutor(processes, initializer=_collect_rarely) as pool:
         pending = {pool.submit(_lint_batch, batch, options): batch for batch in _batches(work, processes)}
         for future in as_completed(pending):  # detlint: ignore[DET603] the engine sorts what all files gave
