@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _FRAME: Final = re.compile(r'File "(?P<path>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
 
+_NAME: Final = re.compile(r"[^][().,'\" ]+")
+
 
 def origin(node: fx.Node, events: Iterable[OpEvent], modules: Sequence[torch.nn.Module], phase: Phase) -> OpEvent:
     """Return the traced event of a node: the same operator of the same module and line, in its turn.
@@ -63,13 +65,16 @@ def _stack(node: fx.Node) -> object:
 
 
 def _module(node: fx.Node, modules: Sequence[torch.nn.Module]) -> tuple[str, str]:
-    """Find the module's path in what Dynamo calls it: "L['self'].layers.0"; and the name of its class."""
+    """Find the module's path, and the name of its class, in what Dynamo calls it.
+
+    "L['self'].layers.0", or before torch 2.5 "L['self'].layers[0]" and "getattr(L['self'].layers, '0')".
+    """
     stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack")
     if not stack:
         return "", ""
     text, kind = list(stack.values())[-1]
     known = {path for root in modules for path, _ in root.named_modules()}
-    parts = str(text).split(".")
+    parts = _NAME.findall(str(text))
     paths = (".".join(parts[start:]) for start in range(len(parts)))
     name = getattr(kind, "__name__", str(kind).rpartition(".")[2])
     return next((path for path in paths if path in known), ""), name
