@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from detlint.linter.calls import argument_of
 from detlint.linter.evaluation import evaluates, without_gradients
@@ -196,9 +197,8 @@ class Modes(ModeEvents):
         """Yield every body that can see the variable."""
         if not isinstance(key.owner, ast.ClassDef):
             yield self.index.scopes[key.owner]
-        for node in walk(key.owner):
-            if isinstance(node, FUNCTIONS) and node is not key.owner:
-                yield self.index.scopes[node]
+        for node in self.module.project.once(_functions_in, key.owner):
+            yield self.index.scopes[node]
 
     def _trace_sibling(self, key: Key, function: FunctionNode, reasons: dict[ast.AST, Reason]) -> None:
         """`train(model)` beside `test(model)`: where one sets its own mode, the other has to set its own as well."""
@@ -222,22 +222,32 @@ class Modes(ModeEvents):
         """Return whether the model is switched under another name: `trainer.model.eval()`, or in a base class."""
         if not isinstance(key.owner, ast.ClassDef):
             return False
-        places = [(self, call) for name in ("eval", "train") for call in self.index.calls_by_name.get(name, ())]
+        places = [(self, call) for call in self._leaving_train]
         for ancestor in self.module.inference.mro(self.module.inference.class_info(key.owner)):
             if ancestor.node is not key.owner:
                 peer = self.peer(ancestor.module)
-                places += [(peer, call) for call in walk(ancestor.node) if isinstance(call, ast.Call)]
+                inside = (call for call in peer._leaving_train if ancestor.node in peer.index.ancestors(call))
+                places += [(peer, call) for call in inside]
         for peer, call in places:
-            if switched(call) in (None, Mode.TRAIN) or not isinstance(call.func, ast.Attribute):
-                continue
-            receiver = peer.unwrapped(call.func.value)
+            receiver = peer.unwrapped(call.func.value) if isinstance(call.func, ast.Attribute) else None
             if isinstance(receiver, ast.Attribute) and receiver.attr == key.name and peer.key(receiver) != key:
                 return True
         return False
 
+    @cached_property
+    def _leaving_train(self) -> tuple[ast.Call, ...]:
+        """The calls of this module that take some model out of train mode."""
+        calls = self.index.calls_by_name
+        named = (*calls.get("eval", ()), *calls.get("train", ()))
+        return tuple(call for call in named if switched(call) not in (None, Mode.TRAIN))
+
     def peer(self, module: Module) -> Modes:
         """Return the answers for another module of the project."""
         return module.project.once(Modes, module)
+
+
+def _functions_in(owner: ast.AST) -> tuple[FunctionNode, ...]:
+    return tuple(node for node in walk(owner) if isinstance(node, FUNCTIONS) and node is not owner)
 
 
 def _same(*modes: Mode) -> Mode:
