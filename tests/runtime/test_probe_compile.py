@@ -73,8 +73,12 @@ def of_aten(backend: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _has_compiler() -> bool:
-    from torch._inductor.cpp_builder import get_cpp_compiler
     from torch._inductor.exc import InvalidCxxCompiler
+
+    try:
+        from torch._inductor.cpp_builder import get_cpp_compiler
+    except ImportError:  # torch 2.4
+        from torch._inductor.codecache import cpp_compiler as get_cpp_compiler
 
     try:
         get_cpp_compiler()
@@ -91,6 +95,9 @@ def _no_helpers() -> Iterator[None]:
     with config.patch(compile_threads=1):
         yield
 
+
+OLD = tuple(map(int, torch.__version__.split(".")[:2])) < (2, 5)
+"""Inductor of torch 2.4 does not say which kernels it wrote, its backward graphs name no modules."""
 
 needs_compiler = pytest.mark.skipif(not _has_compiler(), reason="Inductor needs a C++ compiler for the CPU")
 
@@ -164,7 +171,8 @@ def test_gradients_are_compared_too() -> None:
     assert {difference.name.partition(" ")[0] for difference in probe.outputs} == {"gradient"}
     event = probe.first_divergence
     assert event is not None
-    assert (event.op, event.module, event.phase.value) == ("aten.sigmoid_backward.default", "blocks.2", "backward")
+    assert (event.op, event.phase.value) == ("aten.sigmoid_backward.default", "backward")
+    assert event.module == ("" if OLD else "blocks.2")
 
 
 def test_a_backend_that_only_runs_the_graph_gives_the_same_bits() -> None:
@@ -279,7 +287,7 @@ def test_norms_differ_by_rounding_under_inductor(norm: Callable[[], nn.Module], 
     assert "torch.compile(backend='aot_eager'): the same bits" in probe.evidence
     assert "torch.compile(backend='aot_eager_decomp_partition'): other bits" in probe.evidence
     assert f"{op} compiled alone: other bits" in probe.evidence
-    assert any(line.startswith("kernels: cpp_fused_") for line in probe.evidence)
+    assert OLD or any(line.startswith("kernels: cpp_fused_") for line in probe.evidence)
 
 
 @needs_compiler
@@ -326,7 +334,8 @@ def test_autotuning_is_tried_in_processes_of_their_own() -> None:
 
     model = seeded(lambda: nn.Linear(16, 16), nn.Tanh)
     # for one kernel, these cost more than they save
-    with config.patch({"cpp_cache_precompile_headers": False, "cpp.vec_isa_ok": True}):
+    settings = {"cpp.vec_isa_ok": True} if OLD else {"cpp_cache_precompile_headers": False, "cpp.vec_isa_ok": True}
+    with config.patch(settings):
         probe = compiled(model, compile_modes=["max-autotune-no-cudagraphs"])
     told = [line for line in probe.evidence if "new processes" in line]
     assert told, probe.evidence
