@@ -38,7 +38,7 @@ def bert_base() -> tuple[torch.nn.Module, dict[str, torch.Tensor]]:
 MODELS = {"ResNet-50 4x3x224x224": resnet50, "BERT-base 4x128": bert_base}
 
 
-def probes(name: str, plain_rounds: int = 5) -> None:
+def probes(name: str, wanted: list[str] | str, plain_rounds: int = 5) -> None:
     """Print what each probe costs on a model."""
     torch.manual_seed(0)
     model, sample = MODELS[name]()
@@ -49,7 +49,7 @@ def probes(name: str, plain_rounds: int = 5) -> None:
             model(**sample)
             times.append(time.perf_counter() - start)
     plain = statistics.median(times[1:])
-    for probe, result in detlint.audit(model, sample, probes="all").probes.items():
+    for probe, result in detlint.audit(model, sample, probes=wanted).probes.items():
         runs = f"{result.runs} runs" if result.runs else result.reason
         print(f"{name:22} {probe:10} {result.seconds / plain:7.1f} x plain pass  {result.verdict.value:15} {runs}")
 
@@ -116,24 +116,30 @@ def _peak_of_this_process() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
+def compare_peaks(name: str, processes: int) -> None:
+    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
+        peaks = pool.starmap(peak, [(name, False), (name, True)] * processes, chunksize=1)
+    plain, audited = statistics.median(peaks[::2]), statistics.median(peaks[1::2])
+    print(f"{name:22} peak memory, median of {processes}: ", end="")
+    print(f"plain {plain / 1024:.0f} MB, audited {audited / 1024:.0f} MB ({audited / plain - 1:+.1%}), ", end="")
+    print(f"at most {max(peaks[::2]) / 1024:.0f} MB and {max(peaks[1::2]) / 1024:.0f} MB")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--processes", type=int, default=5, help="processes of each kind whose peaks are measured")
-    parser.add_argument("--no-probes", action="store_true", help="leave out what each probe costs")
+    parser.add_argument("--only", default="", help="run only models whose names begin so")
+    parser.add_argument("--probes", nargs="*", help="which probes' costs to show; all if left out, none if empty")
     options = parser.parse_args()
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads")
-    for name in MODELS:
+    for name in [name for name in MODELS if name.startswith(options.only)]:
         if options.rounds:
             measure(name, options.rounds)
-        with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
-            peaks = pool.starmap(peak, [(name, False), (name, True)] * options.processes, chunksize=1)
-        plain, audited = statistics.median(peaks[::2]), statistics.median(peaks[1::2])
-        print(f"{name:22} peak memory, median of {options.processes}: ", end="")
-        print(f"plain {plain / 1024:.0f} MB, audited {audited / 1024:.0f} MB ({audited / plain - 1:+.1%}), ", end="")
-        print(f"at most {max(peaks[::2]) / 1024:.0f} MB and {max(peaks[1::2]) / 1024:.0f} MB")
-        if not options.no_probes:
-            probes(name)
+        if options.processes:
+            compare_peaks(name, options.processes)
+        if options.probes != []:
+            probes(name, options.probes or "all")
 
 
 if __name__ == "__main__":
