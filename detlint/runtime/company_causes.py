@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from detlint.runtime.batching import sample_windows
-from detlint.runtime.divergence import aligned
+from detlint.runtime.divergence import against, aligned
 from detlint.runtime.report import Cause, Divergence, Explanation, Verdict
 from detlint.runtime.windows import Alone, first_departure, watch
 
@@ -69,7 +69,7 @@ def _reason(lab: Lab, one: Side, two: Side, departure: Departure | None, trial: 
         return Explanation(Cause.SHAPE, cause)
     first, second = departure.first, departure.second
     if departure.forks or first is None or second is None:
-        cause = f"other operators run {trial.phrase}: {first or 'nothing'} against {second or 'nothing'}"
+        cause = f"other operators run {trial.phrase}: {against(first, second)}"
         after = (
             (f"the first operator after that to give a sample other {what}: {departure.then}",)
             if departure.then

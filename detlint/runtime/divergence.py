@@ -36,7 +36,12 @@ class Parting:
     def __str__(self) -> str:
         if not self.forks:
             return str(self.first)
-        return f"{self.first or 'nothing'} against {self.second or 'nothing'}"
+        return against(self.first, self.second)
+
+
+def against(first: OpEvent | None, second: OpEvent | None) -> str:
+    """Name the two operators at a fork, and their modules."""
+    return " against ".join("nothing" if event is None else event.called for event in (first, second))
 
 
 def first_parting(one: Trace, two: Trace) -> Parting | None:

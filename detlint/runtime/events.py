@@ -119,10 +119,14 @@ class OpEvent:
         """Where it ran: the device of its results, or else of its arguments; "cpu" without any tensor."""
         return next((meta.device for meta in (*self.outputs, *self.inputs)), "cpu")
 
+    @property
+    def called(self) -> str:
+        """The operator and the module that called it."""
+        return f"{self.op} in {self.module}" if self.module else self.op
+
     def __str__(self) -> str:
-        where = f" in {self.module}" if self.module else ""
         line = f" at {self.source}" if self.source else ""
-        return f"{self.op}{where} ({self.phase.value}){line}"
+        return f"{self.called} ({self.phase.value}){line}"
 
 
 def tensors_in(value: Value) -> Iterator[TensorMeta]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_map
 
 from detlint.runtime.probes.registry import Change, probe
 from detlint.runtime.report import Cause
@@ -30,25 +30,22 @@ class Layout:
 
     def skip_reason(self, case: Case) -> str | None:
         """Only floating tensors lead to kernels that look at strides."""
-        return None if any(map(_can_move, _leaves(case))) else "the sample holds no floating tensor with elements"
+        return None if any(map(_can_move, case.tensors())) else "there is no floating tensor with elements to move"
 
     def changes(self, case: Case, runs: int) -> Iterator[Change]:
-        """Move all floating tensors of the sample."""
-        if any(tensor.dim() in (4, 5) for tensor in _leaves(case) if _can_move(tensor)):
+        """Move all floating tensors of the sample, then the weights."""
+        movable = [tensor for tensor in case.sample.tensors().values() if _can_move(tensor)]
+        if any(tensor.dim() in (4, 5) for tensor in movable):
             yield Change("channels_last", _moved(_channels_last))
-        yield Change("with gaps", _moved(_with_gaps))
-        yield Change("at an odd address", _moved(_at_odd_address))
+        if movable:
+            yield Change("with gaps", _moved(_with_gaps))
+            yield Change("at an odd address", _moved(_at_odd_address))
         if any(_can_move(tensor) for root in case.modules for tensor in root.parameters()):
             yield Change("with weights at odd addresses", _move_weights)
 
     def explain(self, event: OpEvent, change: str) -> str:
         """Name the operator whose kernel goes by strides."""
         return f"{event.op} gives other bits when the values lie in memory {change}"
-
-
-def _leaves(case: Case) -> list[torch.Tensor]:
-    leaves = tree_leaves((case.sample.args, dict(case.sample.kwargs)))
-    return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
 
 
 def _can_move(tensor: torch.Tensor) -> bool:

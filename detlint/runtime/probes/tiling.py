@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from detlint.runtime.divergence import against
 from detlint.runtime.flags import using
 from detlint.runtime.images import Unfit, by, find_images
 from detlint.runtime.measure import same_bits, worst
@@ -120,7 +121,7 @@ class _Bench:
             return Explanation(Cause.SHAPE, cause)
         first, second = departure.first, departure.second
         if departure.forks or first is None or second is None:
-            cause = f"other operators run for a tile: {first or 'nothing'} against {second or 'nothing'}"
+            cause = f"other operators run for a tile: {against(first, second)}"
             return Explanation(Cause.SHAPE, cause, Divergence(first, second, sequence_forks=True))
         drawn = next((event for event in one.trace.events[: first.index + 1] if event.rng is not None), None)
         if drawn is not None and (drawn is first or departure.unfollowed is not None):
