@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result")
 
+_NO_VALUES: Final = "; it has weights without values, on the meta device: pass execute=False"
 _VARIES: Final = "the model varies from run to run by itself: see repeat"
 DEFAULT_PROBES: Final = ("repeat", "mode", "grad", "layout", "threads")
 
@@ -165,7 +166,7 @@ class _Session:
     def run(self, names: Sequence[str]) -> tuple[Trace, dict[str, ProbeResult]]:
         """Run the model once, then every probe; `repeat` comes first, since others build on it."""
         self._progress(0, len(names), "first run")
-        base = self._first(self._lab.base)
+        base = self._first(self._lab.base, hint=_NO_VALUES if "meta" in self._case.devices() else "")
         results: dict[str, ProbeResult] = {}
         for done, name in enumerate(names):
             self._progress(done, len(names), name)
@@ -196,13 +197,13 @@ class _Session:
         wanted = [probe for probe in inspections if probe.skip_reason(self._case) is None]
         return trace, tuple(finding for probe in wanted for finding in probe.inspect(self._case, trace))
 
-    def _first(self, run: Callable[[], _Result]) -> _Result:
+    def _first(self, run: Callable[[], _Result], hint: str = "") -> _Result:
         try:
             return run()
         except DetlintError:
             raise
         except Exception as error:
-            raise AuditError(f"the model raised {one_line(error)}{raised_at(error)}") from error
+            raise AuditError(f"the model raised {one_line(error)}{raised_at(error)}{hint}") from error
 
     def _probe(self, name: str, base: Pass, repeat: ProbeResult | None) -> ProbeResult:
         probe = PROBES[name]

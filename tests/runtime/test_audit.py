@@ -491,6 +491,7 @@ class Raises(nn.Module):
         pytest.param(lambda x: "text", X, "holds no tensors", id="no-tensors"),
         pytest.param(numbers, X, "returned a generator", id="generator"),
         pytest.param(nn.Linear(8, 8), X.to("meta"), "is on meta, but the model is on cpu", id="another-device"),
+        pytest.param(nn.Linear(8, 8, device="meta"), X, "on the meta device: pass execute=False", id="no-values"),
         pytest.param(Raises(), X, "ValueError: the third at ", id="raises"),
         pytest.param(3, X, "expected a module or a function, got int", id="no-model"),
     ],
