@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 
 from detlint.linter.calls import argument_of
 from detlint.linter.flow import Flow
@@ -187,11 +188,19 @@ class ModeEvents(ModelNames, ABC):
                 yield from self._binding_event(statement, binding.value, binding.index, key)
 
     def _attribute_bindings(self, scope: Scope, key: Key) -> Iterator[Event]:
-        for node in walk(scope.node):
-            if isinstance(node, ast.Assign) and self.body_of(node) is scope:
-                for target in node.targets:
-                    if isinstance(target, ast.Attribute) and self.key(target) == key:
-                        yield from self._binding_event(node, node.value, (), key)
+        for statement, target in self._attribute_assignments.get(scope, ()):
+            if self.key(target) == key:
+                yield from self._binding_event(statement, statement.value, (), key)
+
+    @cached_property
+    def _attribute_assignments(self) -> dict[Scope, list[tuple[ast.Assign, ast.Attribute]]]:
+        """The assignments to attributes, by the body that they stand in."""
+        found: dict[Scope, list[tuple[ast.Assign, ast.Attribute]]] = {}
+        for statement in self.index.of_type(ast.Assign):
+            for target in statement.targets:
+                if isinstance(target, ast.Attribute):
+                    found.setdefault(self.body_of(statement), []).append((statement, target))
+        return found
 
     def _binding_event(self, statement: ast.stmt, value: ast.expr, index: tuple[int, ...], key: Key) -> Iterator[Event]:
         inner = self.unwrapped(value)
