@@ -46,7 +46,20 @@ _THROUGH = frozenset(
         "squeeze",
     }
     | {"flatten", "data", "detach", "pin_memory", "clone", "requires_grad_", "share_memory_", "unsqueeze_", "squeeze_"}
-    | {"t_", "detach_", "narrow", "select", "chunk", "split", "unbind", "repeat", "real", "imag", "diagonal"}
+    | {
+        "t_",
+        "detach_",
+        "narrow",
+        "select",
+        "chunk",
+        "split",
+        "unbind",
+        "repeat",
+        "real",
+        "imag",
+        "diagonal",
+        "as_strided",
+    }
 )
 # In place, but out of what is there already.
 _UPDATING = frozenset(
