@@ -31,7 +31,8 @@ class Places:
     indices: tuple[torch.Tensor, ...]
 
     def of(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Return what a tensor holds there."""
+        """Return what a tensor holds there; no gradient is wanted of it."""
+        tensor = tensor.detach()
         for dim, index in enumerate(self.indices):
             if len(index) != tensor.shape[dim]:
                 tensor = tensor.index_select(dim, index.to(tensor.device))
