@@ -295,7 +295,7 @@ def _blind_spots(case: Case, trace: Trace, results: dict[str, ProbeResult]) -> t
     """What this audit could not see."""
     spots = []
     if trace.threads:
-        spots.append(f"{trace.threads} threads were started: their operators were not traced")
+        spots.append(f"threads were started ({trace.threads}): their operators were not traced")
     drawn = {event.rng.generator for event in trace.events if event.rng is not None}
     for generator in trace.generators:
         if generator not in drawn:

@@ -120,10 +120,14 @@ def _digest_memory(address: int, size: int) -> Digest:
     return xxhash.xxh3_128_intdigest((ctypes.c_char * size).from_address(address))
 
 
+THREADS: Final = "detlint-digest"
+"""How the names of threads begin that only digest."""
+
+
 @lru_cache(maxsize=1)
 def _helper() -> ThreadPoolExecutor:
     """A second thread for large tensors: one alone does not use all of the memory's speed."""
-    return ThreadPoolExecutor(1, "detlint-digest")
+    return ThreadPoolExecutor(1, THREADS)
 
 
 os.register_at_fork(after_in_child=_helper.cache_clear)  # threads do not survive a fork

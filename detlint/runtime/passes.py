@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from detlint.errors import AuditError
-from detlint.runtime.digests import Digester
+from detlint.runtime.digests import THREADS, Digester
 from detlint.runtime.fakes import fake_tensors, with_declared_draws
 from detlint.runtime.generators import read_generators, seed_generators
 from detlint.runtime.known import KnownValues
@@ -202,7 +202,8 @@ def _counted_threads() -> Iterator[list[str]]:
     start = threading.Thread.start
 
     def counted(self: threading.Thread) -> None:
-        started.append(self.name)
+        if not self.name.startswith(THREADS):
+            started.append(self.name)
         start(self)
 
     threading.Thread.start = counted  # type: ignore[method-assign]

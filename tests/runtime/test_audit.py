@@ -21,6 +21,7 @@ from torch import nn
 import detlint
 from detlint.errors import AuditError, UsageError
 from detlint.findings import Severity
+from detlint.runtime import digests
 from detlint.runtime.report import Cause, Verdict
 
 X = torch.arange(32.0).reshape(4, 8) / 7
@@ -568,7 +569,7 @@ def test_blind_spots_are_said() -> None:
             return self.used(x)
 
     spots = " | ".join(audited(Blind()).blind_spots)
-    for part in ("1 threads were started", "never called: unused", "drawn from random", "probes not asked for: "):
+    for part in ("threads were started (1)", "never called: unused", "drawn from random", "probes not asked for: "):
         assert part in spots
 
 
@@ -622,3 +623,9 @@ def test_hazards_fail_only_under_strict() -> None:
 
     assert audited(Hazard(), X, targets=("cpu",)).ok
     assert not audited(Hazard(), X, targets=("cpu",), strict=True).ok
+
+
+def test_the_threads_that_digest_are_no_blind_spot() -> None:
+    digests._helper.cache_clear()  # so that the thread is started during the audit
+    report = detlint.audit(nn.ReLU(), torch.randn(3_000_000), probes=("repeat",))
+    assert not [spot for spot in report.blind_spots if spot.startswith("threads were started")]

@@ -106,7 +106,7 @@ def _blind_spots(one: Record, two: Record) -> Iterator[str]:
         )
     for name, side, summaries in zip(("first", "second"), (one, two), kept, strict=True):
         if side.trace.threads:
-            yield f"in the {name} record {side.trace.threads} threads were started: their operators were not traced"
+            yield f"in the {name} record threads were started ({side.trace.threads}): their operators were not traced"
         left_out = sum(summary.values is None and summary.statistics is not None for summary in summaries)
         if left_out:
             yield f"the {name} record was full: of its last {left_out} results it holds digests and statistics only"
