@@ -88,7 +88,7 @@ def _reason(lab: Lab, one: Side, two: Side, departure: Departure | None, trial: 
         cause += f", of what {since.op} and the operators after it gave, through which samples cannot be followed"
     alone = Alone(lab.runner, one, two, departure)
     divergence = alone.divergence()
-    evidence = (alone.told(divergence),)
+    evidence = divergence.told
     repro = alone.repro(cause) if divergence.confirmed else None
     if trial.mixes:
         cause += ": samples depend on each other there"

@@ -66,7 +66,10 @@ class Comparer:
             return self._suspected(case, result) if probe.same_program else result
         why = self._repeat(case, side) if probe.same_program else self._perturb(case, side, probe)
         differing = sum(bool(side.names) for side in sides)
-        evidence += [f"{differing} of {len(sides)} runs give another output", *_told(why.divergence)]
+        evidence += [
+            f"{differing} of {len(sides)} runs give another output",
+            *(why.divergence.told if why.divergence else ()),
+        ]
         if side.verdict is Verdict.BITWISE:
             if why.divergence is None or not why.divergence.confirmed:
                 return replace(result, evidence=tuple(evidence))  # scratch memory that is read but does not count
@@ -124,7 +127,7 @@ class Comparer:
                     cause=cause,
                     divergence=divergence,
                     repro=Repro(cause, each.varying[index].call()),
-                    evidence=(*result.evidence, *_told(divergence)),
+                    evidence=(*result.evidence, *divergence.told),
                 )
         alone = ", ".join(dict.fromkeys(event.op for event in suspects.values()))
         return replace(result, evidence=(*result.evidence, f"the same bits each time, alone too: {alone}"))
@@ -218,13 +221,3 @@ def _between(one: Sequence[torch.Tensor], two: Sequence[torch.Tensor]) -> Differ
     """Return the greatest difference between what an operator gave on two occasions."""
     names = [f"result {place}" for place in range(max(len(one), len(two)))]
     return worst(differences(dict(zip(names, one, strict=False)), dict(zip(names, two, strict=False))))
-
-
-def _told(divergence: Divergence | None) -> list[str]:
-    if divergence is None or divergence.confirmed is None or divergence.event is None:
-        return []
-    op = divergence.event.op
-    if divergence.distinct:
-        return [f"{op} alone, on the inputs of one run: {divergence.distinct} results in {divergence.reruns} runs"]
-    word = "other" if divergence.confirmed else "the same"
-    return [f"{op} alone, on the inputs of both sides: {word} bits"]

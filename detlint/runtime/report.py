@@ -92,6 +92,16 @@ class Divergence:
     at_operator: Difference | None = None
     note: str = ""
 
+    @property
+    def told(self) -> tuple[str, ...]:
+        """What came of running the operator alone, in one line; none where it was not."""
+        if self.confirmed is None or self.event is None:
+            return ()
+        if self.distinct:
+            return (f"{self.event.op} alone, on the inputs of one run: {self.distinct} results in {self.reruns} runs",)
+        word = "other" if self.confirmed else "the same"
+        return (f"{self.event.op} alone, on the inputs of both sides: {word} bits",)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Explanation:

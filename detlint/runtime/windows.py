@@ -257,12 +257,6 @@ class Alone:
             at_operator=self._difference(one, two),
         )
 
-    def told(self, divergence: Divergence) -> str:
-        """Say what came of running the operators alone."""
-        assert self._departure.first is not None
-        bits = "other" if divergence.confirmed else "the same"
-        return f"{self._departure.first.op} alone, on the inputs of both sides: {bits} bits"
-
     def repro(self, cause: str) -> Repro | None:
         """Return both calls and the windows of what they give first; None where no pair of slices tells them."""
         one, two = (capture.outputs for capture in self._captures)

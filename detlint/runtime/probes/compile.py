@@ -14,7 +14,7 @@ from detlint.runtime.measure import differences
 from detlint.runtime.origins import origin
 from detlint.runtime.pieces import RERUNS, Search, captured, reruns
 from detlint.runtime.probes.registry import probe
-from detlint.runtime.report import Cause, Difference, Divergence, ProbeResult, Verdict
+from detlint.runtime.report import Cause, Difference, Divergence, Explanation, ProbeResult, Verdict
 from detlint.runtime.repro import Call, Repro
 from detlint.runtime.switches import SWITCHES, Blame, Switch, blame
 
@@ -74,7 +74,7 @@ class _Side:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Explanation:
+class _Reason:
     """Why compiled code gives other bits, and what was tested to say so."""
 
     cause: str
@@ -152,23 +152,14 @@ class _Study:
                 remedy = "" if differs else cure.how
         except Exception as error:  # parts of a graph can be refused where the whole is not
             kind = Cause.RUN_TO_RUN if side.varies else Cause.UNKNOWN
-            why = _Explanation(f"under {side.compiler} the model gives other bits", kind)
+            why = _Reason(f"under {side.compiler} the model gives other bits", kind)
             evidence = [f"where that begins was not found: {one_line(error)}"]
         verdict = result.verdict if why.kind is not Cause.RANDOMNESS else Verdict.BEYOND_ROUNDING
-        return replace(
-            result,
-            verdict=verdict,
-            cause=why.blame.after(why.cause),
-            kind=why.kind,
-            remedy=remedy,
-            change=str(side.compiler),
-            divergence=why.divergence,
-            repro=why.repro,
-            outputs=side.differences,
-            evidence=tuple(evidence),
-        )
+        result = replace(result, verdict=verdict, change=str(side.compiler), outputs=side.differences)
+        cause = why.blame.after(why.cause)
+        return result.explained(Explanation(why.kind, cause, why.divergence, remedy, tuple(evidence), why.repro))
 
-    def _departure(self, side: _Side) -> _Explanation:
+    def _departure(self, side: _Side) -> _Reason:
         """Say where a compiled program departs that gives the same bits each time."""
         names = [name for name in _LAYERS if side.compiler.is_inductor or name != _DECOMPOSED]
         layers = {name: self._layer(name) for name in names}
@@ -181,11 +172,11 @@ class _Study:
         found = self._search(side, aten=True) or self._search(side, aten=False)  # a backend may know torch's functions
         if found is None:
             cause = f"under {side.compiler} the model gives other bits; none of its graphs alone does"
-            return _Explanation(cause, Cause.UNKNOWN, evidence=evidence)
+            return _Reason(cause, Cause.UNKNOWN, evidence=evidence)
         why = self._blamed(side, *found)
         return replace(why, evidence=(*evidence, *why.evidence))
 
-    def _blamed(self, side: _Side, search: Search, departure: Departure) -> _Explanation:
+    def _blamed(self, side: _Side, search: Search, departure: Departure) -> _Reason:
         """Test what makes the smallest part depart."""
         event = self._origin(departure)
         op, compiler = event.op, side.compiler
@@ -217,14 +208,14 @@ class _Study:
         if departure.group:
             module, inputs = search.part(departure)
             repro = Repro(cause, Call(module, inputs, {}), Call(module, inputs, {}, compiler=compiler))
-        return _Explanation(cause, kind, divergence, found, tuple(evidence), repro)
+        return _Reason(cause, kind, divergence, found, tuple(evidence), repro)
 
-    def _variation(self, side: _Side) -> _Explanation:
+    def _variation(self, side: _Side) -> _Reason:
         """Say what varies in a compiled program that gives other bits each time."""
         found = self._search(side, aten=True)
         if found is None:
             cause = f"under {side.compiler} the model gives other bits from run to run; none of its graphs alone does"
-            return _Explanation(cause, Cause.RUN_TO_RUN)
+            return _Reason(cause, Cause.RUN_TO_RUN)
         search, departure = found
         event = self._origin(departure)
         cause = f"{event.op} under {side.compiler} gives other bits from run to run"
@@ -235,7 +226,7 @@ class _Study:
             tested = blame(
                 lambda: search.departs(departure, side.compiler), event, switches=(_DETERMINISTIC, *SWITCHES)
             )
-        return _Explanation(cause, Cause.RUN_TO_RUN, divergence, tested, repro=repro)
+        return _Reason(cause, Cause.RUN_TO_RUN, divergence, tested, repro=repro)
 
     def _search(self, side: _Side, *, aten: bool) -> tuple[Search, Departure] | None:
         """Find the first graph that departs when it is compiled, and in it the smallest part that does."""
@@ -247,7 +238,7 @@ class _Study:
                 return search, departure
         return None
 
-    def _other_program(self, layer: str) -> _Explanation:
+    def _other_program(self, layer: str) -> _Reason:
         """Say which eager operator the graphs lack, where they give other bits before anything is compiled."""
         pieces, _ = captured(self._lab.runner, self._case, aten=True)
         names = {str(node.target) for piece in pieces for node in piece.module.graph.nodes}
@@ -256,8 +247,8 @@ class _Study:
             if not any(event.name.rstrip("_") in name for name in names):
                 found = blame(lambda: self._layer(layer) is not Verdict.BITWISE, event)
                 cause = f"torch.compile traces another program: {event.op} runs in eager mode only"
-                return _Explanation(cause, divergence=Divergence(event, None, sequence_forks=True), blame=found)
-        return _Explanation(cause)
+                return _Reason(cause, divergence=Divergence(event, None, sequence_forks=True), blame=found)
+        return _Reason(cause)
 
     def _afresh(self, result: ProbeResult, side: _Side) -> ProbeResult:
         """Compile anew in other processes: a mode that chooses by timing can choose otherwise there."""

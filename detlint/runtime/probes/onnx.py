@@ -11,6 +11,7 @@ from torch import fx
 
 from detlint.runtime.events import Phase
 from detlint.runtime.flags import using
+from detlint.runtime.measure import differences
 from detlint.runtime.onnx_model import NotExported, OnnxModel, export
 from detlint.runtime.origins import origin
 from detlint.runtime.probes.registry import probe
@@ -91,13 +92,13 @@ def _tested(lab: Lab, model: OnnxModel, theirs: Mapping[str, torch.Tensor]) -> t
     ours = lab.base().output.tensors
     for name, settings in _VARIANTS.items():
         values = model.run(lab.case.sample.copied(), **settings).values()
-        tests[f"ONNX Runtime's {name}"] = lab.compare(ours, dict(zip(ours, values, strict=True)))[1] is Verdict.BITWISE
+        tests[f"ONNX Runtime's {name}"] = not differences(ours, dict(zip(ours, values, strict=True)))
     ran = lab.base().trace.events
     for switch in SWITCHES:
         if switch.in_force("cpu") and any(switch.operators in event.op for event in ran):
             with using(switch.off):
                 again = lab.runner.run_untraced(lab.case)
-            tests[f"torch's {switch.name}"] = lab.compare(again, theirs)[1] is Verdict.BITWISE
+            tests[f"torch's {switch.name}"] = not differences(again, theirs)
     cures = tuple(name for name, same in tests.items() if same)
     evidence = (f"without {name}: {'the same bits' if same else 'other bits still'}" for name, same in tests.items())
     return cures, tuple(evidence)

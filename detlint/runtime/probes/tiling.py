@@ -132,7 +132,7 @@ class _Bench:
             return Explanation(Cause.SHAPE, cause, Divergence(first, second))
         alone = Alone(self._lab.runner, one, two, departure)
         divergence = alone.divergence()
-        evidence = [alone.told(divergence)]
+        evidence = [*divergence.told]
         if departure.unfollowed is not None:
             evidence.append(f"places cannot be followed through {departure.unfollowed}, so it may begin there")
         if trial.verdict is Verdict.BEYOND_ROUNDING:
@@ -156,7 +156,7 @@ class _Bench:
         first, second = one.trace.events[index], two.trace.events[index]
         alone = Alone(self._lab.runner, one, two, Departure(first, second))
         divergence = alone.divergence()
-        evidence = [alone.told(divergence)]
+        evidence = [*divergence.told]
         before = first_departure(one, two)
         if before is not None and before.first is not None and before.first.index < index:
             evidence.append(f"before that, {before.first.op} in {before.first.module} rounds otherwise")
