@@ -1,9 +1,11 @@
 """What does tracing and digesting cost? Plain pass, detlint's tracer and torch's DebugMode with hashes, side by side.
 
-Each round runs all of them, one after the other; the least and the median time of all rounds are shown, and the
-peak memory of a whole `repeat` audit against that of plain passes: the median of several processes of each kind,
-since how the heap is split differs from process to process. Last, what each probe costs as a multiple of a plain pass:
-one that found a difference runs the model and the operator again to explain it.
+Two more show what no tracer of this kind can go below: a dispatch mode that does nothing, and one that digests what
+each operator returned and keeps no record of it. Each round runs all of them, one after the other; the least and the
+median time of all rounds are shown, and the peak memory of a whole `repeat` audit against that of plain passes: the
+median of several processes of each kind, since how the heap is split differs from process to process. Last, what each
+probe costs as a multiple of a plain pass: one that found a difference runs the model and the operator again to
+explain it.
 
     python benchmarks/audit.py --rounds 10
 """
@@ -17,13 +19,17 @@ import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch.utils._debug_mode import DebugMode
+from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import BertConfig, BertModel, ResNetConfig, ResNetForImageClassification
 
 import detlint
+from detlint.runtime.digests import digest_bytes, in_memory_order
 from detlint.runtime.memory import Memory
+from detlint.runtime.overloads import tensors_of
 from detlint.runtime.tracer import Tracer
 
 
@@ -54,6 +60,23 @@ def probes(name: str, wanted: list[str] | str, plain_rounds: int = 5) -> None:
         print(f"{name:22} {probe:10} {result.seconds / plain:7.1f} x plain pass  {result.verdict.value:15} {runs}")
 
 
+class BareMode(TorchDispatchMode):
+    """Sees each operator and does nothing about it."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+class DigestsAlone(BareMode):
+    """Digests what each operator returned."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = super().__torch_dispatch__(func, types, args, kwargs)
+        for tensor in tensors_of(result):
+            digest_bytes(in_memory_order(tensor))
+        return result
+
+
 def ways(model: torch.nn.Module, sample: dict[str, torch.Tensor]) -> dict[str, Callable[[], object]]:
     memory = Memory()
 
@@ -66,11 +89,25 @@ def ways(model: torch.nn.Module, sample: dict[str, torch.Tensor]) -> dict[str, C
             model(**sample)
         tracer.trace()
 
+    def bare_mode() -> None:
+        with BareMode():
+            model(**sample)
+
+    def digests_alone() -> None:
+        with DigestsAlone():
+            model(**sample)
+
     def debug_mode() -> None:
         with DebugMode(), DebugMode.log_tensor_hashes(hash_inputs=True):
             model(**sample)
 
-    return {"plain": plain, "detlint": traced, "DebugMode": debug_mode}
+    return {
+        "plain": plain,
+        "bare mode": bare_mode,
+        "digests alone": digests_alone,
+        "detlint": traced,
+        "DebugMode": debug_mode,
+    }
 
 
 def measure(name: str, rounds: int) -> None:
@@ -89,7 +126,7 @@ def measure(name: str, rounds: int) -> None:
     least, middle = min(seconds["plain"]), statistics.median(seconds["plain"])
     for way, times in seconds.items():
         median = statistics.median(times)
-        print(f"{name:22} {way:10} least {min(times):7.4f} s ({min(times) / least:4.2f} x)", end="")
+        print(f"{name:22} {way:13} least {min(times):7.4f} s ({min(times) / least:4.2f} x)", end="")
         print(f"  median {median:7.4f} s ({median / middle:4.2f} x)")
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from detlint.runtime.events import Digest
 
-_SPLIT: Final = 1 << 22  # bytes from which a CPU tensor is digested in two halves
+_PIECE: Final = 1 << 22  # bytes of a large CPU tensor that one thread digests: fewer are not worth waking it for
 _CHUNK: Final = 1 << 21  # words of a device tensor mixed at a time: bounds the scratch memory to a few 16 MB blocks
 _LANES: Final = (
     (-7046029254386353131, -4417276706812531889, 1609587929392839161),
@@ -109,11 +109,12 @@ def digest_bytes(tensor: torch.Tensor) -> Digest:
     size = tensor.numel() * tensor.element_size()
     if size == 0:
         return xxhash.xxh3_128_intdigest(b"")
-    if size < _SPLIT:
-        return _digest_memory(tensor.data_ptr(), size)
-    half = size // 2
-    rest = _helper().submit(_digest_memory, tensor.data_ptr() + half, size - half)
-    return combine(_digest_memory(tensor.data_ptr(), half), rest.result())
+    start = tensor.data_ptr()
+    if size < 2 * _PIECE:
+        return _digest_memory(start, size)
+    # pieces of one size on any machine, so that digests of records can be compared
+    offsets = range(0, size, _PIECE)
+    return combine(*_threads().map(lambda at: _digest_memory(start + at, min(_PIECE, size - at)), offsets))
 
 
 def _digest_memory(address: int, size: int) -> Digest:
@@ -125,12 +126,12 @@ THREADS: Final = "detlint-digest"
 
 
 @lru_cache(maxsize=1)
-def _helper() -> ThreadPoolExecutor:
-    """A second thread for large tensors: one alone does not use all of the memory's speed."""
-    return ThreadPoolExecutor(1, THREADS)
+def _threads() -> ThreadPoolExecutor:
+    """Threads for large tensors: one alone does not use all of the memory's speed."""
+    return ThreadPoolExecutor(torch.get_num_threads(), THREADS)
 
 
-os.register_at_fork(after_in_child=_helper.cache_clear)  # threads do not survive a fork
+os.register_at_fork(after_in_child=_threads.cache_clear)  # threads do not survive a fork
 
 
 def combine(*parts: object) -> Digest:

@@ -6,14 +6,11 @@ import sys
 import traceback
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import torch
 
 from detlint.runtime.events import SourceLine
-
-if TYPE_CHECKING:
-    from types import CodeType
 
 _PACKAGE: Final = str(Path(__file__).parents[1]) + "/"
 _LIBRARIES: Final = (str(Path(torch.__file__).parent) + "/", _PACKAGE, "<")
@@ -22,11 +19,6 @@ _BOTTOM: Final = (str(Path(__file__).with_name("passes.py")), str(Path(torch.aut
 
 
 @cache
-def is_library(code: CodeType) -> bool:
-    """Does the code belong to torch, to detlint or to no file?"""
-    return is_library_file(code.co_filename)
-
-
 def is_library_file(name: str) -> bool:
     """Does a file, by the name that code has for it, belong to torch or detlint, or is there no file?"""
     # "<" opens the names of code without a file: "<frozen importlib>", "<string>" of generated methods
@@ -35,8 +27,8 @@ def is_library_file(name: str) -> bool:
 
 def raised_at(error: BaseException) -> str:
     """Return the place in the user's program that an exception comes from, as " at file:line"; empty if none."""
-    frames = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
-    own = [f" at {code.co_filename}:{line}" for code, line in frames if not is_library(code)]
+    frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    own = [f" at {file}:{line}" for file, line in frames if not is_library_file(file)]
     return own[-1] if own else ""
 
 
@@ -45,7 +37,7 @@ def user_line() -> SourceLine | None:
     frame = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
-        if not is_library(code):
+        if not is_library_file(code.co_filename):
             return SourceLine(code.co_filename, frame.f_lineno, getattr(code, "co_qualname", code.co_name))
         if code.co_filename in _BOTTOM:
             return None

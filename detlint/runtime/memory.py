@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from detlint.runtime.events import Digest
 
 _Region: TypeAlias = tuple[object, ...]
+_Look: TypeAlias = tuple[object, ...]
 
 _SWEEP: Final = 8
 """Storages that died are forgotten once that many new ones were met. The record of a dead storage stays in the
@@ -30,12 +31,21 @@ again: with 512, BERT-base needed up to a fifth more memory at its peak."""
 
 @dataclass(slots=True)
 class Block:
-    """One storage. `holder` is torch's weak pointer to it; `unfilled` the event that left it unwritten."""
+    """One storage. `holder` is torch's weak pointer to it; `unfilled` the event that left it unwritten.
+
+    `digests` are those of its regions, `views` the descriptions of tensors that lie in it, by how they look.
+    """
 
     holder: int
     origin: int | None = None
     unfilled: int | None = None
     digests: dict[_Region, Digest] = field(default_factory=dict)
+    views: dict[_Look, TensorMeta] = field(default_factory=dict)
+
+    def forget(self) -> None:
+        """Its content, or what is to be said of it, changed."""
+        self.digests.clear()
+        self.views.clear()
 
 
 class Memory:
@@ -75,15 +85,22 @@ class Memory:
         """Describe an argument; its bytes are digested only where no earlier event told their digest."""
         if block is None:
             return describe(tensor, self._digester.digest(tensor))
+        look = (tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype, tensor.requires_grad)
+        meta = block.views.get(look)
+        if meta is None:
+            meta = block.views[look] = describe(tensor, self._digest(tensor, block), block.origin, block.unfilled)
+        return meta
+
+    def _digest(self, tensor: torch.Tensor, block: Block) -> Digest | None:
         if block.unfilled is not None and block.unfilled == block.origin:
-            return describe(tensor, None, block.origin, block.unfilled)  # nothing was written to it yet
+            return None  # nothing was written to it yet
         region = self._region(tensor)
         digest = block.digests.get(region)
         if digest is None:
             digest = self._digester.digest(tensor)
             if digest is not None:
                 block.digests[region] = digest
-        return describe(tensor, digest, block.origin, block.unfilled)
+        return digest
 
     def view(self, tensor: torch.Tensor, block: Block, base: TensorMeta) -> TensorMeta:
         """Describe a view of what `base` describes: where it cannot be looked up, its digest is derived."""
@@ -99,7 +116,7 @@ class Memory:
         """Describe what `event` wrote or returned anew; unless `filled`, the content is arbitrary."""
         if block is None:
             return describe(tensor, self._digester.digest(tensor) if filled else None)
-        block.digests.clear()
+        block.forget()
         block.origin = event
         if not filled:
             block.unfilled = event
@@ -115,7 +132,7 @@ class Memory:
         self._passing, self._next_sweep = [], _SWEEP
         for block in self._blocks.values():
             if block.origin is not None:  # written during the last pass, and put back since
-                block.digests.clear()
+                block.forget()
             block.origin = block.unfilled = None
 
     def settle(self) -> dict[Digest, Digest]:
@@ -123,6 +140,7 @@ class Memory:
         tickets = self._digester.fetch()
         for block in self._blocks.values() if tickets else ():
             block.digests = {part: tickets.get(digest, digest) for part, digest in block.digests.items()}
+            block.views.clear()
         return tickets
 
     def _sweep(self) -> None:

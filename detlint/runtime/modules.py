@@ -69,11 +69,17 @@ class ModuleStack:
         kind = type(module).__name__
         if path is None:  # built during the pass, or the model is a function: named by its class
             path = f"{self.path}.<{kind}>".lstrip(".")
-        call = self._seen.setdefault((path, kind, module.training), ModuleCall(path, kind, module.training))
+        key = (path, kind, module.training)
+        call = self._seen.get(key)
+        if call is None:
+            call = self._seen[key] = ModuleCall(*key)
         self._stack.append((id(module), call, torch._C._current_graph_task_id() != -1))
 
     def _leave(self, module: torch.nn.Module, args: object, output: object) -> None:
         # a module whose pre-hook did not run (a script module calling back) has no entry to take away
-        if any(key == id(module) for key, _, _ in self._stack):
-            while self._stack.pop()[0] != id(module):
+        stack, wanted = self._stack, id(module)
+        if stack and stack[-1][0] == wanted:
+            stack.pop()
+        elif any(key == wanted for key, _, _ in stack):
+            while stack.pop()[0] != wanted:
                 pass

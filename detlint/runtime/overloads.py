@@ -23,6 +23,9 @@ _TRAINING: Final = ("training", "train", "use_input_stats")
 _OWN: Final = ("aten", "prims", "prim")
 """Where torch defines its own operators, and tags those that draw."""
 
+SCALARS: Final = frozenset({type(None), bool, int, float, str})
+"""The types of most arguments that are no tensors: these are plain values already."""
+
 _UNFILLED: Final = frozenset(
     name.replace("::", ".")
     for operator in load_operators()
@@ -50,7 +53,15 @@ class OverloadFacts:
     def by_name(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments of a call by name."""
         names = self.parameters or tuple(f"argument {place}" for place in range(len(args)))
-        return {**dict(zip(names, args, strict=False)), **kwargs}
+        given = dict(zip(names, args, strict=False))
+        given.update(kwargs)
+        return given
+
+    def completed(self, arguments: dict[str, Value]) -> dict[str, Value]:
+        """Add the defaults of what a call left out."""
+        for name, value in self.defaults.items():
+            arguments.setdefault(name, value)
+        return arguments
 
     def written_by(self, arguments: Mapping[str, object]) -> tuple[str, ...]:
         """Name the arguments that a call with these arguments writes to."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -13,7 +13,7 @@ from detlint.runtime.events import OpEvent, Phase, RngUse, TensorMeta, Trace
 from detlint.runtime.frames import user_line
 from detlint.runtime.memory import Memory
 from detlint.runtime.modules import ModuleStack
-from detlint.runtime.overloads import facts_of, plain_value, tensors_of
+from detlint.runtime.overloads import SCALARS, facts_of, plain_value, tensors_of
 from detlint.runtime.randomness import watch_draws
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class Tracer(TorchDispatchMode):
                 module_type=site.module_type,
                 source=site.source,
                 phase=phase,
-                arguments={**arguments, **{k: v for k, v in facts.defaults.items() if k not in arguments}},
+                arguments=facts.completed(arguments),
                 outputs=outputs,
                 mutated=mutated,
                 rng=None if generator is None else RngUse(generator, sum(meta.numel for meta in outputs)),
@@ -124,13 +124,15 @@ class Tracer(TorchDispatchMode):
 
     def _read(self, value: object, inputs: dict[int, TensorMeta]) -> Value:
         """Describe an argument; note its tensors in `inputs` by the block of memory that they lie in."""
+        if type(value) in SCALARS:
+            return cast("Value", value)
         if isinstance(value, torch.Tensor):
             block = self._memory.block(value)
             meta = self._memory.read(value, block)
             inputs.setdefault(id(block), meta)
             return meta
         if isinstance(value, (list, tuple)):
-            return tuple(self._read(item, inputs) for item in value)
+            return tuple([self._read(item, inputs) for item in value])
         return plain_value(value)
 
     def _result(self, tensor: torch.Tensor, index: int, inputs: dict[int, TensorMeta], *, filled: bool) -> TensorMeta:

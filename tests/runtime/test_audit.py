@@ -626,6 +626,6 @@ def test_hazards_fail_only_under_strict() -> None:
 
 
 def test_the_threads_that_digest_are_no_blind_spot() -> None:
-    digests._helper.cache_clear()  # so that the thread is started during the audit
+    digests._threads.cache_clear()  # so that they are started during the audit
     report = detlint.audit(nn.ReLU(), torch.randn(3_000_000), probes=("repeat",))
     assert not [spot for spot in report.blind_spots if spot.startswith("threads were started")]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -24,18 +26,39 @@ def tensor_of(data: bytes, dtype: torch.dtype) -> torch.Tensor:
     return torch.frombuffer(bytearray(data), dtype=dtype)
 
 
-@pytest.mark.parametrize("place", [0, 1, 2**20 - 1, 2**20, 2**20 + 1, 2**21 - 1])
+LARGE = 2**21 + 3
+"""Elements of four bytes that are digested in two pieces of 4 MiB and the rest."""
+
+
+@pytest.mark.parametrize("place", [0, 2**20 - 1, 2**20, 2**21 - 1, 2**21, LARGE - 1])
 def test_every_part_of_a_large_tensor_counts(place: int) -> None:
-    tensor = torch.arange(2**21, dtype=torch.float32)  # large enough to be digested in halves
+    tensor = torch.arange(LARGE, dtype=torch.int32)
     before = digest_bytes(tensor)
     assert digest_bytes(tensor.clone()) == before
     tensor[place] += 1
     assert digest_bytes(tensor) != before
 
 
-def test_halves_of_a_large_tensor_are_told_apart() -> None:
-    tensor = torch.arange(2**21, dtype=torch.float32)
+def test_pieces_of_a_large_tensor_are_told_apart() -> None:
+    tensor = torch.arange(2**21, dtype=torch.int32)
     assert digest_bytes(tensor) != digest_bytes(tensor.roll(2**20))
+
+
+def test_digests_of_large_tensors_do_not_depend_on_the_number_of_threads() -> None:
+    program = (
+        "import torch; from detlint.runtime.digests import digest_bytes;"
+        f"print(digest_bytes(torch.arange({LARGE}, dtype=torch.int32)))"
+    )
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", f"import torch; torch.set_num_threads({threads}); {program}"],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for threads in (1, 3)
+    }
+    assert digests == {f"{digest_bytes(torch.arange(LARGE, dtype=torch.int32))}\n"}
 
 
 @pytest.mark.parametrize("how", DIGESTS)
