@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from detlint.config import ConfigResolver
 from detlint.files import write_atomically
-from detlint.linter.changes import Changes
 from detlint.linter.discovery import discover
 from detlint.linter.result import LintResult
 from detlint.reports.baseline import Baseline, read_baseline
 from detlint.reports.run_info import RunInfo
+
+if TYPE_CHECKING:
+    from detlint.linter.changes import Changes
 
 
 def changed_files(paths: Sequence[str], changes: Changes, resolver: ConfigResolver) -> list[str]:

@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,18 +17,18 @@ from detlint.cli.watch import watch as watch_files
 from detlint.config import ConfigResolver, Settings, enabled_rules, read_torch_version
 from detlint.errors import UsageError
 from detlint.findings import Finding, Severity
-from detlint.linter.changes import changes_since
 from detlint.linter.discovery import discover, is_wanted
 from detlint.linter.engine import lint_paths, lint_stdin
-from detlint.linter.file import Options
-from detlint.linter.fixing import FixedFile, fix_paths
-from detlint.linter.ignoring import ignore_paths
+from detlint.linter.jobs import Options
 from detlint.linter.quoting import file_lines, stdin_lines
 from detlint.linter.result import LintResult
 from detlint.reports import LINT_FORMATS, renderer
 from detlint.reports.run_info import RunInfo, SourceLines
 from detlint.reports.statistics import render_statistics
 from detlint.rulebook import load_rules
+
+if TYPE_CHECKING:
+    from detlint.linter.fixing import FixedFile
 
 _LEVELS = [level.value for level in Severity]
 _FOR_PEOPLE = ("text", "concise")
@@ -152,16 +153,23 @@ def check(
     if watch:
         ctx = click.get_current_context()
         return watch_files(targets, resolver, lambda: ctx.invoke(check, **{**ctx.params, "watch": False}))
-    changes = None if since is None else changes_since(since, Path.cwd())
-    if changes is not None:
+    changes = None
+    if since is not None:
+        from detlint.linter.changes import changes_since  # these three load what most runs do not need
+
+        changes = changes_since(since, Path.cwd())
         targets = changed_files(targets, changes, resolver)
     if fix or diff:
+        from detlint.linter.fixing import fix_paths
+
         fixed = fix_paths(targets, resolver=resolver, unsafe=unsafe_fixes, jobs=jobs, cached=not no_cache)
         if diff:
             click.echo("".join(file.diff() for file in fixed), nl=False)
             return int(bool(fixed) and not exit_zero)
         _write(fixed, "fixed")
     if add_ignore:
+        from detlint.linter.ignoring import ignore_paths
+
         _write(ignore_paths(targets, resolver=resolver, jobs=jobs, cached=not no_cache), "ignored")
 
     options = Options(with_fixes=style in _WITH_FIXES, debug=debug)

@@ -1,9 +1,9 @@
 """Results of earlier runs, kept in `.detlint_cache/`.
 
 An entry holds for a file as long as nothing it was worked out from has changed: its bytes, its settings, the rules,
-detlint itself, and every file of the project that was read, or looked for and not found, for facts about it; of a
-folder that was searched, every Python file. The cache is JSON, never pickle, since it lies in the folder of whoever's
-code is linted; one that is damaged, foreign or cannot be written is ignored.
+detlint itself, every file of the project that was read, or looked for and not found, for facts about it, and what was
+found where all files of a project were searched for a name. The cache is JSON, never pickle, since it lies in the
+folder of whoever's code is linted; one that is damaged, foreign or cannot be written is ignored.
 """
 
 from __future__ import annotations
@@ -12,23 +12,26 @@ import hashlib
 import json
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from detlint.errors import UsageError
 from detlint.files import write_atomically
 from detlint.findings import Applicability, Edit, Finding, Fix, Location, Related, Severity
-from detlint.linter.file import FileResult, Job, Options
-from detlint.linter.mentions import python_files
+from detlint.linter.jobs import FileResult, Job, Options
+from detlint.linter.mentions import Mentions, Search, mentions, python_files
 from detlint.rulebook import rules_folder
 from detlint.version import __version__
 
 FOLDER = ".detlint_cache"
 _FILE = "results.json"
+_FEW = 32  # changed files that are looked into for every name that was ever searched for; of more, none is
+
+AnyT = TypeVar("AnyT", bound=Hashable)
 
 
 class Cache:
@@ -54,14 +57,17 @@ class Cache:
     def add(self, done: Iterable[tuple[Job, FileResult]]) -> None:
         """Keep results for later runs; those that failed, or whose files changed meanwhile, are left out."""
         fresh: dict[str, Any] = {}
-        unchanged: dict[str, bool] = {}
+        unchanged: dict[Path, bool] = {}
         for job, result in done:
-            facts = [str(job.path), *(str(path) for path in result.facts)]
-            unchanged.update({path: self._unchanged(path) for path in facts if path not in unchanged})
-            if result.problem is None and all(unchanged[path] for path in facts):
+            searches = [fact for fact in result.facts if isinstance(fact, Search)]
+            files = [job.path, *(fact for fact in result.facts if isinstance(fact, Path))]
+            places = dict.fromkeys([*files, *(search.folder for search in searches)])
+            unchanged.update({place: self._unchanged(place) for place in places if place not in unchanged})
+            if result.problem is None and all(unchanged[place] for place in places):
                 fresh[str(job.path)] = {
                     "settings": self._settings(job),
-                    "facts": facts,
+                    "facts": [str(path) for path in files],
+                    "searches": searches,
                     "findings": [asdict(finding) for finding in result.findings],
                     "suppressed": [asdict(finding) for finding in result.suppressed],
                 }
@@ -77,51 +83,79 @@ class Cache:
             if document["detlint"] != _detlint_digest():
                 return {}
             # Each path stands once, with the digest that all entries were worked out from.
-            paths = [path for path, _ in document["files"]]
-            good = {number for number, (path, digest) in enumerate(document["files"]) if self._digest(path) == digest}
-            return {
-                path: {**entry, "facts": [paths[number] for number in entry["facts"]]}
-                for path, entry in document["entries"].items()
-                if good.issuperset(entry["facts"])
+            digests = dict(document["files"])
+            paths = list(digests)
+            good = {number for number, path in enumerate(paths) if self._digest(path) == digests[path]}
+            changed = {
+                folder: self._changed(Path(folder), {paths[number]: digests[paths[number]] for number in numbers})
+                for folder, numbers in document["folders"].items()
             }
-        except (KeyError, TypeError, ValueError, AttributeError):
+            searches = [
+                Search(name, Path(folder), at_most, None if found is None else tuple(Path(paths[n]) for n in found))
+                for name, folder, at_most, found in document["searches"]
+            ]
+            holding = {n for n, search in enumerate(searches) if _still_holds(search, changed[str(search.folder)])}
+            return {
+                path: {
+                    **entry,
+                    "facts": [paths[number] for number in entry["facts"]],
+                    "searches": [searches[number] for number in entry["searches"]],
+                }
+                for path, entry in document["entries"].items()
+                if good.issuperset(entry["facts"]) and holding.issuperset(entry["searches"])
+            }
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError):
             return {}  # damaged
 
     def _write(self, fresh: Mapping[str, Any]) -> None:
         # Another run may have written meanwhile: what it found for unchanged files is kept.
         entries = {**self._read(), **fresh}
-        numbers: dict[str, int] = {}
+        files = _Numbers[str]()
+        searches = _Numbers[Search]()
         for entry in entries.values():
-            entry["facts"] = [numbers.setdefault(path, len(numbers)) for path in entry["facts"]]
-        files = [(path, self._digest(path)) for path in numbers]
-        document = {"detlint": _detlint_digest(), "files": files, "entries": entries}
+            entry["facts"] = [files[path] for path in entry["facts"]]
+            entry["searches"] = [searches[search] for search in entry["searches"]]
+        document = {
+            "detlint": _detlint_digest(),
+            "entries": entries,
+            "searches": [
+                (s.name, str(s.folder), s.at_most, None if s.found is None else [files[str(path)] for path in s.found])
+                for s in searches
+            ],
+            "folders": {
+                str(folder): [files[str(path)] for path in python_files(folder)]
+                for folder in {search.folder for search in searches}
+            },
+            "files": [(path, self._digest(path)) for path in files],  # last, now that all have their numbers
+        }
         with suppress(OSError, UsageError):
             self._folder.mkdir(exist_ok=True)
             (self._folder / ".gitignore").write_text("*\n", encoding="utf-8")
             write_atomically(self._folder / _FILE, json.dumps(document, separators=(",", ":")).encode())
+
+    def _changed(self, folder: Path, known: Mapping[str, str | None]) -> list[Path]:
+        """Return the Python files of a folder that came, went or changed since their digests were `known`."""
+        paths = dict.fromkeys([*known, *(str(path) for path in python_files(folder))])
+        return [Path(path) for path in paths if path not in known or self._digest(path) != known[path]]
 
     def _settings(self, job: Job) -> str:
         settings = (job.display, repr(job.config), self._options.with_fixes, _rules_digest(job.config.rule_paths))
         return hashlib.blake2b(repr(settings).encode(), digest_size=16).hexdigest()
 
     def _digest(self, path: str) -> str | None:
-        """Return the digest of a file's content, or None where there is no such file; each is read once.
-
-        That of a folder is made of the names and digests of the Python files in it.
-        """
+        """Return the digest of a file's content, or None where there is no such file; each is read once."""
         if path not in self._digests:
             try:
-                content = Path(path).read_bytes()
-            except IsADirectoryError:
-                content = repr([(str(file), self._digest(str(file))) for file in python_files(Path(path))]).encode()
+                with open(path, "rb") as stream:  # noqa: PTH123 - for thousands of names, most of no file: no Path
+                    content = stream.read()
             except OSError:
-                content = None
-            self._digests[path] = None if content is None else hashlib.blake2b(content, digest_size=16).hexdigest()
+                self._digests[path] = None
+            else:
+                self._digests[path] = hashlib.blake2b(content, digest_size=16).hexdigest()
         return self._digests[path]
 
-    def _unchanged(self, path: str) -> bool:
+    def _unchanged(self, place: Path) -> bool:
         """Return whether a file is sure to be as it was when this run read it, and a folder with all of its files."""
-        place = Path(path)
         files = python_files(place) if place.is_dir() else (place,)
         try:
             return all(file.stat().st_mtime_ns < self._began for file in files)
@@ -140,6 +174,23 @@ def clean(root: Path) -> bool:
     with suppress(OSError):
         folder.rmdir()
     return found
+
+
+class _Numbers(dict[AnyT, int]):
+    """Numbers things in the order in which they are first asked for."""
+
+    def __missing__(self, item: AnyT) -> int:
+        number = self[item] = len(self)
+        return number
+
+
+def _still_holds(search: Search, changed: Collection[Path]) -> bool:
+    """Would the search find today what it found, as far as the changed files can tell?"""
+    if len(changed) > _FEW:
+        return False
+    if search.found is None:
+        return not changed or Mentions().of(search.name, search.folder, search.at_most).found is None
+    return all(mentions(path, search.name) == (path in search.found) for path in changed)
 
 
 @lru_cache(maxsize=1)

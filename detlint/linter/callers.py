@@ -99,12 +99,12 @@ def _mentioning(name: str, ctx: Context) -> Iterator[Context | None]:
     folder = module.project.folder(module)
     if folder is None:
         return
-    module.project.consulted[folder] = None
-    paths = module.project.mentions.of(name, folder, _MOST_FILES)
-    if paths is None:
+    search = module.project.mentions.of(name, folder, _MOST_FILES)
+    module.project.consulted[search] = None
+    if search.found is None:
         yield None
         return
-    for path in paths:
+    for path in search.found:
         other = module.project.at(path) if path != module.source.path else None
         if other is not None:
             yield ctx.elsewhere(other)

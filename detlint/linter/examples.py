@@ -9,8 +9,8 @@ from pathlib import Path
 from detlint.config import ConfigResolver, parse_settings
 from detlint.findings import Finding
 from detlint.linter.engine import lint_paths
-from detlint.linter.file import Options
 from detlint.linter.fixing import fix_paths
+from detlint.linter.jobs import Options
 from detlint.rulebook import Example, Rule
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
 
 from detlint.config import Config, enabled_rules
 from detlint.findings import Finding
 from detlint.linter.arguments import matches
 from detlint.linter.context import Call, Context, FileFacts
+from detlint.linter.jobs import FileResult, Options
 from detlint.linter.program import calls_named
 from detlint.linter.project import Module, Project
 from detlint.linter.registry import Check, checks
@@ -20,36 +19,6 @@ from detlint.rulebook import Rule, load_rules
 
 UNREADABLE = "DET001"
 UNUSED_SUPPRESSION = "DET002"
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A file to lint, the name that reports give it, and the settings in force for it."""
-
-    path: Path
-    display: str
-    config: Config
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How to lint: work out fixes for the findings that have one, print the traceback of an internal error."""
-
-    with_fixes: bool = False
-    debug: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class FileResult:
-    """What linting one file gave.
-
-    `problem` is an internal error in one line; `facts` are the other files that were read or looked for.
-    """
-
-    findings: tuple[Finding, ...] = ()
-    suppressed: tuple[Finding, ...] = ()
-    problem: str | None = None
-    facts: tuple[Path, ...] = ()
 
 
 def lint_source(source: SourceFile | SourceProblem, config: Config, project: Project, options: Options) -> FileResult:

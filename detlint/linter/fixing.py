@@ -15,7 +15,8 @@ from detlint.findings import Applicability, Edit, Finding
 from detlint.linter.discovery import FoundFile, discover
 from detlint.linter.edits import edited, lines_of
 from detlint.linter.engine import lint_paths
-from detlint.linter.file import Options, lint_source
+from detlint.linter.file import lint_source
+from detlint.linter.jobs import Options
 from detlint.linter.project import Project
 from detlint.linter.sources import SourceFile, source_from_bytes
 

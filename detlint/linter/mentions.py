@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -11,26 +12,37 @@ from pathlib import Path
 from detlint.config import DEFAULT_EXCLUDE, compile_patterns
 
 
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The Python files under `folder` that hold the word `name`: `found`, sorted, or None for more than `at_most`."""
+
+    name: str
+    folder: Path
+    at_most: int
+    found: tuple[Path, ...] | None
+
+
 class Mentions:
     """Searches the files of projects as they were when the first question was asked."""
 
     def __init__(self) -> None:
         self._files: dict[Path, tuple[Path, ...]] = {}
-        self._found: dict[tuple[str, Path, int], tuple[Path, ...] | None] = {}
+        self._searches: dict[tuple[str, Path, int], Search] = {}
 
-    def of(self, name: str, folder: Path, at_most: int) -> tuple[Path, ...] | None:
-        """Return the Python files under `folder` that hold the word `name`, sorted; None for more than `at_most`."""
+    def of(self, name: str, folder: Path, at_most: int) -> Search:
+        """Search the Python files under `folder` for the word `name`."""
         key = (name, folder, at_most)
-        if key not in self._found:
+        if key not in self._searches:
             if folder not in self._files:
                 self._files[folder] = python_files(folder)
-            holding = (path for path in self._files[folder] if _holds(path, name.encode()))
-            found = tuple(islice(holding, at_most + 1))
-            self._found[key] = found if len(found) <= at_most else None
-        return self._found[key]
+            found = tuple(islice((path for path in self._files[folder] if mentions(path, name)), at_most + 1))
+            self._searches[key] = Search(*key, found if len(found) <= at_most else None)
+        return self._searches[key]
 
 
-def _holds(path: Path, word: bytes) -> bool:
+def mentions(path: Path, name: str) -> bool:
+    """Does the file hold the word `name`? One that cannot be read does not."""
+    word = name.encode()
     try:
         text = path.read_bytes()
     except OSError:

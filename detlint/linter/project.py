@@ -14,7 +14,7 @@ from detlint.linter.discovery import display_path
 from detlint.linter.flow import Flow
 from detlint.linter.index import Index
 from detlint.linter.inference import Inference
-from detlint.linter.mentions import Mentions
+from detlint.linter.mentions import Mentions, Search
 from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope
 from detlint.linter.outline import Outline, outline_of
 from detlint.linter.sources import SourceFile, SourceProblem, read_source
@@ -152,7 +152,7 @@ class Project:
         self._by_path: OrderedDict[Path, Module | None] = OrderedDict()  # the one longest unused first
         self._outlines: dict[Path, Outline | None] = {}  # None: cannot be read or parsed
         self._found: dict[tuple[str, str], tuple[bool, tuple[Path, ...]]] = {}
-        self.consulted: dict[Path, None] = {}  # read, looked for, or (folders) searched for the file being linted
+        self.consulted: dict[Path | Search, None] = {}  # what was read, looked for or searched for this file
         self._asked: dict[tuple[str, str], Module | None] = {}  # what `find` gave for it
         self._roots: dict[Path, Path] = {}
         self._by_name: dict[str, Module] = {}
@@ -264,6 +264,7 @@ class Project:
 
     def at(self, path: Path) -> Module | None:
         """Return the project's module that stands in the file `path`, or None for one that cannot be parsed."""
+        self.consulted[path] = None
         module = self._read(path)
         return None if module is None else self._by_name.setdefault(module.name, module)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 
-from detlint.linter.file import FileResult, Job, Options, lint_source
+from detlint.linter.file import lint_source
+from detlint.linter.jobs import FileResult, Job, Options, Progress
 from detlint.linter.project import Project
 from detlint.linter.registry import checks
 from detlint.linter.sources import read_source
@@ -17,7 +18,6 @@ from detlint.linter.sources import read_source
 _FILES_WORTH_A_PROCESS = 8
 _BATCH_BYTES = 400_000
 
-Progress = Callable[[int, int], None]
 Result = tuple[Job, FileResult]
 
 

@@ -17,7 +17,7 @@ from detlint.config import ConfigResolver
 from detlint.linter.cache import FOLDER, Cache, clean
 from detlint.linter.discovery import discover
 from detlint.linter.engine import lint_paths
-from detlint.linter.file import Job, Options
+from detlint.linter.jobs import Job, Options
 from detlint.linter.result import LintResult
 
 PROGRAM = (
@@ -169,16 +169,64 @@ def test_runs_that_are_killed_leave_nothing_that_matters(larger: Path) -> None:
     assert not (larger / FOLDER).exists()
 
 
-def test_a_new_caller_in_another_file_counts(project: Path) -> None:
+@pytest.fixture
+def table(project: Path) -> Path:
+    """A project where whether `table.py` has a finding depends on who calls its function."""
     write(
         project / "table.py",
         "import torch.nn.functional as F\n\ndef resize(x):\n    return F.interpolate(x, size=3, mode='bilinear')\n",
     )
     write(project / "load.py", "from table import resize\n\ndef load(weights):\n    return resize(weights)\n")
+    write(project / "other.py", "size = 3\n")
+    return project
+
+
+SEARCHED: dict[str, tuple[Callable[[Path], object], bool]] = {
+    "a file without the name": (lambda root: write(root / "other.py", "size = 4\n"), True),
+    "a new file without the name": (lambda root: write(root / "new.py", "size = 4\n"), True),
+    "a file without the name that goes": (lambda root: (root / "other.py").unlink(), True),
+    "a file that now holds the name": (lambda root: write(root / "other.py", "from table import resize\n"), False),
+    "a file that held the name": (lambda root: write(root / "load.py", "size = 4\n"), False),
+    "a file with the name that goes": (lambda root: (root / "load.py").unlink(), False),
+    "what the file that holds the name does": (
+        lambda root: write(root / "load.py", "from table import resize\n\ndef f(x):\n    return resize(x)\n"),
+        False,
+    ),
+    "more files than are looked into": (
+        lambda root: [write(root / f"new{number}.py", "size = 4\n") for number in range(40)],
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "expected"), SEARCHED.values(), ids=SEARCHED.keys())
+def test_what_a_search_through_all_files_depends_on(
+    table: Path, change: Callable[[Path], object], expected: bool
+) -> None:
+    lint()
+    assert "table.py" in held(table)
+    change(table)
+    assert ("table.py" in held(table)) is expected
+    assert lint().findings == lint(cached=False).findings
+    assert "table.py" in held(table)
+
+
+def test_a_name_that_too_many_files_hold_depends_on_their_number(table: Path) -> None:
+    for number in range(20):
+        write(table / f"load{number}.py", "from table import resize\n\ndef load(weights):\n    resize(weights)\n")
+    lint()
+    write(table / "other.py", "size = 4\n")
+    assert "table.py" in held(table)
+    for number in range(20):
+        (table / f"load{number}.py").unlink()
+    assert "table.py" not in held(table)
+
+
+def test_a_new_caller_in_another_file_counts(table: Path) -> None:
     assert "DET302" not in {finding.code for finding in lint().findings}
-    assert "table.py" in held(project)
-    write(project / "model.py", "from table import resize\n\ndef fuse(x):\n    return resize(x)\n")
-    assert "table.py" not in held(project)
+    assert "table.py" in held(table)
+    write(table / "model.py", "from table import resize\n\ndef fuse(x):\n    return resize(x)\n")
+    assert "table.py" not in held(table)
     assert [f.location.path for f in lint().findings if f.code == "DET302"] == ["table.py"]
 
 

@@ -16,7 +16,7 @@ from detlint.config import ConfigResolver
 from detlint.findings import Finding
 from detlint.linter import file, workers
 from detlint.linter.engine import lint_paths
-from detlint.linter.file import Job, Options
+from detlint.linter.jobs import Job, Options
 from detlint.linter.project import Project
 from detlint.linter.sources import SourceFile, SourceProblem
 from detlint.rulebook import load_rules
