@@ -22,6 +22,8 @@ from detlint.rulebook import load_rules
 
 DROPOUT = "import torch.nn.functional as F\n\ndef forward(x):\n    return F.dropout(x, 0.5)\n"
 CLEAN = "import torch\n"
+BENCHMARK = "import torch\n\ntorch.backends.cudnn.benchmark = True\n"
+LISTING = "import os\n\ndef files(root):\n    return [name for name in os.listdir(root)]\n"
 
 
 @dataclass(frozen=True)
@@ -336,6 +338,65 @@ def test_stdin_is_linted_where_its_file_would_be(shell: Shell, name: str, flags:
     shell.write("detlint.toml", 'extend-exclude = ["vendored"]')
     outcome = shell("-", "--stdin-filename", name, *flags, stdin=DROPOUT.encode())
     assert (outcome.code, outcome.err) == (code, "")
+
+
+# What comes on stdin → what `--fix -` passes on, and its code: that of linting what it passed on.
+PIPED = {
+    "fixed": (BENCHMARK, BENCHMARK.replace("True", "False"), 0),
+    "fixed, with something left": (BENCHMARK + DROPOUT, BENCHMARK.replace("True", "False") + DROPOUT, 1),
+    "CRLF": (BENCHMARK.replace("\n", "\r\n"), BENCHMARK.replace("\n", "\r\n").replace("True", "False"), 0),
+    "byte order mark": ("\ufeff" + BENCHMARK, "\ufeff" + BENCHMARK.replace("True", "False"), 0),
+    "nothing to fix": (CLEAN, CLEAN, 0),
+    "only an unsafe fix": (LISTING, LISTING, 1),
+    "no Python": ("def f(:\n", "def f(:\n", 1),
+    "nothing at all": ("", "", 0),
+}
+
+
+@pytest.mark.parametrize(("before", "after", "code"), PIPED.values(), ids=PIPED.keys())
+def test_what_is_fixed_on_stdin_goes_to_stdout_and_the_report_to_stderr(
+    shell: Shell, before: str, after: str, code: int
+) -> None:
+    outcome = shell("--fix", "-", stdin=before.encode())
+    assert (outcome.code, outcome.out) == (code, after)
+    told = "stdin.py: fixed DET401 cudnn-benchmark (1)\n" if before != after else ""
+    assert outcome.err == told + shell("-", stdin=after.encode()).out
+    assert shell("--fix", "-", "--exit-zero", stdin=before.encode()).code == 0
+
+
+@pytest.mark.parametrize("before", [case[0] for case in PIPED.values()], ids=PIPED.keys())
+def test_the_diff_of_stdin_is_that_of_a_file(shell: Shell, before: str) -> None:
+    shell.write("stdin.py", before)
+    assert shell("--diff", "-", stdin=before.encode()) == shell("--diff", "stdin.py")
+    assert shell.folder.joinpath("stdin.py").read_bytes() == before.encode()
+
+
+def test_a_report_on_fixed_stdin_can_go_to_a_file(shell: Shell) -> None:
+    outcome = shell("--fix", "-", "--format", "json", "--output", "report.json", stdin=DROPOUT.encode())
+    assert (outcome.code, outcome.out, outcome.err) == (1, DROPOUT, "")
+    assert json.loads(shell.folder.joinpath("report.json").read_text())["summary"]["findings"] == 1
+
+
+def test_unsafe_fixes_on_stdin_keep_its_encoding(shell: Shell) -> None:
+    source = f"# coding: latin-1\n# é\n{LISTING}".encode("latin-1")
+    command = [sys.executable, "-m", "detlint", "--isolated", "--fix", "--unsafe-fixes", "-"]
+    done = subprocess.run(command, cwd=shell.folder, input=source, capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (0, source.replace(b"os.listdir(root)", b"sorted(os.listdir(root))"))
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "vendored/m.py"])
+def test_stdin_that_stands_for_a_file_left_out_is_passed_on(shell: Shell, name: str) -> None:
+    shell.write("detlint.toml", 'exclude = ["vendored"]')
+    outcome = shell("--fix", "-", "--force-exclude", "--stdin-filename", name, stdin=BENCHMARK.encode())
+    assert (outcome.code, outcome.out) == (0, BENCHMARK)
+    assert shell("--diff", "-", "--force-exclude", "--stdin-filename", name, stdin=BENCHMARK.encode()).out == ""
+
+
+def test_a_notebook_on_stdin_is_fixed(shell: Shell) -> None:
+    cell = {"cell_type": "code", "metadata": {}, "source": BENCHMARK.splitlines(keepends=True), "outputs": []}
+    source = json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1)
+    outcome = shell("--fix", "--stdin-filename", "a.ipynb", stdin=source.encode())
+    assert (outcome.code, outcome.out) == (0, source.replace("= True", "= False"))
 
 
 # --- explain and rules -----------------------------------------------------------------------------------------------

@@ -105,6 +105,7 @@ ERRORS = {
     "no repository": (("--since", "HEAD"), "--since: not in a git repository"),
     "a baseline of some lines": (("--since", "HEAD", "--write-baseline", "b.json"), "one or the other"),
     "stdin": (("--add-ignore", "-"), "not on stdin"),
+    "a baseline of stdin": (("--write-baseline", "b.json", "-"), "not on stdin"),
     "folder of the baseline": (("--write-baseline", "no/such.json"), "no/such.json: cannot be written"),
 }
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,17 +13,18 @@ import click
 from detlint.cli.adoption import beyond_baseline, changed_files, on_changed_lines, written_baseline
 from detlint.cli.output import Output
 from detlint.cli.progress import Progress
+from detlint.cli.stdin import Stdin
 from detlint.cli.watch import watch as watch_files
 from detlint.config import ConfigResolver, Settings, enabled_rules, read_torch_version
 from detlint.errors import UsageError
 from detlint.findings import Finding, Severity
-from detlint.linter.discovery import discover, is_wanted
-from detlint.linter.engine import lint_paths, lint_stdin
+from detlint.linter.discovery import discover
+from detlint.linter.engine import lint_paths
 from detlint.linter.jobs import Options
-from detlint.linter.quoting import file_lines, stdin_lines
+from detlint.linter.quoting import file_lines
 from detlint.linter.result import LintResult
 from detlint.reports import LINT_FORMATS, renderer
-from detlint.reports.run_info import RunInfo, SourceLines
+from detlint.reports.run_info import RunInfo
 from detlint.reports.statistics import render_statistics
 from detlint.rulebook import load_rules
 
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 _LEVELS = [level.value for level in Severity]
 _FOR_PEOPLE = ("text", "concise")
 _WITH_FIXES = ("json", "jsonl", "sarif")
-_NOTHING = LintResult((), (), files=0, seconds=0.0)
 
 
 def _listed(ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -83,7 +83,7 @@ def _list_option(name: str, metavar: str, text: str) -> Callable[[click.decorato
 @click.option("--statistics", is_flag=True, help="Show how often each rule spoke instead of the findings.")
 @click.option("--show-suppressed", is_flag=True, help="Show findings that comments silence, with their reasons.")
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings.")
-@click.option("--stdin-filename", metavar="NAME", help="Lint what comes on stdin as if it were this file.")
+@click.option("--stdin-filename", metavar="NAME", help="Lint or fix what comes on stdin as if it were this file.")
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes to use. [default: one a core]")
 @click.option("--no-cache", is_flag=True, help="Read no results of earlier runs.")
 @click.option("--no-color", is_flag=True, help="No colours; so does the variable NO_COLOR.")
@@ -121,7 +121,10 @@ def check(
     no_color: bool,
     debug: bool,
 ) -> int:
-    """Lint PATHS: files, folders, or - for stdin. No path: the current folder."""
+    """Lint PATHS: files, folders, or - for stdin. No path: the current folder.
+
+    With --fix, source from stdin goes to stdout, repaired, and the report to stderr.
+    """
     if statistics and style not in _FOR_PEOPLE:
         raise UsageError(f"--statistics: only with --format {' or '.join(_FOR_PEOPLE)}")
     if unsafe_fixes and not (fix or diff):
@@ -147,8 +150,9 @@ def check(
     on_stdin = "-" in paths or (stdin_filename is not None and not paths)
     if on_stdin and len(paths) > 1:
         raise UsageError("-: stdin cannot be linted together with other paths")
-    if on_stdin and (fix or diff or add_ignore or since or watch):
-        raise UsageError("--fix, --diff, --add-ignore, --since, --watch: not on stdin; name a file")
+    if on_stdin and (add_ignore or since or watch or write_baseline):
+        raise UsageError("--add-ignore, --since, --watch, --write-baseline: not on stdin; name a file")
+    stdin = Stdin.read(stdin_filename, resolver) if on_stdin else None
     targets: Sequence[str] = paths or (".",)
     if watch:
         ctx = click.get_current_context()
@@ -160,25 +164,27 @@ def check(
         changes = changes_since(since, Path.cwd())
         targets = changed_files(targets, changes, resolver)
     if fix or diff:
-        from detlint.linter.fixing import fix_paths
+        if stdin is None:
+            from detlint.linter.fixing import fix_paths
 
-        fixed = fix_paths(targets, resolver=resolver, unsafe=unsafe_fixes, jobs=jobs, cached=not no_cache)
+            fixed = fix_paths(targets, resolver=resolver, unsafe=unsafe_fixes, jobs=jobs, cached=not no_cache)
+        else:
+            fixed = stdin.fix(unsafe=unsafe_fixes)
         if diff:
             click.echo("".join(file.diff() for file in fixed), nl=False)
             return int(bool(fixed) and not exit_zero)
-        _write(fixed, "fixed")
+        if stdin is None:
+            _write(fixed, "fixed")
+        else:
+            stdin = _pass_on(stdin, fixed)
     if add_ignore:
         from detlint.linter.ignoring import ignore_paths
 
         _write(ignore_paths(targets, resolver=resolver, jobs=jobs, cached=not no_cache), "ignored")
 
     options = Options(with_fixes=style in _WITH_FIXES, debug=debug)
-    source_lines: SourceLines = file_lines
-    if on_stdin:
-        name, data = stdin_filename or "stdin.py", sys.stdin.buffer.read()
-        wanted = is_wanted(Path(name).absolute(), resolver)
-        result = lint_stdin(data, name, resolver=resolver, options=options) if wanted else _NOTHING
-        source_lines = stdin_lines(data, name)
+    if stdin is not None:
+        result = stdin.lint(options)
     else:
         with Progress() as progress:
             result = lint_paths(
@@ -191,13 +197,13 @@ def check(
             )
 
     in_force = {*enabled, *(finding.code for finding in result.findings)}  # nested configurations may add some
-    target = Output.to(output, no_color=no_color)
+    target = Output.to(output, no_color=no_color, err=fix and stdin is not None)
     run = RunInfo(
         rules={code: rule for code, rule in rules.items() if code in in_force},
         files=result.files,
         seconds=result.seconds,
         root=Path.cwd(),
-        source_lines=source_lines,
+        source_lines=file_lines if stdin is None else stdin.lines(),
         color=target.color,
         width=target.width,
     )
@@ -217,9 +223,22 @@ def check(
 def _write(fixed: Sequence[FixedFile], what: str) -> None:
     for file in fixed:
         file.write()
-        counts = Counter(f"{finding.code} {finding.name}" for finding in file.repaired)
-        done = ", ".join(f"{rule} ({count})" for rule, count in sorted(counts.items()))
-        click.echo(f"{file.display}: {what} {done}", err=True)
+        _tell(file, what)
+
+
+def _pass_on(stdin: Stdin, fixed: Sequence[FixedFile]) -> Stdin:
+    """Write the source to stdout, fixed or as it came, and return it."""
+    for file in fixed:
+        stdin = replace(stdin, data=file.after)
+        _tell(file, "fixed")
+    click.echo(stdin.data, nl=False)
+    return stdin
+
+
+def _tell(file: FixedFile, what: str) -> None:
+    counts = Counter(f"{finding.code} {finding.name}" for finding in file.repaired)
+    done = ", ".join(f"{rule} ({count})" for rule, count in sorted(counts.items()))
+    click.echo(f"{file.display}: {what} {done}", err=True)
 
 
 def _sorted(*parts: Sequence[Finding]) -> tuple[Finding, ...]:

@@ -22,17 +22,18 @@ class Output:
     file: Path | None
     color: bool
     width: int
+    err: bool
 
     @classmethod
-    def to(cls, file: Path | None, *, no_color: bool) -> Output:
-        """Return the output for `--output` and `--no-color` as given."""
+    def to(cls, file: Path | None, *, no_color: bool, err: bool = False) -> Output:
+        """Return the output for `--output` and `--no-color` as given; `err`: stderr, as stdout is taken."""
         refused = no_color or bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
-        color = file is None and not refused and sys.stdout.isatty()
-        return cls(file, color, shutil.get_terminal_size().columns if color else _PIPE_WIDTH)
+        color = file is None and not refused and (sys.stderr if err else sys.stdout).isatty()
+        return cls(file, color, shutil.get_terminal_size().columns if color else _PIPE_WIDTH, err)
 
     def write(self, report: str) -> None:
         """Write the whole report; a file is replaced in one step."""
         if self.file is None:
-            click.echo(report, nl=False, color=self.color)
+            click.echo(report, nl=False, color=self.color, err=self.err)
         else:
             write_atomically(self.file, report.encode("utf-8", "backslashreplace"))

@@ -64,11 +64,27 @@ def fix_paths(
     return [each for each in fixed if each is not None]
 
 
+def fix_stdin(data: bytes, filename: str, *, resolver: ConfigResolver, unsafe: bool) -> FixedFile | None:
+    """Return what fixing source given as bytes would do, as if it stood in the file `filename` (which need not exist).
+
+    None where nothing is to be fixed.
+
+    Raises:
+        DetlintError: a configuration or a rule file is not usable.
+    """
+    path = Path(filename).absolute()
+    return _fixed(data, FoundFile(path, filename), resolver.for_file(path), unsafe)
+
+
 def _fix(found: FoundFile, config: Config, unsafe: bool) -> FixedFile | None:
     try:
         before = found.path.read_bytes()
     except OSError:
         return None  # linting reports it
+    return _fixed(before, found, config, unsafe)
+
+
+def _fixed(before: bytes, found: FoundFile, config: Config, unsafe: bool) -> FixedFile | None:
     state = _read(before, found, config, unsafe)
     if state is None or not state.is_exact():
         return None

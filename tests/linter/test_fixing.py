@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from detlint.config import ConfigResolver
-from detlint.linter.fixing import FixedFile, fix_paths
+from detlint.linter.fixing import FixedFile, fix_paths, fix_stdin
 from detlint.linter.sources import SourceFile, source_from_bytes
 from detlint.rulebook import load_rules
 
@@ -82,6 +82,9 @@ def test_all_other_bytes_stay(tmp_path: Path, before: bytes, after: bytes) -> No
     path.write_bytes(before)
     assert fix(path) == after
     assert fixes(path) == []
+    piped = fix_stdin(before, "x.py", resolver=ConfigResolver(isolated=True), unsafe=True)
+    assert piped is not None
+    assert piped.after == after
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o600, 0o755, 0o664], ids=oct)

@@ -1,0 +1,58 @@
+"""Source that comes on stdin: linted, fixed and quoted as if it stood in a file."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from detlint.config import ConfigResolver
+from detlint.linter.discovery import is_wanted
+from detlint.linter.engine import lint_stdin
+from detlint.linter.jobs import Options
+from detlint.linter.quoting import stdin_lines
+from detlint.linter.result import LintResult
+from detlint.reports.run_info import SourceLines
+
+if TYPE_CHECKING:
+    from detlint.linter.fixing import FixedFile
+
+_NAME = "stdin.py"
+
+
+@dataclass(frozen=True, slots=True)
+class Stdin:
+    """The source, and the name of the file that it stands for, which need not exist.
+
+    Where that file would be passed over (it is no Python, or excluded), so is the source.
+    """
+
+    name: str
+    data: bytes
+    resolver: ConfigResolver
+
+    @classmethod
+    def read(cls, name: str | None, resolver: ConfigResolver) -> Stdin:
+        """Read all of stdin; `name` is that of `--stdin-filename`."""
+        return cls(name or _NAME, sys.stdin.buffer.read(), resolver)
+
+    def lint(self, options: Options) -> LintResult:
+        """Lint the source."""
+        if not self._is_wanted():
+            return LintResult((), (), files=0, seconds=0.0)
+        return lint_stdin(self.data, self.name, resolver=self.resolver, options=options)
+
+    def fix(self, *, unsafe: bool) -> list[FixedFile]:
+        """Return what fixing does to the source; nothing where it stays as it is."""
+        from detlint.linter.fixing import fix_stdin  # most runs only lint
+
+        fixed = fix_stdin(self.data, self.name, resolver=self.resolver, unsafe=unsafe) if self._is_wanted() else None
+        return [] if fixed is None else [fixed]
+
+    def lines(self) -> SourceLines:
+        """Return what gives reports the lines that they quote."""
+        return stdin_lines(self.data, self.name)
+
+    def _is_wanted(self) -> bool:
+        return is_wanted(Path(self.name).absolute(), self.resolver)
