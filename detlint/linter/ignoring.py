@@ -70,7 +70,7 @@ def _edits(source: SourceFile, statements: Statements, findings: Iterable[Findin
         wanted.setdefault(place, set()).add(finding.code)
         texts[place] = text
     for place, codes in wanted.items():
-        yield Edit(place, texts[place].format(", ".join(sorted(codes))))
+        yield source.edit(place, texts[place].format(", ".join(sorted(codes))))
 
 
 def _is_for(directive: Directive, extent: Extent, statements: Statements) -> bool:

@@ -21,18 +21,25 @@ class NotebookError(Exception):
 class Cell:
     """One code cell. `number` counts all cells of the notebook from 1, as editors and ruff do.
 
-    `first_line` is its line in the program text, `indent` how far its lines were moved to the left.
+    `first_line` is its line in the program text. IPython lets a whole cell be indented: `margin` is what was cut off
+    the start of its lines, save for those in `flush` (counted from 1), which do not start with it.
     """
 
     number: int
     first_line: int
     text: str
-    indent: int
+    margin: str = ""
+    flush: frozenset[int] = frozenset()
+
+    def margin_of(self, line: int) -> str:
+        """Return what was cut off a line, counted from 1 in the cell."""
+        return "" if line in self.flush else self.margin
 
 
 # Cell magics whose body is Python that runs in the notebook's own namespace.
 _PYTHON_CELL_MAGICS = frozenset({"capture", "debug", "prun", "time", "timeit"})
 
+_INDENT = re.compile(r"(?:[ \t]*\n)*([ \t]*)")
 _CELL_MAGIC = re.compile(r"\s*%%(\w+)")
 # What IPython takes for a command although no `%` stands before it (`pip install torch`, `cd data`).
 _AUTOMAGIC = (
@@ -65,9 +72,8 @@ def read_cells(raw: bytes) -> list[Cell]:
         return []
     cells, line = [], 1
     for number, source in _code_cells(document):
-        text, indent = _neutral(source)
-        cells.append(Cell(number, line, text, indent))
-        line += text.count("\n") + 1
+        cells.append(_neutral(number, line, source))
+        line += source.count("\n") + 1
     return cells
 
 
@@ -115,18 +121,29 @@ def _source(cell: dict[str, object], number: int) -> str:
     return source.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _neutral(source: str) -> tuple[str, int]:
-    """Return the cell as plain Python of as many lines, and by how much it was moved to the left."""
-    blank = "\n" * source.count("\n")
+def _neutral(number: int, first_line: int, source: str) -> Cell:
+    """Return the cell as plain Python of as many lines."""
     magic = _CELL_MAGIC.match(source)
-    if magic and magic[1] not in _PYTHON_CELL_MAGICS:
-        return blank, 0
-    # IPython lets a whole cell be indented.
-    indent = re.match(r"(?:[ \t]*\n)*([ \t]*)", source)
-    margin = indent[1] if indent else ""
-    if margin:
-        source = re.sub(rf"^{margin}", "", source, flags=re.MULTILINE)
-    return "".join(_statements(source)), len(margin)
+    if magic is None:
+        head, body = "", source
+    elif magic[1] not in _PYTHON_CELL_MAGICS:
+        return Cell(number, first_line, "\n" * source.count("\n"))
+    else:
+        end = _end_of_magic(source, magic.end())
+        head, body = f"{_line_ends(source[: magic.end()])}pass{_line_ends(source[magic.end() : end])}", source[end:]
+    indent = _INDENT.match(body)
+    margin = indent[1] if indent is not None else ""
+    if not margin:
+        return Cell(number, first_line, head + "".join(_statements(body)))
+    lines = body.split("\n")
+    body = "\n".join(line.removeprefix(margin) for line in lines)
+    above = head.count("\n")
+    flush = {*range(1, above + 1), *(above + at for at, line in enumerate(lines, 1) if not line.startswith(margin))}
+    return Cell(number, first_line, head + "".join(_statements(body)), margin, frozenset(flush))
+
+
+def _line_ends(text: str) -> str:
+    return "\n" * text.count("\n")
 
 
 def _statements(text: str) -> Iterator[str]:

@@ -39,7 +39,7 @@ def _start(tree: ast.Module) -> ast.stmt | None:
 
 
 def _only_defines(statement: ast.stmt) -> bool:
-    if isinstance(statement, (*_IMPORTS, *FUNCTIONS, ast.ClassDef)):
+    if isinstance(statement, (*_IMPORTS, *FUNCTIONS, ast.ClassDef, ast.Pass)):  # magics of notebooks became `pass`
         return True
     if isinstance(statement, (ast.Assign, ast.AnnAssign, ast.Expr)):
         return isinstance(statement.value, ast.Constant) or statement.value is None

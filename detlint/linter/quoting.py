@@ -36,5 +36,5 @@ def _lines(source: SourceFile | SourceProblem, cell: int | None) -> Sequence[str
         return source.lines
     for entry in source.cells:
         if entry.number == cell:
-            return [" " * entry.indent + line for line in entry.text.split("\n")]
+            return [entry.margin_of(number) + line for number, line in enumerate(entry.text.split("\n"), 1)]
     return ()

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from detlint.findings import Applicability, Edit, Fix
+from detlint.findings import Applicability, Fix
 
 if TYPE_CHECKING:
     import libcst
@@ -42,7 +42,7 @@ class Repair:
             text = change.text(source)
             if text is None:
                 return None
-            edits.append(Edit(source.location(change.span), text))
+            edits.append(source.edit(source.location(change.span), text))
         return Fix(self.description, self.applicability, tuple(edits))
 
 

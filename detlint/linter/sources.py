@@ -9,6 +9,7 @@ import ast
 import codecs
 import io
 import os
+import re
 import tokenize
 import warnings
 from bisect import bisect_right
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from detlint.findings import Location
+from detlint.findings import Edit, Location
 from detlint.linter import notebooks
 from detlint.linter.parsing import SyntaxProblem, parse
 
@@ -87,9 +88,14 @@ class SourceFile:
     def place(self, line: int, column: int, length: int) -> Location:
         """Return the location of `length` characters of `text`; `line` and `column` count characters, from 1."""
         cell = self._cell(line)
-        before, indent, number = (0, 0, None) if cell is None else (cell.first_line - 1, cell.indent, cell.number)
-        line, column = line - before, column + indent
-        return Location(self.display, line, column, line, column + length, number)
+        before, number = (0, None) if cell is None else (cell.first_line - 1, cell.number)
+        column += self._indent(line)
+        return Location(self.display, line - before, column, line - before, column + length, number)
+
+    def edit(self, place: Location, text: str) -> Edit:
+        """Return the edit that puts `text`, written as `self.text` is, at a place of the file."""
+        margin = next((cell.margin for cell in self.cells if cell.number == place.cell), "")
+        return Edit(place, re.sub(r"\n(?!\n)", f"\n{margin}", text) if margin else text)
 
     def line_of(self, location: Location) -> int:
         """Return the line of `text` at which a location of this file starts."""
@@ -110,12 +116,16 @@ class SourceFile:
 
     def _character(self, line: int, column: int) -> int:
         """Turn a column in UTF-8 bytes into one in characters of the file."""
-        cell = self._cell(line)
-        indent = 0 if cell is None else cell.indent
+        indent = self._indent(line)
         if self._is_ascii or not 0 < line <= len(self.lines):
             return column + indent
         prefix = self.lines[line - 1].encode("utf-8", "surrogatepass")[:column]
         return len(prefix.decode("utf-8", "replace")) + indent
+
+    def _indent(self, line: int) -> int:
+        """Return how far a line of `text` was moved to the left."""
+        cell = self._cell(line)
+        return 0 if cell is None else len(cell.margin_of(line - cell.first_line + 1))
 
     @cached_property
     def _is_ascii(self) -> bool:
@@ -176,7 +186,7 @@ def _notebook(raw: bytes, path: Path, display: str) -> SourceFile | SourceProble
         text = cell.text
         parsed = parse(text)
         if isinstance(parsed, SyntaxProblem):
-            line, column = parsed.line, parsed.column + cell.indent
+            line, column = parsed.line, parsed.column + len(cell.margin_of(parsed.line))
             place = Location(display, line, column, line, column + 1, cell.number)
             problems.append(SourceProblem(path, place, parsed.reason))
             text = "\n" * text.count("\n")

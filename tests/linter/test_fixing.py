@@ -9,6 +9,7 @@ import random
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 from pathlib import Path
 
@@ -221,6 +222,24 @@ def test_added_lines_of_a_notebook_are_laid_out_as_the_others(tmp_path: Path) ->
     lines.insert(3, "net.eval()\n")
     document["cells"][0]["source"] = lines
     assert fix(path).decode() == json.dumps(document, indent=2)
+
+
+@pytest.mark.parametrize("margin", ["    ", "\t"], ids=repr)
+@pytest.mark.parametrize("head", ["", "\n", "%%time\n"], ids=repr)
+def test_lines_added_to_a_cell_that_is_indented_as_a_whole_are_as_well(tmp_path: Path, head: str, margin: str) -> None:
+    path = tmp_path / "x.ipynb"
+
+    def written(code: str) -> str:
+        source = head + textwrap.indent(code, margin)
+        return json.dumps({"cells": [{"cell_type": "code", "metadata": {}, "source": source}]})
+
+    for before, after in (
+        (DROPOUT, MENDED),
+        ("import torch\n\nprint(torch.rand(2))\n", "import torch\n\ntorch.manual_seed(0)\nprint(torch.rand(2))\n"),
+    ):
+        path.write_text(written(before.lstrip()))
+        assert fix(path).decode() == written(after.lstrip())
+        assert fixes(path) == []
 
 
 def test_a_string_per_notebook_of_format_three(tmp_path: Path) -> None:

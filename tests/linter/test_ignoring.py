@@ -107,6 +107,16 @@ def test_notebook(tmp_path: Path) -> None:
     assert findings(path) == []
 
 
+def test_a_comment_before_a_statement_of_an_indented_cell_is_indented_too(tmp_path: Path) -> None:
+    lines = ["    import os\n", "    first = os.listdir('.')[0]; text = '''\n", "'''\n", "    print(first, text)"]
+    document = {"cells": [{"cell_type": "code", "source": lines, "outputs": [], "metadata": {}}]}
+    path = tmp_path / "x.ipynb"
+    path.write_text(json.dumps(document, indent=1))
+    lines.insert(1, "    # detlint: ignore[DET601]\n")
+    assert run(path) == json.dumps(document, indent=1).encode()
+    assert findings(path) == []
+
+
 def test_what_cannot_be_ignored_is_left(tmp_path: Path) -> None:
     path = tmp_path / "x.py"
     path.write_text(HEAD + "def f(\n")

@@ -66,6 +66,10 @@ def test_cells_become_one_program_and_places_name_the_cell() -> None:
         pytest.param("%%writefile a.py\nimport torch\n", "\n\n", id="file written, not run"),
         pytest.param("pip install torch\ncd data\nx = 1", "pass\npass\nx = 1", id="commands without a sign"),
         pytest.param("  x = 1\n  y = 2", "x = 1\ny = 2", id="indented as a whole"),
+        pytest.param("\n\tif x:\n\n\t\ty\n", "\nif x:\n\n\ty\n", id="indented by a tab, after a blank line"),
+        pytest.param("  x = '''\na\n  b\n'''\n  !ls", "x = '''\na\nb\n'''\npass", id="indented, a string is not"),
+        pytest.param("%%time\n  x = 1\n  y = 2", "pass\nx = 1\ny = 2", id="python cell magic, indented below it"),
+        pytest.param("  %%time\n    x = 1", "pass\nx = 1", id="indented cell magic, indented again below it"),
         pytest.param("await f()", "await f()", id="await at the top"),
     ],
 )
@@ -92,12 +96,26 @@ def test_python_is_left_alone(cell: str) -> None:
     assert read(notebook(cell)).text == cell
 
 
-def test_indented_cells_keep_their_columns() -> None:
-    found = read(notebook("    x = f(1)"))
+@pytest.mark.parametrize(
+    ("cell", "line", "columns"),
+    [
+        pytest.param("    x = f(1)", 1, (9, 13), id="at the margin"),
+        pytest.param("    a = '''\n'''; f(1)", 2, (6, 10), id="on a line without the margin"),
+        pytest.param("%%time\n  f(1)", 2, (3, 7), id="below a cell magic"),
+    ],
+)
+def test_indented_cells_keep_their_columns(cell: str, line: int, columns: tuple[int, int]) -> None:
+    found = read(notebook(cell))
     tree = found.tree()
     assert isinstance(tree, ast.Module)
     (call,) = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
-    assert found.location(call) == Location("a.ipynb", 1, 9, 1, 13, cell=1)
+    assert found.location(call) == Location("a.ipynb", line, columns[0], line, columns[1], cell=1)
+
+
+@pytest.mark.parametrize("first", ["# a comment", "%matplotlib inline", "x = 1"])
+def test_a_cell_indented_below_its_first_line_is_no_python(first: str) -> None:
+    found = read(notebook(f"{first}\n    y = 2"))
+    assert [problem.reason for problem in found.problems] == ["unexpected indent"]
 
 
 def test_a_cell_that_does_not_parse_is_a_problem_and_the_rest_stays() -> None:
