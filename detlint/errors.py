@@ -1,9 +1,9 @@
-"""The errors a user can meet: each is one line that says what, where and what to do."""
+"""The errors a user can meet, each in one line that says what, where and what to do; and what keeps it to a line."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class DetlintError(Exception):
@@ -44,3 +44,9 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     if not nearest:
         return ""
     return "; did you mean " + " or ".join(repr(name) for name in nearest) + "?"
+
+
+def first_few(names: Sequence[str], at_most: int = 4) -> str:
+    """Name the first of many, and say how many more there are."""
+    shown = ", ".join(names[:at_most])
+    return f"{shown} and {len(names) - at_most} more" if len(names) > at_most else shown

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from detlint.errors import first_few
 from detlint.reports.run_info import SourceLines, no_source
 from detlint.reports.terminal import excerpt, printable, styled, width_of
 
@@ -169,9 +170,7 @@ class AuditText:
 
 def modules_of(group: Sequence[Mapping[str, Any]]) -> str:
     """Name the modules of findings that say the same: the first ones, and how many more."""
-    modules = list(dict.fromkeys(finding["module"] for finding in group))
-    shown = ", ".join(modules[:_MODULES_SHOWN])
-    return f"{shown} and {len(modules) - _MODULES_SHOWN} more" if len(modules) > _MODULES_SHOWN else shown
+    return first_few(list(dict.fromkeys(finding["module"] for finding in group)), _MODULES_SHOWN)
 
 
 def _good_news(report: Mapping[str, Any]) -> str:

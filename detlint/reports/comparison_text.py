@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from detlint.errors import first_few
 from detlint.reports.terminal import printable, styled
 
 _RESULTS_SHOWN = 5
-_OPERATORS_SHOWN = 4
 _NEWS = {
     "bitwise": "the same bits",
     "rounding": "equal up to rounding",
@@ -118,9 +118,7 @@ def _both(counts: Sequence[int]) -> str:
 
 
 def _operators(events: Sequence[Mapping[str, Any]]) -> str:
-    names = [event["op"] for event in events]
-    more = f" and {len(names) - _OPERATORS_SHOWN} more" if len(names) > _OPERATORS_SHOWN else ""
-    return (", ".join(names[:_OPERATORS_SHOWN]) + more) or "nothing"
+    return first_few([event["op"] for event in events]) or "nothing"
 
 
 def _verdict(tensor: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import torch
 
-from detlint.errors import AuditError, DetlintError, UsageError, did_you_mean, one_line
+from detlint.errors import AuditError, DetlintError, UsageError, did_you_mean, first_few, one_line
 from detlint.findings import Finding, Severity
 from detlint.rulebook import load_rules
 from detlint.runtime.capture import Capture, capture
@@ -43,7 +43,7 @@ _Result = TypeVar("_Result")
 
 _NO_VALUES: Final = "; it has weights without values, on the meta device: pass execute=False"
 _VARIES: Final = "the model varies from run to run by itself: see repeat"
-DEFAULT_PROBES: Final = ("repeat", "mode", "grad", "layout", "threads")
+DEFAULT_PROBES: Final = ("repeat", "mode", "history", "grad", "layout", "threads")
 
 
 def audit(
@@ -175,9 +175,10 @@ class _Session:
             results[name] = replace(result, seconds=time.perf_counter() - begin)
         self._progress(len(names), len(names), "done")
         self.blind_spots = tuple(f"output {name} was not looked into" for name in base.output.opaque)
-        if base.changed:
+        history = results.get("history")
+        if base.changed and (history is None or history.verdict in (Verdict.SKIPPED, Verdict.ERROR)):
             self.blind_spots += (
-                f"the model changed {', '.join(base.changed)} while it ran; that was put back before every run, "
+                f"the model changed {first_few(base.changed)} while it ran; that was put back before every run, "
                 "so a result that depends on it looks the same each time",
             )
         if self._reference is not None and self._reference.reason:
@@ -308,8 +309,7 @@ def _blind_spots(case: Case, trace: Trace, results: dict[str, ProbeResult]) -> t
         if path and path not in ran and not any(module.children())
     ]
     if never:
-        shown = ", ".join(never[:5]) + (f" and {len(never) - 5} more" if len(never) > 5 else "")
-        spots.append(f"never called: {shown}")
+        spots.append(f"never called: {first_few(never)}")
     custom = sorted({event.name for event in trace.events if not event.op.startswith(("aten.", "prims.", "prim."))})
     if custom:
         spots.append(f"what happens inside these operators was not traced: {', '.join(custom)}")

@@ -70,8 +70,10 @@ class Guard:
             content.restore()
 
     def changed(self) -> tuple[str, ...]:
-        """Which attributes did the modules change since entry? Those of torch's own, and tensors, left out."""
-        return tuple(name for attributes in self._attributes for name in attributes.changed())
+        """Which attributes of the modules, parameters and buffers changed since entry? Torch's own left out."""
+        attributes = dict.fromkeys(name for attributes in self._attributes for name in attributes.changed())
+        written = (content.name for content in self._contents.values() if content.saved and not content.intact())
+        return tuple(attributes | dict.fromkeys(written))
 
     def about_to_write(self, tensor: torch.Tensor) -> None:
         """Copy what a parameter holds before an operator writes to it."""
@@ -108,6 +110,10 @@ class _Content:
             self._tensor = octets.set_(tensor.untyped_storage())
         self._before = self._digest()
         self._copy: torch.Tensor | None = None
+
+    @property
+    def saved(self) -> bool:
+        return self._copy is not None
 
     def save(self) -> None:
         if self._copy is None:
@@ -166,11 +172,18 @@ class _Attributes:
         """Yield the names of attributes that hold other objects now, or other values where they are plain."""
         now = self._module.__dict__
         for name in sorted(now.keys() | self._values.keys()):
+            if name in _TENSORS:
+                before, after = self._containers[name], now[name]
+                keys = sorted(before.keys() | after.keys())
+                yield from (self._full(key) for key in keys if before.get(key) is not after.get(key))
             if name.startswith("_"):
                 continue
             same = name in now and name in self._values and _same(self._values[name], now[name])
             if not same or (name in self._containers and not _same(_items(self._containers[name]), _items(now[name]))):
-                yield f"{self._path}.{name}" if self._path else name
+                yield self._full(name)
+
+    def _full(self, name: str) -> str:
+        return f"{self._path}.{name}" if self._path else name
 
     def restore(self) -> None:
         self._module.__dict__.clear()
@@ -182,6 +195,7 @@ class _Attributes:
 
 
 _CONTAINERS = (list, dict, set, deque)
+_TENSORS = ("_parameters", "_buffers")
 
 
 def _same(before: object, now: object) -> bool:

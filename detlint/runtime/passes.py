@@ -33,7 +33,8 @@ class Case:
     """One way to run the model; a probe makes another one of it.
 
     `modules` are the model, or the modules that a function holds. `canonical` asks for digests that do not
-    depend on strides, for runs that are compared in different layouts.
+    depend on strides, for runs that are compared in different layouts. `earlier` is the sample of a call that is
+    made before, on the same state: the run begins on what that left in the model.
     """
 
     model: Callable[..., object]
@@ -44,6 +45,7 @@ class Case:
     loss: Callable[[Any], torch.Tensor] | None = None
     seed: int = 0
     canonical: bool = False
+    earlier: Sample | None = None
 
     def tensors(self) -> Iterator[torch.Tensor]:
         """Yield parameters, buffers and the tensors of the sample."""
@@ -87,13 +89,17 @@ class Runner:
         Raises:
             AuditError: the output cannot be compared.
         """
-        memory = self._memories.setdefault(case.canonical, Memory(canonical=case.canonical))
+        memory = Memory(canonical=case.canonical)  # what an earlier call wrote counts for no other run
+        if case.earlier is None:
+            memory = self._memories.setdefault(case.canonical, memory)
         memory.keep_only(tensor for root in case.modules for tensor in (*root.parameters(), *root.buffers()))
         sample = case.sample.copied()
         tracer = Tracer(case.modules, memory=memory, on_write=self._guard.about_to_write, watcher=watcher)
-        seed_generators(case.seed)
-        start = read_generators()
         try:
+            if case.earlier is not None:
+                self._call_before(replace(case, sample=case.earlier))
+            seed_generators(case.seed)
+            start = read_generators()
             with _counted_threads() as threads, torch.inference_mode(False):
                 output, gradients = _execute(case, sample, tracer)
             return Pass(
@@ -110,6 +116,11 @@ class Runner:
             )
         finally:
             self._guard.rewind()
+
+    def _call_before(self, case: Case) -> None:
+        seed_generators(case.seed)
+        with torch.inference_mode(False):
+            _execute(case, case.sample.copied(), Tracer(case.modules, on_write=self._guard.about_to_write))
 
     def run_untraced(self, case: Case) -> dict[str, torch.Tensor]:
         """Seed and run without the tracer, as compiled models must; return outputs and gradients by name.

@@ -11,6 +11,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
 from torch.nn.modules.dropout import _DropoutNd
 
+from detlint.errors import first_few
 from detlint.findings import Finding, Severity
 from detlint.rulebook import load_rules
 from detlint.runtime.locations import location_of
@@ -75,10 +76,11 @@ def _train_mode(left_on: dict[str, str], trace: Trace) -> Iterator[Finding]:
             groups.setdefault((str(event.source), left_on[event.module]), []).append(event)
     for (_, what), events in groups.items():
         paths = tuple(dict.fromkeys(event.module for event in events))
+        are = "is" if len(paths) == 1 else "are"
         yield _finding(
             "DET201",
             events[0],
-            f"{_listed(paths)} ({events[0].module_type}) {'is' if len(paths) == 1 else 'are'} in train mode: {what}",
+            f"{first_few(paths, 3)} ({events[0].module_type}) {are} in train mode: {what}",
             "call model.eval() before inference",
         )
 
@@ -92,7 +94,7 @@ def _others(left_on: dict[str, str], training: set[str], trace: Trace) -> Iterat
             groups.setdefault((code, str(event.source), event.op), []).append(event)
     for (code, _, op), events in groups.items():
         first, count = events[0], sum(event.rng.elements for event in events if event.rng)
-        where = f" in {_listed(tuple(dict.fromkeys(event.module or 'the model' for event in events)))}"
+        where = f" in {first_few(tuple(dict.fromkeys(event.module or 'the model' for event in events)))}"
         if code == "DET205":
             yield _finding(code, first, f"{op}{where} normalises by the batch at inference", "use running statistics")
         elif code == "DET201":
@@ -131,11 +133,6 @@ def _drops(event: OpEvent, following: OpEvent | None) -> bool:
     return (following.name == "aten.div_" and other == arguments.get("p")) or (
         following.name == "aten.add" and other == -1
     )
-
-
-def _listed(paths: tuple[str, ...]) -> str:
-    shown = ", ".join(paths[:3])
-    return shown if len(paths) <= 3 else f"{shown} and {len(paths) - 3} more"
 
 
 def _finding(code: str, event: OpEvent, message: str, remedy: str) -> Finding:
