@@ -1,0 +1,93 @@
+"""Does the result depend on the calls before it?"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import torch
+from torch.utils._pytree import tree_map
+
+from detlint.errors import first_few
+from detlint.runtime.comparison import Comparer
+from detlint.runtime.probes.registry import Change, probe
+from detlint.runtime.report import Cause, ProbeResult, Verdict
+from detlint.runtime.sample import Sample
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from detlint.runtime.events import OpEvent
+    from detlint.runtime.lab import Lab
+    from detlint.runtime.passes import Case
+
+
+@probe("history")
+class History:
+    """A second call on what the first one left in the model: caches that hold on to old values, counters, buffers.
+
+    Every other probe puts the model back before each run, so that only this one sees what stays.
+    """
+
+    def skip_reason(self, case: Case) -> str | None:
+        """In train mode modules keep statistics on purpose."""
+        training = any(module.training for root in case.modules for module in root.modules())
+        return "in train mode modules change what they hold on purpose" if training else None
+
+    def conduct(self, lab: Lab) -> ProbeResult:
+        """Compare with calls after another one, where a call changes the model at all."""
+        left = lab.base().changed
+        if not left:
+            return ProbeResult("history", Verdict.BITWISE, runs=1, evidence=("a call changes nothing in the model",))
+        result = Comparer(lab).compare("history", _AfterCalls(left, tuple(_earlier(lab))))
+        return replace(result, remedy=f"reset {first_few(left)} before each call, or pass it as an argument")
+
+
+@dataclass(frozen=True, slots=True)
+class _AfterCalls:
+    """The model as calls left it that changed `left`."""
+
+    left: Sequence[str]
+    earlier: Sequence[tuple[str, Sample]]
+
+    canonical = False
+    same_program = False
+    kind = Cause.STATE
+
+    def skip_reason(self, case: Case) -> str | None:
+        return None
+
+    def changes(self, case: Case, runs: int) -> Iterator[Change]:
+        for label, sample in self.earlier:
+            yield Change(label, partial(_after, sample))
+
+    def explain(self, event: OpEvent, change: str) -> str:
+        return f"{event.op} goes by what an earlier call left in {first_few(self.left)}"
+
+
+def _after(sample: Sample, case: Case) -> AbstractContextManager[Case]:
+    return nullcontext(replace(case, earlier=sample))
+
+
+def _earlier(lab: Lab) -> Iterator[tuple[str, Sample]]:
+    """Yield samples for the call before: the same, and the same reversed, where the model takes that.
+
+    A cache that keeps its first values for good shows nothing if these are the same.
+    """
+    sample = lab.case.sample
+    yield "after the same call", sample
+    args, kwargs = tree_map(_reversed, (sample.args, dict(sample.kwargs)))
+    other = Sample(args, kwargs)
+    try:
+        lab.runner.run(replace(lab.case, sample=other))
+    except Exception:
+        return
+    yield "after a call on other values", other
+
+
+def _reversed(leaf: object) -> object:
+    if not isinstance(leaf, torch.Tensor) or leaf.layout is not torch.strided or leaf.dim() == 0:
+        return leaf
+    return leaf.detach().flip(-1).requires_grad_(leaf.requires_grad)

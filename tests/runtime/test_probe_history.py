@@ -1,0 +1,146 @@
+"""`history`: a result that depends on the calls before it is found, named, and told from state that does not matter."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+import detlint
+from detlint.runtime.report import Cause, Verdict
+
+X = torch.linspace(-1, 1, 32).reshape(4, 8)
+
+
+class Stateful(nn.Module):
+    """What a call leaves in the model, and makes of it, is up to the classes below."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+        self.calls = 0
+        self.kept: torch.Tensor | None = None
+        self.register_buffer("total", torch.zeros(()))
+        self.register_buffer("rows", torch.ones(1, 8))
+
+
+class CountsCalls(Stateful):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        return self.linear(x) * self.calls
+
+
+class KeepsFirst(Stateful):
+    """The same call again finds what it would have made itself: only other values tell."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.kept is None:
+            self.kept = x.mean(0)
+        return self.linear(x) + self.kept
+
+
+class AddsToBuffer(Stateful):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.total += 1
+        return self.linear(x) + self.total
+
+
+class ReplacesBuffer(Stateful):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.rows = torch.cat([self.rows, x])
+        return self.linear(self.rows.sum(0))
+
+
+class WritesWeight(Stateful):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            self.linear.weight.mul_(0.5)
+        return self.linear(x)
+
+
+class KeepsForOthers(Stateful):
+    """What is kept does not come back into the result."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.kept = x
+        self.calls += 1
+        return self.linear(x)
+
+
+class BuildsTable(Stateful):
+    """A table that is worked out at the first call and is the same ever after."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.kept is None:
+            self.kept = torch.arange(x.shape[-1]).float().cos()
+        return self.linear(x) * self.kept
+
+
+DEPENDENT = {
+    CountsCalls: ("calls", "aten.mul.Tensor"),
+    KeepsFirst: ("kept", None),
+    AddsToBuffer: ("total", "aten.add_.Tensor"),
+    ReplacesBuffer: ("rows", "aten.cat.default"),
+    WritesWeight: ("linear.weight", "aten.mul_.Tensor"),
+}
+
+
+def state_of(model: Stateful) -> list[object]:
+    tensors = model.state_dict(keep_vars=True).items()
+    return [model.calls, model.kept, *((name, id(tensor), tensor.tolist()) for name, tensor in tensors)]
+
+
+@pytest.mark.parametrize(("kind", "named"), DEPENDENT.items(), ids=lambda item: getattr(item, "__name__", ""))
+def test_what_an_earlier_call_left_is_named(kind: type[Stateful], named: tuple[str, str | None]) -> None:
+    model = kind().eval()
+    before = state_of(model)
+    report = detlint.audit(model, X)
+    result = report.probes["history"]
+    attribute, operator = named
+    assert not report.ok
+    assert (result.verdict, result.kind) == (Verdict.BEYOND_ROUNDING, Cause.STATE)
+    assert result.remedy == f"reset {attribute} before each call, or pass it as an argument"
+    assert result.first_divergence is not None
+    assert operator is None or result.first_divergence.op == operator
+    assert [finding.remedy for finding in report.findings if finding.code == "DET702"] == [result.remedy]
+    others = {name: item.verdict for name, item in report.probes.items() if name != "history"}
+    assert set(others.values()) == {Verdict.BITWISE}, "the state is put back for every other probe"
+    assert state_of(model) == before
+
+
+class ChangesNothing(Stateful):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.linear(x)
+
+
+@pytest.mark.parametrize("kind", [KeepsForOthers, BuildsTable, ChangesNothing])
+def test_state_that_does_not_reach_the_result_is_no_finding(kind: type[Stateful]) -> None:
+    report = detlint.audit(kind().eval(), X)
+    assert report.ok
+    assert report.probes["history"].verdict is Verdict.BITWISE
+    assert not [spot for spot in report.blind_spots if "put back" in spot]
+
+
+def test_later_probes_do_not_see_what_the_earlier_calls_wrote() -> None:
+    """Digests of a buffer as an earlier call left it must not be taken for those of the buffer itself."""
+    report = detlint.audit(AddsToBuffer().eval(), X, probes=("history", "grad", "repeat"))
+    assert report.probes["history"].verdict is Verdict.BEYOND_ROUNDING
+    assert report.probes["repeat"].verdict is report.probes["grad"].verdict is Verdict.BITWISE
+
+
+def test_a_model_that_takes_no_other_values_is_called_on_the_same() -> None:
+    class Picky(CountsCalls):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            if x[0, 0] > -0.9:
+                raise ValueError("not this")
+            return super().forward(x)
+
+    result = detlint.audit(Picky().eval(), X, probes="history").probes["history"]
+    assert result.verdict is Verdict.BEYOND_ROUNDING
+    assert result.evidence[0] == "compared: after the same call"
+
+
+def test_train_mode_keeps_statistics_on_purpose() -> None:
+    report = detlint.audit(nn.BatchNorm1d(8), X)
+    assert report.probes["history"].verdict is Verdict.SKIPPED
+    assert [spot for spot in report.blind_spots if spot.startswith("the model changed ") and "running_mean" in spot]
