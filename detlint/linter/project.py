@@ -14,7 +14,7 @@ from detlint.linter.discovery import display_path
 from detlint.linter.flow import Flow
 from detlint.linter.index import Index
 from detlint.linter.inference import Inference
-from detlint.linter.mentions import Mentions, Search
+from detlint.linter.mentions import Mentions, Search, may_export
 from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope
 from detlint.linter.outline import Outline, outline_of
 from detlint.linter.sources import SourceFile, SourceProblem, read_source
@@ -55,7 +55,9 @@ class Module:
 
     @cached_property
     def outline(self) -> Outline:
-        return outline_of(self.index, self.name, self.is_package)
+        if "tree" in vars(self):
+            return outline_of(self.index, self.name, self.is_package)
+        return self.project.outline(self)
 
     @property
     def calls(self) -> Set[str]:
@@ -76,6 +78,10 @@ class Module:
     def stars(self) -> Sequence[str]:
         """The modules that this file imports everything from."""
         return self.index.root.stars if "tree" in vars(self) else self.outline.stars
+
+    def may_export(self, name: str) -> bool:
+        """Whether its text leaves it open that `from … import *` gets `name` from this file."""
+        return not {"tree", "outline"}.isdisjoint(vars(self)) or may_export(self.path, name)
 
     @cached_property
     def index(self) -> Index:
@@ -135,7 +141,7 @@ class Module:
         """The project's modules that this one imports anywhere in its text, in source order."""
         found: dict[str, Module] = {}
         for name in self.outline.imports:
-            module = self.project.find(name, self, outlined=True)
+            module = self.project.find(name, self)
             if module is not None and module is not self:
                 found.setdefault(module.name, module)
         return tuple(found.values())
@@ -149,8 +155,8 @@ class Project:
     """
 
     def __init__(self) -> None:
-        self._by_path: OrderedDict[Path, Module | None] = OrderedDict()  # the one longest unused first
-        self._outlines: dict[Path, Outline | None] = {}  # None: cannot be read or parsed
+        self._by_path: OrderedDict[Path, Module] = OrderedDict()  # the one longest unused first
+        self._outlines: dict[Path, Outline] = {}  # of files that had no tree in memory
         self._found: dict[tuple[str, str], tuple[bool, tuple[Path, ...]]] = {}
         self.consulted: dict[Path | Search, None] = {}  # what was read, looked for or searched for this file
         self._asked: dict[tuple[str, str], Module | None] = {}  # what `find` gave for it
@@ -187,9 +193,7 @@ class Project:
         self._asked.clear()
         self.depth = 0
         while self.kept > budget:
-            _, module = self._by_path.popitem(last=False)
-            if module is not None:
-                module.forget()
+            self._by_path.popitem(last=False)[1].forget()
 
     def inference(self, module: Module) -> Inference:
         """Return the inference of a module for the file being linted."""
@@ -245,11 +249,8 @@ class Project:
             parts.pop()
         return ".".join(parts)
 
-    def find(self, name: str, importer: Module, *, outlined: bool = False) -> Module | None:
-        """Return the project's module that `importer` means by the dotted `name`, or None for anything outside.
-
-        `outlined`: an outline will do.
-        """
+    def find(self, name: str, importer: Module) -> Module | None:
+        """Return the project's module that `importer` means by the dotted `name`, or None for anything outside."""
         if name == importer.name:
             return importer
         key = (name, importer.folder)
@@ -258,15 +259,13 @@ class Project:
                 self._found[key] = self._search(name, importer.path.parent)
             exists, places = self._found[key]
             self.consulted.update(dict.fromkeys(places))
-            module = self._read(places[-1], outlined=outlined) if exists else None
-            self._asked[key] = None if module is None else self._by_name.setdefault(module.name, module)
+            self._asked[key] = self._module(places[-1]) if exists else None
         return self._asked[key]
 
-    def at(self, path: Path) -> Module | None:
-        """Return the project's module that stands in the file `path`, or None for one that cannot be parsed."""
+    def at(self, path: Path) -> Module:
+        """Return the project's module that stands in the file `path`."""
         self.consulted[path] = None
-        module = self._read(path)
-        return None if module is None else self._by_name.setdefault(module.name, module)
+        return self._module(path)
 
     def _search(self, name: str, folder: Path) -> tuple[bool, tuple[Path, ...]]:
         """Return whether there is such a module, and the paths that were tried, the last being its own."""
@@ -283,18 +282,14 @@ class Project:
                     return True, tuple(tried)
         return False, tuple(tried)
 
-    def _read(self, path: Path, *, outlined: bool = False) -> Module | None:
+    def _module(self, path: Path) -> Module:
+        """Return the module of a file, which is read when the first question about it is asked."""
         if path in self._by_path:
             self._by_path.move_to_end(path)
-        elif outlined:
-            self._by_path[path] = self._outlined(path)
         else:
-            source = read_source(path, display_path(path, Path.cwd()))
-            tree = source.tree() if isinstance(source, SourceFile) else None
-            self._by_path[path] = None
-            if isinstance(source, SourceFile) and isinstance(tree, ast.Module):
-                self._by_path[path] = self._parsed(source, tree)
-        return self._by_path[path]
+            self._by_path[path] = Module(self, path, self._name(path))
+        module = self._by_path[path]
+        return self._by_name.setdefault(module.name, module)
 
     def _parsed(self, source: SourceFile, tree: ast.Module) -> Module:
         module = Module(self, source.path, self._name(source.path))
@@ -302,23 +297,13 @@ class Project:
         self.kept += len(source.text)
         return module
 
-    def _outlined(self, path: Path) -> Module | None:
-        module = Module(self, path, self._name(path))
-        if path not in self._outlines:
-            source = read_source(path, "")
-            tree = source.tree() if isinstance(source, SourceFile) else None
-            outline = None
-            if isinstance(tree, ast.Module):
-                index = Index(tree, module.name, module.is_package)
-                outline = outline_of(index, module.name, module.is_package)
-                index.forget()
-            self._outlines[path] = outline
-        else:
-            outline = self._outlines[path]
-        if outline is None:
-            return None
-        module.outline = outline
-        return module
+    def outline(self, module: Module) -> Outline:
+        """Return the outline of a module without keeping its tree."""
+        if module.path not in self._outlines:
+            whole = Module(self, module.path, module.name)
+            self._outlines[module.path] = outline_of(whole.index, whole.name, whole.is_package)
+            whole.forget()
+        return self._outlines[module.path]
 
     # --- definitions by qualified name ----------------------------------------------------------------------------
 
@@ -340,7 +325,7 @@ class Project:
                     return self.canonical(".".join([binding.target, *rest[1:]]), module, depth + 1)
             if not bindings:
                 for star in module.stars:
-                    starred = self.find(star, module, outlined=True)
+                    starred = self.find(star, module)
                     if starred is not None and self.exports(starred, rest[0]):
                         return self.canonical(".".join([starred.name, *rest]), module, depth + 1)
             return ".".join([module.name, *rest])
@@ -348,11 +333,13 @@ class Project:
 
     def exports(self, module: Module, name: str, depth: int = 0) -> bool:
         """Return whether `from module import *` may bind `name`, star imports of its own included."""
+        if not module.may_export(name):
+            return False
         if name in module.binds:
             return True
         if depth > 4:
             return False
-        starred = (self.find(star, module, outlined=True) for star in module.stars)
+        starred = (self.find(star, module) for star in module.stars)
         return any(other is not None and self.exports(other, name, depth + 1) for other in starred)
 
     def definition(self, name: str) -> tuple[Module, FunctionNode | ast.ClassDef] | None:

@@ -57,7 +57,7 @@ def _unbound(inference: Inference, name: str) -> Iterator[str]:
     project = inference.module.project
     stars = inference.index.root.stars
     for star in stars:
-        starred = project.find(star, inference.module, outlined=True)
+        starred = project.find(star, inference.module)
         if starred is not None and project.exports(starred, name):
             yield inference.canonical(f"{starred.name}.{name}")
             return
@@ -65,7 +65,7 @@ def _unbound(inference: Inference, name: str) -> Iterator[str]:
         yield f"builtins.{name}"
         return
     for star in stars:
-        if project.find(star, inference.module, outlined=True) is None:
+        if project.find(star, inference.module) is None:
             yield inference.canonical(f"{star}.{name}")
 
 
