@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ from detlint.randomness import load_sources
 if TYPE_CHECKING:
     from detlint.linter.project import Module
 
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_ENDINGS = ("", "s", "es", "d", "ed")
 _SHOWING = frozenset({"debug", "info", "warning", "warn", "error", "critical", "exception", "log"})
 
 
@@ -31,8 +34,12 @@ class OrderQuestions:
         return next((answer for answer in answers if answer is not None), None)
 
     def is_complaint(self, name: str) -> bool:
-        lowered = name.lower()
-        return any(word in lowered for word in self.table.complaints)
+        """`missing_keys`, `unexpectedKeys`, `duplicates`: not `extract_words`, which says something else than extra."""
+        return any(
+            part.lower().startswith(word) and part[len(word) :].lower() in _ENDINGS
+            for part in _WORD.findall(name)
+            for word in self.table.complaints
+        )
 
     def is_lookup(self, name: str) -> bool:
         """Return whether a list of that name is one of names of code, which is searched and not computed with."""
