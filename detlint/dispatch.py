@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from detlint.conditions import Arguments, Truth, check_condition, holds
-from detlint.errors import RuleError
 from detlint.operators import DEVICES
-from detlint.rulebook import check_keys, read_toml, rules_folder
+from detlint.tables import RULES_FOLDER, entries, one_of, read_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
 _REQUIRED: Final[Mapping[str, type]] = {"traced": list, "runs": list, "devices": list, "source": str}
 _OPTIONAL: Final[Mapping[str, type]] = {"modules": list, "settings": list, "parameters": list, "when": dict}
@@ -39,39 +38,25 @@ class Dispatch:
         return holds(self.when, arguments)
 
 
-@lru_cache(maxsize=1)
-def load_dispatch() -> tuple[Dispatch, ...]:
-    """Return every entry of the built-in table, in the order of the file.
+@cache
+def load_dispatch(path: Path = RULES_FOLDER / "dispatch.toml") -> tuple[Dispatch, ...]:
+    """Return every entry of a table in the order of the file, read and validated once.
 
     Raises:
         RuleError: naming file, entry, key and reason.
     """
-    return read_dispatch(rules_folder() / "dispatch.toml")
+    table = read_table(path, {"dispatch": list})
+    return tuple(_entry(path, where, entry) for where, entry in entries(path, table, "dispatch", _REQUIRED, _OPTIONAL))
 
 
-def read_dispatch(path: Path) -> tuple[Dispatch, ...]:
-    """Read and validate a table.
-
-    Raises:
-        RuleError: naming file, entry, key and reason.
-    """
-    table = read_toml(path)
-    check_keys(path, table, {"dispatch": list}, {})
-    return tuple(_entry(path, f"dispatch[{number}]", entry) for number, entry in enumerate(table["dispatch"], 1))
-
-
-def _entry(path: Path, where: str, entry: Any) -> Dispatch:
-    check_keys(path, entry, _REQUIRED, _OPTIONAL, where)
-    for device in entry["devices"]:
-        if device not in DEVICES:
-            raise RuleError(f"{path}: {where}.devices: {device!r} is not one of {', '.join(DEVICES)}")
+def _entry(path: Path, where: str, entry: Mapping[str, Any]) -> Dispatch:
     when = entry.get("when", {})
     check_condition(path, f"{where}.when", when, {"input", *entry.get("parameters", ())})
     return Dispatch(
         traced=tuple(entry["traced"]),
         modules=tuple(entry.get("modules", ())),
         runs=tuple(entry["runs"]),
-        devices=tuple(entry["devices"]),
+        devices=tuple(one_of(path, f"{where}.devices", device, DEVICES) for device in entry["devices"]),
         settings=tuple(entry.get("settings", ())),
         source=entry["source"],
         when=when,

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from detlint.errors import RuleError
 from detlint.operators import DEVICES
-from detlint.rulebook import check_keys, read_toml, rules_folder
+from detlint.tables import RULES_FOLDER, entries, one_of, read_table
 
 _REQUIRED: Final = {"settings": list, "operators": list, "devices": list, "says": str, "source": str}
 _OPTIONAL: Final = {"precision": bool, "dtypes": list, "elements": int}
@@ -60,45 +60,29 @@ class Influence:
         return _matches(setting, self.settings)
 
 
-@lru_cache(maxsize=1)
-def load_influences() -> tuple[Influence, ...]:
-    """Return every entry of the built-in table, the strongest suspects first.
+@cache
+def load_influences(path: Path = RULES_FOLDER / "influences.toml") -> tuple[Influence, ...]:
+    """Return every entry of a table, the strongest suspects first, read and validated once.
 
     Raises:
         RuleError: naming file, entry, key and reason.
     """
-    return read_influences(rules_folder() / "influences.toml")
-
-
-def read_influences(path: Path) -> tuple[Influence, ...]:
-    """Read and validate a table.
-
-    Raises:
-        RuleError: naming file, entry, key and reason.
-    """
-    table = read_toml(path)
-    check_keys(path, table, {"groups": dict, "influence": list}, {})
-    groups: dict[str, list[str]] = table["groups"]
-    return tuple(
-        _entry(path, f"influence[{number}]", entry, groups) for number, entry in enumerate(table["influence"], 1)
-    )
+    table = read_table(path, {"groups": dict, "influence": list})
+    found = entries(path, table, "influence", _REQUIRED, _OPTIONAL)
+    return tuple(_entry(path, where, entry, table["groups"]) for where, entry in found)
 
 
 _DRAWS: Final = "draws"  # a group of its own: the trace says which operators drew random numbers
 
 
-def _entry(path: Path, where: str, entry: Any, groups: dict[str, list[str]]) -> Influence:
-    check_keys(path, entry, _REQUIRED, _OPTIONAL, where)
-    for device in entry["devices"]:
-        if device not in DEVICES:
-            raise RuleError(f"{path}: {where}.devices: {device!r} is not one of {', '.join(DEVICES)}")
+def _entry(path: Path, where: str, entry: Mapping[str, Any], groups: Mapping[str, list[str]]) -> Influence:
     for group in entry["operators"]:
         if group not in groups and group != _DRAWS:
             raise RuleError(f"{path}: {where}.operators: {group!r} is not a key of [groups]")
     return Influence(
         settings=tuple(entry["settings"]),
         operators=tuple(name for group in entry["operators"] for name in groups.get(group, ())),
-        devices=tuple(entry["devices"]),
+        devices=tuple(one_of(path, f"{where}.devices", device, DEVICES) for device in entry["devices"]),
         dtypes=tuple(entry.get("dtypes", ())),
         elements=entry.get("elements", 0),
         draws=_DRAWS in entry["operators"],

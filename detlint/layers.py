@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from detlint.randomness import NameTable
-from detlint.rulebook import Trigger, check_keys, parse_trigger, read_toml, rules_folder
+from detlint.rulebook import Trigger, parse_trigger
+from detlint.tables import RULES_FOLDER, entries, read_table, word_lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,36 +56,31 @@ class Layers:
     models: NameTable[ReadyMade]
 
 
-@lru_cache(maxsize=1)
-def load_layers() -> Layers:
-    """Read the built-in table.
+@cache
+def load_layers(path: Path = RULES_FOLDER / "layers.toml") -> Layers:
+    """Return a table, read and validated once.
 
     Raises:
         RuleError: the file is broken; names file, key and reason.
     """
-    path = rules_folder() / "layers.toml"
-    table = read_toml(path)
-    check_keys(path, table, {"layer": list, "steady": dict, "model": list}, {})
-    check_keys(path, table["steady"], {"names": list}, {}, "steady")
+    table = read_table(path, {"layer": list, "steady": dict, "model": list})
     return Layers(
         layers=NameTable(_layers(path, table)),
-        steady=NameTable((name, True) for name in table["steady"]["names"]),
+        steady=NameTable((name, True) for name in word_lists(path, table, "steady", ["names"])["names"]),
         models=NameTable(_models(path, table)),
     )
 
 
-def _layers(path: Path, table: dict[str, Any]) -> Iterator[tuple[str, Layer]]:
-    for number, entry in enumerate(table["layer"], start=1):
-        check_keys(path, entry, {"calls": list}, {"rate": str}, f"layer[{number}]")
+def _layers(path: Path, table: Mapping[str, Any]) -> Iterator[tuple[str, Layer]]:
+    for _, entry in entries(path, table, "layer", {"calls": list}, {"rate": str}):
         for text in entry["calls"]:
             call = parse_trigger(path, text)
             yield call.name, Layer(call, entry.get("rate", ""))
 
 
-def _models(path: Path, table: dict[str, Any]) -> Iterator[tuple[str, ReadyMade]]:
+def _models(path: Path, table: Mapping[str, Any]) -> Iterator[tuple[str, ReadyMade]]:
     optional = {"named": str, "only": list, "except": list}
-    for number, entry in enumerate(table["model"], start=1):
-        check_keys(path, entry, {"holds": bool, "names": list}, optional, f"model[{number}]")
+    for _, entry in entries(path, table, "model", {"holds": bool, "names": list}, optional):
         only, excluded = tuple(entry.get("only", ())), tuple(entry.get("except", ()))
         for name in entry["names"]:
             yield name, ReadyMade(entry["holds"], entry.get("named", ""), only, excluded)

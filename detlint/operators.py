@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from detlint.conditions import Arguments, Truth, check_condition, holds
 from detlint.errors import RuleError, UsageError, did_you_mean
-from detlint.rulebook import Trigger, check_keys, parse_trigger, read_toml, rules_folder
+from detlint.rulebook import Trigger, parse_trigger
+from detlint.tables import RULES_FOLDER, check_keys, one_of, read_table
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
-    from pathlib import Path
 
 Version = tuple[int, int]
 
@@ -205,24 +206,14 @@ def parse_version(text: str) -> Version:
     return int(found[1]), int(found[2])
 
 
-@lru_cache(maxsize=1)
-def load_operators() -> tuple[Operator, ...]:
-    """Return every entry of the built-in table, in the order of the file.
+@cache
+def load_operators(path: Path = RULES_FOLDER / "operators.toml") -> tuple[Operator, ...]:
+    """Return every entry of a table in the order of the file, read and validated once.
 
     Raises:
         RuleError: naming file, entry, key and reason.
     """
-    return read_operators(rules_folder() / "operators.toml")
-
-
-def read_operators(path: Path) -> tuple[Operator, ...]:
-    """Read and validate a table of operators.
-
-    Raises:
-        RuleError: naming file, entry, key and reason.
-    """
-    table = read_toml(path)
-    check_keys(path, table, {"signatures": list, "operator": list}, {})
+    table = read_table(path, {"signatures": list, "operator": list})
     signatures = {trigger.name: trigger for trigger in (parse_trigger(path, text) for text in table["signatures"])}
     operators = [_operator(path, number, entry, signatures) for number, entry in enumerate(table["operator"], start=1)]
     for position, operator in enumerate(operators):
@@ -300,9 +291,7 @@ def _check_words(path: Path, where: str, entry: Mapping[str, Any]) -> None:
     for key, allowed in _WORDS.items():
         value = entry.get(key, [])
         for word in [value] if isinstance(value, str) else value:
-            if word not in allowed:
-                near = did_you_mean(word, allowed)
-                raise RuleError(f"{path}: {where}.{key}: {word!r} is not one of {', '.join(allowed)}{near}")
+            one_of(path, f"{where}.{key}", word, allowed)
 
 
 def _release(path: Path, where: str, entry: Mapping[str, Any], key: str) -> Version | None:

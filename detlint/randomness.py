@@ -6,15 +6,18 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from detlint.errors import RuleError, did_you_mean
-from detlint.rulebook import Trigger, check_keys, parse_trigger, read_toml, rules_folder
+from detlint.errors import RuleError
+from detlint.rulebook import Trigger, parse_trigger
+from detlint.tables import RULES_FOLDER, check_keys, entries, one_of, read_table, word_lists
 
 LIBRARIES = ("torch", "numpy", "random")
 MODES = ("eval", "train")
+_HELPERS = ("verbs", "about", "wide", "never", "elsewhere")
+_INDIFFERENT = ("calls", "attributes", "words", "functions")
 _SEED_PARAMETERS = ("seed", "random_state", "manual_seed", "random_seed")
 
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
@@ -166,60 +169,34 @@ class Sources:
     factories: NameTable[str]
 
 
-@lru_cache(maxsize=1)
-def load_sources() -> Sources:
-    """Read the built-in table.
-
-    Raises:
-        RuleError: the file is broken; names file, key and reason.
-    """
-    return read_sources(rules_folder() / "sources.toml")
-
-
-def read_sources(path: Path) -> Sources:
-    """Read and validate one table of sources.
+@cache
+def load_sources(path: Path = RULES_FOLDER / "sources.toml") -> Sources:
+    """Return a table, read and validated once.
 
     Raises:
         RuleError: naming file, key and reason.
     """
-    table = read_toml(path)
     lists = dict.fromkeys(("draw", "seeder", "generator", "factory"), list)
     tables = dict.fromkeys(("helpers", "indifferent", "request", "smoke_test", "unrepeatable"), dict)
-    check_keys(path, table, {**lists, **tables}, {})
-    check_keys(path, table["request"], {"calls": list, "assignments": list}, {}, "request")
+    table = read_table(path, {**lists, **tables})
+    request = word_lists(path, table, "request", ["calls", "assignments"])
     return Sources(
         draws=NameTable(_draws(path, table)),
         seeders=NameTable(_seeders(path, table)),
-        helpers=_helpers(path, table["helpers"]),
-        requests=NameTable(_requests(path, table["request"])),
-        request_assignments=frozenset(table["request"]["assignments"]),
+        helpers=Helpers(*map(frozenset, word_lists(path, table, "helpers", _HELPERS).values())),
+        requests=NameTable(_requests(path, request["calls"])),
+        request_assignments=frozenset(request["assignments"]),
         generators=NameTable(_generators(path, table)),
-        indifferent=_indifferent(path, table["indifferent"]),
+        indifferent=Indifferent(*map(frozenset, word_lists(path, table, "indifferent", _INDIFFERENT).values())),
         smoke_test=_smoke_test(path, table["smoke_test"]),
         unrepeatable=NameTable((name, words) for words, names in table["unrepeatable"].items() for name in names),
         factories=NameTable(_factories(path, table)),
     )
 
 
-def _entries(
-    path: Path, table: Mapping[str, Any], key: str, required: Mapping[str, type], optional: Mapping[str, type]
-) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for number, entry in enumerate(table[key], start=1):
-        where = f"{key}[{number}]"
-        check_keys(path, entry, required, optional, where)
-        yield where, entry
-
-
-def _one_of(path: Path, where: str, word: object, allowed: tuple[str, ...]) -> str:
-    if word not in allowed:
-        nearest = did_you_mean(str(word), allowed)
-        raise RuleError(f"{path}: {where}: {word!r} is not one of {', '.join(allowed)}{nearest}")
-    return str(word)
-
-
 def _draws(path: Path, table: Mapping[str, Any]) -> Iterator[tuple[str, Draw]]:
-    for where, entry in _entries(path, table, "draw", {"library": str, "generator": list, "names": dict}, {}):
-        library = _one_of(path, f"{where}.library", entry["library"], LIBRARIES)
+    for where, entry in entries(path, table, "draw", {"library": str, "generator": list, "names": dict}):
+        library = one_of(path, f"{where}.library", entry["library"], LIBRARIES)
         draw = Draw(library, tuple(entry["generator"]))
         for owner, names in entry["names"].items():
             yield from ((f"{owner}.{name}", draw) for name in names)
@@ -227,28 +204,16 @@ def _draws(path: Path, table: Mapping[str, Any]) -> Iterator[tuple[str, Draw]]:
 
 def _seeders(path: Path, table: Mapping[str, Any]) -> Iterator[tuple[str, Seeder]]:
     optional = {"deterministic": str, "implicit": bool}
-    for where, entry in _entries(path, table, "seeder", {"calls": list, "seeds": list}, optional):
-        libraries = tuple(_one_of(path, f"{where}.seeds", library, LIBRARIES) for library in entry["seeds"])
+    for where, entry in entries(path, table, "seeder", {"calls": list, "seeds": list}, optional):
+        libraries = tuple(one_of(path, f"{where}.seeds", library, LIBRARIES) for library in entry["seeds"])
         for text in entry["calls"]:
             call = parse_trigger(path, text)
             yield call.name, Seeder(call, libraries, entry.get("deterministic", ""), entry.get("implicit", False))
 
 
-def _helpers(path: Path, table: Mapping[str, Any]) -> Helpers:
-    keys = ("verbs", "about", "wide", "never", "elsewhere")
-    check_keys(path, table, dict.fromkeys(keys, list), {}, "helpers")
-    return Helpers(*(frozenset(table[key]) for key in keys))
-
-
-def _indifferent(path: Path, table: Mapping[str, Any]) -> Indifferent:
-    keys = ("calls", "attributes", "words", "functions")
-    check_keys(path, table, dict.fromkeys(keys, list), {}, "indifferent")
-    return Indifferent(*(frozenset(table[key]) for key in keys))
-
-
 def _smoke_test(path: Path, table: Mapping[str, Any]) -> SmokeTest:
     lists = ("starts", "packages", "works", "methods", "runners")
-    check_keys(path, table, {"entries": str, **dict.fromkeys(lists, list)}, {}, "smoke_test")
+    check_keys(path, table, {"entries": str, **dict.fromkeys(lists, list)}, where="smoke_test")
     try:
         entries = re.compile(table["entries"])
     except re.error as error:
@@ -256,8 +221,8 @@ def _smoke_test(path: Path, table: Mapping[str, Any]) -> SmokeTest:
     return SmokeTest(entries, *(tuple(table[key]) for key in lists))
 
 
-def _requests(path: Path, table: Mapping[str, Any]) -> Iterator[tuple[str, Request]]:
-    for text in table["calls"]:
+def _requests(path: Path, calls: Iterable[str]) -> Iterator[tuple[str, Request]]:
+    for text in calls:
         call = parse_trigger(path, text)
         names = [parameter.name for parameter in call.parameters]
         if not names:
@@ -266,13 +231,13 @@ def _requests(path: Path, table: Mapping[str, Any]) -> Iterator[tuple[str, Reque
 
 
 def _generators(path: Path, table: Mapping[str, Any]) -> Iterator[tuple[str, OwnGenerator]]:
-    for _, entry in _entries(path, table, "generator", {"calls": list, "methods": list}, {"seed": list}):
+    for _, entry in entries(path, table, "generator", {"calls": list, "methods": list}, {"seed": list}):
         for text in entry["calls"]:
             call = parse_trigger(path, text)
             yield call.name, OwnGenerator(call, tuple(entry.get("seed", ())), tuple(entry["methods"]))
 
 
 def _factories(path: Path, table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for where, entry in _entries(path, table, "factory", {"mode": str, "names": list}, {}):
-        mode = _one_of(path, f"{where}.mode", entry["mode"], MODES)
+    for where, entry in entries(path, table, "factory", {"mode": str, "names": list}):
+        mode = one_of(path, f"{where}.mode", entry["mode"], MODES)
         yield from ((name, mode) for name in entry["names"])

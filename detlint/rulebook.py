@@ -1,7 +1,4 @@
-"""The only reader of `rules/`: rule files become `Rule`s, validated once at load.
-
-The folder stands at the top level of the repository and inside the wheel as `detlint/_rules`.
-"""
+"""The only reader of the rule files: they become `Rule`s, validated once at load."""
 
 from __future__ import annotations
 
@@ -12,10 +9,9 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-import tomli
-
-from detlint.errors import RuleError, did_you_mean
+from detlint.errors import RuleError
 from detlint.findings import Finding, Location, Severity
+from detlint.tables import RULES_FOLDER, entries, one_of, read_table
 
 RULES_URL = "https://github.com/detlint/detlint/blob/main/rules"
 
@@ -137,7 +133,7 @@ class Rule:
     @property
     def url(self) -> str:
         """Address of the rule's file; empty for rules of the user's own."""
-        return f"{RULES_URL}/{self.path.name}" if self.path.parent == rules_folder() else ""
+        return f"{RULES_URL}/{self.path.name}" if self.path.parent == RULES_FOLDER else ""
 
     def finding(self, location: Location, *, remedy: str = "", **placeholders: object) -> Finding:
         """Return a finding of this rule; `placeholders` fill its message, `remedy` stands in for its `fix`."""
@@ -152,13 +148,6 @@ class Rule:
             devices=self.devices,
             url=self.url,
         )
-
-
-def rules_folder() -> Path:
-    """Return the folder of the built-in rules, in a wheel or in a checkout."""
-    package = Path(__file__).resolve().parent
-    shipped = package / "_rules"
-    return shipped if shipped.is_dir() else package.parent / "rules"
 
 
 def load_rules(extra: Sequence[Path] = ()) -> dict[str, Rule]:
@@ -182,7 +171,7 @@ def load_rules(extra: Sequence[Path] = ()) -> dict[str, Rule]:
 @lru_cache(maxsize=1)
 def _builtin_rules() -> dict[str, Rule]:
     rules: dict[str, Rule] = {}
-    for path in sorted(rules_folder().glob("DET*.toml")):
+    for path in sorted(RULES_FOLDER.glob("DET*.toml")):
         rule = read_rule(path)
         if rule.code in rules:
             raise RuleError(f"{path}: code {rule.code} is already taken by {rules[rule.code].path.name}")
@@ -206,18 +195,13 @@ def read_rule(path: Path) -> Rule:
     Raises:
         RuleError: naming file, key and reason.
     """
-    table = read_toml(path)
-    check_keys(path, table, _REQUIRED, _OPTIONAL)
+    table = read_table(path, _REQUIRED, _OPTIONAL)
     code, name = table["code"], table["name"]
     if not re.fullmatch(r"[A-Z]{2,}\d{3}", code):
         raise RuleError(f"{path}: code: {code!r} is not capital letters followed by three digits")
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
         raise RuleError(f"{path}: name: {name!r} is not kebab-case")
-    try:
-        severity = Severity(table["severity"])
-    except ValueError:
-        allowed = ", ".join(level.value for level in Severity)
-        raise RuleError(f"{path}: severity: {table['severity']!r} is not one of {allowed}") from None
+    severity = one_of(path, "severity", table["severity"], [level.value for level in Severity])
     match = table.get("match")
     if match is not None and set(match) - {"when"}:
         raise RuleError(f"{path}: match: unknown key {sorted(set(match) - {'when'})[0]!r}; allowed: when")
@@ -225,7 +209,7 @@ def read_rule(path: Path) -> Rule:
         code=code,
         name=name,
         family=table["family"],
-        severity=severity,
+        severity=Severity(severity),
         default=table["default"],
         summary=table["summary"],
         message=table["message"],
@@ -244,9 +228,7 @@ def read_rule(path: Path) -> Rule:
 
 
 def _examples(path: Path, key: str, table: Mapping[str, Any]) -> Iterator[Example]:
-    for number, entry in enumerate(table.get(key, ()), start=1):
-        where = f"{key}[{number}]"
-        check_keys(path, entry, {"title": str, "code": str}, _EXAMPLE_KEYS, where)
+    for where, entry in entries(path, table, key, {"title": str, "code": str}, _EXAMPLE_KEYS):
         if key != "good" and not entry.get("lines"):
             raise RuleError(f"{path}: {where}.lines: missing; name the lines that must be reported")
         yield Example(
@@ -292,35 +274,3 @@ def _split(text: str) -> Iterator[str]:
             start = position + 1
     if text[start:].strip():
         yield text[start:].strip()
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """Read a TOML file; one clear line where that fails."""
-    try:
-        return tomli.loads(path.read_bytes().decode("utf-8"))
-    except OSError as error:
-        raise RuleError(f"{path}: cannot be read: {error.strerror}") from None
-    except (tomli.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise RuleError(f"{path}: not valid TOML: {error}") from None
-
-
-def check_keys(
-    path: Path,
-    table: object,
-    required: Mapping[str, type],
-    optional: Mapping[str, type],
-    where: str = "",
-) -> None:
-    """Raise RuleError unless `table` holds all of `required`, nothing but both, each of its type."""
-    prefix = f"{path}: {where}{'.' if where else ''}"
-    if not isinstance(table, dict):
-        raise RuleError(f"{path}: {where}: expected a table")
-    allowed = {**required, **optional}
-    for key in required:
-        if key not in table:
-            raise RuleError(f"{prefix}{key}: missing")
-    for key, value in table.items():
-        if key not in allowed:
-            raise RuleError(f"{prefix}{key}: unknown key{did_you_mean(key, allowed)}")
-        if not isinstance(value, allowed[key]):
-            raise RuleError(f"{prefix}{key}: expected {allowed[key].__name__}, got {type(value).__name__}")

@@ -6,12 +6,15 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from detlint.errors import RuleError
-from detlint.rulebook import check_keys, read_toml, rules_folder
+from detlint.tables import RULES_FOLDER, entries, one_of, read_table
+
+_REQUIRED: Final = {"operators": list, "terms": str}
+_OPTIONAL: Final = {"argument": str, "stepwise": bool}
 
 PER_RESULT: Final = "per result"
 _COUNTS: Final[Mapping[str, Callable[[Sequence[int]], int]]] = {
@@ -45,32 +48,19 @@ def sums_of(name: str) -> tuple[Sum, ...]:
     return tuple(item for item in load_sums() if any(fnmatchcase(name, pattern) for pattern in item.operators))
 
 
-@lru_cache(maxsize=1)
-def load_sums() -> tuple[Sum, ...]:
-    """Return every entry of the built-in table.
+@cache
+def load_sums(path: Path = RULES_FOLDER / "sums.toml") -> tuple[Sum, ...]:
+    """Return every entry of a table, read and validated once.
 
     Raises:
         RuleError: naming file, entry, key and reason.
     """
-    return read_sums(rules_folder() / "sums.toml")
+    table = read_table(path, {"sum": list})
+    return tuple(_entry(path, where, entry) for where, entry in entries(path, table, "sum", _REQUIRED, _OPTIONAL))
 
 
-def read_sums(path: Path) -> tuple[Sum, ...]:
-    """Read and validate a table.
-
-    Raises:
-        RuleError: naming file, entry, key and reason.
-    """
-    table = read_toml(path)
-    check_keys(path, table, {"sum": list}, {})
-    return tuple(_entry(path, f"sum[{number}]", entry) for number, entry in enumerate(table["sum"], 1))
-
-
-def _entry(path: Path, where: str, entry: Any) -> Sum:
-    check_keys(path, entry, {"operators": list, "terms": str}, {"argument": str, "stepwise": bool}, where)
-    terms, argument = entry["terms"], entry.get("argument", "")
-    if terms not in (*_COUNTS, PER_RESULT):
-        raise RuleError(f"{path}: {where}.terms: {terms!r} is not one of {', '.join((*_COUNTS, PER_RESULT))}")
+def _entry(path: Path, where: str, entry: Mapping[str, Any]) -> Sum:
+    terms, argument = one_of(path, f"{where}.terms", entry["terms"], (*_COUNTS, PER_RESULT)), entry.get("argument", "")
     if (terms == PER_RESULT) is bool(argument):
         raise RuleError(f"{path}: {where}.argument: needed for all terms but {PER_RESULT!r}, which takes none")
     return Sum(tuple(entry["operators"]), argument, terms, entry.get("stepwise", False))

@@ -18,7 +18,7 @@ PACKAGE = ROOT / "detlint"
 
 # room → the rooms it may import. Arrows point downwards only; linter, runtime and reports never meet.
 GROUND = {"errors", "version"}
-TABLES = {"rulebook", "operators", "dispatch", "influences", "randomness", "layers", "sums", "upgrades"}
+TABLES = {"tables", "rulebook", "operators", "dispatch", "influences", "randomness", "layers", "sums", "upgrades"}
 KNOWLEDGE = {*GROUND, *TABLES, "findings", "conditions"}
 ROOMS = {
     "errors": set(),
@@ -26,14 +26,15 @@ ROOMS = {
     "findings": set(),
     "files": {"errors"},
     "conditions": {"errors"},
-    "rulebook": {"errors", "findings"},
+    "tables": {"errors"},
+    "rulebook": {"errors", "findings", "tables"},
     "config": {"errors", "findings", "rulebook", "operators"},
-    "operators": {"errors", "conditions", "rulebook"},
-    "dispatch": {"errors", "conditions", "rulebook", "operators"},
-    "randomness": {"errors", "rulebook"},
-    "influences": {"errors", "operators", "rulebook"},
-    "layers": {"errors", "randomness", "rulebook"},
-    "sums": {"errors", "rulebook"},
+    "operators": {"errors", "conditions", "rulebook", "tables"},
+    "dispatch": {"conditions", "operators", "tables"},
+    "randomness": {"errors", "rulebook", "tables"},
+    "influences": {"errors", "operators", "tables"},
+    "layers": {"randomness", "rulebook", "tables"},
+    "sums": {"errors", "tables"},
     "upgrades": {"errors", "operators"},
     "linter": {*KNOWLEDGE, "config", "files"},
     "runtime": {*KNOWLEDGE, "files"},
@@ -55,7 +56,7 @@ OUTSIDE = {
     "pathspec": {"config", "linter"},
     "rich": {"reports"},
     "safetensors": {"runtime"},
-    "tomli": {"config", "rulebook", "linter"},
+    "tomli": {"config", "tables", "linter"},
     "torch": {"runtime"},
     "typing_extensions": {"runtime"},
     "xxhash": {"runtime"},

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from detlint.errors import RuleError
-from detlint.influences import Call, load_influences, read_influences
+from detlint.influences import Call, load_influences
 from detlint.runtime.environment import VARIABLES, Environment
 from detlint.runtime.flags import Flags
 
@@ -89,12 +89,12 @@ def test_conditions_on_device_dtype_size_and_draws() -> None:
     ],
 )
 def test_mistakes_name_file_and_entry(tmp_path: Path, before: str, after: str, message: str) -> None:
-    path = tmp_path / "influences.toml"
-    path.write_text(ENTRY)
-    assert len(read_influences(path)) == 1
+    right, path = tmp_path / "right.toml", tmp_path / "influences.toml"
+    right.write_text(ENTRY)
+    assert len(load_influences(right)) == 1
     assert before in ENTRY
     path.write_text(ENTRY.replace(before, after))
     with pytest.raises(RuleError) as caught:
-        read_influences(path)
+        load_influences(path)
     assert message in str(caught.value)
     assert str(path) in str(caught.value)

@@ -24,9 +24,8 @@ from detlint.operators import (
     load_operators,
     matching,
     parse_version,
-    read_operators,
 )
-from detlint.rulebook import rules_folder
+from detlint.tables import RULES_FOLDER
 from detlint.upgrades import changes
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -330,7 +329,7 @@ def test_a_broken_table_is_refused_in_one_line(tmp_path: Path, old: str, new: st
 def _read(folder: Path, text: str) -> tuple[Operator, ...]:
     path = folder / "operators.toml"
     path.write_text(text, encoding="utf-8")
-    return read_operators(path)
+    return load_operators(path)
 
 
 def _ops(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -391,4 +390,4 @@ def test_the_table_agrees_with_the_installed_torch() -> None:
 
 
 def test_the_table_is_where_the_wheel_takes_it_from() -> None:
-    assert (rules_folder() / "operators.toml").is_file()
+    assert (RULES_FOLDER / "operators.toml").is_file()

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from detlint.errors import RuleError
-from detlint.randomness import LIBRARIES, load_sources, read_sources
-from detlint.rulebook import rules_folder
+from detlint.randomness import LIBRARIES, load_sources
+from detlint.tables import RULES_FOLDER
 
 
 @pytest.mark.parametrize(
@@ -106,11 +106,11 @@ def test_factories(name: str, mode: str | None) -> None:
     ],
 )
 def test_mistakes_are_told(tmp_path: Path, old: str, new: str, complaint: str) -> None:
-    text = (rules_folder() / "sources.toml").read_text("utf-8")
+    text = (RULES_FOLDER / "sources.toml").read_text("utf-8")
     assert old in text
     broken = tmp_path / "sources.toml"
     broken.write_text(text.replace(old, new, 1), "utf-8")
     with pytest.raises(RuleError) as caught:
-        read_sources(broken)
+        load_sources(broken)
     assert complaint in str(caught.value)
     assert str(broken) in str(caught.value)

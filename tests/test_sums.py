@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from detlint.errors import RuleError
-from detlint.sums import load_sums, read_sums, sums_of
+from detlint.sums import load_sums, sums_of
 
 
 def test_operators_and_arguments_exist() -> None:
@@ -54,5 +54,5 @@ def test_mistakes_are_named(tmp_path: Path, entry: str, reason: str) -> None:
     path = tmp_path / "sums.toml"
     path.write_text(f"[[sum]]\n{entry}\n")
     with pytest.raises(RuleError) as raised:
-        read_sums(path)
+        load_sums(path)
     assert reason in str(raised.value)

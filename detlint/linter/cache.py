@@ -24,7 +24,7 @@ from detlint.files import write_atomically
 from detlint.findings import Applicability, Edit, Finding, Fix, Location, Related, Severity
 from detlint.linter.jobs import FileResult, Job, Options
 from detlint.linter.mentions import Mentions, Search, mentions, python_files
-from detlint.rulebook import rules_folder
+from detlint.tables import RULES_FOLDER
 from detlint.version import __version__
 
 FOLDER = ".detlint_cache"
@@ -206,7 +206,7 @@ def _detlint_digest() -> str:
 @lru_cache(maxsize=8)
 def _rules_digest(rule_paths: Sequence[Path]) -> str:
     found = hashlib.blake2b(digest_size=16)
-    files = [path for folder in (rules_folder(), *rule_paths) for path in sorted(folder.glob("*.toml"))]
+    files = [path for folder in (RULES_FOLDER, *rule_paths) for path in sorted(folder.glob("*.toml"))]
     for path in [*files, *(path for path in rule_paths if path.is_file())]:
         found.update(path.read_bytes())
     return found.hexdigest()

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
-from typing import Any
 
 from detlint.errors import RuleError
-from detlint.rulebook import check_keys, read_toml, rules_folder
+from detlint.tables import RULES_FOLDER, read_table, word_lists
 
 _KEYS: Mapping[str, tuple[str, ...]] = {
     "functions": ("sources", "cuts", "of-first"),
@@ -55,18 +54,15 @@ class GradientTable:
     image_channels: re.Pattern[str]
 
 
-@lru_cache(maxsize=1)
-def gradient_table() -> GradientTable:
-    """Read `rules/gradients.toml`.
+@cache
+def gradient_table(path: Path = RULES_FOLDER / "gradients.toml") -> GradientTable:
+    """Return a table, read and validated once.
 
     Raises:
         RuleError: the file is broken; names key and reason.
     """
-    path = rules_folder() / "gradients.toml"
-    table = read_toml(path)
-    check_keys(path, table, dict.fromkeys(_KEYS, dict), {})
-    for section, keys in _KEYS.items():
-        check_keys(path, table[section], dict.fromkeys(keys, list), {}, section)
+    read = read_table(path, dict.fromkeys(_KEYS, dict))
+    table = {section: word_lists(path, read, section, keys) for section, keys in _KEYS.items()}
     words, names = table["words"], table["names"]
     return GradientTable(
         source_functions=frozenset(table["functions"]["sources"]),
@@ -92,8 +88,8 @@ def gradient_table() -> GradientTable:
     )
 
 
-def _pattern(path: Path, where: str, parts: list[Any], frame: str, flags: int = re.IGNORECASE) -> re.Pattern[str]:
+def _pattern(path: Path, where: str, parts: list[str], frame: str, flags: int = re.IGNORECASE) -> re.Pattern[str]:
     try:
         return re.compile(frame.replace("{}", "|".join(parts)), flags)
-    except (re.error, TypeError) as error:
+    except re.error as error:
         raise RuleError(f"{path}: {where}: {error}") from None

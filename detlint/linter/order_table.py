@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
+from pathlib import Path
 
-from detlint.rulebook import check_keys, read_toml, rules_folder
+from detlint.tables import RULES_FOLDER, read_table, word_lists
 
 _FUNCTIONS = ("carrying", "sorting", "receiving", "registering", "receiving-endings")
 _METHODS = (
@@ -39,26 +40,23 @@ class OrderTable:
     progress: tuple[str, ...]
 
 
-@lru_cache(maxsize=1)
-def order_table() -> OrderTable:
-    """Read `rules/order.toml`.
+@cache
+def order_table(path: Path = RULES_FOLDER / "order.toml") -> OrderTable:
+    """Return a table, read and validated once.
 
     Raises:
         RuleError: the file is broken; names key and reason.
     """
-    path = rules_folder() / "order.toml"
-    table = read_toml(path)
-    check_keys(path, table, {"functions": dict, "methods": dict, "words": dict}, {})
-    check_keys(path, table["functions"], dict.fromkeys(_FUNCTIONS, list), {}, "functions")
-    check_keys(path, table["methods"], dict.fromkeys(_METHODS, list), {}, "methods")
-    check_keys(path, table["words"], dict.fromkeys(_WORDS, list), {}, "words")
-    functions = table["functions"]
+    table = read_table(path, {"functions": dict, "methods": dict, "words": dict})
+    functions = word_lists(path, table, "functions", _FUNCTIONS)
+    methods = word_lists(path, table, "methods", _METHODS)
+    said = word_lists(path, table, "words", _WORDS)
     return OrderTable(
         functions={key: frozenset(functions[key]) for key in ("carrying", "sorting", "receiving", "registering")},
-        methods={key: frozenset(names) for key, names in table["methods"].items()},
+        methods={key: frozenset(names) for key, names in methods.items()},
         receiving_endings=tuple(functions["receiving-endings"]),
-        complaints=tuple(table["words"]["complaints"]),
-        lookups=tuple(table["words"]["lookups"]),
-        descriptions=frozenset(table["words"]["descriptions"]),
-        progress=tuple(table["words"]["progress"]),
+        complaints=tuple(said["complaints"]),
+        lookups=tuple(said["lookups"]),
+        descriptions=frozenset(said["descriptions"]),
+        progress=tuple(said["progress"]),
     )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
+from pathlib import Path
 
-from detlint.rulebook import check_keys, read_toml, rules_folder
+from detlint.tables import RULES_FOLDER, read_table, word_lists
 
 _NAMES = ("rounding", "floating", "keeping", "adding", "fractions", "results")
 _EXACT = ("calls", "words")
@@ -25,20 +26,17 @@ class RoundingTable:
     exact_words: tuple[str, ...]
 
 
-@lru_cache(maxsize=1)
-def rounding_table() -> RoundingTable:
-    """Read `rules/rounding.toml`.
+@cache
+def rounding_table(path: Path = RULES_FOLDER / "rounding.toml") -> RoundingTable:
+    """Return a table, read and validated once.
 
     Raises:
         RuleError: the file is broken; names key and reason.
     """
-    path = rules_folder() / "rounding.toml"
-    table = read_toml(path)
-    check_keys(path, table, {"names": dict, "exact": dict}, {})
-    check_keys(path, table["names"], dict.fromkeys(_NAMES, list), {}, "names")
-    check_keys(path, table["exact"], dict.fromkeys(_EXACT, list), {}, "exact")
+    table = read_table(path, {"names": dict, "exact": dict})
+    names, exact = word_lists(path, table, "names", _NAMES), word_lists(path, table, "exact", _EXACT)
     return RoundingTable(
-        **{name: frozenset(table["names"][name]) for name in _NAMES},
-        exact_calls=frozenset(table["exact"]["calls"]),
-        exact_words=tuple(table["exact"]["words"]),
+        **{name: frozenset(names[name]) for name in _NAMES},
+        exact_calls=frozenset(exact["calls"]),
+        exact_words=tuple(exact["words"]),
     )

@@ -6,10 +6,11 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from detlint.rulebook import check_keys, read_toml, rules_folder
+from detlint.tables import RULES_FOLDER, check_keys, read_table
 
 if TYPE_CHECKING:
     from detlint.linter.project import Module
@@ -90,16 +91,14 @@ class Types:
         return name
 
 
-@lru_cache(maxsize=1)
-def load_types() -> Types:
-    """Read `rules/types.toml`.
+@cache
+def load_types(path: Path = RULES_FOLDER / "types.toml") -> Types:
+    """Return a table, read and validated once.
 
     Raises:
         RuleError: the file is broken; names key and reason.
     """
-    path = rules_folder() / "types.toml"
-    table = read_toml(path)
-    check_keys(path, table, {"tensor": dict, "modules": dict, "aliases": dict}, {})
+    table = read_table(path, {"tensor": dict, "modules": dict, "aliases": dict})
     tensor, modules = table["tensor"], table["modules"]
     check_keys(path, tensor, {"functions": dict, "tuples": dict, "dtypes": dict, "attributes": dict}, {}, "tensor")
     keys = {"classes": list, "bases": list, "wrappers": list, "methods": list}

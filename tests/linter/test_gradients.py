@@ -8,13 +8,11 @@ from pathlib import Path
 import pytest
 
 from detlint.config import ConfigResolver
-from detlint.errors import RuleError
-from detlint.linter import gradient_table
 from detlint.linter.context import Context, FileFacts
 from detlint.linter.dimensions import dimensions, names_pixels
 from detlint.linter.gradients import can_need_gradient
 from detlint.linter.single_elements import SingleElements
-from detlint.rulebook import load_rules, rules_folder
+from detlint.rulebook import load_rules
 from tests.linter.conftest import MakeModule
 
 HEAD = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
@@ -155,25 +153,6 @@ def test_a_caller_in_an_environment_does_not_count(tmp_path: Path, make_module: 
     (tmp_path / ".venv" / "other.py").write_text(f"import torch\n{CALLERS['under no_grad'][0]}")
     call, ctx = marked("def up(x):\n    return op(x)\n", make_module)
     assert can_need_gradient(call, call.args[0], ctx)
-
-
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        (("[words]", "[wordz]"), "words: missing"),
-        (("through =", "throug ="), "methods.through: missing"),
-        (('"images?"', '"images("'), "words.data: .*unterminated"),
-    ],
-    ids=["missing table", "missing key", "broken pattern"],
-)
-def test_broken_table_is_one_clear_error(
-    change: tuple[str, str], reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = (rules_folder() / "gradients.toml").read_text("utf-8").replace(*change, 1)
-    (tmp_path / "gradients.toml").write_text(text, "utf-8")
-    monkeypatch.setattr(gradient_table, "rules_folder", lambda: tmp_path)
-    with pytest.raises(RuleError, match=reason):
-        gradient_table.gradient_table.__wrapped__()
 
 
 ROWS = {

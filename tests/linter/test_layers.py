@@ -6,15 +6,17 @@ import inspect
 from ast import literal_eval
 
 import pytest
+import tomli
 
 from detlint.layers import Layer, ReadyMade, load_layers
-from detlint.rulebook import read_toml, rules_folder
+from detlint.tables import RULES_FOLDER
 
 torch = pytest.importorskip("torch")
 
 
 def torch_layers() -> list[Layer]:
-    calls = [call for entry in read_toml(rules_folder() / "layers.toml")["layer"] for call in entry["calls"]]
+    table = tomli.loads((RULES_FOLDER / "layers.toml").read_text("utf-8"))
+    calls = [call for entry in table["layer"] for call in entry["calls"]]
     names = [call.partition("(")[0] for call in calls if call.startswith("torch.nn.")]
     layers = [load_layers().layers.get(name) for name in names]
     return [layer for layer in layers if layer is not None]

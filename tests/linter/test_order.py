@@ -1,17 +1,13 @@
-"""Where an order ends up, through modules and forms that the examples do not reach; and the table behind it."""
+"""Where an order ends up, through modules and forms that the examples do not reach."""
 
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 
 import pytest
 
-from detlint.errors import RuleError
-from detlint.linter import order_table
 from detlint.linter.order import OrderTracer
 from detlint.linter.order_form import Form, Trail
-from detlint.rulebook import rules_folder
 from tests.linter.conftest import MakeModule
 
 
@@ -95,22 +91,3 @@ IGNORED = {
 @pytest.mark.parametrize(("code", "files"), IGNORED.values(), ids=IGNORED.keys())
 def test_order_is_ignored(code: str, files: dict[str, str] | None, make_module: MakeModule) -> None:
     assert destination(code, make_module, files) is None
-
-
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        (("[words]", "[wordz]"), "words: missing"),
-        (("carrying =", "carryin ="), "functions.carrying: missing"),
-        (("progress = [", "progress = 3 # ["), "words.progress: expected list"),
-    ],
-    ids=["missing table", "missing key", "wrong type"],
-)
-def test_broken_table_is_one_clear_error(
-    change: tuple[str, str], reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = (rules_folder() / "order.toml").read_text("utf-8").replace(*change, 1)
-    (tmp_path / "order.toml").write_text(text, "utf-8")
-    monkeypatch.setattr(order_table, "rules_folder", lambda: tmp_path)
-    with pytest.raises(RuleError, match=reason):
-        order_table.order_table.__wrapped__()

@@ -9,7 +9,8 @@ import pytest
 
 from detlint.findings import Applicability, Edit, Finding, Fix, Location, Related, Severity
 from detlint.reports.run_info import RunInfo
-from detlint.rulebook import Example, Rule, rules_folder
+from detlint.rulebook import Example, Rule
+from detlint.tables import RULES_FOLDER
 
 SOURCES = {
     ("src/model.py", None): [
@@ -39,7 +40,7 @@ RULES = {
         message="{call} drops",
         why="It defaults to training=True.",
         fix="Pass training=self.training.",
-        path=rules_folder() / "DET202-functional-dropout-always-on.toml",
+        path=RULES_FOLDER / "DET202-functional-dropout-always-on.toml",
         references=("https://docs.pytorch.org/dropout",),
         bad=(
             Example("left at its default", "import f\nf.dropout(x)\n", (2,)),
@@ -57,7 +58,7 @@ RULES = {
         message="{call} is read",
         why="It holds what was there.",
         fix="Use zeros.",
-        path=rules_folder() / "DET303-uninitialized-memory.toml",
+        path=RULES_FOLDER / "DET303-uninitialized-memory.toml",
     ),
 }
 
