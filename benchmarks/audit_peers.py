@@ -21,6 +21,7 @@ from pytest_torch.nondeterminism import diagnose_nondeterminism
 from torch import nn
 
 import detlint
+from detlint.runtime.report import Verdict
 
 RUNS = 10
 
@@ -119,15 +120,19 @@ def peer(model: nn.Module, sample: object) -> tuple[str, str]:
 
 
 def ours(model: nn.Module, sample: object, *, backward: bool) -> tuple[str, str]:
-    report = detlint.audit(model, sample, runs=RUNS, backward=backward, probes=("repeat", "mode"))
+    report = detlint.audit(model, sample, runs=RUNS, backward=backward, probes=("repeat", "mode", "history"))
     findings = [f for f in report.findings if f.code.startswith(("DET7", "DET2")) or f.code == "DET303"]
     named = "; ".join(
         f"`{finding.op}` in `{finding.module or 'the model'}`, "
         f"{Path(finding.location.path).name}:{finding.location.line}: {finding.message}"
         for finding in findings
     )
-    repeat = report.probes["repeat"]
-    return repeat.verdict.value, named or "nothing to report"
+    verdicts = [
+        f"{name}: {result.verdict.value}"
+        for name, result in report.probes.items()
+        if result.verdict.rank > Verdict.SKIPPED.rank
+    ]
+    return ", ".join(verdicts) or "bitwise", named or "nothing to report"
 
 
 def main() -> None:
@@ -135,7 +140,7 @@ def main() -> None:
         f"torch {torch.__version__}, {torch.get_num_threads()} threads, {RUNS} runs each; "
         f"detlint {detlint.__version__}, pytest-torch {version('pytest-torch')}\n"
     )
-    print("| what is wrong | pytest-torch: verdict | its first differing layer | detlint: repeat | what it names |")
+    print("| what is wrong | pytest-torch: verdict | its first differing layer | detlint: verdict | what it names |")
     print("|---|---|---|---|---|")
     for case in CASES:
         torch.manual_seed(0)
