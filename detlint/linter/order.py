@@ -239,6 +239,8 @@ class OrderTracer(OrderPlaces):
                     return self.destination(call, trail)  # a progress bar
                 made = methods.get("__init__")
                 if made is None:
+                    if module.inference.class_info(function).declared:
+                        return self.destination(call, replace(trail, form=Form.NESTED))  # a field of a data class
                     continue
                 function = made
             for parameter in (argument.arg for argument in ast.walk(function.args) if isinstance(argument, ast.arg)):

@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from detlint.linter.names import FUNCTIONS, FunctionNode
-from detlint.linter.order_form import Form, Trail, base_names, counted_up, names_in, stored_names
+from detlint.linter.order_form import Form, Trail, names_in
+from detlint.linter.order_loop import LoopBody
 from detlint.linter.values import Kind
 
 if TYPE_CHECKING:
@@ -18,12 +19,8 @@ _COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _PINS = (ast.Eq, ast.Is)
 
 
-class LoopEffects:
-    """The effects of a loop (or of a function called from it) on what stands outside.
-
-    `elements` are the names that hold an element, `positions` those that hold its running number, `items` further
-    expressions that are elements.
-    """
+class LoopEffects(LoopBody):
+    """The effects of a loop (or of a function called from it) on what stands outside."""
 
     def __init__(
         self,
@@ -33,20 +30,11 @@ class LoopEffects:
         positions: frozenset[str],
         items: tuple[ast.expr, ...] = (),
         trail: Trail | None = None,
+        files: frozenset[str] = frozenset(),
     ) -> None:
+        super().__init__(tracer, body, elements, positions, items, files)
         self._tracer = tracer
-        self._index = tracer.index
-        self._body = body
         self._trail = trail or Trail()
-        self._nodes = tuple(_own_nodes(body))
-        self._made = tuple(binding for node in self._nodes for binding in _bindings(node))
-        self._bound = frozenset(
-            node.id for node in self._nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-        )
-        self._positions = positions | counted_up(self._nodes)
-        self._items = frozenset(items)
-        self._keys = elements
-        self._elements = self._derived(elements)
 
     def destination(self) -> str | None:
         """Return in words the first thing that takes over the order, or None."""
@@ -56,94 +44,6 @@ class LoopEffects:
             if found is not None:
                 return found
         return None
-
-    # --- what depends on the element --------------------------------------------------------------------------------
-
-    def _derived(self, elements: frozenset[str]) -> frozenset[str]:
-        """Return `elements` and every name that the body computes from them."""
-        found = set(elements)
-        size = -1
-        while len(found) != size:
-            size = len(found)
-            for target, value in self._made:
-                if value is not None and self._mentions(value, found):
-                    # `rows = rows + [row]` collects in `rows`, it does not make an element of it.
-                    found |= stored_names(target) - names_in(value)
-                    # `data.x = read(path)` makes `data` depend on the element too.
-                    found |= base_names(target) & self._bound
-            for node in self._nodes:
-                found |= self._filled(node, found)
-        return frozenset(found) - self._positions
-
-    def _filled(self, node: ast.AST, names: set[str]) -> set[str]:
-        """`row.append(word)`: a list made in the body depends on what is put into it."""
-        methods = self._tracer.table.methods
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-            return set()
-        fills = node.func.attr in methods["appending"] | methods["extending"] | {"add", "update"}
-        given = any(self._mentions(argument, names) for argument in node.args)
-        filled = node.func.value
-        if not fills or not given or not isinstance(filled, ast.Name) or self._starts_outside(filled):
-            return set()
-        return {filled.id}
-
-    def _starts_outside(self, name: ast.Name) -> bool:
-        scope = self._index.scope_at(name).lookup(name.id)
-        if scope is None or isinstance(self._body, FUNCTIONS):
-            return scope is None or scope.node is not self._body
-        reaching = self._tracer.module.definitions(name) if isinstance(name.ctx, ast.Load) else scope.bindings[name.id]
-        return any(self._body not in self._index.ancestors(binding.node) for binding in reaching)
-
-    def _has_default(self, name: ast.Name) -> bool:
-        """Return whether the name has a value before the body runs; one given in another loop is for that loop."""
-        scope = self._index.scope_at(name).lookup(name.id)
-        around = {self._body, *self._index.ancestors(self._body)}
-        return scope is None or any(
-            self._body not in self._index.ancestors(binding.node)
-            and all(loop in around for loop in self._index.ancestors(binding.node) if isinstance(loop, ast.For))
-            for binding in scope.bindings[name.id]
-        )
-
-    def _mentions(self, node: ast.AST, names: set[str] | frozenset[str]) -> bool:
-        return any(
-            (isinstance(child, ast.Name) and child.id in names) or child in self._items for child in ast.walk(node)
-        )
-
-    def _has_element(self, node: ast.AST) -> bool:
-        return self._mentions(node, self._elements)
-
-    def _has_position(self, node: ast.AST) -> bool:
-        return self._mentions(node, self._positions)
-
-    def _is_outside(self, node: ast.expr) -> bool:
-        """Return whether a container lives on after the body: a name bound outside it, or an attribute of self."""
-        if isinstance(node, ast.Subscript):
-            return self._is_outside(node.value)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            return self._is_outside(node.func.value)
-        if isinstance(node, ast.Attribute):
-            return isinstance(node.value, ast.Name) and node.value.id not in self._elements
-        if not isinstance(node, ast.Name) or node.id in self._elements:
-            return False
-        return self._index.scope_at(node).lookup(node.id) is not None and self._starts_outside(node)
-
-    def _is_shared(self, node: ast.expr) -> bool:
-        """Return whether a container outside is filled by several elements: `rows`, not `rows[name]` of each name."""
-        part = node
-        while isinstance(part, (ast.Subscript, ast.Call, ast.Attribute)):
-            if isinstance(part, ast.Subscript):
-                if isinstance(part.slice, ast.Name) and part.slice.id in self._keys:
-                    return False
-                part = part.value
-            elif isinstance(part, ast.Call):
-                if part.args and isinstance(part.args[0], ast.Name) and part.args[0].id in self._keys:
-                    return False
-                part = part.func
-            else:
-                part = part.value
-        return self._is_outside(node)
-
-    # --- effects ----------------------------------------------------------------------------------------------------
 
     def _call(self, node: ast.Call) -> str | None:
         function = node.func
@@ -196,22 +96,6 @@ class LoopEffects:
             others.append(function.value)
         return bool(numbered) and any(map(self._has_element, others))
 
-    def _is_numbered(self, node: ast.expr) -> bool:
-        """Return whether the running number, and nothing of the element itself, stands in an expression."""
-        if self._has_element(node):
-            return False
-        made = [value for target, value in self._made if names_in(target) & names_in(node) and value is not None]
-        return self._has_position(node) or any(
-            self._has_position(value) and not self._has_element(value) for value in made
-        )
-
-    def _is_open_file(self, node: ast.expr) -> bool:
-        """Return whether a file was opened before the loop, so that its text is written piece by piece."""
-        if not isinstance(node, ast.Name) or not self._is_outside(node):
-            return False
-        values = self._tracer.inference.values(node)
-        return not any(value.type.startswith("sys.") for value in values)
-
     def _through_function(self, call: ast.Call) -> str | None:
         """A method of the project that the body calls may collect in self."""
         if self._trail.calls >= 2:
@@ -225,11 +109,15 @@ class LoopEffects:
                 continue
             parameters = [argument.arg for argument in ast.walk(function.args) if isinstance(argument, ast.arg)]
             skip = 1 if isinstance(call.func, ast.Attribute) and parameters[:1] == ["self"] else 0
-            given = {p for p, value in zip(parameters[skip:], call.args, strict=False) if self._has_element(value)}
-            given |= {k.arg for k in call.keywords if k.arg is not None and self._has_element(k.value)}
+            passed = [
+                *zip(parameters[skip:], call.args, strict=False),
+                *((k.arg, k.value) for k in call.keywords if k.arg),
+            ]
+            given = frozenset(name for name, value in passed if self._has_element(value))
+            files = frozenset(name for name, value in passed if self._is_open_file(value))
             if given:
                 inner = replace(self._trail, calls=self._trail.calls + 1)
-                effects = LoopEffects(self._tracer, function, frozenset(given), frozenset(), trail=inner)
+                effects = LoopEffects(self._tracer, function, given, frozenset(), trail=inner, files=files)
                 found = effects.destination()
                 if found is not None:
                     return found
@@ -279,10 +167,10 @@ class LoopEffects:
         """`ids[name] = len(ids)`, `ids[name] = i`, `rows[i] = load(name)`."""
         if not self._is_shared(target.value):
             return None
-        numbered = self._has_position(node.value) or _counts(node.value, target.value)
+        numbered = self._gives_number(node.value) or _counts(node.value, target.value)
         if numbered and self._has_element(target.slice):
             return "the numbers given to names"
-        if self._has_element(node.value) and self._has_position(target.slice):
+        if self._has_element(node.value) and (self._has_position(target.slice) or self._is_numbered(target.slice)):
             return self._tracer.collected(target.value, node, self._trail)
         if self._has_element(target.slice):
             if self._makes_module(node.value) and self._is_module(target.value):
@@ -371,27 +259,6 @@ class LoopEffects:
         if self._is_pinned(conditions) or self._tracer.shown(node.value) or _is_truth(node.value):
             return None
         return "the choice of one entry"
-
-
-def _own_nodes(body: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes of a body in source order, nested functions and classes left out."""
-    pending = list(reversed(getattr(body, "body", [])))
-    while pending:
-        node = pending.pop()
-        yield node
-        if not isinstance(node, (*FUNCTIONS, ast.ClassDef, ast.Lambda)):
-            pending += reversed(list(ast.iter_child_nodes(node)))
-
-
-def _bindings(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr | None]]:
-    if isinstance(node, ast.Assign):
-        yield from ((target, node.value) for target in node.targets)
-    elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)):
-        yield node.target, node.value
-    elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)):
-        yield node.target, node.iter
-    elif isinstance(node, ast.withitem) and node.optional_vars is not None:
-        yield node.optional_vars, node.context_expr
 
 
 def _holds(condition: ast.expr, operators: tuple[type[ast.cmpop], ...]) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from detlint.linter.names import FUNCTIONS, Binding, BindingKind
+from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode
 from detlint.linter.order_form import Form, Trail
 from detlint.linter.order_questions import OrderQuestions
 from detlint.linter.values import Kind
@@ -41,6 +41,8 @@ class OrderPlaces(OrderQuestions):
                 return self.collected(target.value, statement, trail)
             if isinstance(target.slice, ast.Constant) and isinstance(target.slice.value, str):
                 return self._entry(target.value, target.slice.value, statement, trail)
+            if trail.form is Form.MAPPING:
+                return None  # a dict among others: the order of its keys is rarely anybody's
             return self.collected(target.value, statement, replace(trail, form=Form.NESTED))
         return self.attribute(target, trail) if isinstance(target, ast.Attribute) else None
 
@@ -60,9 +62,17 @@ class OrderPlaces(OrderQuestions):
             return None
         whole = [use for use, item in read.items() if item is None]
         nested = replace(trail, form=Form.NESTED)
-        return self.first(
+        found = self.first(
             [self.destination(item, trail) for item in same] + [self.destination(use, nested) for use in whole]
         )
+        unread = not same and not whole and trail.form is not Form.MAPPING
+        return f"the caller's `{record.id}`" if unread and self._is_received(record, scope.node) else found
+
+    def _is_received(self, record: ast.Name, function: FunctionNode) -> bool:
+        """Return whether a record is the caller's; `**options` is the function's own."""
+        bindings = self.module.definitions(record)
+        own = function.args.kwarg
+        return bool(bindings) and all(b.kind is BindingKind.PARAMETER and b.node is not own for b in bindings)
 
     def _entry_at(self, use: ast.Name) -> ast.Subscript | None:
         """Return `record["key"]` around a use of the record; None where it is used as a whole or with other keys."""
@@ -180,9 +190,14 @@ class OrderPlaces(OrderQuestions):
         )
 
     def _only_fills(self, load: ast.Attribute) -> bool:
+        """`self.files.append(name)`, `self.files = self.files + more`."""
         parent = self.index.parents.get(load)
         filling = self.table.methods["appending"] | self.table.methods["extending"]
-        return isinstance(parent, ast.Attribute) and parent.attr in filling
+        if isinstance(parent, ast.Attribute):
+            return parent.attr in filling
+        statement = self.index.statement(load)
+        targets = statement.targets if isinstance(statement, ast.Assign) else []
+        return any(ast.unparse(target) == ast.unparse(load) for target in targets)
 
 
 def _key(item: ast.Subscript) -> str | None:

@@ -70,6 +70,8 @@ class OrderQuestions:
         if isinstance(call.func, ast.Attribute) and call.func.attr in _SHOWING:
             return True
         names = self.inference.callees(call)
+        if any(name.startswith("tqdm.") and name.endswith(".write") for name in names):
+            return True
         return "warnings.warn" in names or ("builtins.print" in names and self.printed_to(call) is None)
 
     def printed_to(self, call: ast.Call) -> ast.expr | None:
