@@ -93,14 +93,10 @@ class Runner:
         if case.earlier is None:
             memory = self._memories.setdefault(case.canonical, memory)
         memory.keep_only(tensor for root in case.modules for tensor in (*root.parameters(), *root.buffers()))
-        sample = case.sample.copied()
         tracer = Tracer(case.modules, memory=memory, on_write=self._guard.about_to_write, watcher=watcher)
-        try:
-            if case.earlier is not None:
-                self._call_before(replace(case, sample=case.earlier))
-            seed_generators(case.seed)
+        with self._begun(case) as sample:
             start = read_generators()
-            with _counted_threads() as threads, torch.inference_mode(False):
+            with _counted_threads() as threads:
                 output, gradients = _execute(case, sample, tracer)
             return Pass(
                 trace=replace(tracer.trace(), threads=len(threads), generators=moved(start)),
@@ -114,13 +110,6 @@ class Runner:
                 },
                 changed=self._guard.changed(),
             )
-        finally:
-            self._guard.rewind()
-
-    def _call_before(self, case: Case) -> None:
-        seed_generators(case.seed)
-        with torch.inference_mode(False):
-            _execute(case, case.sample.copied(), Tracer(case.modules, on_write=self._guard.about_to_write))
 
     def run_untraced(self, case: Case) -> dict[str, torch.Tensor]:
         """Seed and run without the tracer, as compiled models must; return outputs and gradients by name.
@@ -130,12 +119,21 @@ class Runner:
         Raises:
             AuditError: the output cannot be compared.
         """
-        sample = case.sample.copied()
-        seed_generators(case.seed)
-        try:
-            with torch.inference_mode(False):
-                output, gradients = _execute(case, sample, nullcontext())
+        with self._begun(case) as sample:
+            output, gradients = _execute(case, sample, nullcontext())
             return {**output.tensors, **gradients}
+
+    @contextmanager
+    def _begun(self, case: Case) -> Iterator[Sample]:
+        """Make the earlier call if there is one, seed, and hand out a copy of the sample; put the model back after."""
+        sample = case.sample.copied()
+        try:
+            if case.earlier is not None:
+                seed_generators(case.seed)
+                before = Tracer(case.modules, on_write=self._guard.about_to_write)
+                _execute(case, case.earlier.copied(), before)
+            seed_generators(case.seed)
+            yield sample
         finally:
             self._guard.rewind()
 
@@ -149,8 +147,7 @@ def imagine(case: Case) -> Trace:
     known = KnownValues()
     with fake_tensors(case.modules, (case.sample.args, dict(case.sample.kwargs)), known) as (args, kwargs):
         tracer = Tracer(case.modules)
-        with torch.inference_mode(False):
-            _execute(case, Sample(args, kwargs), tracer)
+        _execute(case, Sample(args, kwargs), tracer)
     trace = tracer.trace()
     return replace(trace, events=with_declared_draws(trace.events), supposed=known.expectations)
 
@@ -164,7 +161,7 @@ def _execute(
     if case.backward:
         for tensor in trained.values():
             tensor.grad = None
-    with torch.set_grad_enabled(case.grad or case.backward), tracer:
+    with torch.inference_mode(False), torch.set_grad_enabled(case.grad or case.backward), tracer:
         result = case.model(*sample.args, **sample.kwargs)
         output = read_output(result)
         if not case.backward:
