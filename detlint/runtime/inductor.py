@@ -87,12 +87,11 @@ def blame_rewrites(
     differs: Callable[[Compiler], bool], compiler: Compiler, nodes: Sequence[fx.Node], device: str
 ) -> Blame:
     """Tell Inductor to leave out one thing after the other; `differs` compiles and compares."""
-    cures: list[Rewrite] = []
-    others: list[Rewrite] = []
-    for rewrite in REWRITES:
-        if device.partition(":")[0] in rewrite.devices and rewrite.where(nodes) and has_settings(rewrite.settings):
-            (others if differs(replace(compiler, settings=rewrite.settings)) else cures).append(rewrite)
-    return Blame(tuple(cures), tuple(others))
+    return Blame.of(
+        (rewrite, differs(replace(compiler, settings=rewrite.settings)))
+        for rewrite in REWRITES
+        if device.partition(":")[0] in rewrite.devices and rewrite.where(nodes) and has_settings(rewrite.settings)
+    )
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from detlint.runtime.flags import Flags, read_flags, using
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable
 
     from detlint.runtime.events import OpEvent
 
@@ -26,12 +26,6 @@ class Switch:
     off: Flags
     how: str
     operators: str = ""
-
-    def in_force(self, device: str) -> bool:
-        """Would switching it off change what happens on a device, as torch names it ("cuda:0")?"""
-        now = read_flags().given()
-        changes = any(name in now and now[name] != value for name, value in self.off.given().items())
-        return changes and device.partition(":")[0] in self.devices
 
 
 SWITCHES: Final = (
@@ -78,12 +72,33 @@ SWITCHES: Final = (
 )
 
 
+def in_force(devices: Iterable[str], switches: Iterable[Switch] = SWITCHES) -> list[Switch]:
+    """Return those that change something on one of the devices, as torch names them ("cuda:0"), when switched off."""
+    kinds = {device.partition(":")[0] for device in devices}
+    now = read_flags().given()
+    return [
+        switch
+        for switch in switches
+        if not kinds.isdisjoint(switch.devices)
+        and any(name in now and now[name] != value for name, value in switch.off.given().items())
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class Blame:
     """What a difference was tested against: with each of `cures` alone it vanished, with `others` it stayed."""
 
     cures: tuple[Switch, ...] = ()
     others: tuple[Switch, ...] = ()
+
+    @classmethod
+    def of(cls, trials: Iterable[tuple[Switch, bool]]) -> Blame:
+        """Sort what was tried by whether the difference stayed without it."""
+        tried = list(trials)
+        return cls(
+            tuple(switch for switch, differs in tried if not differs),
+            tuple(switch for switch, differs in tried if differs),
+        )
 
     def __add__(self, other: Blame) -> Blame:
         return Blame((*self.cures, *other.cures), (*self.others, *other.others))
@@ -108,18 +123,20 @@ class Blame:
 
 
 def blame(
-    differs: Callable[[], bool], event: OpEvent, *, besides: Flags | None = None, switches: Sequence[Switch] = SWITCHES
+    differs: Callable[[], bool], event: OpEvent, *, besides: Flags | None = None, switches: Iterable[Switch] = SWITCHES
 ) -> Blame:
     """Switch off one thing after the other; `differs` runs the operator of `event` on both sides and compares.
 
     `besides` are settings in which the sides differ anyway.
     """
     taken = set() if besides is None else besides.given().keys()
-    cures: list[Switch] = []
-    others: list[Switch] = []
-    for switch in switches:
-        decides = switch.in_force(event.device) and switch.operators in event.op
-        if decides and not taken & switch.off.given().keys():
-            with using(switch.off):
-                (others if differs() else cures).append(switch)
-    return Blame(tuple(cures), tuple(others))
+
+    def without(switch: Switch) -> bool:
+        with using(switch.off):
+            return differs()
+
+    return Blame.of(
+        (switch, without(switch))
+        for switch in in_force([event.device], switches)
+        if switch.operators in event.op and not taken & switch.off.given().keys()
+    )

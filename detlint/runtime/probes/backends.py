@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from detlint.runtime.probes.registry import Change, probe
 from detlint.runtime.report import Cause
-from detlint.runtime.switches import SWITCHES
+from detlint.runtime.switches import in_force
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,8 +42,4 @@ class Backends:
 
 
 def _in_force(case: Case) -> list[Switch]:
-    return [
-        switch
-        for switch in SWITCHES
-        if "threads" not in switch.off.given() and any(switch.in_force(device) for device in case.devices())
-    ]
+    return [switch for switch in in_force(case.devices()) if "threads" not in switch.off.given()]

@@ -10,26 +10,37 @@ import torch
 from torch import fx
 
 from detlint.runtime.events import Phase
-from detlint.runtime.flags import using
+from detlint.runtime.flags import Flags, using
 from detlint.runtime.measure import differences
 from detlint.runtime.onnx_model import NotExported, OnnxModel, export
 from detlint.runtime.origins import origin
 from detlint.runtime.probes.registry import probe
 from detlint.runtime.report import Cause, Divergence, ProbeResult, Verdict
-from detlint.runtime.switches import SWITCHES
+from detlint.runtime.switches import Blame, Switch, in_force
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from detlint.runtime.lab import Lab
     from detlint.runtime.passes import Case
     from detlint.runtime.report import Difference
 
-_VARIANTS: Final[dict[str, dict[str, Any]]] = {
-    "graph optimisations": {"optimize": False},
-    "several threads": {"threads": 1},
-}
-"""What ONNX Runtime can be told to do without."""
+_OPTIONS: Final[tuple[tuple[Switch, dict[str, Any]], ...]] = (
+    (
+        Switch(
+            "ONNX Runtime's graph optimisations",
+            ("cpu",),
+            Flags(),
+            "SessionOptions.graph_optimization_level = ORT_DISABLE_ALL",
+        ),
+        {"optimize": False},
+    ),
+    (
+        Switch("ONNX Runtime's several threads", ("cpu",), Flags(), "SessionOptions.intra_op_num_threads = 1"),
+        {"threads": 1},
+    ),
+)
+"""What ONNX Runtime can be told to do without, and how to run the model so."""
 
 
 @probe("onnx")
@@ -71,37 +82,36 @@ class Onnx:
     def _explained(
         self, lab: Lab, model: OnnxModel, result: ProbeResult, theirs: Mapping[str, torch.Tensor]
     ) -> ProbeResult:
-        cures, evidence = _tested(lab, model, theirs)
+        tested = _tested(lab, model, theirs)
+        result = replace(result, remedy=tested.remedy, evidence=tested.evidence)
         found = _first_apart(lab, model, result.verdict)
         if found is None:
             cause = "every operator gives the same bits alone: the graph optimisations of ONNX Runtime differ"
-            return replace(result, cause=cause, evidence=evidence)
+            return replace(result, cause=cause)
         node, there = found
         event = origin(node, lab.base().trace.events, lab.case.modules, Phase.FORWARD)
         what = "values" if result.verdict is Verdict.BEYOND_ROUNDING else "bits"
-        cause = f"{event.op} gives other {what} in ONNX Runtime"
-        if cures:
-            cause += f"; it vanishes without {' or without '.join(cures)}"
+        cause = tested.after(f"{event.op} gives other {what} in ONNX Runtime")
         divergence = Divergence(event, None, at_operator=there, note="compared without graph optimisations")
-        return replace(result, cause=cause, divergence=divergence, evidence=evidence)
+        return replace(result, cause=cause, divergence=divergence)
 
 
-def _tested(lab: Lab, model: OnnxModel, theirs: Mapping[str, torch.Tensor]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Do without one thing after the other, on either side; return what makes the outputs agree, and all results."""
-    tests: dict[str, bool] = {}
-    ours = lab.base().output.tensors
-    for name, settings in _VARIANTS.items():
-        values = model.run(lab.case.sample.copied(), **settings).values()
-        tests[f"ONNX Runtime's {name}"] = not differences(ours, dict(zip(ours, values, strict=True)))
-    ran = lab.base().trace.events
-    for switch in SWITCHES:
-        if switch.in_force("cpu") and any(switch.operators in event.op for event in ran):
-            with using(switch.off):
-                again = lab.runner.run_untraced(lab.case)
-            tests[f"torch's {switch.name}"] = not differences(again, theirs)
-    cures = tuple(name for name, same in tests.items() if same)
-    evidence = (f"without {name}: {'the same bits' if same else 'other bits still'}" for name, same in tests.items())
-    return cures, tuple(evidence)
+def _tested(lab: Lab, model: OnnxModel, theirs: Mapping[str, torch.Tensor]) -> Blame:
+    """Do without one thing after the other, on either side, and compare the outputs."""
+    base = lab.base()
+
+    def trials() -> Iterator[tuple[Switch, bool]]:
+        ours = base.output.tensors
+        for option, settings in _OPTIONS:
+            values = model.run(lab.case.sample.copied(), **settings).values()
+            yield option, bool(differences(ours, dict(zip(ours, values, strict=True))))
+        for switch in in_force(["cpu"]):
+            if any(switch.operators in event.op for event in base.trace.events):
+                with using(switch.off):
+                    again = lab.runner.run_untraced(lab.case)
+                yield replace(switch, name=f"torch's {switch.name}"), bool(differences(again, theirs))
+
+    return Blame.of(trials())
 
 
 def _first_apart(lab: Lab, model: OnnxModel, verdict: Verdict) -> tuple[fx.Node, Difference] | None:
