@@ -8,13 +8,13 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, cast
 
 from detlint.errors import AuditError, UsageError, did_you_mean
+from detlint.findings import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from torch.fx import GraphModule
 
-    from detlint.findings import Finding
     from detlint.runtime.environment import Environment
     from detlint.runtime.events import Digest, OpEvent
     from detlint.runtime.repro import Repro
@@ -226,8 +226,8 @@ class AuditReport:
                 lines.append(f"{probe.name}: {probe.reason}")
             elif probe.verdict is not Verdict.SKIPPED and probe.verdict.rank > allowed.rank:
                 lines.append(f"{probe.name}: {probe.verdict.value}: {probe.cause}")
-            elif probe.name == "mode" and probe.findings:
-                lines.append(f"mode: {probe.cause or probe.findings[0].message}")
+            elif probe.name == "mode" and (left_on := [f for f in probe.findings if f.severity is not Severity.INFO]):
+                lines.append(f"mode: {probe.cause or left_on[0].message}")
         if self.strict:
             told = {finding for probe in self.probes.values() for finding in probe.findings}
             lines += [f"{f.code} {f.location}: {f.message}" for f in self.findings if f not in told]

@@ -92,20 +92,26 @@ def _others(left_on: dict[str, str], training: set[str], trace: Trace) -> Iterat
         code = _code(event, following, training)
         if code is not None and event.module not in left_on:
             groups.setdefault((code, str(event.source), event.op), []).append(event)
+    read = {meta.origin for event in trace.events for meta in event.inputs}
     for (code, _, op), events in groups.items():
         first, count = events[0], sum(event.rng.elements for event in events if event.rng)
+        numbers = "a random number" if count == 1 else f"{count} random numbers"
         where = f" in {first_few(tuple(dict.fromkeys(event.module or 'the model' for event in events)))}"
         if code == "DET205":
             yield _finding(code, first, f"{op}{where} normalises by the batch at inference", "use running statistics")
         elif code == "DET201":
-            message = f"{op}{where} draws {count} random numbers, and the module is in train mode"
+            message = f"{op}{where} draws {numbers}, and the module is in train mode"
             yield _finding(code, first, message, "call model.eval() before inference")
         elif code == "DET202":
-            message = f"{op}{where} draws {count} random numbers as in training, but no module there is in train mode"
+            message = f"{op}{where} draws {numbers} as in training, but no module there is in train mode"
             yield _finding(code, first, message, "pass training=self.training; to attention, dropout_p=0.0 then")
-        else:
-            message = f"{op}{where} draws {count} random numbers at inference"
+        elif any(event.index in read for event in events):
+            message = f"{op}{where} draws {numbers} at inference"
             yield _finding(code, first, message, "draw from a torch.Generator with a fixed seed, or do not sample")
+        else:
+            message = f"{op}{where} draws {numbers} at inference, which no operator reads"
+            remedy = "draw in training only: this moves the generator on for whoever draws next"
+            yield replace(_finding(code, first, message, remedy), severity=Severity.INFO)
 
 
 def _code(event: OpEvent, following: OpEvent | None, training: set[str]) -> str | None:
