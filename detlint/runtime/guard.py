@@ -172,8 +172,8 @@ class _Attributes:
         """Yield the names of attributes that hold other objects now, or other values where they are plain."""
         now = self._module.__dict__
         for name in sorted(now.keys() | self._values.keys()):
-            if name in _TENSORS:
-                before, after = self._containers[name], now[name]
+            if name in _TENSORS and name in self._containers:  # script modules keep theirs elsewhere
+                before, after = self._containers[name], now.get(name, {})
                 keys = sorted(before.keys() | after.keys())
                 yield from (self._full(key) for key in keys if before.get(key) is not after.get(key))
             if name.startswith("_"):

@@ -45,6 +45,18 @@ class AddsToBuffer(Stateful):
         return self.linear(x) + self.total
 
 
+class AddsToTotal(nn.Module):
+    """As `AddsToBuffer`, in the part of Python that TorchScript knows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("total", torch.zeros(()))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.total += 1
+        return x + self.total
+
+
 class ReplacesBuffer(Stateful):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         self.rows = torch.cat([self.rows, x])
@@ -144,3 +156,9 @@ def test_train_mode_keeps_statistics_on_purpose() -> None:
     report = detlint.audit(nn.BatchNorm1d(8), X)
     assert report.probes["history"].verdict is Verdict.SKIPPED
     assert [spot for spot in report.blind_spots if spot.startswith("the model changed ") and "running_mean" in spot]
+
+
+def test_a_script_module_that_counts_its_calls_is_found() -> None:
+    report = detlint.audit(torch.jit.script(AddsToTotal().eval()), X)
+    assert report.probes["history"].verdict is Verdict.BEYOND_ROUNDING
+    assert report.probes["repeat"].verdict is Verdict.BITWISE
