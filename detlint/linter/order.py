@@ -89,7 +89,7 @@ class OrderTracer(OrderPlaces):
         if isinstance(index, ast.UnaryOp):
             index = index.operand
         if isinstance(index, ast.Constant):
-            return self.choice(node, parent)
+            return None if self._is_just_added(parent) else self.choice(node, parent)
         return self._by_position(parent, index)
 
     def _index(self, item: ast.Subscript, trail: Trail) -> str | None:
@@ -102,6 +102,18 @@ class OrderTracer(OrderPlaces):
         if any(isinstance(target, ast.Subscript) and ast.dump(target.slice) == index for target in targets):
             return None
         return self.destination(item, replace(trail, form=Form.SEQUENCE))
+
+    def _is_just_added(self, item: ast.Subscript) -> bool:
+        """`paths.append(path)` and `paths[-1]` in one loop: that is `path`."""
+        if ast.unparse(item.slice) != "-1":
+            return False
+        loop = next((parent for parent in self.index.ancestors(item) if isinstance(parent, ast.For)), None)
+        return loop is not None and any(
+            isinstance(call.func, ast.Attribute)
+            and ast.unparse(call.func.value) == ast.unparse(item.value)
+            and loop in self.index.ancestors(call)
+            for call in self.index.calls_by_name.get("append", ())
+        )
 
     def _by_position(self, item: ast.Subscript, index: ast.expr) -> str | None:
         """`files[i]`: in a loop over the positions the items follow the order as if the loop ran over them."""

@@ -51,7 +51,8 @@ class LoopEffects(LoopBody):
         if isinstance(function, ast.Attribute):
             given = [*node.args, *(keyword.value for keyword in node.keywords)]
             if any(map(self._has_element, given)):
-                if function.attr in methods["appending"] | methods["extending"] and self._is_shared(function.value):
+                filling = function.attr in methods["appending"] | methods["extending"]
+                if filling and self._is_shared(function.value) and not self._starts_anew(function.value):
                     return self._tracer.collected(function.value, node, self._trail)
                 if function.attr in methods["writing"]:
                     return "the text that is written" if self._is_open_file(function.value) else None
@@ -66,6 +67,17 @@ class LoopEffects(LoopBody):
         if self._stores_numbered(node):
             return "the numbers given to names"
         return self._through_function(node)
+
+    def _starts_anew(self, entry: ast.expr) -> bool:
+        """`rows[key] = []` stands in the body without a condition: the list is filled from one element only."""
+        text = ast.unparse(entry) if isinstance(entry, ast.Subscript) else None
+        return any(
+            isinstance(node, ast.Assign)
+            and isinstance(node.value, ast.List)
+            and any(ast.unparse(target) == text for target in node.targets)
+            and not any(self._conditions(node))
+            for node in self._nodes
+        )
 
     def _updated(self, receiver: ast.expr, change: ast.Call) -> str | None:
         """`found.update(rows)` fills a dict in that order, `digest.update(data)` makes it part of a checksum."""

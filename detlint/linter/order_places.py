@@ -87,14 +87,29 @@ class OrderPlaces(OrderQuestions):
 
     def _uses(self, uses: Iterable[ast.Name], flow: Flow, after: ast.AST | None, trail: Trail) -> str | None:
         uses = tuple(uses)
-        sorts = () if trail.subset else [fixed for use in uses for fixed in self._fixes(use)]
+        sorts = [] if trail.subset else [fixed for use in uses for fixed in self._fixes(use)]
+        filled = [branch for branch in map(self._rebound_if_filled, uses) if branch is not None]
         for use in uses:
-            if sorts and not flow.path(after, use, avoiding=sorts):
+            fixed = [*sorts, *(branch for branch in filled if branch not in self.index.ancestors(use))]
+            if fixed and not flow.path(after, use, avoiding=fixed):
                 continue
             found = self.destination(use, trail)
             if found is not None:
                 return found
         return None
+
+    def _rebound_if_filled(self, use: ast.Name) -> ast.If | None:
+        """Return `if names: names = …` where the use is its test: what passes it by is empty and has no order."""
+        branch = self.index.parents.get(use)
+        if not isinstance(branch, ast.If) or branch.test is not use:
+            return None
+        rebinds = any(
+            isinstance(target, ast.Name) and target.id == use.id
+            for statement in branch.body
+            if isinstance(statement, ast.Assign)
+            for target in statement.targets
+        )
+        return branch if rebinds else None
 
     def _fixes(self, use: ast.Name) -> Iterator[ast.AST]:
         """Yield the nodes after which the variable is in order: a sort in place, or a sort that is on by default."""

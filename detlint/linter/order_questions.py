@@ -50,8 +50,11 @@ class OrderQuestions:
         name = call.func.id.lower() if isinstance(call.func, ast.Name) else ""
         return not self.inference.callees(call) and any(word in name for word in self.table.progress)
 
-    def shown(self, node: ast.AST) -> bool:
-        """Return whether the value goes into a message, a log or an exception, which only people read."""
+    def shown(self, node: ast.AST, through: bool = True) -> bool:
+        """Return whether the value goes into a message, a log or an exception, which only people read.
+
+        `through` follows it through one variable.
+        """
         function = self.index.function_at(node)
         if function is not None and function.name in self.table.descriptions:
             return True
@@ -60,11 +63,23 @@ class OrderQuestions:
             if isinstance(parent, ast.Raise) or (isinstance(parent, ast.Assert) and child is not parent.test):
                 return True
             if isinstance(parent, ast.stmt):
-                return False
+                return through and self._makes_message(parent)
             if isinstance(parent, ast.Call) and child is not parent.func and self._shows(parent):
                 return True
             child = parent
         return False
+
+    def _makes_message(self, statement: ast.stmt) -> bool:
+        """`message += f"such as {names[0]}"`, where all that is done with it is to raise or to show it."""
+        if not isinstance(statement, (ast.Assign, ast.AugAssign)):
+            return False
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        target = targets[0]
+        binding = self.binding_of(target) if isinstance(target, ast.Name) and len(targets) == 1 else None
+        if binding is None or not isinstance(binding.scope.node, FUNCTIONS):
+            return False
+        uses = self.module.flow(binding.scope).uses(binding)
+        return bool(uses) and all(self.shown(use, through=False) for use in uses)
 
     def _shows(self, call: ast.Call) -> bool:
         if isinstance(call.func, ast.Attribute) and call.func.attr in _SHOWING:

@@ -26,7 +26,8 @@ _OF_NUMBERS = re.compile(rf"([\w.]*Optional\[)?[\w.]+\[({_SEVERAL}|[\w.]*[tT]upl
 _ALGEBRA = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.Sub)
 _STABLE = {Kind.NUMBER, Kind.BOOL}
 _NUMBER_FUNCTIONS = frozenset(
-    f"numpy.{name}" for name in ("arange", "argsort", "argwhere", "bincount", "flatnonzero", "nonzero", "where")
+    {f"numpy.{name}" for name in ("arange", "argsort", "argwhere", "bincount", "flatnonzero", "nonzero", "where")}
+    | {"scipy.cluster.hierarchy.fcluster"}
 )
 _NUMBER_METHODS = frozenset({"tolist", "numel", "dim", "size", "argmax", "argmin", "get_rank"})
 
@@ -216,6 +217,8 @@ def holds_numbers(node: ast.expr, ctx: Context) -> bool:
 def _gives_numbers(value: Value) -> bool:
     if isinstance(value.node, ast.arg) and value.node.annotation is not None:
         return _annotated_numbers(value.node.annotation)
+    if value.kind is Kind.UNKNOWN and value.type in _NUMBER_FUNCTIONS:
+        return True
     if value.kind is Kind.ARRAY:
         made = value.node if value.module is not None and isinstance(value.node, ast.Call) else None
         names = value.module.inference.callees(made) if value.module is not None and made is not None else ()

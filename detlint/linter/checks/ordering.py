@@ -70,9 +70,14 @@ def _sorted_where_iterated(node: ast.expr, ctx: Context) -> Repair | None:
 
 
 def _names_one_file(call: Call, ctx: Context) -> bool:
-    """`root.rglob("weights.pth")`: a pattern without wildcards looks for one file."""
-    pattern = call.argument("pattern").value
-    text = ctx.constant(pattern)
+    """`root.rglob("weights.pth")`, `glob(f"{run}/best.pt")`: a pattern without wildcards looks for one file."""
+    pattern = call.argument("pathname" if call.name.startswith("glob.") else "pattern").value
+    if isinstance(pattern, ast.JoinedStr):
+        written = [part.value for part in pattern.values if isinstance(part, ast.Constant)]
+        named = isinstance(pattern.values[-1], ast.Constant) and "/" in str(written[-1])
+        text: object = "".join(map(str, written)) if named else None
+    else:
+        text = ctx.constant(pattern)
     return isinstance(text, str) and not any(wildcard in text for wildcard in "*?[")
 
 
