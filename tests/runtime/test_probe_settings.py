@@ -1,4 +1,4 @@
-"""The probes that change settings: libraries, and precision."""
+"""The probes that change settings: gradients, threads, layout, libraries, and precision."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from torch import nn
 
 import detlint
 from detlint.runtime.flags import Flags, read_flags, using
+from detlint.runtime.report import Verdict
+from tests.runtime.models import X, audited, needs_threads
 
 CPU_ONLY = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="torch was built without oneDNN")
 
@@ -77,3 +79,69 @@ def test_under_autocast_the_question_is_turned_around() -> None:
 def test_integers_have_no_precision() -> None:
     result = detlint.audit(lambda x: x + 1, torch.arange(4), probes=["precision"]).probes["precision"]
     assert result.verdict.value == "skipped"
+
+
+class GoesByGrad(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 1.001 if torch.is_grad_enabled() else x
+
+
+class GoesByThreads(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x / torch.get_num_threads()
+
+
+class GoesByStrides(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.as_strided((2,), (1,)).exp()
+
+
+@pytest.mark.parametrize(
+    ("probe", "model", "passes"),
+    [
+        pytest.param("grad", GoesByGrad(), False, id="grad-fails"),
+        pytest.param("grad", nn.Linear(8, 8), True, id="grad-passes"),
+        pytest.param("threads", GoesByThreads(), False, id="threads-fails", marks=needs_threads),
+        pytest.param("threads", nn.ReLU(), True, id="threads-passes", marks=needs_threads),
+        pytest.param("layout", GoesByStrides(), False, id="layout-fails"),
+        pytest.param("layout", nn.Tanh(), True, id="layout-passes"),
+        pytest.param("repeat", nn.Linear(8, 8), True, id="repeat-passes"),
+        pytest.param("mode", nn.Dropout(0.5), False, id="mode-fails"),
+        pytest.param("mode", nn.Dropout(0.5).eval(), True, id="mode-passes"),
+    ],
+)
+def test_each_probe_fails_one_model_and_passes_another(probe: str, model: nn.Module, passes: bool) -> None:
+    report = audited(model, X, probe)
+    result = report.probes[probe]
+    assert report.ok is passes, report.failures()
+    assert (result.verdict is Verdict.BITWISE) is passes, result
+    if not passes:
+        assert result.first_divergence is not None
+        assert result.cause
+        assert result.max_abs > 0
+
+
+@needs_threads
+def test_sums_split_by_threads_are_rounding() -> None:
+    torch.manual_seed(0)
+    big = torch.randn(2_000_003)
+    report = audited(lambda x: x.sum().expand(2), big, "threads")
+    result = report.probes["threads"]
+    assert result.verdict in (Verdict.ROUNDING, Verdict.BITWISE)  # a sum may come out equal
+    assert report.ok
+    if result.verdict is Verdict.ROUNDING:
+        assert result.first_divergence is not None
+        assert result.first_divergence.op == "aten.sum.default"
+        assert not audited(lambda x: x.sum().expand(2), big, "threads", allow="bitwise").ok
+
+
+@needs_threads
+def test_models_that_cannot_run_in_float64_are_judged_by_a_bound() -> None:
+    def model(x: torch.Tensor) -> torch.Tensor:
+        if x.dtype is torch.float64:
+            raise TypeError("float32 only")
+        return x * (1 + 1e-7 * torch.get_num_threads())
+
+    report = audited(model, X, "threads")
+    assert report.probes["threads"].verdict is Verdict.ROUNDING
+    assert any("float32 only" in spot for spot in report.blind_spots)
