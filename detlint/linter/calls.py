@@ -170,9 +170,10 @@ def _call_dtype(inference: Inference, last: str, node: ast.Call) -> str | None:
         return _literal_dtype(inference, node.args[0])
     if last in ("zeros", "ones", "empty", "eye", "full"):
         return "float" if last != "full" else None
-    operands = [value for argument in node.args[:2] for value in inference.values(argument)]
-    tensors = {value.dtype for value in operands if value.kind is Kind.TENSOR}
-    return tensors.pop() if len(tensors) == 1 else None
+    chosen = node.args[1:3] if last == "where" else node.args[:2]
+    operands = [value for argument in chosen for value in inference.values(argument)]
+    dtypes = {value.dtype for value in operands if value.kind in (Kind.TENSOR, Kind.UNKNOWN)}
+    return dtypes.pop() if len(dtypes) == 1 else None
 
 
 def dtype_named(inference: Inference, node: ast.expr) -> str | None:
@@ -201,7 +202,11 @@ def _tensor_result(inference: Inference, last: str, node: ast.Call) -> Value:
         if not reduced:
             return inference.made(Kind.TENSOR, node)
     if last == "unique" and not any(keyword.arg in ("return_inverse", "return_counts") for keyword in node.keywords):
-        return inference.made(Kind.TENSOR, node)
+        return inference.made(Kind.TENSOR, node, dtype=_call_dtype(inference, last, node))
+    if last in inference.types.with_positions:
+        values = inference.made(Kind.TENSOR, node, dtype=_call_dtype(inference, last, node))
+        positions = inference.made(Kind.TENSOR, node, dtype="int")
+        return Value(Kind.TUPLE, node=node, module=inference.module, elements=((values,), (positions,), (positions,)))
     return _tensor_tuple(inference, node)
 
 

@@ -23,7 +23,10 @@ class AttributeWrite:
 
 
 class ClassInfo:
-    """One class of the project, read from its own body. Inheritance is the inference's business."""
+    """One class of the project, read from its own body. Inheritance is the inference's business.
+
+    `declared` are annotations of the class body: the fields of data classes and named tuples.
+    """
 
     def __init__(self, module: Module, node: ast.ClassDef) -> None:
         self.module = module
@@ -31,10 +34,13 @@ class ClassInfo:
         self.name = module.qualified(node)
         self.methods: dict[str, FunctionNode] = {}
         self.attributes: dict[str, list[AttributeWrite]] = {}
+        self.declared: dict[str, ast.expr] = {}
         for statement in _statements(node.body):
             if isinstance(statement, FUNCTIONS):
                 self.methods[statement.name] = statement
             else:
+                if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                    self.declared[statement.target.id] = statement.annotation
                 for name, value, index in _writes(statement):
                     self.add(name, AttributeWrite(value, None, index))
 

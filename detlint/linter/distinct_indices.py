@@ -68,7 +68,7 @@ def belongs_to_one_choice(index: ast.expr, ctx: Context) -> bool:
 
 
 def is_permutation(index: ast.expr, ctx: Context) -> bool:
-    """Return whether an index is a permutation by its name, or the one place of the greatest element."""
+    """Return whether an index is a permutation by its name, the places of a mask, or that of a maximum."""
     named = gradient_table().permutations
     for _ in range(_MAX_STEPS):
         if isinstance(index, ast.Name):
@@ -84,6 +84,8 @@ def is_permutation(index: ast.expr, ctx: Context) -> bool:
             return False
         elif {"torch.argmax", "torch.argmin"}.intersection(ctx.callees(index)):
             return len(index.args) == 1 and not index.keywords
+        elif isinstance(index.func, ast.Attribute) and index.func.attr == "nonzero":
+            return True
         elif isinstance(index.func, ast.Attribute):
             index = index.func.value
     return False

@@ -13,12 +13,13 @@ from detlint.tables import RULES_FOLDER, read_table, word_lists
 
 _KEYS: Mapping[str, tuple[str, ...]] = {
     "functions": ("sources", "cuts", "of-first"),
-    "methods": ("cuts", "with-positions", "through", "of-receiver"),
+    "methods": ("cuts", "through", "of-receiver"),
     "attributes": ("cuts",),
     "words": ("data", "numbers", "permutations", "data-modules", "inferring-modules"),
     "names": (
         "data-classes",
         "inferring-classes",
+        "inferring-objects",
         "data-functions",
         "reading-functions",
         "entry-methods",
@@ -36,7 +37,6 @@ class GradientTable:
     cutting_functions: frozenset[str]
     of_first_functions: frozenset[str]
     cutting_methods: frozenset[str]
-    methods_with_positions: frozenset[str]
     through_methods: frozenset[str]
     of_receiver_methods: frozenset[str]
     cutting_attributes: frozenset[str]
@@ -47,6 +47,7 @@ class GradientTable:
     inferring_modules: re.Pattern[str]
     data_classes: re.Pattern[str]
     inferring_classes: re.Pattern[str]
+    inferring_objects: re.Pattern[str]
     data_functions: re.Pattern[str]
     reading_functions: re.Pattern[str]
     entry_methods: re.Pattern[str]
@@ -69,7 +70,6 @@ def gradient_table(path: Path = RULES_FOLDER / "gradients.toml") -> GradientTabl
         cutting_functions=frozenset(table["functions"]["cuts"]),
         of_first_functions=frozenset(table["functions"]["of-first"]),
         cutting_methods=frozenset(table["methods"]["cuts"]),
-        methods_with_positions=frozenset(table["methods"]["with-positions"]),
         through_methods=frozenset(table["methods"]["through"]),
         of_receiver_methods=frozenset([*table["methods"]["of-receiver"], *table["methods"]["through"]]),
         cutting_attributes=frozenset(table["attributes"]["cuts"]),
@@ -80,6 +80,7 @@ def gradient_table(path: Path = RULES_FOLDER / "gradients.toml") -> GradientTabl
         inferring_modules=_pattern(path, "words.inferring-modules", words["inferring-modules"], r"^({})$"),
         data_classes=_pattern(path, "names.data-classes", names["data-classes"], r"({})$", flags=0),
         inferring_classes=_pattern(path, "names.inferring-classes", names["inferring-classes"], r"({})$", flags=0),
+        inferring_objects=_pattern(path, "names.inferring-objects", names["inferring-objects"], r"({})$", flags=0),
         data_functions=_pattern(path, "names.data-functions", names["data-functions"], r"^_*({})"),
         reading_functions=_pattern(path, "names.reading-functions", names["reading-functions"], r"^_*({})"),
         entry_methods=_pattern(path, "names.entry-methods", names["entry-methods"], r"^({})$", flags=0),

@@ -65,7 +65,8 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
         return True
     function = module.index.function_at(node)
     owner = module.index.class_at(node)
-    if (owner is not None and _never_records(owner, ctx)) or prepares_data(node, ctx) or in_data_module(ctx):
+    in_model = owner is not None and module.inference.is_module_class(module.qualified(owner))
+    if (owner is not None and _never_records(owner, in_model, ctx)) or prepares_data(node, ctx) or in_data_module(ctx):
         return True
     if any(table.inferring_modules.match(part) for part in module.name.split(".")):
         return True
@@ -73,16 +74,17 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
         return owner is None and ctx.program is not None and not trains(module.tree)
     if evaluates(function) or table.data_functions.match(function.name):
         return True
-    in_model = owner is not None and module.inference.is_module_class(module.qualified(owner))
     if not in_model and ctx.program is not None and not trains(module.tree):
         return True
     return depth > 0 and function.name != "forward" and _callers_infer(function, ctx, depth)
 
 
-def _never_records(owner: ast.ClassDef, ctx: Context) -> bool:
+def _never_records(owner: ast.ClassDef, is_layer: bool, ctx: Context) -> bool:
     """Does a class only search, sample or measure, or is it a derivative written by hand?"""
-    bases = ctx.inference.external_bases(ctx.inference.class_info(owner))
-    return bool(gradient_table().inferring_classes.search(owner.name) or _UNRECORDED.intersection(bases))
+    table = gradient_table()
+    if table.inferring_classes.search(owner.name) or (not is_layer and table.inferring_objects.search(owner.name)):
+        return True
+    return not _UNRECORDED.isdisjoint(ctx.inference.external_bases(ctx.inference.class_info(owner)))
 
 
 def _callers_infer(function: FunctionNode, ctx: Context, depth: int) -> bool:

@@ -13,14 +13,14 @@ from detlint.linter.calls import call_values
 from detlint.linter.classes import AttributeWrite, ClassInfo
 from detlint.linter.elements import elements, item
 from detlint.linter.names import FUNCTIONS, Binding, BindingKind
-from detlint.linter.parameters import parameter_values
+from detlint.linter.parameters import annotation_values, parameter_values
 from detlint.linter.resolution import referred_names
 from detlint.linter.values import UNKNOWN, Kind, Value, load_types
 
 if TYPE_CHECKING:
     from detlint.linter.project import Module
 
-_MAX_DEPTH = 14
+_MAX_DEPTH = 16
 _MAX_ALTERNATIVES = 8
 
 
@@ -121,6 +121,14 @@ class Inference:
             if writes:
                 yield from ((ancestor, write) for write in writes)
                 return
+
+    def attribute_declared(self, info: ClassInfo, attribute: str) -> tuple[Value, ...]:
+        """Return what the annotation of a field says that nothing else sets, or nothing where there is none."""
+        for ancestor in self.mro(info):
+            annotation = ancestor.declared.get(attribute)
+            if annotation is not None:
+                return tuple(annotation_values(ancestor.module.inference, annotation, annotation))
+        return ()
 
     # --- values ---------------------------------------------------------------------------------------------------
 
@@ -327,7 +335,7 @@ class Inference:
                 values = tuple(found for value in values for found in item(value, position)) or (UNKNOWN,)
             yield from values
         if not found:
-            yield self.made(Kind.UNKNOWN, node)
+            yield from self.attribute_declared(info, node.attr) or (self.made(Kind.UNKNOWN, node),)
 
     def _subscript(self, node: ast.Subscript) -> Iterable[Value]:
         for value in self.values(node.value):

@@ -23,6 +23,8 @@ from detlint.linter.values import Kind, Value
 if TYPE_CHECKING:
     from detlint.linter.context import Context
 
+# Methods that write into their receiver: those of tensors in place, and those that make a list longer.
+_WRITING = re.compile(r"[a-z]\w*_|append|extend|insert")
 # Expressions that one question may lead to.
 _MAX_STEPS = 250
 _CONVOLUTIONS = frozenset({"torch.nn.Conv2d", "torch.nn.Conv3d"})
@@ -261,7 +263,7 @@ def _gives_positions(call: ast.expr, ctx: Context) -> bool:
         return False
     names = ctx.callees(call)
     ours = all(name.startswith("torch.") for name in names)
-    return ours and call.func.attr in gradient_table().methods_with_positions
+    return ours and call.func.attr in ctx.inference.types.with_positions
 
 
 def _registers_buffer(maker: ast.AST | None) -> bool:
@@ -282,7 +284,7 @@ def _makes_parameters(function: FunctionNode) -> bool:
 
 
 def written_into(node: ast.Name, ctx: Context) -> Iterator[ast.expr]:
-    """Yield what the function writes into the tensor of a name: `x[i] = rows`, `x[:, :3].add_(rows)`."""
+    """Yield what the function writes into the tensor or list of a name: `x[i] = y`, `x[:3].add_(y)`, `x.append(y)`."""
     index = ctx.module.index
     owner = index.scope_at(node).lookup(node.id)
     for use in index.names_used.get(node.id, ()):
@@ -294,7 +296,7 @@ def written_into(node: ast.Name, ctx: Context) -> Iterator[ast.expr]:
             place, parent = parent, ctx.parent(parent)
         if isinstance(parent, (ast.Assign, ast.AugAssign)) and parent.value is not place:
             yield parent.value
-        elif isinstance(parent, ast.Attribute) and re.fullmatch(r"[a-z]\w*_", parent.attr):
+        elif isinstance(parent, ast.Attribute) and _WRITING.fullmatch(parent.attr):
             call = ctx.parent(parent)
             yield from call.args if isinstance(call, ast.Call) and call.func is parent else ()
 

@@ -118,7 +118,7 @@ def instance_attribute(inference: Inference, type_name: str, attribute: str) -> 
     writes = list(inference.attribute_writes(info, attribute))
     for owner, write in writes:
         yield from owner.module.inference.resolve(write.value)
-    if not writes:
+    if not writes and not any(attribute in ancestor.declared for ancestor in inference.mro(info)):
         for base in inference.external_bases(info):
             if base in inference.types.module_bases and attribute in inference.types.module_methods:
                 base = "torch.nn.Module"

@@ -72,6 +72,7 @@ class Types:
 
     tensors: frozenset[str]
     tensor_tuples: frozenset[str]
+    with_positions: frozenset[str]
     dtypes: Mapping[str, str]
     tensor_attributes: frozenset[str]
     modules: frozenset[str]
@@ -100,13 +101,15 @@ def load_types(path: Path = RULES_FOLDER / "types.toml") -> Types:
     """
     table = read_table(path, {"tensor": dict, "modules": dict, "aliases": dict})
     tensor, modules = table["tensor"], table["modules"]
-    check_keys(path, tensor, {"functions": dict, "tuples": dict, "dtypes": dict, "attributes": dict}, {}, "tensor")
+    parts = ("functions", "tuples", "positions", "dtypes", "attributes")
+    check_keys(path, tensor, dict.fromkeys(parts, dict), {}, "tensor")
     keys = {"classes": list, "bases": list, "wrappers": list, "methods": list}
     check_keys(path, modules, keys, {}, "modules")
     classes = frozenset(f"torch.nn.{name}" for name in modules["classes"])
     return Types(
         tensors=_qualified(tensor["functions"]),
         tensor_tuples=_qualified(tensor["tuples"]),
+        with_positions=frozenset(tensor["positions"]["names"]),
         dtypes={name: dtype for dtype, names in tensor["dtypes"].items() for name in names},
         tensor_attributes=frozenset(tensor["attributes"]["names"]),
         modules=classes,

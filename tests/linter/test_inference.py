@@ -122,7 +122,11 @@ VALUES = {
     "number": ("3 * 4.0", Kind.NUMBER, "float"),
     "layer": ("nn.Sequential(nn.Linear(3, 4)).cuda()", Kind.MODULE, None),
     "output of a layer": ("nn.Linear(3, 4)(x)", Kind.TENSOR, None),
-    "topk": ("torch.rand(3).topk(2)[1]", Kind.TENSOR, None),
+    "topk": ("torch.rand(3).topk(2)[0]", Kind.TENSOR, "float"),
+    "places of topk": ("torch.rand(3).topk(2)[1]", Kind.TENSOR, "int"),
+    "sorted integers": ("torch.randperm(3).sort()[0]", Kind.TENSOR, "int"),
+    "something taken at integers": ("torch.take_along_dim(x, torch.randperm(3), 0)", Kind.TENSOR, None),
+    "a choice between floats": ("torch.where(torch.rand(3) > 0, torch.rand(3), x)", Kind.TENSOR, None),
     "numpy": ("torch.rand(3).numpy()", Kind.ARRAY, None),
     "numpy random draw": ("np.random.default_rng(0)", Kind.UNKNOWN, None),
 }

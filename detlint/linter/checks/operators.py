@@ -169,7 +169,7 @@ def _entries(node: ast.Call, table: _Table, ctx: Context) -> Iterator[tuple[Trig
     yield from (table[name] for name in names if name in table)
     if not names and isinstance(node.func, ast.Attribute) and _is_tensor_method(node.func, ctx):
         found = table.get(f"torch.Tensor.{node.func.attr}")
-        if found is not None:
+        if found is not None and _fits(Call(node, found[0])):
             yield found
 
 
@@ -178,6 +178,12 @@ def _is_tensor_method(function: ast.Attribute, ctx: Context) -> bool:
     if "_" not in function.attr or not _imports_torch(ctx):
         return False
     return {value.kind for value in ctx.values(function.value)} <= {Kind.UNKNOWN, Kind.TENSOR, Kind.NONE}
+
+
+def _fits(call: Call) -> bool:
+    """Does a call pass what the method of a tensor asks for? `context.index_select(rows)` names no dimension."""
+    needed = (parameter.name for parameter in call.trigger.parameters if parameter.default is None)
+    return all(call.argument(name).hidden or call.argument(name).given for name in needed)
 
 
 def _imports_torch(ctx: Context) -> bool:
@@ -205,12 +211,12 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
         function = ctx.function(call.node)
         built = uses is None and function is not None and function.name == "__init__"
         return not (built and operator.devices == ("cuda",))  # what a constructor computes, it computes on the CPU
-    if uses is None:
-        return can_need_gradient(call.node, _input(call), ctx)
+    if not uses:
+        return can_need_gradient(call.node, _input(call) if uses is None else None, ctx)
     # The weights of a layer need a gradient whatever the layer is called with; what it pads is its input.
     weighted = any(word in call.name for word in _WEIGHTED) and "padding_mode" not in operator.when
     inputs = [(use, None if weighted or not use.args else use.args[0]) for use in uses]
-    return not uses or any(can_need_gradient(use, tensor, ctx) for use, tensor in inputs)
+    return any(can_need_gradient(use, tensor, ctx) for use, tensor in inputs)
 
 
 def _only_counts(call: Call, ctx: Context) -> bool:
