@@ -171,7 +171,7 @@ class OrderTracer(OrderPlaces):
     def _argument(self, node: ast.expr, call: ast.Call, trail: Trail) -> str | None:
         if node is call.func:
             return None
-        names = self.inference.callees(call)
+        names = tuple(name.removesuffix(".__init__") for name in self.inference.callees(call))
         functions = self.table.functions
         if functions["sorting"].intersection(names):
             if trail.form is Form.WALK:
@@ -251,7 +251,7 @@ class OrderTracer(OrderPlaces):
                     return self.destination(call, trail)  # a progress bar
                 made = methods.get("__init__")
                 if made is None:
-                    if module.inference.class_info(function).declared:
+                    if any(isinstance(statement, ast.AnnAssign) for statement in function.body):
                         return self.destination(call, replace(trail, form=Form.NESTED))  # a field of a data class
                     continue
                 function = made
@@ -318,7 +318,8 @@ class OrderTracer(OrderPlaces):
         if trail.form is Form.SORTED_WALK or (trail.form is Form.WALK and self._sorts_folders(parent)):
             return self._names_of_walk(parent.target, parent, trail)
         positions = self.positions(parent.target, parent.iter)
-        return self._effects(parent, names_in(parent.target) - positions, positions, trail)
+        found = self._effects(parent, names_in(parent.target) - positions, positions, trail)
+        return self._names_of_walk(parent.target, parent, trail) if not found and trail.form is Form.WALK else found
 
     def _effects(
         self,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _PINS = (ast.Eq, ast.Is)
+_SEARCHES = frozenset({"startswith", "endswith", "match", "search", "fullmatch"})
 
 
 class LoopEffects(LoopBody):
@@ -206,7 +207,7 @@ class LoopEffects(LoopBody):
             if self._is_outside(target) and self._concatenates(node.value):
                 return self._tracer.collected(target, node, self._trail)
             return None
-        if not self._picks(node) or not (self._has_default(target) or self._leaves(node)):
+        if not self._picks(node) or not (self._has_default(target) or self._leaves(node) or self._is_found(node)):
             return None
         binding = self._tracer.binding_of(target)
         if binding is None:
@@ -236,6 +237,28 @@ class LoopEffects(LoopBody):
         block = getattr(self._index.parents[node], "body", [])
         later = block[block.index(node) :] if isinstance(block, list) and node in block else []
         return any(isinstance(statement, ast.Break) for statement in later)
+
+    def _is_found(self, node: ast.stmt) -> bool:
+        """Return whether entries are searched by a part of their name: `name.endswith(".json")`, `"best" in name`."""
+        return any(
+            self._has_element(part)
+            and (
+                (isinstance(part, ast.Attribute) and part.attr in _SEARCHES)
+                or (isinstance(part, ast.Compare) and isinstance(part.ops[0], ast.In) and not self._is_wanted(part))
+                or (isinstance(part, ast.Name) and self._is_match(part))
+            )
+            for condition in self._conditions(node)
+            for part in ast.walk(condition)
+        )
+
+    def _is_match(self, name: ast.Name) -> bool:
+        """`found = re.search(pattern, name)`."""
+        inference = self._tracer.inference
+        made = [value for target, value in self._made if isinstance(target, ast.Name) and target.id == name.id]
+        return any(
+            isinstance(value, ast.Call) and any(callee.startswith("re.") for callee in inference.callees(value))
+            for value in made
+        )
 
     def _conditions(self, node: ast.AST) -> Iterator[ast.expr]:
         """Yield the tests inside the body under which `node` runs."""
