@@ -16,10 +16,14 @@ from detlint.tables import RULES_FOLDER, entries, read_table, word_lists
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A constructor of a layer; `rate` is the parameter that must be above zero for the mode to matter, or empty."""
+    """A constructor of a layer; `rate` is the parameter that must be above zero for the mode to matter, or empty.
+
+    `stacked` is the parameter that counts layers of which all but the last drop: with one of them nothing does.
+    """
 
     call: Trigger
     rate: str
+    stacked: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +76,10 @@ def load_layers(path: Path = RULES_FOLDER / "layers.toml") -> Layers:
 
 
 def _layers(path: Path, table: Mapping[str, Any]) -> Iterator[tuple[str, Layer]]:
-    for _, entry in entries(path, table, "layer", {"calls": list}, {"rate": str}):
+    for _, entry in entries(path, table, "layer", {"calls": list}, {"rate": str, "stacked": str}):
         for text in entry["calls"]:
             call = parse_trigger(path, text)
-            yield call.name, Layer(call, entry.get("rate", ""))
+            yield call.name, Layer(call, entry.get("rate", ""), entry.get("stacked", ""))
 
 
 def _models(path: Path, table: Mapping[str, Any]) -> Iterator[tuple[str, ReadyMade]]:

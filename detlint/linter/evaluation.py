@@ -20,6 +20,7 @@ _EVALUATES = re.compile(
     r"prediction|predictions|infer|inference|demo)(?=_|\d|$)",
     re.IGNORECASE,
 )
+_LOSS = re.compile(r"(^|_)(loss|losses|objective)(?=_|\d|$)", re.IGNORECASE)
 _TRAINS = re.compile(r"train|fit|finetune|fine_tune|calibrat|update|optimi[sz]e|fake|attack", re.IGNORECASE)
 
 
@@ -49,6 +50,20 @@ def is_inference(module: Module, node: ast.AST) -> bool:
 def evaluates(function: FunctionNode) -> bool:
     """Return whether a function is named after evaluation and makes no training step."""
     return names_evaluation(function.name) and not _TRAINS.search(function.name) and not trains(function)
+
+
+def computes_loss(module: Module, node: ast.AST) -> bool:
+    """Return whether `node` stands in a function that computes a loss to train on: its targets need no gradients.
+
+    One that runs without gradients as a whole, such as `estimate_loss`, evaluates.
+    """
+    function = module.index.function_at(node)
+    return (
+        function is not None
+        and _LOSS.search(function.name) is not None
+        and not names_evaluation(function.name)
+        and not any(_disables(module, decorator) for decorator in function.decorator_list)
+    )
 
 
 def without_gradients(module: Module, node: ast.AST) -> bool:

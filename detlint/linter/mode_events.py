@@ -250,9 +250,9 @@ class ModeEvents(ModelNames, ABC):
                 given = argument_of(definition, parameter.arg, call, skip_self=isinstance(call.func, ast.Attribute))
                 if given is argument or (given is not None and argument in walk(given)):
                     if any(isinstance(item, (ast.With, ast.AsyncWith)) for item in self._with_around(call)):
-                        return Mode.UNKNOWN if peer._switches_any(definition) else Mode.SAME
+                        return Mode.UNKNOWN if switches_any(definition) else Mode.SAME
                     return peer.effect(definition, Key(definition, parameter.arg))
-            return Mode.UNKNOWN if peer._switches_any(definition) else Mode.SAME
+            return Mode.UNKNOWN if switches_any(definition) else Mode.SAME
         last = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
         if names and all(name.startswith(_HARMLESS) for name in names):
             return Mode.SAME
@@ -266,19 +266,15 @@ class ModeEvents(ModelNames, ABC):
 
     def _class_effect(self, definition: ast.ClassDef) -> Mode:
         """An object that holds the model and switches it somewhere may do so at any time."""
-        return Mode.UNKNOWN if self._switches_any(definition) else Mode.SAME
-
-    @staticmethod
-    def _switches_any(node: ast.AST) -> bool:
-        return any(isinstance(part, ast.Call) and switched(part) is not None for part in walk(node))
+        return Mode.UNKNOWN if switches_any(definition) else Mode.SAME
 
     def _switches(self, function: ast.expr) -> bool:
         """Return whether a function given to `model.apply` switches submodules one by one."""
         if isinstance(function, ast.Lambda):
-            return self._switches_any(function)
+            return switches_any(function)
         for name in self.module.inference.resolve(function):
             found = self.module.project.definition(name)
-            if found is not None and self._switches_any(found[1]):
+            if found is not None and switches_any(found[1]):
                 return True
         return False
 
@@ -343,6 +339,11 @@ def switched(call: ast.Call) -> Mode | None:
     if isinstance(value, ast.Constant) and isinstance(value.value, bool):
         return Mode.TRAIN if value.value else Mode.EVAL
     return Mode.UNKNOWN
+
+
+def switches_any(node: ast.AST) -> bool:
+    """Return whether anything under `node` switches the mode of some model."""
+    return any(isinstance(part, ast.Call) and switched(part) is not None for part in walk(node))
 
 
 def _place(node: ast.AST) -> tuple[int, int]:

@@ -11,6 +11,7 @@ from detlint.layers import Layer, load_layers
 from detlint.linter.calls import argument_of
 from detlint.linter.classes import ClassInfo
 from detlint.linter.context import Call
+from detlint.linter.mode_events import switches_any
 from detlint.linter.names import FunctionNode, parameters
 from detlint.linter.nodes import walk
 from detlint.linter.project import Module
@@ -40,10 +41,21 @@ class _Frame:
         given = argument_of(self.function, node.id, self.call, skip_self=True) if self.call is not None else None
         if given is not None:
             return self.caller.number(given) if self.caller is not None else _number(given)
-        if self.call is not None and any(keyword.arg is None for keyword in self.call.keywords):
-            return None
+        spread = [keyword.value for keyword in self.call.keywords if keyword.arg is None] if self.call else []
+        if spread:
+            return self.caller._handed_on(spread, node.id) if self.caller is not None else None
         default = next((value for argument, value in parameters(self.function.args) if argument.arg == node.id), None)
         return _number(default) if default is not None else None
+
+    def _handed_on(self, spread: list[ast.expr], name: str) -> float | None:
+        """Return the number of a keyword argument that the function takes into its `**kwargs` and hands on."""
+        kept = self.function.args.kwarg
+        if self.call is None or kept is None or [getattr(value, "id", "") for value in spread] != [kept.arg]:
+            return None
+        given = next((keyword.value for keyword in self.call.keywords if keyword.arg == name), None)
+        if given is None:
+            return None
+        return self.caller.number(given) if self.caller is not None else _number(given)
 
 
 class ModelParts:
@@ -162,10 +174,15 @@ class ModelParts:
         """A rate that cannot be told counts: people write dropout layers to drop."""
         if not layer.rate:
             return True
+        number = frame.number if frame is not None else _number
+        if layer.stacked:
+            count = Call(call, layer.call).argument(layer.stacked)
+            if count.value is not None and number(count.value) == 1:
+                return False
         argument = Call(call, layer.call).argument(layer.rate)
         if argument.value is None:
             return True
-        rate = frame.number(argument.value) if frame is not None else _number(argument.value)
+        rate = number(argument.value)
         return rate is None or rate > 0
 
 
@@ -182,9 +199,12 @@ def from_torchvision_by_name(module: Module, call: ast.Call) -> bool:
 
 
 def switches_itself(info: ClassInfo) -> bool:
-    """Return whether a class sets the mode of its own: it overrides `train` or calls `self.eval()`."""
+    """Return whether a class sets the mode of its own: it overrides `train`, calls `self.eval()` or has it called."""
     for ancestor in info.module.inference.mro(info):
         if {"train", "eval"} & set(ancestor.methods):
+            return True
+        forward = ancestor.methods.get("forward")
+        if forward is not None and decorated_to_switch(ancestor.module, forward):
             return True
         for part in walk(ancestor.node):
             if (
@@ -192,6 +212,16 @@ def switches_itself(info: ClassInfo) -> bool:
                 and part.attr in ("eval", "train")
                 and getattr(part.value, "id", "") == "self"
             ):
+                return True
+    return False
+
+
+def decorated_to_switch(module: Module, function: FunctionNode) -> bool:
+    """Return whether a decorator of the project switches a model before it runs the function: `@eval_decorator`."""
+    for decorator in function.decorator_list:
+        for name in module.inference.resolve(decorator.func if isinstance(decorator, ast.Call) else decorator):
+            found = module.project.definition(name)
+            if found is not None and switches_any(found[1]):
                 return True
     return False
 

@@ -10,9 +10,17 @@ from dataclasses import dataclass
 from detlint.conditions import Truth
 from detlint.layers import load_layers
 from detlint.linter.calls import argument_of
-from detlint.linter.evaluation import evaluates, identifiers, is_inference, names_evaluation, shares_training_step
-from detlint.linter.mode_events import switched
-from detlint.linter.mode_layers import ModelParts, parts_of
+from detlint.linter.classes import ClassInfo
+from detlint.linter.evaluation import (
+    computes_loss,
+    evaluates,
+    identifiers,
+    is_inference,
+    names_evaluation,
+    shares_training_step,
+)
+from detlint.linter.mode_events import switched, switches_any
+from detlint.linter.mode_layers import ModelParts, decorated_to_switch, parts_of
 from detlint.linter.model_names import Key
 from detlint.linter.modes import Modes, Reason
 from detlint.linter.names import FUNCTIONS, BindingKind
@@ -88,6 +96,8 @@ class _Search:
         key = self.modes.key(model)
         if key is None or _NO_MODEL.search(key.name) or self._is_own(key) or self._is_unused(call):
             return None
+        if computes_loss(self.module, call):
+            return None
         if not is_inference(self.module, call) and (self._trains or not self._loads_weights(key)):
             return None
         reasons = [reason for reason in self.modes.reasons(key, call)[0] if self._counts(reason, call)]
@@ -162,15 +172,15 @@ class _Search:
     def _switches_itself(self, call: ast.Call) -> bool:
         for name in self.module.inference.callees(call):
             found = self.module.project.definition(name)
-            if found is not None and any(
-                isinstance(part, ast.Call) and switched(part) is not None for part in walk(found[1])
+            if found is not None and (
+                switches_any(found[1]) or (isinstance(found[1], FUNCTIONS) and decorated_to_switch(found[0], found[1]))
             ):
                 return True
         return False
 
     def _is_own(self, key: Key) -> bool:
         if key not in self._own:
-            self._own[key] = self._is_submodule(key)
+            self._own[key] = self._is_submodule(key) or self._is_local_submodule(key)
         return self._own[key]
 
     def _is_submodule(self, key: Key) -> bool:
@@ -178,8 +188,28 @@ class _Search:
         if not isinstance(key.owner, ast.ClassDef):
             return False
         info = self.module.inference.class_info(key.owner)
-        if key.name in info.methods:
-            return True
+        return key.name in info.methods or self._is_model_class(info)
+
+    def _is_local_submodule(self, key: Key) -> bool:
+        """`encoder = self.momentum_encoder()`: a variable for what a module's method takes from the module itself."""
+        owner = self.module.index.class_at(key.owner) if isinstance(key.owner, FUNCTIONS) else None
+        if owner is None or not self._is_model_class(self.module.inference.class_info(owner)):
+            return False
+        values = [binding.value for binding in self.module.index.scopes[key.owner].bindings.get(key.name, ())]
+        return bool(values) and all(value is not None and self._is_part_of_self(value, owner) for value in values)
+
+    def _is_part_of_self(self, value: ast.expr, owner: ast.ClassDef) -> bool:
+        value = self.modes.unwrapped(value)
+        if isinstance(value, ast.IfExp):
+            return self._is_part_of_self(value.body, owner) and self._is_part_of_self(value.orelse, owner)
+        part = value.func if isinstance(value, ast.Call) else value
+        return (
+            isinstance(part, ast.Attribute)
+            and isinstance(part.value, ast.Name)
+            and self.modes.self_class(part.value) is owner
+        )
+
+    def _is_model_class(self, info: ClassInfo) -> bool:
         inference = self.module.inference
         bases = inference.external_bases(info)
         return inference.is_module_class(info.name) or any(base.endswith(("Module", "Model")) for base in bases)
