@@ -19,6 +19,8 @@ _CONVERSIONS = frozenset({"int", "str", "float", "abs", "round", "tuple", "list"
 
 def decides(node: ast.expr, ctx: Context, depth: int = 0) -> bool:
     """Return whether anything but the form of the value matters to the program; True where that cannot be told."""
+    if depth == 0 and _makes_up_a_name(node, ctx):
+        return False
     parent = ctx.parent(node)
     if depth > _DEPTH or parent is None:
         return True
@@ -43,6 +45,8 @@ def decides(node: ast.expr, ctx: Context, depth: int = 0) -> bool:
 
 def draws_decide(generator: ast.expr, ctx: Context) -> bool:
     """Return whether anything drawn from the generator that an expression makes matters; True where it is handed on."""
+    if _makes_up_a_name(generator, ctx):
+        return False
     parent = ctx.parent(generator)
     if isinstance(parent, ast.Attribute):
         draw = ctx.parent(parent)
@@ -54,6 +58,11 @@ def draws_decide(generator: ast.expr, ctx: Context) -> bool:
     if binding is None or owner is None or not isinstance(owner.node, FUNCTIONS):
         return True
     return any(draws_decide(use, ctx) for use in ctx.module.flow(owner).uses(binding))
+
+
+def _makes_up_a_name(node: ast.expr, ctx: Context) -> bool:
+    function = ctx.function(node)
+    return function is not None and load_sources().indifferent.makes_up_name(function.name)
 
 
 def _attribute_decides(attribute: ast.Attribute, ctx: Context, depth: int) -> bool:

@@ -15,7 +15,7 @@ from detlint.randomness import load_sources
 _HASHES = frozenset({Kind.STRING, Kind.NONE})
 # Names of what is counted; a tuple of these holds no strings.
 _COUNTS = re.compile(
-    r"(^|_)(seeds?|epochs?|ranks?|idx|index|indices|steps?|iter(ation)?|worker(_id)?|num|count|size|offset|[ijkn])$"
+    r"(^|_)(seeds?|epochs?|ranks?|idx|index|indices|steps?|updates?|iter(ation)?|worker(_id)?|num|count|size|offset|[ijkn])_?$"
 )
 _STABLE = frozenset({Kind.NUMBER, Kind.BOOL})
 
@@ -60,5 +60,7 @@ def _is_number(module: Module, value: ast.expr) -> bool:
     inner = value.value if isinstance(value, ast.Starred) else value
     if all(found.kind in _STABLE for found in module.inference.values(inner)):
         return True
+    if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr == "item":
+        return True  # of a tensor
     name = inner.attr if isinstance(inner, ast.Attribute) else getattr(inner, "id", "")
     return _COUNTS.search(name) is not None

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from detlint.conditions import Truth
 from detlint.findings import Finding
 from detlint.linter.context import Call, Context
+from detlint.linter.evaluation import without_gradients
 from detlint.linter.registry import check
 from detlint.linter.training import guarded_by_mode, trains
 
@@ -39,9 +40,11 @@ def _reason(call: Call, ctx: Context) -> str:
 
 
 def _standardises(call: Call, ctx: Context) -> bool:
-    """Outside a class, and without statistics to keep, the function just standardises a batch, as losses do."""
+    """Without statistics to keep, outside a class or for targets without gradients, it standardises as losses do."""
     kept = call.argument("running_mean").value
-    return ctx.module.index.class_at(call.node) is None and kept is not None and ctx.constant(kept) is None
+    if kept is None or ctx.constant(kept) is not None:
+        return False
+    return ctx.module.index.class_at(call.node) is None or without_gradients(ctx.module, call.node)
 
 
 def _is_weight(node: ast.expr | None) -> bool:
