@@ -113,9 +113,17 @@ class OrderQuestions:
                 and names_in(side) - {"len"}
                 for side in sides
             )
-            if counted and any(isinstance(side, ast.Constant) and side.value in (1, 2) for side in sides):
+            number = next((side.value for side in sides if isinstance(side, ast.Constant)), None)
+            if counted and number in (1, 2) and not self._has_several(node, compare):
                 return True
         return False
+
+    def _has_several(self, node: ast.expr, compare: ast.Compare) -> bool:
+        """Return whether `node` stands where there is more than one: below `if len(files) > 1`."""
+        branch = self.index.parents.get(compare)
+        if not isinstance(branch, ast.If) or not isinstance(compare.ops[0], (ast.Gt, ast.GtE)):
+            return False
+        return any(statement in self.index.ancestors(node) for statement in branch.body)
 
     def choice(self, node: ast.expr, chosen: ast.expr) -> str | None:
         """`files[0]` decides nothing where there is one file, or where only its form is looked at."""

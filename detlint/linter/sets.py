@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from detlint.linter.names import BindingKind
+from detlint.linter.names import Binding, BindingKind
 from detlint.linter.values import Kind, Value
 
 if TYPE_CHECKING:
@@ -33,12 +33,21 @@ _NUMBER_METHODS = frozenset({"tolist", "numel", "dim", "size", "argmax", "argmin
 
 
 def is_set(node: ast.expr, ctx: Context) -> bool:
-    """Return whether the expression is a set on every path, the algebra of dict views included."""
+    """Return whether the expression is a set, a variable on some path; the algebra of dict views included."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, _ALGEBRA):
         sides = (node.left, node.right)
         return any(is_set(side, ctx) or _is_view(side) for side in sides)
     kinds = {value.kind for value in ctx.values(node)} - {Kind.NONE}
+    if isinstance(node, ast.Name) and Kind.SET in kinds:
+        return any(map(_assigns_set, ctx.module.definitions(node))) or kinds == {Kind.SET}
     return kinds == {Kind.SET} or (kinds <= {Kind.UNKNOWN} and _is_entry(node, ctx))
+
+
+def _assigns_set(binding: Binding) -> bool:
+    """`labels = set(names)`, which is one whatever else the variable holds on other paths."""
+    value = binding.value if binding.kind is BindingKind.ASSIGN and not binding.index else None
+    made = isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in ("set", "frozenset")
+    return made or isinstance(value, (ast.Set, ast.SetComp))
 
 
 def _is_entry(node: ast.expr, ctx: Context) -> bool:
