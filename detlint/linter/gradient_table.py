@@ -15,7 +15,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
     "functions": ("sources", "cuts", "of-first"),
     "methods": ("cuts", "through", "of-receiver"),
     "attributes": ("cuts",),
-    "words": ("data", "numbers", "permutations", "data-modules", "inferring-modules"),
+    "words": ("data", "computed", "numbers", "permutations", "data-modules", "inferring-modules"),
     "names": (
         "data-classes",
         "inferring-classes",
@@ -24,6 +24,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
         "reading-functions",
         "entry-methods",
         "image-makers",
+        "judging-classes",
         "image-channels",
     ),
 }
@@ -41,6 +42,7 @@ class GradientTable:
     of_receiver_methods: frozenset[str]
     cutting_attributes: frozenset[str]
     data: re.Pattern[str]
+    computed: re.Pattern[str]
     numbers: re.Pattern[str]
     permutations: re.Pattern[str]
     data_modules: re.Pattern[str]
@@ -52,7 +54,12 @@ class GradientTable:
     reading_functions: re.Pattern[str]
     entry_methods: re.Pattern[str]
     image_makers: re.Pattern[str]
+    judging_classes: re.Pattern[str]
     image_channels: re.Pattern[str]
+
+    def names_data(self, name: str) -> bool:
+        """Return whether a name says that it stands for data, not for what a model made of data."""
+        return self.data.search(name) is not None and self.computed.search(name) is None
 
 
 @cache
@@ -74,6 +81,7 @@ def gradient_table(path: Path = RULES_FOLDER / "gradients.toml") -> GradientTabl
         of_receiver_methods=frozenset([*table["methods"]["of-receiver"], *table["methods"]["through"]]),
         cutting_attributes=frozenset(table["attributes"]["cuts"]),
         data=_pattern(path, "words.data", words["data"], r"(^|_)({})(_|\d|$)"),
+        computed=_pattern(path, "words.computed", words["computed"], r"(?:^|(?<=_))({})"),
         numbers=_pattern(path, "words.numbers", words["numbers"], r"(^|_)({})$"),
         permutations=_pattern(path, "words.permutations", words["permutations"], r"(^|_)({})$"),
         data_modules=_pattern(path, "words.data-modules", words["data-modules"], r"^({})$"),
@@ -85,6 +93,7 @@ def gradient_table(path: Path = RULES_FOLDER / "gradients.toml") -> GradientTabl
         reading_functions=_pattern(path, "names.reading-functions", names["reading-functions"], r"^_*({})"),
         entry_methods=_pattern(path, "names.entry-methods", names["entry-methods"], r"^({})$", flags=0),
         image_makers=_pattern(path, "names.image-makers", names["image-makers"], r"^({})$", flags=0),
+        judging_classes=_pattern(path, "names.judging-classes", names["judging-classes"], r"({})", flags=0),
         image_channels=_pattern(path, "names.image-channels", names["image-channels"], r"^({})$"),
     )
 

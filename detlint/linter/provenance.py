@@ -84,7 +84,7 @@ class _Question:
         if _is_plain(ctx.values(node)):
             return True
         if isinstance(node, ast.Subscript):
-            return _is_data_key(node.slice) or self.is_data(node.value, ctx)
+            return _is_data_key(node.slice, ctx) or self.is_data(node.value, ctx)
         if isinstance(node, ast.Attribute):
             return self._attribute(node, ctx)
         if isinstance(node, ast.Call):
@@ -95,7 +95,7 @@ class _Question:
 
     def _attribute(self, node: ast.Attribute, ctx: Context) -> bool:
         table = gradient_table()
-        if node.attr in table.cutting_attributes or table.data.search(node.attr):
+        if node.attr in table.cutting_attributes or table.names_data(node.attr):
             return True
         owners = [value for value in ctx.values(node.value) if value.kind in (Kind.MODULE, Kind.INSTANCE)]
         infos = [ctx.inference.class_named(value.type) for value in owners]
@@ -142,7 +142,7 @@ class _Question:
 
     def _method(self, call: ast.Call, function: ast.Attribute, ctx: Context) -> bool:
         """Does a method of a tensor, or of something unknown, give data?"""
-        if any(_is_data_key(argument) for argument in call.args[:1]):
+        if any(_is_data_key(argument, ctx) for argument in call.args[:1]):
             return True
         alone = function.attr in gradient_table().of_receiver_methods
         return self.is_data(function.value, ctx) and (alone or self._arguments(call, ctx))
@@ -190,7 +190,7 @@ class _Question:
         if binding.kind is BindingKind.AUGMENTED:
             others = [b for b in binding.of_same_name if b.kind is not BindingKind.AUGMENTED]
             return self.is_data(value, ctx) and all(self._binding(other, ctx) for other in others)
-        if gradient_table().data.search(binding.name) and _mentions(value, binding.name):
+        if gradient_table().names_data(binding.name) and _mentions(value, binding.name):
             return True  # mask = mask.float()
         if binding.index == (1,) and _gives_positions(value, ctx):
             return True
@@ -201,7 +201,7 @@ class _Question:
 
     def _parameter(self, binding: Binding, node: ast.arg, ctx: Context) -> bool:
         function = binding.scope.node
-        if gradient_table().data.search(node.arg):
+        if gradient_table().names_data(node.arg):
             return True
         if not isinstance(function, FUNCTIONS) or node in (function.args.vararg, function.args.kwarg):
             return False
@@ -234,13 +234,10 @@ def _is_plain(values: tuple[Value, ...]) -> bool:
     )
 
 
-def _is_data_key(node: ast.expr) -> bool:
-    """`batch["labels"]`, `inputs.get("pixel_values")`."""
-    return (
-        isinstance(node, ast.Constant)
-        and isinstance(node.value, str)
-        and bool(gradient_table().data.search(node.value))
-    )
+def _is_data_key(node: ast.expr, ctx: Context) -> bool:
+    """`batch["labels"]`, `inputs.get("pixel_values")`, `data[LABELS_KEY]`."""
+    key = ctx.constant(node)
+    return isinstance(key, str) and gradient_table().names_data(key)
 
 
 def _computes(name: str) -> bool:
@@ -318,7 +315,7 @@ def _takes_images(owner: ast.ClassDef, ctx: Context) -> bool:
     """Does a class say in its constructor that it starts from images: by their channels, or its tools?"""
     table = gradient_table()
     made = ctx.inference.class_info(owner).methods.get("__init__")
-    if made is None:
+    if made is None or table.judging_classes.search(owner.name):
         return False
     for argument, default in parameters(made.args):
         channels = table.image_channels.match(argument.arg)

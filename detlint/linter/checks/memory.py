@@ -114,7 +114,7 @@ def _read_of_name(target: ast.Name, ctx: Context) -> ast.expr | None:
     writes = [use for use, (outcome, _) in outcomes.items() if outcome is Fate.WRITTEN]
     if len([write for write in writes if _is_conditional(write, target, ctx)]) > 1:
         return None  # the conditions may complement each other
-    masked = _only_masked(writes, ctx)
+    masked = _only_masked(writes, target, ctx)
     start = ctx.statement(target)
     reads = list(outcomes.items())
     reads += [(b.node, (Fate.READ, b.node)) for b in bindings if _updates(b, ctx) and isinstance(b.node, ast.Name)]
@@ -160,9 +160,12 @@ def _updates(binding: Binding, ctx: Context) -> bool:
     return isinstance(ctx.parent(binding.node), ast.AugAssign)
 
 
-def _only_masked(writes: list[ast.Name], ctx: Context) -> bool:
-    """Return whether the one write there is goes through a mask, so that the rest stays unwritten."""
-    parent = ctx.parent(writes[0]) if len(writes) == 1 else None
+def _only_masked(writes: list[ast.Name], target: ast.Name, ctx: Context) -> bool:
+    """Return whether the one write there is goes through one mask, so that the rest stays unwritten.
+
+    The masks of a loop may leave nothing out: `new[labels == c] = i` for each class there is.
+    """
+    parent = ctx.parent(writes[0]) if len(writes) == 1 and not any(_loops_of(writes, target, ctx)) else None
     if not isinstance(parent, ast.Subscript) or not isinstance(parent.slice, (ast.Name, ast.Compare)):
         return False
     values = ctx.values(parent.slice)
