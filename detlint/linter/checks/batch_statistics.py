@@ -7,9 +7,11 @@ from collections.abc import Iterator
 
 from detlint.conditions import Truth
 from detlint.findings import Finding
+from detlint.linter.built import is_anew_at_each_call
 from detlint.linter.context import Call, Context
 from detlint.linter.evaluation import without_gradients
 from detlint.linter.registry import check
+from detlint.linter.testcode import is_test_file
 from detlint.linter.training import guarded_by_mode, trains
 
 
@@ -35,8 +37,12 @@ def _reason(call: Call, ctx: Context) -> str:
         if _is_weight(call.argument("input").value) or _standardises(call, ctx):
             return ""
         return "training is always True" if ctx.truth(call.argument("training").value) is Truth.YES else ""
-    tracked = ctx.truth(call.argument("track_running_stats").value)
-    return "it keeps no running statistics" if tracked is Truth.NO else ""
+    if ctx.truth(call.argument("track_running_stats").value) is Truth.NO:
+        return "it keeps no running statistics"
+    function = ctx.function(call.node)
+    if function is not None and not is_test_file(ctx.module) and is_anew_at_each_call(call.node, function, ctx):
+        return "it is built where it is applied, so model.eval() never reaches it"
+    return ""
 
 
 def _standardises(call: Call, ctx: Context) -> bool:

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 from detlint.conditions import Truth
 from detlint.findings import Finding
+from detlint.linter.callers import calls_of
 from detlint.linter.classes import ClassInfo
 from detlint.linter.context import MISSING, Call, Context
-from detlint.linter.names import BindingKind
+from detlint.linter.names import BindingKind, FunctionNode
 from detlint.linter.registry import check
 from detlint.linter.repairs import Repair, safe, set_argument, unsafe
 from detlint.linter.training import asks_for_mode, depends_on_mode, guarded_by_mode, trains
@@ -29,8 +30,16 @@ def functional_dropout_always_on(call: Call, ctx: Context) -> Iterator[Finding]:
     if function is not None and trains(function):
         return
     state = _attention_state(rate.value, ctx) if call.name == _ATTENTION else _training_state(call, ctx)
-    if state:
+    if state and not (function is not None and _is_called_in_training_only(function, ctx)):
         yield ctx.finding(call.node, repair=_repair(call, ctx), call=call.name.rpartition(".")[2], state=state)
+
+
+def _is_called_in_training_only(function: FunctionNode, ctx: Context) -> bool:
+    """Return whether the mode decides about every call of a helper: `if self.training: x = x * self.mask(x)`."""
+    if function.name == "forward":
+        return False
+    sites = list(calls_of(function, ctx))
+    return bool(sites) and all(site is not None and guarded_by_mode(site[0].module, site[1]) for site in sites)
 
 
 def _repair(call: Call, ctx: Context) -> Repair | None:

@@ -1,0 +1,115 @@
+"""Modules that a function builds: what of them it applies, and whether it does so at every forward pass."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from detlint.linter.classes import ClassInfo
+from detlint.linter.context import Context
+from detlint.linter.names import FunctionNode
+from detlint.linter.nodes import walk
+
+# Methods that return the module they are called on and leave its mode and its weights alone.
+_TRANSPARENT = frozenset(
+    {"to", "cuda", "cpu", "float", "half", "double", "bfloat16", "type", "xpu", "requires_grad_", "type_as"}
+)
+_RUNS = frozenset(
+    {"forward", "__call__", "forward_features", "training_step", "validation_step", "test_step", "predict_step"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Built:
+    """A module that a function builds: the whole expression, and whether it is applied in the same expression."""
+
+    expression: ast.expr
+    at_once: bool
+
+
+def _built(node: ast.expr, ctx: Context) -> _Built:
+    """Climb from a constructor through `.to(…)` and nn.Sequential to the whole module, and see if that is called."""
+    expression = node
+    while True:
+        parent = ctx.parent(expression)
+        around = ctx.parent(parent) if parent is not None else None
+        if isinstance(parent, ast.Call) and parent.func is expression:
+            return _Built(expression, True)
+        if isinstance(parent, ast.Attribute) and isinstance(around, ast.Call) and parent.attr in _TRANSPARENT:
+            expression = around
+        elif isinstance(parent, ast.Call) and "torch.nn.Sequential" in ctx.resolve(parent.func):
+            expression = parent
+        else:
+            return _Built(expression, False)
+
+
+def is_applied(node: ast.expr, function: FunctionNode, ctx: Context) -> bool:
+    """Return whether a function calls the module it builds, keeps it to itself and leaves it as it was built."""
+    made = _built(node, ctx)
+    if made.at_once:
+        return True
+    binding = ctx.binding(made.expression)
+    if binding is not None:
+        uses = ctx.flow(node).uses(binding)
+        return any(_is_called(use, ctx) for use in uses) and all(_is_called(use, ctx, or_moved=True) for use in uses)
+    attribute = stored_on_self(made.expression, function, ctx) if runs_with_forward(function, ctx) else None
+    return attribute is not None and any(
+        isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and ast.unparse(part.func) == attribute
+        for part in walk(function)
+    )
+
+
+def is_anew_at_each_call(node: ast.expr, function: FunctionNode, ctx: Context) -> bool:
+    """Return whether each forward pass builds and applies a module, or each call of a function that acts as a layer."""
+    made = _built(node, ctx)
+    layer = made.at_once and ctx.module.index.class_at(function) is None and _takes_input(made, function)
+    return (layer or runs_with_forward(function, ctx)) and is_applied(node, function, ctx)
+
+
+def _takes_input(made: _Built, function: FunctionNode) -> bool:
+    """Return whether what `made` is applied to comes from a parameter of the function."""
+    names = {argument.arg for argument in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)}
+    return any(isinstance(part, ast.Name) and part.id in names for part in walk(made.expression))
+
+
+def _is_called(use: ast.expr, ctx: Context, *, or_moved: bool = False) -> bool:
+    parent = ctx.parent(use)
+    if isinstance(parent, ast.Call) and parent.func is use:
+        return True
+    return or_moved and isinstance(parent, ast.Attribute) and parent.attr in _TRANSPARENT
+
+
+def stored_on_self(expression: ast.expr, function: FunctionNode, ctx: Context) -> str | None:
+    """Return the `self.name` that an expression is assigned to at every call, no condition around it."""
+    statement = ctx.parent(expression)
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1 or statement.value is not expression:
+        return None
+    target = statement.targets[0]
+    around = [node for node in ctx.ancestors(statement) if isinstance(node, (ast.If, ast.Try, ast.For, ast.While))]
+    if not isinstance(target, ast.Attribute) or any(function in ctx.ancestors(node) for node in around):
+        return None
+    touched = f"{ast.unparse(target)}."
+    if any(isinstance(part, ast.Attribute) and ast.unparse(part).startswith(touched) for part in walk(function)):
+        return None
+    return ast.unparse(target) if statement in function.body else None
+
+
+def runs_with_forward(function: FunctionNode, ctx: Context) -> bool:
+    """Return whether a function is a module's forward, or a method of the module that forward calls."""
+    owner = ctx.parent(function)
+    if not isinstance(owner, ast.ClassDef) or not ctx.inference.is_module_class(ctx.module.qualified(owner)):
+        return False
+    info = ctx.inference.class_info(owner)
+    reached = ctx.module.project.once(_run_with_forward, info)
+    return function.name in reached and info.methods.get(function.name) is function
+
+
+def _run_with_forward(info: ClassInfo) -> list[str]:
+    methods = info.methods
+    reached = [name for name in methods if name in _RUNS]
+    for name in reached:
+        for part in walk(methods[name]):
+            called = part.attr if isinstance(part, ast.Attribute) and getattr(part.value, "id", "") == "self" else ""
+            if called in methods and called not in reached:
+                reached.append(called)
+    return reached
