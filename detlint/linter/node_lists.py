@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TypeVar
 
+from detlint.linter.names import FunctionNode, parameters
+
 NodeT = TypeVar("NodeT", bound=ast.AST)
 
 
@@ -37,7 +39,31 @@ class NodeLists:
         for alias, targets in self.aliases.items():
             for target in targets if alias in self.calls_by_name else ():
                 meaning.setdefault(target, []).extend(self.calls_by_name[alias])
+        for call in self.calls_by_name.get("__call__", ()):
+            for name in self._got_by_name(call.func):
+                meaning.setdefault(name, []).append(call)
         return meaning
+
+    def _got_by_name(self, function: ast.expr) -> Iterator[str]:
+        """Yield what `getattr(nn, "ReLU")` may get, and `getattr(nn, kind)` by the defaults of parameters named so."""
+        if not isinstance(function, ast.Call) or _identifier(function.func) != "getattr" or len(function.args) < 2:
+            return
+        name = function.args[1]
+        if isinstance(name, ast.Constant):
+            yield str(name.value)
+        elif isinstance(name, ast.Name):
+            yield from self._text_defaults.get(name.id, ())
+
+    @cached_property
+    def _text_defaults(self) -> dict[str, set[str]]:
+        """Strings that parameters are by default."""
+        defaults: dict[str, set[str]] = {}
+        functions: list[FunctionNode] = [*self.of_type(ast.FunctionDef), *self.of_type(ast.AsyncFunctionDef)]
+        for function in functions:
+            for argument, default in parameters(function.args):
+                if isinstance(default, ast.Constant) and isinstance(default.value, str):
+                    defaults.setdefault(argument.arg, set()).add(default.value)
+        return defaults
 
     @cached_property
     def names_used(self) -> dict[str, list[ast.AST]]:

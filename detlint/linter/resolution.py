@@ -141,6 +141,14 @@ def _call(inference: Inference, node: ast.Call) -> Iterator[str]:
         if name == "functools.partial" and node.args:
             yield from inference.resolve(node.args[0])
         elif name == "builtins.getattr" and len(node.args) >= 2:
-            attribute = node.args[1].value if isinstance(node.args[1], ast.Constant) else None
-            if isinstance(attribute, str):
+            attribute = _text(inference, node.args[1])
+            if attribute is not None:
                 yield from (inference.canonical(f"{base}.{attribute}") for base in inference.resolve(node.args[0]))
+
+
+def _text(inference: Inference, node: ast.expr) -> str | None:
+    """Return the string that a name of an attribute is: a literal, or what a parameter is by default."""
+    if isinstance(node, ast.Name):
+        found = [binding.value for binding in inference.module.definitions(node) if isinstance(binding.node, ast.arg)]
+        return _text(inference, found[0]) if len(found) == 1 and isinstance(found[0], ast.Constant) else None
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
