@@ -139,6 +139,7 @@ class SmokeTest:
     works: tuple[str, ...]
     methods: tuple[str, ...]
     runners: tuple[str, ...]
+    writes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +218,7 @@ def _seeders(path: Path, table: Mapping[str, Any]) -> Iterator[tuple[str, Seeder
 
 
 def _smoke_test(path: Path, table: Mapping[str, Any]) -> SmokeTest:
-    lists = ("starts", "packages", "works", "methods", "runners")
+    lists = ("starts", "packages", "works", "methods", "runners", "writes")
     check_keys(path, table, {"entries": str, **dict.fromkeys(lists, list)}, where="smoke_test")
     try:
         entries = re.compile(table["entries"])

@@ -21,8 +21,8 @@ from detlint.randomness import load_sources
 def is_smoke_test(module: Module) -> bool:
     """Return whether all that a file executes is a main guard that tries out what the file defines.
 
-    In a package that is any guard that neither reads a command line nor hands over to a `main()`; elsewhere the file
-    has to define models and the guard to do nothing but build, call and show them.
+    In a package that is any guard that reads no command line, hands over to no `main()` and writes no files; elsewhere
+    the file has to define models and the guard to do nothing but build, call and show them.
     """
     guards = [node for node in module.tree.body if isinstance(node, ast.If) and is_main_guard(node)]
     others = [node for node in module.tree.body if node not in guards]
@@ -32,7 +32,7 @@ def is_smoke_test(module: Module) -> bool:
         return False
     calls = [call for guard in guards for call in _calls(guard)]
     if in_package(module):
-        return not any(_hands_over(module, call) for call in calls)
+        return not any(_hands_over(module, call) or _writes_files(module, call) for call in calls)
     return _defines_model(module) and all(_is_harmless(module, call) for call in calls)
 
 
@@ -43,6 +43,18 @@ def _hands_over(module: Module, call: ast.Call) -> bool:
     if isinstance(call.func, ast.Attribute):
         return call.func.attr in table.runners  # generate() and train() are methods of models too
     return isinstance(call.func, ast.Name) and table.entries.search(call.func.id) is not None
+
+
+def _writes_files(module: Module, call: ast.Call) -> bool:
+    """Does a call run a function of the file that keeps its results, in a list of samples for example?"""
+    writes = load_sources().smoke_test.writes
+    for name in module.inference.callees(call):
+        definition = module.project.definition(name)
+        if definition is not None and definition[0] is module and isinstance(definition[1], FUNCTIONS):
+            made = (part.func for part in _calls(definition[1]))
+            if any(isinstance(function, ast.Attribute) and function.attr in writes for function in made):
+                return True
+    return False
 
 
 def _calls(node: ast.AST) -> list[ast.Call]:
