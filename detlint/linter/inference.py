@@ -33,6 +33,7 @@ class Inference:
         self.types = load_types()
         self._values: dict[ast.AST, tuple[Value, ...]] = {}
         self._resolved: dict[ast.AST, tuple[str, ...]] = {}
+        self._mros: dict[ClassInfo, tuple[ClassInfo, ...]] = {}
 
     @property
     def too_deep(self) -> bool:
@@ -87,14 +88,21 @@ class Inference:
 
     def mro(self, info: ClassInfo) -> tuple[ClassInfo, ...]:
         """Return the class and the project's classes it inherits from, nearest first."""
+        if self.module is not info.module:
+            return info.module.inference.mro(info)
+        known = self._mros.get(info)
+        if known is not None:
+            return known
+        self._mros[info] = (info,)  # a class that inherits from itself
         found = {info.name: info}
         for base in info.node.bases:
-            for name in info.module.inference.resolve(base):
+            for name in self.resolve(base):
                 parent = self.class_named(name)
                 if parent is not None and parent.name not in found:
-                    for ancestor in parent.module.inference.mro(parent):
+                    for ancestor in self.mro(parent):
                         found.setdefault(ancestor.name, ancestor)
-        return tuple(found.values())
+        self._mros[info] = tuple(found.values())
+        return self._mros.pop(info) if self.too_deep else self._mros[info]
 
     def external_bases(self, info: ClassInfo) -> tuple[str, ...]:
         """Return the qualified names of the bases outside the project, its ancestors' included."""

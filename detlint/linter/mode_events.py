@@ -219,21 +219,23 @@ class ModeEvents(ModelNames, ABC):
 
     def _called_events(self, scope: Scope, key: Key, flow: Flow) -> Iterator[Event]:
         """Calls of functions that reach the variable by themselves: globals, closures, methods of the same object."""
-        if isinstance(key.owner, ast.ClassDef):
-            functions = {node.name: node for node in key.owner.body if isinstance(node, FUNCTIONS)}
-        elif isinstance(key.owner, (*FUNCTIONS, ast.Module)):
-            functions = {node.name: node for node in walk(key.owner) if isinstance(node, FUNCTIONS)}
-        else:
-            return
-        for name, function in functions.items():
+        calls = self._calls.get(scope, {})
+        for name, function in self.module.project.once(_functions_within, key.owner).items():
             if function is scope.node:
                 continue
-            for call in self.index.calls_by_name.get(name, ()):
-                if self.body_of(call) is not scope or not self.is_call_of(call, function, key):
-                    continue
-                mode = self.effect(function, key)
+            for call in calls.get(name, ()):
+                mode = self.effect(function, key) if self.is_call_of(call, function, key) else Mode.SAME
                 if mode is not Mode.SAME:
                     yield Event(call, mode)
+
+    @cached_property
+    def _calls(self) -> dict[Scope, dict[str, list[ast.Call]]]:
+        """The calls by the body that they stand in and the last identifier of what they call."""
+        found: dict[Scope, dict[str, list[ast.Call]]] = {}
+        for name, calls in self.index.calls_by_name.items():
+            for call in calls:
+                found.setdefault(self.body_of(call), {}).setdefault(name, []).append(call)
+        return found
 
     def _effect(self, call: ast.Call, argument: ast.expr) -> Mode:
         """Return what a call does to the mode of a model it is given as `argument`."""
@@ -316,6 +318,15 @@ class ModeEvents(ModelNames, ABC):
         around = set(self.index.ancestors(goal)) if goal is not None else set()
         handlers = self.index.of_type(ast.ExceptHandler)
         return [handler for handler in handlers if handler not in around and self.body_of(handler) is scope]
+
+
+def _functions_within(owner: ast.AST) -> dict[str, FunctionNode]:
+    """Return, by name, the functions that see a variable of `owner`: methods of a class, all those in another body."""
+    if isinstance(owner, ast.ClassDef):
+        return {node.name: node for node in owner.body if isinstance(node, FUNCTIONS)}
+    if isinstance(owner, (*FUNCTIONS, ast.Module)):
+        return {node.name: node for node in walk(owner) if isinstance(node, FUNCTIONS)}
+    return {}
 
 
 def _is_rebound(event: Event, key: Key, function: FunctionNode) -> bool:

@@ -20,7 +20,7 @@ from detlint.linter.outline import Outline, outline_of
 from detlint.linter.sources import SourceFile, SourceProblem, read_source
 
 # Syntax tree and index of a file take about a hundred bytes for each character of its source.
-_KEPT_CHARACTERS = 2_000_000
+_KEPT_CHARACTERS = 3_000_000
 AskedT = TypeVar("AskedT")
 AnswerT = TypeVar("AnswerT")
 
@@ -178,6 +178,7 @@ class Project:
             if module is not None:
                 module.forget()
             module = self._by_path[source.path] = self._parsed(source, tree)
+        self._by_path.move_to_end(source.path, last=False)  # the first to be forgotten, unless others ask for it
         self._by_name[module.name] = module
         return module
 
