@@ -21,8 +21,8 @@ from detlint.randomness import load_sources
 def is_smoke_test(module: Module) -> bool:
     """Return whether all that a file executes is a main guard that tries out what the file defines.
 
-    In a package that is any guard that reads no command line, hands over to no `main()` and writes no files; elsewhere
-    the file has to define models and the guard to do nothing but build, call and show them.
+    In a package that is any guard that reads no command line, hands over to no `main()` and prints something or writes
+    no files; elsewhere the file has to define models and the guard to do nothing but build, call and show them.
     """
     guards = [node for node in module.tree.body if isinstance(node, ast.If) and is_main_guard(node)]
     others = [node for node in module.tree.body if node not in guards]
@@ -32,7 +32,8 @@ def is_smoke_test(module: Module) -> bool:
         return False
     calls = [call for guard in guards for call in _calls(guard)]
     if in_package(module):
-        return not any(_hands_over(module, call) or _writes_files(module, call) for call in calls)
+        shows = any("builtins.print" in module.inference.callees(call) for call in calls)
+        return not any(_hands_over(module, call) or (not shows and _writes_files(module, call)) for call in calls)
     return _defines_model(module) and all(_is_harmless(module, call) for call in calls)
 
 
