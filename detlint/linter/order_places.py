@@ -120,9 +120,8 @@ class OrderPlaces(OrderQuestions):
         if not isinstance(sorting, ast.Call) or not self.sorts(sorting) or not isinstance(statement, ast.Assign):
             return
         condition = self.unless_turned_off(statement)
-        rebinds = any(isinstance(target, ast.Name) and target.id == use.id for target in statement.targets)
-        if rebinds and condition is not None:
-            yield condition
+        if any(isinstance(target, ast.Name) and target.id == use.id for target in statement.targets):
+            yield condition or statement
 
     def collected(self, container: ast.expr, change: ast.AST, trail: Trail) -> str | None:
         """Return what takes over the order in which `change` fills `container`."""

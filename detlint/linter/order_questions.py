@@ -41,6 +41,11 @@ class OrderQuestions:
             for word in self.table.complaints
         )
 
+    def complains(self, node: ast.expr) -> bool:
+        """`missing.pop()` of a variable or an attribute that is named as a complaint."""
+        name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+        return self.is_complaint(name)
+
     def is_lookup(self, name: str) -> bool:
         """Return whether a list of that name is one of names of code, which is searched and not computed with."""
         return name.lower().endswith(self.table.lookups)
@@ -128,7 +133,7 @@ class OrderQuestions:
     def choice(self, node: ast.expr, chosen: ast.expr) -> str | None:
         """`files[0]` decides nothing where there is one file, or where only its form is looked at."""
         parent = self.index.parents.get(chosen)
-        if self.is_only_element(node) or isinstance(parent, ast.Compare):
+        if self.is_only_element(node) or isinstance(parent, (ast.Compare, ast.Expr)) or self.complains(node):
             return None
         if isinstance(parent, ast.Call) and {"builtins.len", "builtins.isinstance", "builtins.type"}.intersection(
             self.inference.callees(parent)

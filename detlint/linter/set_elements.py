@@ -16,8 +16,25 @@ _COUNTING = frozenset({"builtins.range", "builtins.chr"})
 
 
 def used_as_numbers(iterated: ast.expr, ctx: Context) -> bool:
-    """Return whether an element of the set is counted with: `x - 1`, `x < 3`, `range(x)`."""
+    """Return whether an element of the set is counted with: `x - 1`, `x -= 1`, `x < 3`, `range(x)`."""
+    if _is_counted_on(iterated, ctx):
+        return True
     return any(_counts_with(element, ctx) and not ctx.is_tensor(element) for element in _elements(iterated, ctx))
+
+
+def _is_counted_on(iterated: ast.expr, ctx: Context) -> bool:
+    """`for row in rows: row -= 1`."""
+    loop = ctx.parent(iterated)
+    if not isinstance(loop, ast.For) or not isinstance(loop.target, ast.Name):
+        return False
+    return any(
+        isinstance(node, ast.AugAssign)
+        and isinstance(node.target, ast.Name)
+        and node.target.id == loop.target.id
+        and isinstance(node.op, _ARITHMETIC)
+        and is_literal_number(node.value)
+        for node in ast.walk(loop)
+    )
 
 
 def _elements(iterated: ast.expr, ctx: Context) -> Iterator[ast.expr]:
@@ -61,14 +78,15 @@ def _counts_with(element: ast.expr, ctx: Context) -> bool:
     parent = ctx.parent(element)
     if isinstance(parent, ast.BinOp):
         other = parent.right if parent.left is element else parent.left
-        return isinstance(parent.op, _ARITHMETIC) and _is_literal(other)
+        return isinstance(parent.op, _ARITHMETIC) and is_literal_number(other)
     if isinstance(parent, ast.Compare):
-        return any(_is_literal(side) for side in (parent.left, *parent.comparators))
+        return any(is_literal_number(side) for side in (parent.left, *parent.comparators))
     if isinstance(parent, ast.Call):
         return parent.func is not element and bool(_COUNTING.intersection(ctx.callees(parent)))
     return isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.USub)
 
 
-def _is_literal(node: ast.expr) -> bool:
+def is_literal_number(node: ast.expr) -> bool:
+    """Return whether a number is written out: `1`, `-0.5`."""
     value = node.operand if isinstance(node, ast.UnaryOp) else node
     return isinstance(value, ast.Constant) and type(value.value) in (int, float)

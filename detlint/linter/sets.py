@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from detlint.linter.names import Binding, BindingKind
+from detlint.linter.set_elements import is_literal_number
 from detlint.linter.values import Kind, Value
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ _STABLE = {Kind.NUMBER, Kind.BOOL}
 _NUMBER_FUNCTIONS = frozenset(
     {f"numpy.{name}" for name in ("arange", "argsort", "argwhere", "bincount", "flatnonzero", "nonzero", "where")}
     | {"scipy.cluster.hierarchy.fcluster"}
+)
+_DRAWN_NUMBERS = frozenset(
+    {"random.randint", "random.randrange", "random.getrandbits", "random.random", "random.uniform"}
 )
 _NUMBER_METHODS = frozenset({"tolist", "numel", "dim", "size", "argmax", "argmin", "get_rank"})
 
@@ -136,7 +140,9 @@ def _holds_numbers(value: Value, ctx: Context, depth: int) -> bool:
 
 def _is_number(element: tuple[Value, ...]) -> bool:
     return all(
-        value.kind in _STABLE or (value.kind is Kind.TUPLE and value.elements and all(map(_is_number, value.elements)))
+        value.kind in _STABLE
+        or value.type in _DRAWN_NUMBERS
+        or (value.kind is Kind.TUPLE and value.elements and all(map(_is_number, value.elements)))
         for value in element
     )
 
@@ -232,7 +238,23 @@ def _gives_numbers(value: Value) -> bool:
         made = value.node if value.module is not None and isinstance(value.node, ast.Call) else None
         names = value.module.inference.callees(made) if value.module is not None and made is not None else ()
         return value.dtype not in (None, "object") or bool(_NUMBER_FUNCTIONS.intersection(names))
+    if isinstance(value.node, (ast.ListComp, ast.GeneratorExp)) and _selects_numbers(value.node):
+        return True
     return bool(value.elements) and all(_is_number(element) for element in value.elements)
+
+
+def _selects_numbers(made: ast.ListComp | ast.GeneratorExp) -> bool:
+    """`[(start, end) for start, end in spans if start != -1 and end != -1]`."""
+    parts = made.elt.elts if isinstance(made.elt, ast.Tuple) else [made.elt]
+    compares = [part for loop in made.generators for test in loop.ifs for part in ast.walk(test)]
+    numbers = {
+        name.id
+        for compare in compares
+        if isinstance(compare, ast.Compare) and any(map(is_literal_number, compare.comparators))
+        for name in [compare.left]
+        if isinstance(name, ast.Name)
+    }
+    return all(isinstance(part, ast.Name) and part.id in numbers for part in parts)
 
 
 def _is_filled(node: ast.Name | ast.Attribute, ctx: Context) -> bool:
