@@ -13,7 +13,7 @@ from detlint.tables import RULES_FOLDER, read_table, word_lists
 
 _KEYS: Mapping[str, tuple[str, ...]] = {
     "functions": ("sources", "cuts", "of-first"),
-    "methods": ("cuts", "through", "of-receiver"),
+    "methods": ("cuts", "through", "of-receiver", "loading"),
     "attributes": ("cuts",),
     "words": ("data", "computed", "numbers", "permutations", "data-modules", "inferring-modules"),
     "names": (
@@ -40,6 +40,7 @@ class GradientTable:
     cutting_methods: frozenset[str]
     through_methods: frozenset[str]
     of_receiver_methods: frozenset[str]
+    loading_methods: frozenset[str]
     cutting_attributes: frozenset[str]
     data: re.Pattern[str]
     computed: re.Pattern[str]
@@ -79,6 +80,7 @@ def gradient_table(path: Path = RULES_FOLDER / "gradients.toml") -> GradientTabl
         cutting_methods=frozenset(table["methods"]["cuts"]),
         through_methods=frozenset(table["methods"]["through"]),
         of_receiver_methods=frozenset([*table["methods"]["of-receiver"], *table["methods"]["through"]]),
+        loading_methods=frozenset(table["methods"]["loading"]),
         cutting_attributes=frozenset(table["attributes"]["cuts"]),
         data=_pattern(path, "words.data", words["data"], r"(^|_)({})(_|\d|$)"),
         computed=_pattern(path, "words.computed", words["computed"], r"(?:^|(?<=_))({})"),

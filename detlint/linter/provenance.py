@@ -116,6 +116,9 @@ class _Question:
     def _call(self, node: ast.Call, ctx: Context) -> bool:
         table = gradient_table()
         names = ctx.callees(node)
+        names = (
+            tuple(name for name in names if name.startswith("torch.Tensor.")) or names
+        )  # a tensor, or a dict of them
         if any(k.arg == "requires_grad" and ctx.constant(k.value) is not False for k in node.keywords):
             return False
         if (table.source_functions | table.cutting_functions).intersection(names):
@@ -305,14 +308,14 @@ def _is_predicted(name: str, function: FunctionNode) -> bool:
 
 
 def _is_network_input(parameter: ast.arg, function: FunctionNode, ctx: Context) -> bool:
-    """Return whether a parameter is what a network that takes images starts from."""
+    """Return whether a parameter is what a network starts from that takes images, or is whole."""
     owner = ctx.module.index.class_at(function)
     starts = gradient_table().entry_methods.match(function.name) and parameter in function.args.args[1:2]
-    return bool(starts) and owner is not None and _takes_images(owner, ctx)
+    return bool(starts) and owner is not None and _starts_from_data(owner, ctx)
 
 
-def _takes_images(owner: ast.ClassDef, ctx: Context) -> bool:
-    """Does a class say in its constructor that it starts from images: by their channels, or its tools?"""
+def _starts_from_data(owner: ast.ClassDef, ctx: Context) -> bool:
+    """Does the constructor of a class tell that it takes images, by channels or tools, or loads the weights of all?"""
     table = gradient_table()
     made = ctx.inference.class_info(owner).methods.get("__init__")
     if made is None or table.judging_classes.search(owner.name):
@@ -325,6 +328,8 @@ def _takes_images(owner: ast.ClassDef, ctx: Context) -> bool:
         names = ctx.callees(call)
         if any(table.image_makers.match(name) for name in names):
             return True
+        if isinstance(call.func, ast.Attribute) and call.func.attr in table.loading_methods:
+            return True  # only a whole network knows where its weights are kept
         if call.args and _CONVOLUTIONS.intersection(names) and ctx.constant(call.args[0]) in (1, 3):
             return True
     return False
