@@ -150,17 +150,17 @@ def _is_torch(generator: OwnGenerator) -> bool:
 
 
 def _may_seed(call: ast.Call, generator: OwnGenerator, ctx: Context) -> bool:
-    """Calls of torch, NumPy and their like only draw from a generator; other code may seed a torch generator."""
-    if not _is_torch(generator):
-        return False
+    """Calls of torch, NumPy and their like only draw from a generator; code unread may seed a torch generator."""
     names = ctx.callees(call)
-    return not names or any(not name.startswith(_ONLY_DRAW) and _body_may_seed(name, generator, ctx) for name in names)
+    if not names:
+        return _is_torch(generator)
+    return any(not name.startswith(_ONLY_DRAW) and _body_may_seed(name, generator, ctx) for name in names)
 
 
 def _body_may_seed(name: str, generator: OwnGenerator, ctx: Context) -> bool:
     definition = ctx.module.project.definition(name)
     if definition is None:
-        return True
+        return _is_torch(generator)
     parts = (part.attr for part in ast.walk(definition[1]) if isinstance(part, ast.Attribute))
     return any(part in generator.methods for part in parts)
 
