@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -178,14 +179,19 @@ def download(file: LabelledFile, folder: Path) -> None:
 
 def unpack(archive: Path, tree: Path) -> None:
     """Write what detlint reads of an archive to a folder that appears only when it is complete."""
-    part = tree.with_suffix(".part")
+    part = Path(tempfile.mkdtemp(dir=tree.parent))  # of its own: another run may unpack the same archive
     if archive.suffix == ".whl":
         with zipfile.ZipFile(archive) as wheel:
             wheel.extractall(part, [name for name in wheel.namelist() if _wanted(name)])
     else:
         with tarfile.open(archive) as source:
             source.extractall(part, [member for member in source if member.isfile() and _wanted(member.name)])
-    part.rename(tree)
+    try:
+        part.rename(tree)
+    except OSError:
+        if not tree.is_dir():
+            raise
+        shutil.rmtree(part)
 
 
 def _wanted(name: str) -> bool:
