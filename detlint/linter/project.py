@@ -160,7 +160,9 @@ class Project:
         self._found: dict[tuple[str, str], tuple[bool, tuple[Path, ...]]] = {}
         self.consulted: dict[Path | Search, None] = {}  # what was read, looked for or searched for this file
         self._asked: dict[tuple[str, str], Module | None] = {}  # what `find` gave for it
+        self._searched: dict[tuple[Path, str], tuple[bool, Sequence[Path]]] = {}
         self._roots: dict[Path, Path] = {}
+        self._package_roots: dict[Path, Path] = {}
         self._by_name: dict[str, Module] = {}
         self._answers: dict[tuple[Callable[[Any], Any], object], Any] = {}
         self.mentions = Mentions()
@@ -220,7 +222,7 @@ class Project:
         """
         known = self._roots.get(folder)
         if known is None:
-            known = _package_root(folder)
+            known = self._package_root(folder)
             for candidate in (folder, *folder.parents):
                 if any((candidate / marker).exists() for marker in _ROOT_MARKERS):
                     known = candidate
@@ -240,7 +242,7 @@ class Project:
         return root / here.relative_to(root).parts[0] if here != root else None
 
     def _name(self, path: Path) -> str:
-        base = _package_root(path.parent)
+        base = self._package_root(path.parent)
         if base == path.parent:
             # A script outside packages is named by its place, so that two train.py of one project stay apart.
             root = self.root(path.parent)
@@ -273,15 +275,30 @@ class Project:
         if not name:
             return False, ()
         root = self.root(folder)
-        relative = Path(*name.split("."))
-        places = dict.fromkeys((_package_root(folder), folder, root, root / "src"))
         tried: list[Path] = []
-        for place in places:
-            for path in (place / relative / "__init__.py", (place / relative).with_suffix(".py")):
-                tried.append(path)
-                if path.is_file():
-                    return True, tuple(tried)
+        for place in dict.fromkeys((self._package_root(folder), folder, root, root / "src")):
+            found, paths = self._search_in(place, name)
+            tried += paths
+            if found:
+                return True, tuple(tried)
         return False, tuple(tried)
+
+    def _search_in(self, place: Path, name: str) -> tuple[bool, Sequence[Path]]:
+        """Search one place: most are asked for the same modules by the files of many folders."""
+        key = (place, name)
+        if key not in self._searched:
+            base = place.joinpath(*name.split("."))
+            paths = (base / "__init__.py", base.with_suffix(".py"))
+            exists = [path.is_file() for path in paths]
+            self._searched[key] = any(exists), paths[:1] if exists[0] else paths
+        return self._searched[key]
+
+    def _package_root(self, folder: Path) -> Path:
+        """Return the folder that holds the outermost package around `folder` (itself, outside any package)."""
+        if folder not in self._package_roots:
+            inside = (folder / "__init__.py").is_file() and folder.parent != folder
+            self._package_roots[folder] = self._package_root(folder.parent) if inside else folder
+        return self._package_roots[folder]
 
     def _module(self, path: Path) -> Module:
         """Return the module of a file, which is read when the first question about it is asked."""
@@ -365,10 +382,3 @@ class Project:
                 return module, found
             return None
         return None
-
-
-def _package_root(folder: Path) -> Path:
-    """Return the folder that holds the outermost package around `folder` (itself, outside any package)."""
-    while (folder / "__init__.py").is_file() and folder.parent != folder:
-        folder = folder.parent
-    return folder
