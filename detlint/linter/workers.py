@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
 
 from detlint.linter.file import lint_source
 from detlint.linter.jobs import FileResult, Job, Options, Progress
@@ -16,7 +15,8 @@ from detlint.linter.registry import checks
 from detlint.linter.sources import read_source
 
 _FILES_WORTH_A_PROCESS = 8
-_BATCH_BYTES = 400_000
+_BATCH_BYTES = 1_000_000
+_ROUNDS = 4  # a batch is at most a quarter of a process's share of what is left
 
 Result = tuple[Job, FileResult]
 
@@ -63,21 +63,31 @@ def _parallel(work: Sequence[Job], processes: int, progress: Progress | None, op
 
 
 def _batches(work: Sequence[Job], processes: int) -> Iterator[list[Job]]:
-    """Split the work into batches of about equal bytes that keep a folder's files together.
+    """Split the work into batches that keep a folder's files together, and that get smaller towards the end.
 
-    Files of one folder import the same modules, which a worker then parses once.
+    Files of one folder import the same modules, which a worker then parses once; small batches at the end leave no
+    worker busy long after the others.
     """
+    sizes = [_size(job) for job in work]
+    left = sum(sizes)
     batch: list[Job] = []
     total = 0
-    for job in work:
+    for job, size in zip(work, sizes, strict=True):
         batch.append(job)
-        with suppress(OSError):  # one that vanished is reported when it is read
-            total += job.path.stat().st_size
-        if total >= _BATCH_BYTES or len(batch) * processes >= len(work):
+        total += size
+        if total >= min(_BATCH_BYTES, left // (_ROUNDS * processes)):
             yield batch
+            left -= total
             batch, total = [], 0
     if batch:
         yield batch
+
+
+def _size(job: Job) -> int:
+    try:
+        return job.path.stat().st_size
+    except OSError:  # one that vanished is reported when it is read
+        return 0
 
 
 _worker_projects: list[Project] = []
