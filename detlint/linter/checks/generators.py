@@ -73,9 +73,8 @@ def _is_fallback(node: ast.Call, ctx: Context) -> bool:
             return False
         tests: list[ast.expr] = []
         if isinstance(parent, (ast.If, ast.IfExp)) and child is not parent.test:
-            asked_for = child is parent.body if isinstance(parent, ast.IfExp) else child in parent.body
-            wanted = asked_for and isinstance(parent.test, (ast.Name, ast.Attribute))  # `if self.random:`
-            tests = [] if wanted else [parent.test]
+            holds = child is parent.body if isinstance(parent, ast.IfExp) else child in parent.body
+            tests = list(_unmet(parent.test, holds))
         elif isinstance(parent, ast.BoolOp):
             tests = [value for value in parent.values if value is not child]
         if any(_comes_from_caller(test, ctx) for test in tests):
@@ -84,9 +83,22 @@ def _is_fallback(node: ast.Call, ctx: Context) -> bool:
     return False
 
 
+def _unmet(test: ast.expr, holds: bool) -> Iterator[ast.expr]:
+    """Yield the parts of a condition that may ask whether something is missing; `if self.random:` asks for draws."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        yield from _unmet(test.operand, not holds)
+    elif isinstance(test, ast.BoolOp):
+        for value in test.values:
+            yield from _unmet(value, holds)
+    elif not holds or not isinstance(test, (ast.Name, ast.Attribute)):
+        yield test
+
+
 def _comes_from_caller(test: ast.expr, ctx: Context) -> bool:
     """Does a condition ask for a generator or seed that is a parameter, or an attribute set from something else?"""
     for part in ast.walk(test):
+        if isinstance(part, (ast.Name, ast.Attribute)) and ctx.resolve(part):
+            continue  # `if random.random() < p:`, of a module
         if isinstance(part, ast.Name) and _GENERATOR_WORDS.search(part.id) and not _is_made_here(part, ctx):
             return True
         if isinstance(part, ast.Attribute) and _GENERATOR_WORDS.search(part.attr) and _is_set(part.attr, ctx):
