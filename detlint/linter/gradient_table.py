@@ -15,7 +15,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
     "functions": ("sources", "cuts", "of-first"),
     "methods": ("cuts", "through", "of-receiver", "loading"),
     "attributes": ("cuts",),
-    "words": ("data", "computed", "numbers", "permutations", "data-modules", "inferring-modules"),
+    "words": ("data", "computed", "given", "results", "numbers", "permutations", "data-modules", "inferring-modules"),
     "names": (
         "data-classes",
         "inferring-classes",
@@ -24,6 +24,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
         "reading-functions",
         "entry-methods",
         "image-makers",
+        "whole-models",
         "judging-classes",
         "image-channels",
     ),
@@ -44,6 +45,8 @@ class GradientTable:
     cutting_attributes: frozenset[str]
     data: re.Pattern[str]
     computed: re.Pattern[str]
+    given: re.Pattern[str]
+    results: re.Pattern[str]
     numbers: re.Pattern[str]
     permutations: re.Pattern[str]
     data_modules: re.Pattern[str]
@@ -55,6 +58,7 @@ class GradientTable:
     reading_functions: re.Pattern[str]
     entry_methods: re.Pattern[str]
     image_makers: re.Pattern[str]
+    whole_models: re.Pattern[str]
     judging_classes: re.Pattern[str]
     image_channels: re.Pattern[str]
 
@@ -84,6 +88,8 @@ def gradient_table(path: Path = RULES_FOLDER / "gradients.toml") -> GradientTabl
         cutting_attributes=frozenset(table["attributes"]["cuts"]),
         data=_pattern(path, "words.data", words["data"], r"(^|_)({})(_|\d|$)"),
         computed=_pattern(path, "words.computed", words["computed"], r"(?:^|(?<=_))({})"),
+        given=_pattern(path, "words.given", words["given"], r"^({})$"),
+        results=_pattern(path, "words.results", words["results"], r"^({})$"),
         numbers=_pattern(path, "words.numbers", words["numbers"], r"(^|_)({})$"),
         permutations=_pattern(path, "words.permutations", words["permutations"], r"(^|_)({})$"),
         data_modules=_pattern(path, "words.data-modules", words["data-modules"], r"^({})$"),
@@ -95,6 +101,7 @@ def gradient_table(path: Path = RULES_FOLDER / "gradients.toml") -> GradientTabl
         reading_functions=_pattern(path, "names.reading-functions", names["reading-functions"], r"^_*({})"),
         entry_methods=_pattern(path, "names.entry-methods", names["entry-methods"], r"^({})$", flags=0),
         image_makers=_pattern(path, "names.image-makers", names["image-makers"], r"^({})$", flags=0),
+        whole_models=_pattern(path, "names.whole-models", names["whole-models"], r"\.({})$", flags=0),
         judging_classes=_pattern(path, "names.judging-classes", names["judging-classes"], r"({})", flags=0),
         image_channels=_pattern(path, "names.image-channels", names["image-channels"], r"^({})$"),
     )

@@ -15,7 +15,8 @@ from detlint.linter.callers import calls_of
 from detlint.linter.calls import argument_of
 from detlint.linter.evaluation import without_gradients
 from detlint.linter.gradient_table import gradient_table
-from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode, parameters
+from detlint.linter.model_inputs import is_model_input
+from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode
 from detlint.linter.nodes import walk
 from detlint.linter.parameters import receiver_class
 from detlint.linter.values import Kind, Value
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 _WRITING = re.compile(r"[a-z]\w*_|append|extend|insert")
 # Expressions that one question may lead to.
 _MAX_STEPS = 250
-_CONVOLUTIONS = frozenset({"torch.nn.Conv2d", "torch.nn.Conv3d"})
 _PLAIN = frozenset({Kind.NUMBER, Kind.STRING, Kind.BOOL, Kind.NONE, Kind.ARRAY})
 _BUILTINS = frozenset(
     f"builtins.{name}"
@@ -115,10 +115,9 @@ class _Question:
 
     def _call(self, node: ast.Call, ctx: Context) -> bool:
         table = gradient_table()
-        names = ctx.callees(node)
-        names = (
-            tuple(name for name in names if name.startswith("torch.Tensor.")) or names
-        )  # a tensor, or a dict of them
+        callees = ctx.callees(node)
+        # What may be a tensor or a dict of them is a tensor where its methods are called.
+        names = tuple(name for name in callees if name.startswith("torch.Tensor.")) or callees
         if any(k.arg == "requires_grad" and ctx.constant(k.value) is not False for k in node.keywords):
             return False
         if (table.source_functions | table.cutting_functions).intersection(names):
@@ -210,7 +209,7 @@ class _Question:
             return False
         if receiver_class(ctx.inference, node, function) is not None:
             return False
-        if _is_network_input(node, function, ctx) or _is_predicted(node.arg, function):
+        if is_model_input(node, function, ctx):
             return True
         called = False
         for site in calls_of(function, ctx):
@@ -299,40 +298,6 @@ def written_into(node: ast.Name, ctx: Context) -> Iterator[ast.expr]:
         elif isinstance(parent, ast.Attribute) and _WRITING.fullmatch(parent.attr):
             call = ctx.parent(parent)
             yield from call.args if isinstance(call, ast.Call) and call.func is parent else ()
-
-
-def _is_predicted(name: str, function: FunctionNode) -> bool:
-    """Does the function hold a prediction of what a parameter names: `predict_pitch` beside `pitch`?"""
-    predicted = re.compile(rf"pred(ict|icted)?_{re.escape(name)}|{re.escape(name)}_(pred|preds|predictions?)")
-    return any(isinstance(part, ast.Name) and predicted.fullmatch(part.id) for part in walk(function))
-
-
-def _is_network_input(parameter: ast.arg, function: FunctionNode, ctx: Context) -> bool:
-    """Return whether a parameter is what a network starts from that takes images, or is whole."""
-    owner = ctx.module.index.class_at(function)
-    starts = gradient_table().entry_methods.match(function.name) and parameter in function.args.args[1:2]
-    return bool(starts) and owner is not None and _starts_from_data(owner, ctx)
-
-
-def _starts_from_data(owner: ast.ClassDef, ctx: Context) -> bool:
-    """Does the constructor of a class tell that it takes images, by channels or tools, or loads the weights of all?"""
-    table = gradient_table()
-    made = ctx.inference.class_info(owner).methods.get("__init__")
-    if made is None or table.judging_classes.search(owner.name):
-        return False
-    for argument, default in parameters(made.args):
-        channels = table.image_channels.match(argument.arg)
-        if channels and isinstance(default, ast.Constant) and default.value in (1, 3):
-            return True
-    for call in (node for node in walk(made) if isinstance(node, ast.Call)):
-        names = ctx.callees(call)
-        if any(table.image_makers.match(name) for name in names):
-            return True
-        if isinstance(call.func, ast.Attribute) and call.func.attr in table.loading_methods:
-            return True  # only a whole network knows where its weights are kept
-        if call.args and _CONVOLUTIONS.intersection(names) and ctx.constant(call.args[0]) in (1, 3):
-            return True
-    return False
 
 
 def _mentions(node: ast.AST, name: str) -> bool:
