@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves
 
 try:
     import numpy as np
@@ -51,6 +52,14 @@ def write_generators(states: Generators) -> None:
         torch.cuda.manual_seed_all(states.seed)  # CUDA generators begin from the seed of the CPU's
     if states.mps is not None:
         torch.mps.set_rng_state(states.mps)
+
+
+def same_numpy(one: Generators, two: Generators) -> bool:
+    """Did NumPy's generator stand at the same place, if there is one?"""
+    if one.numpy is None or two.numpy is None:
+        return True
+    states = zip(tree_leaves(one.numpy), tree_leaves(two.numpy), strict=True)
+    return all(np.array_equal(before, after) for before, after in states)
 
 
 def seed_generators(seed: int) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from detlint.runtime.generators import Generators, read_generators
+from detlint.runtime.generators import Generators, read_generators, same_numpy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,7 +49,7 @@ def moved(before: Generators) -> tuple[str, ...]:
         names += [f"cuda:{number}" for number, (old, new) in enumerate(pairs) if not torch.equal(old, new)]
     if before.mps is not None and after.mps is not None and not torch.equal(before.mps, after.mps):
         names.append("mps")
-    if repr(before.numpy) != repr(after.numpy):
+    if not same_numpy(before, after):
         names.append("numpy")
     if before.python != after.python:
         names.append("random")
