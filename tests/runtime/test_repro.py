@@ -20,6 +20,7 @@ class Histogram(nn.Module):
         return weights.new_zeros(50).index_put_((bins,), weights, accumulate=True)
 
 
+@pytest.fixture(scope="module")
 def raced() -> detlint.AuditReport:
     sample = (torch.randn(1_000_000), torch.randint(0, 50, (1_000_000,)))
     return detlint.audit(Histogram(), sample, probes=["repeat"])
@@ -34,9 +35,9 @@ def run(script: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=120)
 
 
-def test_a_race_is_shown_again_on_smaller_inputs(tmp_path: Path) -> None:
-    report, script = raced(), tmp_path / "repro.py"
-    report.save_repro(script)
+def test_a_race_is_shown_again_on_smaller_inputs(raced: detlint.AuditReport, tmp_path: Path) -> None:
+    script = tmp_path / "repro.py"
+    raced.save_repro(script)
     done = run(script)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "aten.index_put_.default: result 0" in done.stdout
@@ -126,5 +127,5 @@ def test_what_no_script_can_call_is_said(tmp_path: Path) -> None:
         report.save_repro(tmp_path / "repro.py")
 
 
-def test_the_report_of_a_repro_is_json() -> None:
-    assert "repro" not in raced().to_dict()["probes"]["repeat"]
+def test_the_report_of_a_repro_is_json(raced: detlint.AuditReport) -> None:
+    assert "repro" not in raced.to_dict()["probes"]["repeat"]
