@@ -13,11 +13,17 @@ if TYPE_CHECKING:
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Div, ast.FloorDiv, ast.Pow, ast.LShift, ast.RShift)
 _LISTING = frozenset({"builtins.list", "builtins.tuple", "builtins.iter", "builtins.next"})
 _COUNTING = frozenset({"builtins.range", "builtins.chr"})
+_OF_NUMBERS = frozenset(
+    {f"torch.{name}" for name in ("tensor", "as_tensor", "LongTensor", "IntTensor", "FloatTensor", "DoubleTensor")}
+    | {f"torch.utils.data.{name}" for name in ("Subset", "SubsetRandomSampler")}
+    | {f"torch.utils.data.{module}" for module in ("dataset.Subset", "sampler.SubsetRandomSampler")}
+)
+"""What takes lists of numbers only."""
 
 
 def used_as_numbers(iterated: ast.expr, ctx: Context) -> bool:
-    """Return whether an element of the set is counted with: `x - 1`, `x -= 1`, `x < 3`, `range(x)`."""
-    if _is_counted_on(iterated, ctx):
+    """Return whether an element of the set is counted with: `x - 1`, `x -= 1`, `x < 3`, `range(x)`, `tensor[x]`."""
+    if _is_counted_on(iterated, ctx) or _is_given_as_numbers(iterated, ctx):
         return True
     return any(_counts_with(element, ctx) and not ctx.is_tensor(element) for element in _elements(iterated, ctx))
 
@@ -35,6 +41,17 @@ def _is_counted_on(iterated: ast.expr, ctx: Context) -> bool:
         and is_literal_number(node.value)
         for node in ast.walk(loop)
     )
+
+
+def _is_given_as_numbers(iterated: ast.expr, ctx: Context) -> bool:
+    """`torch.tensor(list(ids))`, `Subset(data, list(ids))`."""
+    for parent in ctx.ancestors(iterated):
+        if not isinstance(parent, ast.Call) or iterated is parent.func:
+            return False
+        names = ctx.callees(parent)
+        if not _LISTING.intersection(names):
+            return bool(_OF_NUMBERS.intersection(names))
+    return False
 
 
 def _elements(iterated: ast.expr, ctx: Context) -> Iterator[ast.expr]:
@@ -80,7 +97,10 @@ def _counts_with(element: ast.expr, ctx: Context) -> bool:
         other = parent.right if parent.left is element else parent.left
         return isinstance(parent.op, _ARITHMETIC) and is_literal_number(other)
     if isinstance(parent, ast.Compare):
-        return any(is_literal_number(side) for side in (parent.left, *parent.comparators))
+        sides = [side for side in (parent.left, *parent.comparators) if side is not element]
+        return any(is_literal_number(side) or ctx.is_tensor(side) for side in sides)
+    if isinstance(parent, ast.Subscript):
+        return parent.slice is element and ctx.is_tensor(parent.value)
     if isinstance(parent, ast.Call):
         return parent.func is not element and bool(_COUNTING.intersection(ctx.callees(parent)))
     return isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.USub)

@@ -14,21 +14,27 @@ from detlint.linter.values import Kind, Value
 if TYPE_CHECKING:
     from detlint.linter.context import Context
 
-# Names under which people keep numbers: positions, identities, frames, nodes of a graph.
+# Names under which people keep numbers: positions, identities, frames, nodes and edges of a graph.
 _NUMBERS = re.compile(
     r"(^|_)(idxs?|idxes|inds?|indices|indexes|positions|frames?|nodes?|ranks?|epochs?|steps?|dims?|axes|axis|sizes|pids?|"
-    r"ports?|years?|lengths?|widths?|heights?|counts?|arcs?)$",
+    r"ports?|years?|lengths?|widths?|heights?|counts?|arcs?|edges?|src|dst|seeds?|shards?)(_(set|list|lst|pool))?$",
     re.IGNORECASE,
 )
 # `set[int]`, `Optional[Set[int]]`, `list[tuple[int, int]] | None`.
 _NUMBER = r"(int|float|bool)"
 _SEVERAL = rf"{_NUMBER}(, {_NUMBER})*(, \.\.\.)?"
 _OF_NUMBERS = re.compile(rf"([\w.]*Optional\[)?[\w.]+\[({_SEVERAL}|[\w.]*[tT]uple\[{_SEVERAL}\])\]{{1,2}}( \| None)?")
+_MOST_STEPS = 6
 _ALGEBRA = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.Sub)
 _STABLE = {Kind.NUMBER, Kind.BOOL}
 _NUMBER_FUNCTIONS = frozenset(
     {f"numpy.{name}" for name in ("arange", "argsort", "argwhere", "bincount", "flatnonzero", "nonzero", "where")}
     | {"scipy.cluster.hierarchy.fcluster"}
+)
+_PICKING_FUNCTIONS = frozenset(
+    {f"numpy.random.{name}" for name in ("choice", "permutation")}
+    | {f"numpy.random.Generator.{name}" for name in ("choice", "permutation")}
+    | {f"random.{name}" for name in ("sample", "choices")}
 )
 _DRAWN_NUMBERS = frozenset(
     {"random.randint", "random.randrange", "random.getrandbits", "random.random", "random.uniform"}
@@ -106,7 +112,7 @@ def _is_view(node: ast.expr) -> bool:
 
 def has_fixed_order(node: ast.expr, ctx: Context, depth: int = 0) -> bool:
     """Return whether a set is known to hold numbers only, or nothing."""
-    if depth > 6:
+    if depth > _MOST_STEPS:
         return False
     if isinstance(node, ast.BinOp):
         # Sets that are combined hold things of one kind.
@@ -204,12 +210,16 @@ def _returns_numbers(call: ast.Call, ctx: Context) -> bool:
     return bool(returned) and all(one is not None and _annotated_numbers(one) for one in returned)
 
 
-def holds_numbers(node: ast.expr, ctx: Context) -> bool:
+def holds_numbers(node: ast.expr, ctx: Context, depth: int = 0) -> bool:
     """Return whether iterating the expression gives numbers."""
+    if depth > _MOST_STEPS:
+        return False
     name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
     if _NUMBERS.search(name):
         return True
     if isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "numpy" and not node.args:
+            return True  # of a tensor, whatever it is called
         if isinstance(node.func, ast.Attribute) and node.func.attr in _NUMBER_METHODS:
             receiver = {value.kind for value in ctx.values(node.func.value)}
             sliced = isinstance(node.func.value, ast.Subscript) and isinstance(node.func.value.slice, ast.Tuple)
@@ -218,15 +228,41 @@ def holds_numbers(node: ast.expr, ctx: Context) -> bool:
         if "builtins.range" in names or _NUMBER_FUNCTIONS.intersection(names):
             return True
         if {"builtins.list", "builtins.sorted", "builtins.tuple", "builtins.set"}.intersection(names) and node.args:
-            return holds_numbers(node.args[0], ctx)
+            return holds_numbers(node.args[0], ctx, depth + 1)
+        if _PICKING_FUNCTIONS.intersection(names) and node.args:  # of a number: of all the numbers below it
+            among = ctx.values(node.args[0])
+            return (bool(among) and _is_number(among)) or holds_numbers(node.args[0], ctx, depth + 1)
         if "builtins.map" in names and len(node.args) == 2:
             return bool(
                 {"builtins.int", "builtins.float", "builtins.len", "builtins.ord"} & set(ctx.resolve(node.args[0]))
             )
     if isinstance(node, ast.Subscript):
-        return holds_numbers(node.value, ctx)
+        return holds_numbers(node.value, ctx, depth + 1)
     values = ctx.values(node)
-    return bool(values) and all(_gives_numbers(value) for value in values)
+    if values and all(_gives_numbers(value) for value in values):
+        return True
+    return isinstance(node, ast.Name) and _is_defined_by_numbers(node, ctx, depth)
+
+
+def _is_defined_by_numbers(node: ast.Name, ctx: Context, depth: int) -> bool:
+    """`first, rest = numbers[0], numbers[1:]`; what is made of the variable itself, `left = left[2:]`, adds nothing."""
+    sources = [_source(binding) for binding in ctx.module.definitions(node)]
+    others = [source for source in sources if source is None or not _mentions(source, node.id)]
+    return bool(others) and all(source is not None and holds_numbers(source, ctx, depth + 1) for source in others)
+
+
+def _source(binding: Binding) -> ast.expr | None:
+    """Return what a variable is assigned, also as one of several."""
+    value = binding.value if binding.kind is BindingKind.ASSIGN else None
+    if not binding.index or value is None:
+        return value
+    if isinstance(value, (ast.Tuple, ast.List)) and len(binding.index) == 1 and 0 <= binding.index[0] < len(value.elts):
+        return value.elts[binding.index[0]]
+    return None
+
+
+def _mentions(node: ast.expr, name: str) -> bool:
+    return any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(node))
 
 
 def _gives_numbers(value: Value) -> bool:
