@@ -15,6 +15,7 @@ from detlint.linter.registry import check
 from detlint.linter.values import Kind
 
 _CONSTRUCTORS = re.compile(r"^torch\.(cuda\.)?\w*Tensor$")
+_JOINING = frozenset({"torch.cat", "torch.concat"})
 # Functions of such names, or so decorated, hand out memory that their callers fill, or that stands for a shape only.
 _ALLOCATORS = re.compile(
     r"empty|alloc|buffer|placeholder|storage|workspace|scratch|cache|uninit|new_|fake|meta|abstract|dummy",
@@ -28,7 +29,7 @@ def uninitialized_memory(call: Call, ctx: Context) -> Iterator[Finding]:
     if not _is_fresh(call, ctx):
         return
     read = _read(call.node, ctx)
-    if read is not None:
+    if read is not None and not _pads_bytes(call.node, read, ctx):
         text = ast.unparse(read)
         short = text if len(text) <= 60 else f"{text[:57]}..."
         yield ctx.finding(call.node, call=f"{call.name}()", read=short, line=read.lineno)
@@ -43,6 +44,12 @@ def _is_fresh(call: Call, ctx: Context) -> bool:
     if _CONSTRUCTORS.match(call.name) or call.name == "torch.Tensor.new":
         return _takes_sizes(node, ctx)
     return True
+
+
+def _pads_bytes(node: ast.Call, read: ast.expr, ctx: Context) -> bool:
+    """Bytes behind a pickled object make messages of one length; who receives them cuts them off again."""
+    joined = isinstance(read, ast.Call) and _JOINING.intersection(ctx.callees(read))
+    return bool(joined) and all(value.dtype == "uint8" for value in ctx.values(node))
 
 
 def _has_no_elements(node: ast.Call, ctx: Context) -> bool:
