@@ -19,7 +19,7 @@ from detlint.linter.evaluation import (
     names_evaluation,
     shares_training_step,
 )
-from detlint.linter.mode_events import switched, switches_any
+from detlint.linter.mode_events import Mode, switched, switches_any
 from detlint.linter.mode_layers import ModelParts, decorated_to_switch, parts_of
 from detlint.linter.model_names import Key
 from detlint.linter.modes import Modes, Reason
@@ -118,7 +118,7 @@ class _Search:
         if reason.created and not (self._trains or self._loads_weights(key)) and self._is_demo(call):
             return None
         after_training = reason.created or self._trained_between(reason)
-        if not after_training and self._is_deliberate(call, reason, holds):
+        if not after_training and (self._is_deliberate(call, reason, holds) or self._is_for_a_while(call, key, reason)):
             return None
         return TrainModeInference(call, ast.unparse(model), reason, after_training)
 
@@ -142,6 +142,22 @@ class _Search:
         function = self.module.index.function_at(call)
         indirect = reason.goal is not call and function is not None and not evaluates(function)
         return indirect and holds is Truth.UNKNOWN
+
+    def _is_for_a_while(self, call: ast.Call, key: Key, reason: Reason) -> bool:
+        """Training goes on after the inference, which is a part of it; or `eval()` ends what `train()` began for it."""
+        body = self.modes.body_of(reason.node)
+        flow = self.module.flow(body)
+        switches = [part for part in walk(body.node) if isinstance(part, ast.Call) and switched(part) is not None]
+        goal = reason.goal
+        if goal and any(flow.path(goal, step, avoiding=switches) for step in self._steps_of(reason)):
+            return True
+        flow = self.module.flow_at(call)
+        ends = (
+            end.func.value
+            for end in self.module.index.calls_by_name.get("eval", ())
+            if switched(end) is Mode.EVAL and isinstance(end.func, ast.Attribute) and flow.path(call, end)
+        )
+        return any(self.modes.key(model) == key for model in ends)
 
     def _model(self, call: ast.Call) -> ast.expr | None:
         """Return the expression of what may be a model that `call` runs."""
@@ -303,15 +319,18 @@ class _Search:
         """Return whether training steps lie between the switch and the inference: then eval() is what is missing."""
         if reason.goal is None:
             return True
-        scope = self.modes.body_of(reason.node)
-        flow = self.module.flow(scope)
-        calls = (part for part in walk(scope.node) if isinstance(part, ast.Call))
-        steps = (call for call in calls if self.modes.body_of(call) is scope and self._makes_steps(call))
+        flow = self.module.flow(self.modes.body_of(reason.node))
         again = [reason.node]  # the next round of a loop starts with the switch, not with the training
         return any(
             step is reason.node or (flow.path(reason.node, step) and flow.path(step, reason.goal, avoiding=again))
-            for step in steps
+            for step in self._steps_of(reason)
         )
+
+    def _steps_of(self, reason: Reason) -> Iterator[ast.Call]:
+        """Yield the calls that train, in the body that switches the mode."""
+        scope = self.modes.body_of(reason.node)
+        calls = (part for part in walk(scope.node) if isinstance(part, ast.Call))
+        return (call for call in calls if self.modes.body_of(call) is scope and self._makes_steps(call))
 
     def _makes_steps(self, call: ast.Call) -> bool:
         if call in training_steps(call):
