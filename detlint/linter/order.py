@@ -183,6 +183,8 @@ class OrderTracer(OrderPlaces):
             return "the text that is written"  # what is printed for people to read was left out before
         if isinstance(node, ast.Starred) and "builtins.zip" in names:
             return self.destination(call, replace(trail, form=Form.NESTED))  # the order moves into the elements
+        if trail.form is Form.NESTED and self._flattens(node, names):
+            return self.destination(call, replace(trail, form=Form.SEQUENCE))
         if functions["carrying"].intersection(names) or self.is_progress_bar(call):
             return self.destination(call, as_sequence(trail))
         if functions["receiving"].intersection(names) or self._keeps_items(names):
@@ -204,6 +206,12 @@ class OrderTracer(OrderPlaces):
         if "builtins.dict" in names and isinstance(node, ast.Call):
             return "builtins.enumerate" in self.inference.callees(node)
         return False
+
+    def _flattens(self, node: ast.expr, names: tuple[str, ...]) -> bool:
+        """`chain(*listings)`, `chain.from_iterable(listings)`."""
+        return "itertools.chain.from_iterable" in names or (
+            isinstance(node, ast.Starred) and "itertools.chain" in names
+        )
 
     def _keeps_items(self, names: Iterable[str]) -> bool:
         endings = self.table.receiving_endings
@@ -364,13 +372,16 @@ class OrderTracer(OrderPlaces):
 
     def returned(self, node: ast.expr, parent: ast.AST, trail: Trail) -> str | None:
         function = self.index.function_at(parent)
-        if function is None or self.is_complaint(function.name) or trail.form is Form.MAPPING:
+        if function is None or self.is_complaint(function.name):
             return None
         if trail.entered and trail.entered[-1].function is function:
             last = trail.entered[-1]
             return last.tracer.destination(last.call, replace(trail, entered=trail.entered[:-1]))
         word = "returns" if isinstance(parent, ast.Return) else "yields"
         callers = self.callers(function)
+        if trail.form is Form.MAPPING:  # whoever looks things up in it has no use for the order
+            listed = [call for call in callers if isinstance(self.index.parents.get(call), ast.Attribute)]
+            return self.first(self.destination(call, trail) for call in listed)
         if callers and all(self.sorted_at_once(call) for call in callers) and not trail.subset:
             return None
         nested = isinstance(self.index.parents.get(function), FUNCTIONS)

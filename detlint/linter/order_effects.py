@@ -276,9 +276,12 @@ class LoopEffects(LoopBody):
         )
 
     def _is_wanted(self, condition: ast.expr) -> bool:
-        """`name in wanted`, which is no search for a part of the name."""
+        """`name in wanted`, which is no search for a part of the name; `path.suffix in images` is one."""
         return any(
-            isinstance(part, ast.Compare) and isinstance(part.ops[0], ast.In) and self._has_element(part.left)
+            isinstance(part, ast.Compare)
+            and isinstance(part.ops[0], ast.In)
+            and self._has_element(part.left)
+            and not any(isinstance(inner, ast.Attribute) and inner.attr == "suffix" for inner in ast.walk(part.left))
             for part in ast.walk(condition)
         )
 

@@ -133,7 +133,9 @@ class OrderQuestions:
     def choice(self, node: ast.expr, chosen: ast.expr) -> str | None:
         """`files[0]` decides nothing where there is one file, or where only its form is looked at."""
         parent = self.index.parents.get(chosen)
-        if self.is_only_element(node) or isinstance(parent, (ast.Compare, ast.Expr)) or self.complains(node):
+        if isinstance(parent, (ast.Compare, ast.Expr)) or self.complains(node) or self.shown(chosen):
+            return None
+        if self.is_only_element(node):
             return None
         if isinstance(parent, ast.Call) and {"builtins.len", "builtins.isinstance", "builtins.type"}.intersection(
             self.inference.callees(parent)
