@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -47,47 +48,63 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 RECORD = ("record", "models:make", "--sample", "models:sample")
 
 
-def run(folder: Path, *args: str, script: Path | None = None, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run the command, or a script, in a process of its own: each record is made as on another machine."""
-    command = [sys.executable, "-W", "ignore", *(("-m", "detlint") if script is None else (str(script),)), *args]
+def run(folder: Path, *args: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run the command in a process of its own: each record is made as on another machine."""
+    command = [sys.executable, "-W", "ignore", "-m", "detlint", *args]
     environment = {**os.environ, **variables}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_two_processes_record_the_same_bits(project: Path) -> None:
+Compare = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def compare(project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Compare:
+    """The command that compares, in this process: what records were made on does not matter to it."""
+    monkeypatch.chdir(project)
+
+    def run_here(*args: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as exit:
+            main(["compare", *args])
+        assert isinstance(exit.value.code, int)
+        return exit.value.code, *capsys.readouterr()
+
+    return run_here
+
+
+def test_two_processes_record_the_same_bits(project: Path, compare: Compare) -> None:
     done = run(project, *RECORD, "--backward", "--output", "a.detlint", PYTHONHASHSEED="1")
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr.startswith("a.detlint: ")
     assert "operators of Sequential" in done.stderr
     run(project, *RECORD, "--backward", "--output", "b.detlint", PYTHONHASHSEED="2")
-    done = run(project, "compare", "a.detlint", "b.detlint", "--allow", "bitwise")
-    assert done.returncode == 0
-    assert done.stdout.startswith("PASSED a.detlint against b.detlint: the same bits\n")
-    assert "variables.PYTHONHASHSEED 1 against 2" in done.stdout
+    code, out, _ = compare("a.detlint", "b.detlint", "--allow", "bitwise")
+    assert code == 0
+    assert out.startswith("PASSED a.detlint against b.detlint: the same bits\n")
+    assert "variables.PYTHONHASHSEED 1 against 2" in out
 
 
-def test_what_differs_exits_with_1_and_names_it(project: Path) -> None:
+def test_what_differs_exits_with_1_and_names_it(project: Path, compare: Compare) -> None:
     run(project, "record", "models:other", "--sample", "models:sample", "-o", "two.detlint")
-    done = run(project, "compare", "one.detlint", "two.detlint", "--format", "json", "--output", "report.json")
-    assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
+    assert compare("one.detlint", "two.detlint", "--format", "json", "--output", "report.json") == (1, "", "")
     report = json.loads((project / "report.json").read_text())
     assert report["verdict"] == "beyond-rounding"
     assert report["explanations"][0]["subject"] == "weights"
     assert report["first"]["event"]["op"] == "aten.convolution.default"
 
 
-def test_other_vector_instructions_stand_first(project: Path) -> None:
+def test_other_vector_instructions_stand_first(project: Path, compare: Compare) -> None:
     (project / "softmax.py").write_text(
         "import torch\n\n\ndef make():\n    return lambda x: x.softmax(-1)\n\n\n"
         "def rows():\n    return (torch.arange(4096) * 37 % 101).reshape(64, 64) / 64\n"
     )
     for name, variables in (("wide", {}), ("narrow", {"ATEN_CPU_CAPABILITY": "default"})):
         run(project, "record", "softmax:make", "--sample", "softmax:rows", "-o", f"{name}.detlint", **variables)
-    done = run(project, "compare", "wide.detlint", "narrow.detlint", "--format", "json")
-    report = json.loads(done.stdout)
+    code, out, _ = compare("wide.detlint", "narrow.detlint", "--format", "json")
+    report = json.loads(out)
     if report["first"] is None:
         pytest.skip("this machine has no vector instructions to switch off")
-    assert done.returncode == 0
+    assert code == 0
     assert report["verdict"] == "rounding"
     assert report["first"]["event"]["op"] == "aten._softmax.default"
     assert [item["subject"] for item in report["explanations"]] == ["cpu_capability", "variables.ATEN_CPU_CAPABILITY"]
@@ -127,12 +144,3 @@ def test_mistakes_are_one_line_and_exit_with_2(
     assert (exit.value.code, out) == (2, "")
     assert message in err
     assert len(err.strip().splitlines()) == 1
-
-
-def test_the_example_names_the_cause_each_time(tmp_path: Path) -> None:
-    done = run(tmp_path, script=Path(__file__).parents[1] / "examples" / "compare_two_runs.py")
-    assert done.returncode == 0, done.stderr
-    machine, weights, training = done.stdout.split("(nothing of it was tried)\n")[1:]
-    assert machine.strip().startswith("flags.mkldnn_enabled on against off")
-    assert weights.strip().startswith("weights: the weights differ: head.bias first")
-    assert training.strip().startswith("inputs: the inputs differ in step 2: input first")
