@@ -99,7 +99,8 @@ _AS = frozenset(
     {"to", "type_as", "view_as", "expand_as", "reshape_as", "resize_as_", "new_tensor", "new_zeros", "new_ones"}
 )
 _READERS = frozenset({"torch.save", "builtins.float", "builtins.int", "builtins.print", "builtins.sum", "numpy.save"})
-_PARAMETERS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer"})
+# What hands on the very memory that it is given; `torch.autograd.Variable` is `torch.Tensor` by another name.
+_WRAPPERS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer", "torch.Tensor"})
 
 
 class Fate(Enum):
@@ -152,7 +153,7 @@ def _argument(node: ast.expr, parent: ast.Call | ast.keyword, ctx: Context) -> t
         return Fate.WRITTEN, node
     names = ctx.callees(call)
     types = ctx.inference.types
-    if _PARAMETERS.intersection(names):
+    if _WRAPPERS.intersection(names):
         return None, call
     if registered_name(call) is not None:
         return Fate.STORED, call
