@@ -36,7 +36,7 @@ class _Frame:
         """Return the number that an expression of this function has: a literal, or what its callers pass for a name."""
         if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
             return float(node.value)
-        if not isinstance(node, ast.Name):
+        if not isinstance(node, ast.Name) or _is_rebound(self.function, node.id):
             return None
         given = argument_of(self.function, node.id, self.call, skip_self=True) if self.call is not None else None
         if given is not None:
@@ -46,6 +46,21 @@ class _Frame:
             return self.caller._handed_on(spread, node.id) if self.caller is not None else None
         default = next((value for argument, value in parameters(self.function.args) if argument.arg == node.id), None)
         return _number(default) if default is not None else None
+
+    def truth(self, test: ast.expr) -> bool | None:
+        """Return whether a condition on the function's own parameters holds: `if norm:`, `norm is True`, `p > 0`."""
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            inner = self.truth(test.operand)
+            return None if inner is None else not inner
+        if not isinstance(test, ast.Compare):
+            value = self.number(test)
+            return None if value is None else value != 0
+        left, right = self.number(test.left), self.number(test.comparators[0])
+        if left is None or right is None or len(test.ops) > 1:
+            return None
+        if isinstance(test.ops[0], (ast.Is, ast.Eq)):
+            return left == right
+        return left > right if isinstance(test.ops[0], ast.Gt) else None
 
     def _handed_on(self, spread: list[ast.expr], name: str) -> float | None:
         """Return the number of a keyword argument that the function takes into its `**kwargs` and hands on."""
@@ -154,7 +169,7 @@ class ModelParts:
             return False
         self._seen.add(body)
         found = False
-        for part in walk(body):
+        for part in _reached(body, frame):
             if isinstance(part, ast.Call):
                 found = found or self._call(module, part, frame)
             elif isinstance(part, (ast.Name, ast.Attribute)) and _is_handed_on(part, module):
@@ -184,6 +199,21 @@ class ModelParts:
             return True
         rate = number(argument.value)
         return rate is None or rate > 0
+
+
+def _reached(body: ast.AST, frame: _Frame | None) -> Iterator[ast.AST]:
+    """Yield the nodes of a body without the branches that the arguments of its frame rule out."""
+    dead: set[ast.AST] = set()
+    for part in walk(body):
+        if part in dead:
+            continue
+        if frame is not None and isinstance(part, (ast.If, ast.IfExp)):
+            holds = frame.truth(part.test)
+            if holds is not None:
+                other = part.orelse if holds else part.body
+                for node in other if isinstance(other, list) else [other]:
+                    dead.update(walk(node))
+        yield part
 
 
 def from_torchvision_by_name(module: Module, call: ast.Call) -> bool:
@@ -224,6 +254,11 @@ def decorated_to_switch(module: Module, function: FunctionNode) -> bool:
             if found is not None and switches_any(found[1]):
                 return True
     return False
+
+
+def _is_rebound(function: FunctionNode, name: str) -> bool:
+    stores = (part for part in walk(function) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store))
+    return any(part.id == name for part in stores)
 
 
 def _number(node: ast.expr) -> float | None:
