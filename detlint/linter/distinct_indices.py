@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from detlint.linter.callers import calls_of
+from detlint.linter.calls import argument_of
 from detlint.linter.gradient_table import gradient_table
-from detlint.linter.names import BindingKind
+from detlint.linter.names import FUNCTIONS, Binding, BindingKind
 
 if TYPE_CHECKING:
     from detlint.linter.context import Context
@@ -67,15 +69,25 @@ def belongs_to_one_choice(index: ast.expr, ctx: Context) -> bool:
     return False
 
 
-def is_permutation(index: ast.expr, ctx: Context) -> bool:
-    """Return whether an index is a permutation by its name, the places of a mask, or that of a maximum."""
+def is_permutation(index: ast.expr, ctx: Context, depth: int = 2) -> bool:
+    """Return whether an index is a permutation by its name, the places of a mask, or that of a maximum.
+
+    The index of a helper is one where all callers in the project pass one.
+    """
     named = gradient_table().permutations
     for _ in range(_MAX_STEPS):
         if isinstance(index, ast.Name):
-            found = [binding.value for binding in ctx.module.definitions(index)]
-            if named.search(index.id) or len(found) != 1 or found[0] is None:
-                return named.search(index.id) is not None
-            index = found[0]
+            if named.search(index.id):
+                return True
+            bindings = ctx.module.definitions(index)
+            found = [binding for binding in bindings if not _is_view(binding)] or bindings
+            if len(found) != 1:
+                return False
+            if isinstance(found[0].node, ast.arg):
+                return depth > 0 and _gets_permutations(found[0], ctx, depth - 1)
+            if found[0].value is None:
+                return False
+            index = found[0].value
         elif isinstance(index, ast.Attribute):
             return named.search(index.attr) is not None
         elif isinstance(index, ast.Subscript):
@@ -89,6 +101,27 @@ def is_permutation(index: ast.expr, ctx: Context) -> bool:
         elif isinstance(index.func, ast.Attribute):
             index = index.func.value
     return False
+
+
+def _is_view(binding: Binding) -> bool:
+    """`index = index.unsqueeze(-1)`: the same elements under the same name."""
+    value = binding.value
+    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+        value = value.func.value
+    return isinstance(value, ast.Name) and value is not binding.value and value.id == binding.name
+
+
+def _gets_permutations(parameter: Binding, ctx: Context, depth: int) -> bool:
+    function = parameter.scope.node
+    if not isinstance(function, FUNCTIONS):
+        return False
+    called = False
+    for site in calls_of(function, ctx):
+        passed = argument_of(function, parameter.name, site[1], skip_self=True) if site is not None else None
+        if site is None or passed is None or not is_permutation(passed, site[0], depth):
+            return False
+        called = True
+    return called
 
 
 def _holder(rows: ast.Name, ctx: Context) -> str | None:
