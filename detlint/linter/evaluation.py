@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from detlint.linter.names import FUNCTIONS, FunctionNode
 from detlint.linter.nodes import walk
 from detlint.linter.project import Module
-from detlint.linter.training import training_steps, trains
+from detlint.linter.training import file_trains, training_steps, trains
 
 _NO_GRAD = frozenset(
     {"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.inference_mode"}
@@ -123,7 +123,7 @@ def shares_training_step(module: Module, node: ast.AST) -> bool:
     """
     loop = next(_loops(module, node), None)
     region = loop if loop is not None else module.index.function_at(node)
-    if region is None:
+    if region is None or not file_trains(module):
         return False
     return any(
         next(_loops(module, step), None) is loop and module.index.function_at(step) is module.index.function_at(node)

@@ -70,6 +70,7 @@ class ModeEvents(ModelNames, ABC):
         super().__init__(module)
         self._events: dict[tuple[Scope, Key], tuple[Event, ...]] = {}
         self._effects: dict[tuple[FunctionNode, Key], Mode] = {}
+        self._aliases: dict[Scope, dict[str, Key | None]] = {}
         self._depth = 0
 
     @abstractmethod
@@ -98,16 +99,19 @@ class ModeEvents(ModelNames, ABC):
         yield from self._called_events(scope, key, flow)
 
     def _mentions(self, scope: Scope, key: Key, flow: Flow) -> Iterator[ast.expr]:
-        aliases = {name for name, bindings in scope.bindings.items() if self._is_alias(bindings, key)}
+        if scope not in self._aliases:
+            self._aliases[scope] = {name: self._stands_for(bindings) for name, bindings in scope.bindings.items()}
+        aliases = {name for name, other in self._aliases[scope].items() if other == key}
         for name in sorted(aliases | {key.name}):
             for node in self.index.names_used.get(name, ()):
                 if isinstance(node, ast.expr) and self.body_of(node) is scope and self.key(node) == key:
                     yield node
 
-    def _is_alias(self, bindings: list[Binding], key: Key) -> bool:
+    def _stands_for(self, bindings: list[Binding]) -> Key | None:
+        """Return the variable that another one of these bindings is a name for: often itself, None where unclear."""
         if any(binding.kind is not BindingKind.ASSIGN or binding.index for binding in bindings):
-            return False
-        return self.canonical(Key(bindings[0].scope.node, bindings[0].name), bindings[0].scope, 4) == key
+            return None
+        return self.canonical(Key(bindings[0].scope.node, bindings[0].name), bindings[0].scope, 4)
 
     def _mention_events(self, mention: ast.expr, key: Key) -> Iterator[Event]:
         node = self.outermost(mention)

@@ -197,8 +197,19 @@ class Modes(ModeEvents):
         """Yield every body that can see the variable."""
         if not isinstance(key.owner, ast.ClassDef):
             yield self.index.scopes[key.owner]
-        for node in self.module.project.once(_functions_in, key.owner):
+        for node in self._functions_in.get(key.owner, ()):
             yield self.index.scopes[node]
+
+    @cached_property
+    def _functions_in(self) -> dict[ast.AST, list[FunctionNode]]:
+        """The functions inside each node that holds any, in source order."""
+        found: dict[ast.AST, list[FunctionNode]] = {}
+        functions: list[FunctionNode] = [*self.index.of_type(ast.FunctionDef)]
+        functions += self.index.of_type(ast.AsyncFunctionDef)
+        for function in sorted(functions, key=lambda function: function.lineno):
+            for around in self.index.ancestors(function):
+                found.setdefault(around, []).append(function)
+        return found
 
     def _trace_sibling(self, key: Key, function: FunctionNode, reasons: dict[ast.AST, Reason]) -> None:
         """`train(model)` beside `test(model)`: where one sets its own mode, the other has to set its own as well."""
@@ -244,10 +255,6 @@ class Modes(ModeEvents):
     def peer(self, module: Module) -> Modes:
         """Return the answers for another module of the project."""
         return module.project.once(Modes, module)
-
-
-def _functions_in(owner: ast.AST) -> tuple[FunctionNode, ...]:
-    return tuple(node for node in walk(owner) if isinstance(node, FUNCTIONS) and node is not owner)
 
 
 def _same(*modes: Mode) -> Mode:
