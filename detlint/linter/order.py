@@ -195,7 +195,15 @@ class OrderTracer(OrderPlaces):
             found = self._taken_by_method(node, call, call.func, trail)
             if found is not None:
                 return found
+        if trail.form is Form.TEXT and self._makes_over(node, call):
+            return self.destination(call, trail)
         return self._through_function(node, call, names, trail)
+
+    def _makes_over(self, node: ast.expr, call: ast.Call) -> bool:
+        """`text = clean(text)`: what is still called the same still has its order."""
+        statement = self.index.parents.get(call)
+        targets = statement.targets if isinstance(statement, ast.Assign) else []
+        return isinstance(node, ast.Name) and any(isinstance(t, ast.Name) and t.id == node.id for t in targets)
 
     def _numbers(self, node: ast.expr, call: ast.Call, names: tuple[str, ...]) -> bool:
         """`zip(words, range(n))` and `dict(enumerate(words))` number what they get."""
@@ -218,7 +226,7 @@ class OrderTracer(OrderPlaces):
         return any(name.endswith(endings) and not name.startswith("builtins.") for name in names)
 
     def _received(self, node: ast.expr, call: ast.Call, names: tuple[str, ...], trail: Trail) -> str | None:
-        if trail.form is Form.MAPPING:
+        if trail.form is Form.MAPPING and not trail.subset:
             return None
         if "builtins.next" in names:
             if trail.form is Form.WALK:
@@ -379,7 +387,7 @@ class OrderTracer(OrderPlaces):
             return last.tracer.destination(last.call, replace(trail, entered=trail.entered[:-1]))
         word = "returns" if isinstance(parent, ast.Return) else "yields"
         callers = self.callers(function)
-        if trail.form is Form.MAPPING:  # whoever looks things up in it has no use for the order
+        if trail.form is Form.MAPPING and not trail.subset:  # whoever looks things up in it has no use for the order
             listed = [call for call in callers if isinstance(self.index.parents.get(call), ast.Attribute)]
             return self.first(self.destination(call, trail) for call in listed)
         if callers and all(self.sorted_at_once(call) for call in callers) and not trail.subset:
