@@ -126,7 +126,8 @@ class _Question:
             return True
         if any(table.reading_functions.match(name.rpartition(".")[2]) for name in names):
             return True
-        found = [ctx.module.project.definition(name) for name in names]
+        # A module that is called runs its forward.
+        found = [ctx.module.project.definition(re.sub(r"\.__call__$", ".forward", name)) for name in names]
         if any(found):
             return all(
                 definition is not None
