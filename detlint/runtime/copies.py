@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import torch
 from torch.utils._pytree import tree_map
 
 from detlint.runtime.digests import is_plain
+from detlint.runtime.overloads import facts_of, is_own, tensors_of
 
 Tree = TypeVar("Tree")
 
@@ -31,6 +32,29 @@ class Copier:
     def tree(self, tree: Tree) -> Tree:
         """Copy all tensors in containers known to pytree; everything else is passed on as it is."""
         return cast("Tree", tree_map(lambda leaf: self.tensor(leaf) if isinstance(leaf, torch.Tensor) else leaf, tree))
+
+    def for_call(
+        self, func: object, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Copy what a call can write to, and what shares memory with that; the rest is passed on as it is.
+
+        Of torch's own operators the schema tells what that is; others could write to anything.
+        """
+        if not is_own(func):
+            return self.tree((args, kwargs))
+        facts = facts_of(func)
+        given = facts.by_name(args, kwargs)
+        written = [tensor for name in facts.written_by(given) for tensor in tensors_of(given[name])]
+        if not all(is_plain(tensor) for tensor in written):
+            return self.tree((args, kwargs))
+        storages = {tensor.untyped_storage()._cdata for tensor in written}
+
+        def copied(leaf: object) -> object:
+            if not isinstance(leaf, torch.Tensor) or not is_plain(leaf):
+                return leaf
+            return self.tensor(leaf) if leaf.untyped_storage()._cdata in storages else leaf
+
+        return cast("tuple[tuple[Any, ...], dict[str, Any]]", tree_map(copied, (args, kwargs)))
 
     def values(self, tree: Tree) -> Tree:
         """Copy tensors and whatever else the containers hold; modules are passed on."""

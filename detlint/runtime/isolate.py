@@ -61,8 +61,8 @@ class Capture:
         return Call(self.func, args, kwargs, flags or Flags(), window)
 
     def rerun(self) -> tuple[torch.Tensor, ...]:
-        """Run the operator on a copy of its inputs; return what `outputs` holds."""
-        args, kwargs = Copier().tree(self._arguments)
+        """Run the operator on its inputs, which stay as they are; return what `outputs` holds."""
+        args, kwargs = Copier().for_call(self.func, *self._arguments)
         write_generators(self._generators)
         with torch.no_grad():
             result = self.func(*args, **kwargs)

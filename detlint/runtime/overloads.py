@@ -87,8 +87,13 @@ def facts_of(func: object) -> OverloadFacts:
         if "backward" not in str(func)
         else frozenset(),
         unfilled=str(func).rpartition(".")[0] in _UNFILLED,
-        draws=torch.Tag.nondeterministic_seeded in func.tags or func.namespace not in _OWN,
+        draws=torch.Tag.nondeterministic_seeded in func.tags or not is_own(func),
     )
+
+
+def is_own(func: object) -> bool:
+    """Is it an operator of torch itself, so that its schema tells what it writes to?"""
+    return isinstance(func, torch._ops.OpOverload) and func.namespace in _OWN
 
 
 def tensors_of(tree: object) -> list[torch.Tensor]:

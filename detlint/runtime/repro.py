@@ -46,12 +46,12 @@ class Call:
 
     @contextmanager
     def ready(self) -> Iterator[Callable[[], tuple[torch.Tensor, ...]]]:
-        """Apply settings and compiler for the time of a block; yield what calls it on copies of the arguments."""
+        """Apply settings and compiler for the time of a block; yield what calls it and leaves the arguments be."""
         applied = nullcontext(self.func) if self.compiler is None else self.compiler.applied(self.func)
         with using(self.flags), torch.no_grad(), applied as function:
 
             def run() -> tuple[torch.Tensor, ...]:
-                args, kwargs = Copier().tree((self.args, self.kwargs))
+                args, kwargs = Copier().for_call(self.func, self.args, self.kwargs)
                 results = tensors_of(function(*args, **kwargs))
                 return (results[0][self.window],) if self.window else tuple(results)
 
