@@ -40,6 +40,22 @@ def calls_of(function: FunctionNode, ctx: Context) -> Iterator[CallSite | None]:
             yield from _calls_in(function, qualified, other)
 
 
+def is_used_elsewhere(name: str, ctx: Context) -> bool:
+    """Return whether another file of the project uses the variable `name` of this one; no where too many mention it."""
+    qualified = f"{ctx.module.name}.{name}"
+    for other in _mentioning(name, ctx):
+        if other is None:
+            return False
+        if any(qualified in other.resolve(use) for use in _names(other, name)):
+            return True
+    return False
+
+
+def _names(ctx: Context, name: str) -> Iterator[ast.Name | ast.Attribute]:
+    uses = ctx.module.index.names_used.get(name, ())
+    return (use for use in uses if isinstance(use, (ast.Name, ast.Attribute)))
+
+
 def _calls_in(function: FunctionNode, qualified: str, ctx: Context) -> Iterator[CallSite | None]:
     """Yield the calls that one file makes; a method of something unknown may be the one that is meant."""
     index = ctx.module.index

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from detlint.findings import Finding
+from detlint.linter.callers import is_used_elsewhere
 from detlint.linter.context import Call, Context
 from detlint.linter.names import FUNCTIONS, BindingKind
 from detlint.linter.purpose import draws_decide
@@ -34,7 +35,15 @@ def unseeded_generator(call: Call, ctx: Context) -> Iterator[Finding]:
     torch = call.name.startswith("torch.")
     if torch and is_test_file(ctx.module):
         return  # a test is glad of numbers that are always the same
-    yield ctx.finding(call.node, call=f"{call.name}()", consequence=_CONSTANT if torch else _SYSTEM)
+    constant = torch and not _is_reseeded(call.node, ctx)
+    yield ctx.finding(call.node, call=f"{call.name}()", consequence=_CONSTANT if constant else _SYSTEM)
+
+
+def _is_reseeded(node: ast.Call, ctx: Context) -> bool:
+    """`g.seed()` gives a torch generator a number of the system's."""
+    binding = ctx.binding(node)
+    uses = ctx.flow(node).uses(binding) if binding is not None else ()
+    return any(isinstance(parent := ctx.parent(use), ast.Attribute) and parent.attr == "seed" for use in uses)
 
 
 def _has_seed(call: Call, generator: OwnGenerator, ctx: Context) -> bool:
@@ -49,7 +58,7 @@ def _has_seed(call: Call, generator: OwnGenerator, ctx: Context) -> bool:
 
 
 def _is_unused(node: ast.Call, ctx: Context) -> bool:
-    """Is it kept under a name that the file never reads and does not export? Then nothing draws from it."""
+    """Is it kept under a name that its file does not export and no file of the project reads? Nothing draws from it."""
     binding = ctx.binding(node)
     if binding is None or binding.scope.is_class:
         return False
@@ -65,7 +74,10 @@ def _is_unused(node: ast.Call, ctx: Context) -> bool:
         for text in index.of_type(ast.Constant)
         if isinstance(ctx.parent(text), (ast.List, ast.Tuple))
     )
-    return not exported and not any(index.scope_at(use).lookup(use.id) is owner for use in reads)
+    if exported or any(index.scope_at(use).lookup(use.id) is owner for use in reads):
+        return False
+    shared = owner is not None and isinstance(owner.node, ast.Module)
+    return not (shared and is_used_elsewhere(binding.name, ctx))
 
 
 def _is_fallback(node: ast.Call, ctx: Context) -> bool:
@@ -183,6 +195,8 @@ def _body_may_seed(name: str, generator: OwnGenerator, ctx: Context) -> bool:
 def _target_seeded(target: ast.expr, generator: OwnGenerator, ctx: Context, depth: int) -> bool:
     index = ctx.module.index
     scope = index.scope_at(target).lookup(target.id) if isinstance(target, ast.Name) else None
+    if isinstance(target, ast.Subscript):  # self.rngs[name]: one of them is seeded where any is
+        return _is_torch(generator) or any(index.calls_by_name.get(method) for method in generator.methods)
     if isinstance(target, ast.Attribute):
         attribute = target.attr
     else:
