@@ -16,6 +16,7 @@ from detlint.linter.names import FUNCTIONS, BindingKind, FunctionNode
 from detlint.linter.order_effects import LoopEffects
 from detlint.linter.order_form import Entered, Form, Trail, as_sequence, counted_up, names_in
 from detlint.linter.order_places import OrderPlaces
+from detlint.linter.values import Kind
 
 if TYPE_CHECKING:
     from detlint.linter.project import Module
@@ -176,7 +177,9 @@ class OrderTracer(OrderPlaces):
         if functions["sorting"].intersection(names):
             if trail.form is Form.WALK:
                 return self.destination(call, replace(trail, form=Form.SORTED_WALK))
-            return self.destination(call, trail) if trail.subset else None
+            lists = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "items"
+            unsorted = trail.subset or (trail.form is Form.NESTED and lists)  # the lists inside stay as they are
+            return self.destination(call, trail) if unsorted else None
         if self._numbers(node, call, names):
             return "the numbers given to names"
         if "builtins.print" in names:
@@ -329,13 +332,27 @@ class OrderTracer(OrderPlaces):
         return self.collected(parent.target, parent, trail)
 
     def _loop(self, node: ast.expr, parent: ast.For, trail: Trail) -> str | None:
-        if node is not parent.iter or trail.form in (Form.NESTED, Form.TEXT):
+        if node is not parent.iter or trail.form is Form.TEXT:
             return None
+        if trail.form is Form.NESTED:
+            return self._inner(parent, trail)
         if trail.form is Form.SORTED_WALK or (trail.form is Form.WALK and self._sorts_folders(parent)):
             return self._names_of_walk(parent.target, parent, trail)
         positions = self.positions(parent.target, parent.iter)
         found = self._effects(parent, names_in(parent.target) - positions, positions, trail)
         return self._names_of_walk(parent.target, parent, trail) if not found and trail.form is Form.WALK else found
+
+    def _inner(self, loop: ast.For, trail: Trail) -> str | None:
+        """`for label, files in by_label.items()`: the sequences inside a container, one after the other."""
+        source, target = loop.iter, loop.target
+        if isinstance(source, ast.Call) and self.sorts(source) and source.args:
+            source = source.args[0]
+        if isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute) and source.func.attr == "items":
+            target = target.elts[-1] if isinstance(target, ast.Tuple) and len(target.elts) == 2 else target
+        elif Kind.LIST not in {value.kind for value in self.inference.values(source)}:
+            return None  # the keys of a dict, or what nobody knows
+        binding = self.binding_of(target) if isinstance(target, ast.Name) else None
+        return None if binding is None else self.binding(binding, None, replace(trail, form=Form.SEQUENCE))
 
     def _effects(
         self,
