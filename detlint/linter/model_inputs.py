@@ -9,6 +9,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+from detlint.linter.calls import argument_of
 from detlint.linter.gradient_table import gradient_table
 from detlint.linter.names import FunctionNode, parameters
 from detlint.linter.nodes import walk
@@ -77,7 +78,7 @@ def _starts_from_data(owner: ast.ClassDef, ctx: Context) -> bool:
     for argument, default in parameters(made.args):
         channels = table.image_channels.match(argument.arg)
         if channels and isinstance(default, ast.Constant) and default.value in (1, 3):
-            return True
+            return not _is_made_for_features(argument.arg, made, owner, ctx)
     for call in (node for node in walk(made) if isinstance(node, ast.Call)):
         names = ctx.callees(call)
         if any(table.image_makers.match(name) for name in names):
@@ -87,3 +88,19 @@ def _starts_from_data(owner: ast.ClassDef, ctx: Context) -> bool:
         if call.args and _CONVOLUTIONS.intersection(names) and ctx.constant(call.args[0]) in (1, 3):
             return True
     return False
+
+
+def _is_made_for_features(name: str, made: FunctionNode, owner: ast.ClassDef, ctx: Context) -> bool:
+    """`Patches()` with three channels by default, and `Patches(in_chans=dims[0])` further inside the same network?"""
+    calls = ctx.module.index.calls_by_name.get(owner.name, ())
+    given = [argument_of(made, name, call, skip_self=True) for call in calls]
+    return any(
+        passed is not None
+        and ctx.constant(passed) not in (1, 3)
+        and not gradient_table().image_channels.match(_last_name(passed))
+        for passed in given
+    )
+
+
+def _last_name(node: ast.expr) -> str:
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
