@@ -144,11 +144,10 @@ class _Bench:
         evidence += tests
         cause = found.after(cause)
         for cure in found.cures:
-            if isinstance(cure, Switch):
-                same, left = self._cured(trial, cure)
-                evidence.append(f"the whole model without {cure.name}: {_bits(not same)} bits in this tile")
-                if left is not None:
-                    cause += f"; then {left.op} is the first to give other bits"
+            same, left = self._cured(trial, cure)
+            evidence.append(f"the whole model without {cure.name}: {_bits(not same)} bits in this tile")
+            if left is not None:
+                cause += f"; then {left.op} is the first to give other bits"
         return Explanation(Cause.SHAPE, cause, divergence, found.remedy, tuple(evidence), repro)
 
     def _spread(self, one: Side, two: Side, index: int) -> Explanation:
