@@ -34,6 +34,7 @@ class Inference:
         self._values: dict[ast.AST, tuple[Value, ...]] = {}
         self._resolved: dict[ast.AST, tuple[str, ...]] = {}
         self._mros: dict[ClassInfo, tuple[ClassInfo, ...]] = {}
+        self._external_bases: dict[ClassInfo, tuple[str, ...]] = {}
 
     @property
     def too_deep(self) -> bool:
@@ -106,6 +107,9 @@ class Inference:
 
     def external_bases(self, info: ClassInfo) -> tuple[str, ...]:
         """Return the qualified names of the bases outside the project, its ancestors' included."""
+        known = self._external_bases.get(info)
+        if known is not None:
+            return known
         names: dict[str, None] = {}
         for ancestor in self.mro(info):
             inference = ancestor.module.inference
@@ -113,6 +117,8 @@ class Inference:
                 for name in inference.resolve(base):
                     if self.class_named(name) is None:
                         names[name] = None
+        if not self.too_deep:
+            self._external_bases[info] = tuple(names)
         return tuple(names)
 
     def is_module_class(self, name: str) -> bool:
