@@ -234,6 +234,8 @@ class OrderTracer(OrderPlaces):
         if "builtins.next" in names:
             if trail.form is Form.WALK:
                 return self.destination(call, replace(trail, form=Form.NESTED))
+            if isinstance(node, ast.GeneratorExp) and isinstance(node.elt, ast.Constant):
+                return None  # `next((True for name in names if fits(name)), False)`
             return self.choice(node, call)
         return f"{names[0].removeprefix('builtins.')}()"
 
@@ -270,7 +272,8 @@ class OrderTracer(OrderPlaces):
                     return self.destination(call, trail)  # a progress bar
                 made = methods.get("__init__")
                 if made is None:
-                    if any(isinstance(statement, ast.AnnAssign) for statement in function.body):
+                    declares = any(isinstance(statement, ast.AnnAssign) for statement in function.body)
+                    if declares and trail.form is not Form.MAPPING:
                         return self.destination(call, replace(trail, form=Form.NESTED))  # a field of a data class
                     continue
                 function = made
