@@ -135,7 +135,7 @@ class LoopBody:
             return False
         made = [value for target, value in self._made if names_in(target) & names_in(node) and value is not None]
         return self._has_position(node) or any(
-            self._has_position(value) and not self._has_element(value) for value in made
+            self._gives_number(value) and not self._has_element(value) for value in made
         )
 
     def _is_open_file(self, node: ast.expr, steps: int = _MAX_STEPS) -> bool:
