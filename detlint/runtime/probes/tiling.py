@@ -13,7 +13,6 @@ from detlint.runtime.options import Tiling
 from detlint.runtime.probes.registry import probe
 from detlint.runtime.receptive import Field, measure
 from detlint.runtime.report import Cause, Divergence, Explanation, ProbeResult, Verdict
-from detlint.runtime.switches import Switch
 from detlint.runtime.tiles import lay, shared
 from detlint.runtime.windows import Alone, Departure, first_departure, watch
 
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from detlint.runtime.passes import Case
     from detlint.runtime.receptive import Geometry
     from detlint.runtime.report import Difference
+    from detlint.runtime.switches import Switch
     from detlint.runtime.tiles import Shared, Tile
     from detlint.runtime.windows import Side
 
