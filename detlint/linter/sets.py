@@ -14,10 +14,10 @@ from detlint.linter.values import Kind, Value
 if TYPE_CHECKING:
     from detlint.linter.context import Context
 
-# Names under which people keep numbers: positions, identities, frames, nodes and edges of a graph.
+# Names under which people keep numbers: positions, identities, frames, nodes of a graph.
 _NUMBERS = re.compile(
     r"(^|_)(idxs?|idxes|inds?|indices|indexes|positions|frames?|nodes?|ranks?|epochs?|steps?|dims?|axes|axis|sizes|pids?|"
-    r"ports?|years?|lengths?|widths?|heights?|counts?|arcs?|edges?|src|dst|seeds?|shards?)(_(set|list|lst|pool))?$",
+    r"ports?|years?|lengths?|widths?|heights?|counts?|arcs?|src|dst|seeds?)(_(set|list|lst|pool))?$",
     re.IGNORECASE,
 )
 # `set[int]`, `Optional[Set[int]]`, `list[tuple[int, int]] | None`.
@@ -154,15 +154,14 @@ def _is_number(element: tuple[Value, ...]) -> bool:
 
 
 def _is_parsed(node: ast.expr, ctx: Context) -> bool:
-    """`pid, camera = map(int, match.groups())`, and names that numbers go by."""
+    """`pid, camera = map(int, match.groups())`, `for pair in zip(rows.numpy(), …)`, and names that numbers go by."""
     if not isinstance(node, ast.Name):
         return False
     bindings = ctx.module.definitions(node)
     return bool(_NUMBERS.search(node.id)) or (
         bool(bindings)
         and all(
-            binding.index
-            and binding.kind is BindingKind.ASSIGN
+            (binding.kind is BindingKind.ITERATION or (binding.kind is BindingKind.ASSIGN and binding.index))
             and binding.value is not None
             and holds_numbers(binding.value, ctx)
             for binding in bindings
@@ -232,6 +231,8 @@ def holds_numbers(node: ast.expr, ctx: Context, depth: int = 0) -> bool:
         if _PICKING_FUNCTIONS.intersection(names) and node.args:  # of a number: of all the numbers below it
             among = ctx.values(node.args[0])
             return (bool(among) and _is_number(among)) or holds_numbers(node.args[0], ctx, depth + 1)
+        if "builtins.zip" in names:
+            return bool(node.args) and all(holds_numbers(part, ctx, depth + 1) for part in node.args)
         if "builtins.map" in names and len(node.args) == 2:
             return bool(
                 {"builtins.int", "builtins.float", "builtins.len", "builtins.ord"} & set(ctx.resolve(node.args[0]))
