@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 # Names under which people keep numbers: positions, identities, frames, nodes of a graph.
 _NUMBERS = re.compile(
     r"(^|_)(idxs?|idxes|inds?|indices|indexes|positions|frames?|nodes?|ranks?|epochs?|steps?|dims?|axes|axis|sizes|pids?|"
-    r"ports?|years?|lengths?|widths?|heights?|counts?|arcs?|src|dst|seeds?)(_(set|list|lst|pool))?$",
+    r"ports?|years?|lengths?|widths?|heights?|counts?|arcs?|src|dst|seeds?|"
+    r"targets|clusters?|atoms?|timestamps?|timesteps?|offsets?|degrees|"
+    r"(gpu|device|token|input|class|cluster|node|edge|batch|client|layer|row|col|atom)_ids?)(_(set|list|lst|pool))?$",
     re.IGNORECASE,
 )
 # `set[int]`, `Optional[Set[int]]`, `list[tuple[int, int]] | None`.
