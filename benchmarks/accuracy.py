@@ -6,8 +6,9 @@
 
 `benchmarks/labels/` names package, version, file, SHA-256 and line; no line of the code itself. Half of the files are
 the development half, which rules may be tuned on; the other half is for measuring only. Files fall into a half by a
-hash of their path. A label that two experts could dispute (`certain = false`) counts neither for nor against.
-Packages are downloaded with pip, which runs the build script of those that come as source archives.
+hash of their path; a package whose files were all looked at in the end (`opened = true`) is development. A label that
+two experts could dispute (`certain = false`) counts neither for nor against. Packages are downloaded with pip, which
+runs the build script of those that come as source archives.
 """
 
 from __future__ import annotations
@@ -64,6 +65,7 @@ class LabelledFile:
     path: str
     sha256: str
     labels: tuple[Label, ...]
+    opened: bool = False
 
     @property
     def name(self) -> str:
@@ -71,7 +73,7 @@ class LabelledFile:
 
     @property
     def half(self) -> str:
-        return HALVES[hashlib.sha256(self.name.encode()).digest()[0] % 2]
+        return HALVES[0 if self.opened else hashlib.sha256(self.name.encode()).digest()[0] % 2]
 
 
 @dataclass

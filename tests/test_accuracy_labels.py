@@ -67,7 +67,7 @@ def test_there_is_enough_of_both_halves() -> None:
     labels = Counter(file.half for file in FILES for label in file.labels if label.certain)
     assert min(files.values()) >= 30
     assert min(labels.values()) >= 30
-    assert max(files.values()) <= 2 * min(files.values())
+    assert max(files.values()) <= 3 * min(files.values())  # what was opened is development
 
 
 def test_a_finding_beside_every_label_is_counted_once() -> None:
