@@ -313,7 +313,7 @@ class OrderTracer(OrderPlaces):
         if parent.attr in methods["carrying"]:
             return self.destination(call, trail)
         if parent.attr in methods["choosing"]:
-            return self.choice(node, call)
+            return self.taken_out(node, call)
         if parent.attr in methods["numbering"]:
             return "the numbers given to names"
         return f"{parent.attr}()" if parent.attr in methods["receiving"] else None
@@ -367,6 +367,17 @@ class OrderTracer(OrderPlaces):
     ) -> str | None:
         inner = replace(trail, form=Form.SEQUENCE)
         return LoopEffects(self, loop, elements, positions, items, inner).destination()
+
+    def taken_out(self, node: ast.expr, call: ast.Call) -> str | None:
+        """`todo.pop()`: in a loop that empties what it is taken from it is an iteration, elsewhere a choice."""
+        statement = self.index.statement(call)
+        names = {name for target in getattr(statement, "targets", ()) for name in names_in(target)}
+        for parent in self.index.ancestors(call):
+            if isinstance(parent, FUNCTIONS):
+                break
+            if isinstance(parent, (ast.While, ast.For)):
+                return self._effects(parent, frozenset(names), frozenset(), Trail(Form.SEQUENCE), (call,))
+        return self.choice(node, call)
 
     def _sorts_folders(self, loop: ast.For) -> bool:
         """Return whether a loop over os.walk sorts its folders in place, which fixes the order of the walk."""

@@ -7,9 +7,7 @@ from collections.abc import Iterator
 
 from detlint.findings import Finding
 from detlint.linter.context import Call, Context
-from detlint.linter.names import FUNCTIONS
 from detlint.linter.order import OrderTracer
-from detlint.linter.order_effects import LoopEffects
 from detlint.linter.order_form import Form, Trail
 from detlint.linter.program import calls_named
 from detlint.linter.registry import check, check_file
@@ -137,16 +135,4 @@ def _iterations(ctx: Context) -> Iterator[tuple[ast.expr, ast.expr]]:
 def _destination(iterated: ast.expr, whole: ast.expr, tracer: OrderTracer) -> str | None:
     if not isinstance(whole, ast.Call) or whole.func is not tracer.index.parents.get(iterated):
         return tracer.destination(iterated)
-    # `todo.pop()`: in a loop that empties the set it is an iteration, elsewhere a choice.
-    statement = tracer.index.statement(whole)
-    names = (
-        {name.id for target in statement.targets for name in ast.walk(target) if isinstance(name, ast.Name)}
-        if isinstance(statement, ast.Assign)
-        else set()
-    )
-    for parent in tracer.index.ancestors(whole):
-        if isinstance(parent, FUNCTIONS):
-            break
-        if isinstance(parent, (ast.While, ast.For)):
-            return LoopEffects(tracer, parent, frozenset(names), frozenset(), (whole,)).destination()
-    return tracer.choice(iterated, whole)
+    return tracer.taken_out(iterated, whole)
