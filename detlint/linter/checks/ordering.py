@@ -9,6 +9,7 @@ from detlint.findings import Finding
 from detlint.linter.context import Call, Context
 from detlint.linter.order import OrderTracer
 from detlint.linter.order_form import Form, Trail
+from detlint.linter.order_table import order_table
 from detlint.linter.program import calls_named
 from detlint.linter.registry import check, check_file
 from detlint.linter.repairs import Repair, replace, unsafe, wrap
@@ -130,6 +131,10 @@ def _iterations(ctx: Context) -> Iterator[tuple[ast.expr, ast.expr]]:
     for call in calls_named(ctx.module, frozenset(name.rpartition(".")[2] for name in _ITERATING)):
         if _ITERATING.intersection(ctx.callees(call)):
             yield from ((argument, argument) for argument in call.args)
+    receiving = order_table().functions["receiving"]  # optimizers among them, which number parameters
+    for call in calls_named(ctx.module, frozenset(name.rpartition(".")[2] for name in receiving)):
+        if call.args and receiving.intersection(ctx.callees(call)):
+            yield call.args[0], call.args[0]
 
 
 def _destination(iterated: ast.expr, whole: ast.expr, tracer: OrderTracer) -> str | None:
