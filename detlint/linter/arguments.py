@@ -44,18 +44,17 @@ class SourceArguments:
         if value is not MISSING:
             return value
         value = self._by_default(argument.value)
-        if value is not MISSING:
-            return value
-        try:
-            return ast.literal_eval(argument.value)
-        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-            return UNKNOWN
+        return _written(argument.value) if value is MISSING else value
 
     def _by_default(self, node: ast.expr) -> object:
-        """Return the default of the parameter that the argument hands on: what happens unless told otherwise."""
-        found = {self._default(value) for value in self._ctx.values(node)}
-        default = found.pop() if len(found) == 1 else None
-        return default.value if isinstance(default, ast.Constant) and default.value is not None else MISSING
+        """Return what the argument is unless a caller says otherwise: `size=1`; with `size=None`, `size or (1, 1)`."""
+        values = self._ctx.values(node)
+        defaults = [self._default(value) for value in values]
+        if not any(defaults):
+            return MISSING
+        made = [default or value.node for default, value in zip(defaults, values, strict=True)]
+        told = [_written(part) for part in made if not (isinstance(part, ast.Constant) and part.value is None)]
+        return told[0] if told and all(one is not UNKNOWN and one == told[0] for one in told) else MISSING
 
     def _default(self, value: Value) -> ast.expr | None:
         if not isinstance(value.node, ast.arg) or value.module is None:
@@ -247,3 +246,11 @@ def matches(call: Call, ctx: Context) -> bool:
     """Return whether a call satisfies the `[match]` of a declarative rule."""
     rule_match = ctx.rule.match
     return rule_match is not None and holds(rule_match.when, SourceArguments(call, ctx)) is Truth.YES
+
+
+def _written(node: ast.AST | None) -> object:
+    """Return the literal that is written there, UNKNOWN for anything else."""
+    try:
+        return ast.literal_eval(node) if isinstance(node, ast.expr) else UNKNOWN
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return UNKNOWN

@@ -131,7 +131,8 @@ def _iterations(ctx: Context) -> Iterator[tuple[ast.expr, ast.expr]]:
     for call in calls_named(ctx.module, frozenset(name.rpartition(".")[2] for name in _ITERATING)):
         if _ITERATING.intersection(ctx.callees(call)):
             yield from ((argument, argument) for argument in call.args)
-    receiving = order_table().functions["receiving"]  # optimizers among them, which number parameters
+    # Optimizers, containers and data sets of torch number what they are given; a set that is pickled stays a set.
+    receiving = frozenset(name for name in order_table().functions["receiving"] if name.startswith("torch."))
     for call in calls_named(ctx.module, frozenset(name.rpartition(".")[2] for name in receiving)):
         if call.args and receiving.intersection(ctx.callees(call)):
             yield call.args[0], call.args[0]
