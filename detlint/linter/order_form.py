@@ -73,7 +73,9 @@ def stored_names(target: ast.expr) -> set[str]:
 
 
 def base_names(target: ast.expr) -> set[str]:
-    """Return the name of the object that an assignment to `data.x` or `data[x]` changes."""
+    """Return the names of the objects that an assignment to `data.x`, or to `data[x], data[y]`, changes."""
+    if isinstance(target, (ast.Tuple, ast.List)):
+        return {name for part in target.elts for name in base_names(part)}
     base = target
     while isinstance(base, (ast.Attribute, ast.Subscript)):
         base = base.value
