@@ -63,11 +63,22 @@ class LoopEffects(LoopBody):
                     return f"{ast.unparse(function)}()"
                 if function.attr in ("add_module", "register_module"):
                     return "the order of the parameters"
+                if function.attr in methods["training"]:
+                    return "the order of training"
+            if function.attr == "backward" and self._has_element(function.value) and self._updates_weights():
+                return "the order of training"
         if self._prints(node):
             return "the text that is written"
         if self._stores_numbered(node):
             return "the numbers given to names"
         return self._through_function(node)
+
+    def _updates_weights(self) -> bool:
+        """`optimizer.step()` in the same loop: without it each gradient stands for itself."""
+        return any(
+            isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "step"
+            for node in self._nodes
+        )
 
     def _starts_anew(self, entry: ast.expr) -> bool:
         """`rows[key] = []` stands in the body without a condition: the list is filled from one element only."""

@@ -20,6 +20,7 @@ _METHODS = (
     "writing",
     "mapping",
     "adding",
+    "training",
     "storing",
     "passing",
     "keeping",
