@@ -154,7 +154,7 @@ def _search(start: Path, resolver: ConfigResolver) -> Iterator[tuple[str, str]]:
     while pending:
         folder = pending.pop()
         try:
-            with os.scandir(folder.path or "/") as listing:  # detlint: ignore[DET601] discover() sorts
+            with os.scandir(folder.path or "/") as listing:
                 entries = list(listing)
         except OSError:
             yield real_top + folder.path[len(top) :], folder.path
