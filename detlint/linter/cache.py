@@ -94,7 +94,8 @@ class Cache:
                 Search(name, Path(folder), at_most, None if found is None else tuple(Path(paths[n]) for n in found))
                 for name, folder, at_most, found in document["searches"]
             ]
-            holding = {n for n, search in enumerate(searches) if _still_holds(search, changed[str(search.folder)])}
+            now = Mentions()  # one for all, so that each folder is walked once
+            holding = {n for n, search in enumerate(searches) if _still_holds(search, changed[str(search.folder)], now)}
             return {
                 path: {
                     **entry,
@@ -184,12 +185,12 @@ class _Numbers(dict[AnyT, int]):
         return number
 
 
-def _still_holds(search: Search, changed: Collection[Path]) -> bool:
+def _still_holds(search: Search, changed: Collection[Path], now: Mentions) -> bool:
     """Would the search find today what it found, as far as the changed files can tell?"""
     if len(changed) > _FEW:
         return False
     if search.found is None:
-        return not changed or Mentions().of(search.name, search.folder, search.at_most).found is None
+        return not changed or now.of(search.name, search.folder, search.at_most).found is None
     return all(mentions(path, search.name) == (path in search.found) for path in changed)
 
 

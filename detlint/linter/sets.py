@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from detlint.linter.names import Binding, BindingKind
+from detlint.linter.order_form import names_in
 from detlint.linter.set_elements import is_literal_number
 from detlint.linter.values import Kind, Value
 
@@ -250,7 +251,7 @@ def holds_numbers(node: ast.expr, ctx: Context, depth: int = 0) -> bool:
 def _is_defined_by_numbers(node: ast.Name, ctx: Context, depth: int) -> bool:
     """`first, rest = numbers[0], numbers[1:]`; what is made of the variable itself, `left = left[2:]`, adds nothing."""
     sources = [_source(binding) for binding in ctx.module.definitions(node)]
-    others = [source for source in sources if source is None or not _mentions(source, node.id)]
+    others = [source for source in sources if source is None or node.id not in names_in(source)]
     return bool(others) and all(source is not None and holds_numbers(source, ctx, depth + 1) for source in others)
 
 
@@ -262,10 +263,6 @@ def _source(binding: Binding) -> ast.expr | None:
     if isinstance(value, (ast.Tuple, ast.List)) and len(binding.index) == 1 and 0 <= binding.index[0] < len(value.elts):
         return value.elts[binding.index[0]]
     return None
-
-
-def _mentions(node: ast.expr, name: str) -> bool:
-    return any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(node))
 
 
 def _gives_numbers(value: Value) -> bool:
