@@ -45,7 +45,7 @@ def test_nothing_of_an_audit_is_left_when_its_report_is_dropped() -> None:
     assert report.graph is not None
     kept = weakref.ref(report), weakref.ref(report.graph), weakref.ref(model)
     del report
-    assert tensors() == before
+    assert not tensors() - before  # what other tests left may go at any time
     del model
     gc.collect()
     assert [reference() for reference in kept] == [None, None, None]
