@@ -9,7 +9,6 @@ import pty
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -539,7 +538,9 @@ def test_interrupting_is_quiet(project: Shell) -> None:
         stderr=subprocess.PIPE,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # background jobs inherit "ignore"
     )
-    time.sleep(1)  # it waits for its input now
+    assert process.stdin is not None
+    process.stdin.write(b"#" * 2**20)
+    process.stdin.flush()  # more than a pipe holds: it reads its input now, and waits for the rest
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=20)
     assert (process.returncode, out, err.strip()) == (130, b"", b"")

@@ -123,7 +123,13 @@ def test_watch_lints_again_after_a_change_and_ends_quietly(tmp_path: Path) -> No
     path.write_text("x = 1\n")
     command = [sys.executable, "-m", "detlint", "check", "--isolated", "--no-cache", "--format", "concise", "--watch"]
     with log.open("wb") as stream:
-        process = subprocess.Popen([*command, "."], cwd=tmp_path, stdout=stream, stderr=stream)
+        process = subprocess.Popen(
+            [*command, "."],
+            cwd=tmp_path,
+            stdout=stream,
+            stderr=stream,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # background jobs inherit "ignore"
+        )
     try:
         wait_for(lambda: b"Watching" in log.read_bytes())
         path.write_text(LISTING)
