@@ -7,6 +7,8 @@ import re
 from typing import TYPE_CHECKING
 
 from detlint.linter.fresh_memory import Fate, fate
+from detlint.linter.names import FUNCTIONS, FunctionNode, parameters
+from detlint.linter.nodes import walk
 
 if TYPE_CHECKING:
     from detlint.linter.context import Context
@@ -15,11 +17,11 @@ if TYPE_CHECKING:
 _LOADED = re.compile(r"(PreTrainedModel|PretrainedModel|ModelMixin|HubMixin)$")
 # Code of such names initialises or loads every parameter of a module, whatever they are called.
 _INITIALISES = re.compile(
-    r"^_*(init|initiali[sz]e|reset|load)|init_weights|_init|from_pretrained|load_state_dict|post_init|reset_param|"
-    r"named_parameters|state_dict|from_checkpoint",
+    r"^_*(init(?!__$)|initiali[sz]e|reset|load)|init_weights|[^_]_init$|from_pretrained|state_dict|post_init|from_checkpoint",
     re.IGNORECASE,
 )
-_ALL_PARAMETERS = frozenset({"parameters", "named_parameters", "apply", "modules", "named_modules", "setattr"})
+_ALL_PARAMETERS = frozenset({"parameters", "named_parameters", "modules", "named_modules", "children"})
+_ALIASES = 3
 
 
 def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | None:
@@ -30,18 +32,45 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
         return None
     read: ast.expr | None = None
     for node in index.of_type(ast.Attribute):
-        if node.attr != name:
+        if node.attr != name or (_is_own(node) and not _is_kin(index.class_at(node), owner, ctx)):
             continue
         if not isinstance(node.ctx, ast.Load):
-            if node is not made and not _keeps_a_part(node, name, ctx):
+            if node is not made and not _keeps_a_part(node, name, ctx) and not _sets_nothing(node, ctx):
                 return None
             continue
-        outcome, place = fate(node, ctx)
+        outcome, place = _fate(node, ctx)
         if outcome in (Fate.WRITTEN, Fate.STORED):
             return None
         if outcome is Fate.READ and read is None and index.class_at(node) is owner:
             read = place
     return read
+
+
+def _is_own(node: ast.Attribute) -> bool:
+    return isinstance(node.value, ast.Name) and node.value.id == "self"
+
+
+def _is_kin(node: ast.ClassDef | None, owner: ast.ClassDef, ctx: Context) -> bool:
+    """Return whether one of two classes inherits from the other, or they are the same."""
+    if node is None or node is owner:
+        return node is owner
+    inference = ctx.inference
+    first, second = inference.class_info(node), inference.class_info(owner)
+    return first in inference.mro(second) or second in inference.mro(first)
+
+
+def _fate(node: ast.expr, ctx: Context, aliases: int = 0) -> tuple[Fate, ast.expr]:
+    """Return what happens to an attribute's memory, under local names too: `weight = self.weight`."""
+    outcome, place = fate(node, ctx)
+    binding = ctx.binding(place) if outcome is Fate.STORED else None
+    if binding is None or aliases == _ALIASES:
+        return outcome, place
+    fates = [_fate(use, ctx, aliases + 1) for use in ctx.flow(place).uses(binding)]
+    for deciding in (Fate.WRITTEN, Fate.STORED, Fate.READ):
+        for found in fates:
+            if found[0] is deciding:
+                return found
+    return Fate.UNTOUCHED, place
 
 
 def _keeps_a_part(target: ast.Attribute, name: str, ctx: Context) -> bool:
@@ -55,10 +84,19 @@ def _keeps_a_part(target: ast.Attribute, name: str, ctx: Context) -> bool:
     )
 
 
+def _sets_nothing(target: ast.Attribute, ctx: Context) -> bool:
+    """`self.bias = None`, where there is to be none."""
+    value = getattr(ctx.statement(target), "value", None)
+    return isinstance(value, ast.Constant) and value.value is None
+
+
 def _is_initialised_elsewhere(owner: ast.ClassDef, ctx: Context) -> bool:
-    """Return whether the file holds code that may initialise any attribute: an init hook, a checkpoint, a loop."""
-    index = ctx.module.index
-    inference = ctx.inference
+    """Return whether code in sight may initialise any attribute of a class: an init hook, a checkpoint, a loop.
+
+    That is code of its own and of its kin, and what the file does to models from outside; not what other classes do to
+    themselves.
+    """
+    index, inference = ctx.module.index, ctx.inference
     info = inference.class_info(owner)
     bases_known = inference.external_bases(info) or not info.node.bases
     if not bases_known or any(base != "torch.nn.Module" for base in inference.external_bases(info)):
@@ -66,7 +104,55 @@ def _is_initialised_elsewhere(owner: ast.ClassDef, ctx: Context) -> bool:
     bases = (base for other in index.of_type(ast.ClassDef) for base in other.bases)
     if any(_LOADED.search(name) for base in bases for name in (*ctx.resolve(base), ast.unparse(base))):
         return True
-    names = {function.name for function in index.of_type(ast.FunctionDef)} | set(index.calls_by_name)
-    return bool(_ALL_PARAMETERS.intersection(index.calls_by_name)) or any(
-        _INITIALISES.search(name) and name != "__init__" for name in names
+    if any(_initialises_itself(ancestor.node) for ancestor in inference.mro(info)):
+        return True
+    functions = index.of_type(ast.FunctionDef)
+    if any(_INITIALISES.search(function.name) and _takes_a_model(function, ctx) for function in functions):
+        return True
+    if any(_initialises_all(loop) for loop in index.of_type(ast.For)):
+        return True
+    return any(
+        (_INITIALISES.search(name) or name == "apply") and any(_reaches_models(call, owner, ctx) for call in calls)
+        for name, calls in index.calls_by_name.items()
     )
+
+
+def _initialises_itself(node: ast.ClassDef) -> bool:
+    names = (part.name for part in walk(node) if isinstance(part, FUNCTIONS))
+    return any(_INITIALISES.search(name) for name in names)
+
+
+def _takes_a_model(function: FunctionNode, ctx: Context) -> bool:
+    """Return whether a function works on what it is given: `init_weights(module)`, also as a method."""
+    own = isinstance(ctx.parent(function), ast.ClassDef)
+    return len(list(parameters(function.args))) > own
+
+
+def _initialises_all(loop: ast.For) -> bool:
+    """`for weight in self.parameters(): nn.init.uniform_(weight)`, and not one that counts or freezes them."""
+    if _ALL_PARAMETERS.isdisjoint(part.attr for part in walk(loop.iter) if isinstance(part, ast.Attribute)):
+        return False
+    return any(_writes(part) for statement in loop.body for part in walk(statement))
+
+
+def _writes(node: ast.AST) -> bool:
+    if isinstance(node, ast.Attribute):
+        return node.attr == "data" and not isinstance(node.ctx, ast.Load)
+    function = node.func if isinstance(node, ast.Call) else None
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return (name.endswith("_") and name != "requires_grad_") or bool(_INITIALISES.search(name))
+
+
+def _reaches_models(call: ast.Call, owner: ast.ClassDef, ctx: Context) -> bool:
+    """Return whether a call may be about an instance of `owner`, and not only about the object that makes it.
+
+    `self.apply(init)` reaches all that an object holds; `Function.apply(x)` is about no module at all.
+    """
+    if not isinstance(call.func, ast.Attribute):
+        return True
+    if call.func.attr == "apply":
+        return isinstance(ctx.parent(call), ast.Expr)
+    receiver = call.func.value
+    own = isinstance(receiver, ast.Name) and receiver.id == "self"
+    own = own or (isinstance(receiver, ast.Call) and getattr(receiver.func, "id", "") == "super")
+    return not own or _is_kin(ctx.module.index.class_at(call), owner, ctx)

@@ -11,10 +11,14 @@ from detlint.linter.context import Call, Context
 from detlint.linter.fresh_memory import Fate, fate, registered_name
 from detlint.linter.fresh_weights import unwritten_attribute
 from detlint.linter.names import Binding, FunctionNode
+from detlint.linter.nodes import walk
 from detlint.linter.registry import check
 from detlint.linter.values import Kind
 
 _CONSTRUCTORS = re.compile(r"^torch\.(cuda\.)?\w*Tensor$")
+# What takes sizes: functions where more than one argument is given, and layers.
+_FACTORIES = re.compile(r"^torch\.((cuda\.)?\w*Tensor|empty|zeros|ones|randn?)$")
+_SIZED = re.compile(r"^torch\.nn\.(Linear|Bilinear|Conv\w+|Embedding|LayerNorm|BatchNorm\w+|LSTM|GRU|RNN)$")
 _JOINING = frozenset({"torch.cat", "torch.concat"})
 # Functions of such names, or so decorated, hand out memory that their callers fill, or that stands for a shape only.
 _ALLOCATORS = re.compile(
@@ -68,7 +72,20 @@ def _takes_sizes(node: ast.Call, ctx: Context) -> bool:
     if isinstance(only, ast.Call) and isinstance(only.func, ast.Attribute) and only.func.attr == "size":
         return True
     values = ctx.values(only)
-    return all(value.kind is Kind.NUMBER and value.dtype != "float" for value in values)
+    return all(value.kind is Kind.NUMBER and value.dtype != "float" for value in values) or _is_size(only, ctx)
+
+
+def _is_size(node: ast.expr, ctx: Context) -> bool:
+    """Does the function use the same variable as one size of several, or give it to a layer? It is no data, then."""
+    function = ctx.function(node)
+    if not isinstance(node, ast.Name) or function is None:
+        return False
+    calls = (part for part in walk(function) if isinstance(part, ast.Call))
+    return any(
+        any(isinstance(argument, ast.Name) and argument.id == node.id for argument in call.args[:2])
+        and any(_SIZED.match(name) or (_FACTORIES.match(name) and len(call.args) > 1) for name in ctx.callees(call))
+        for call in calls
+    )
 
 
 def _read(node: ast.expr, ctx: Context) -> ast.expr | None:
