@@ -15,18 +15,22 @@ if TYPE_CHECKING:
 
 _MAX_STEPS = 6
 _TENSORS = frozenset({"torch.as_tensor", "torch.tensor", "torch.LongTensor"})
+_SAME_ELEMENTS = frozenset({"contiguous", "cuda", "int", "long", "to"})
 
 
 def holds_positions(index: ast.expr, ctx: Context) -> bool:
     """Return whether a tensor is made of a list of positions: `torch.tensor(rows)` after `rows.append(i)` in a loop.
 
-    The list may be one of several that a dict holds: `groups.setdefault(key, []).append(i)`.
+    The list may be one of several that a dict holds: `groups.setdefault(key, []).append(i)`. One that is written out
+    holds different numbers, or a single element: `torch.tensor([0, 1])`, `torch.tensor([rank])`.
     """
-    if not isinstance(index, ast.Call) or not index.args or not _TENSORS.intersection(ctx.callees(index)):
-        return False
-    rows = index.args[0]
+    rows = _listed(index, ctx)
+    if isinstance(rows, (ast.List, ast.Tuple)):
+        return _are_different(rows.elts, ctx)
+    if isinstance(rows, ast.ListComp):
+        return len(rows.generators) == 1 and _counts(rows.elt, ctx)
     holder = _holder(rows, ctx) if isinstance(rows, ast.Name) else None
-    if holder is None:
+    if rows is None or holder is None:
         return False
     scope = ctx.module.index.scope_at(rows)
     added = [
@@ -37,6 +41,32 @@ def holds_positions(index: ast.expr, ctx: Context) -> bool:
         and ctx.module.index.scope_at(call).lookup(holder) is scope.lookup(holder)
     ]
     return bool(added) and all(len(call.args) == 1 and _counts(call.args[0], ctx) for call in added)
+
+
+def _listed(index: ast.expr, ctx: Context) -> ast.expr | None:
+    """Return the list that a tensor is made of, seen through names, conversions and copies to a device."""
+    for _ in range(_MAX_STEPS):
+        if isinstance(index, ast.Name):
+            found = ctx.module.definitions(index)
+            if len(found) != 1 or found[0].index or found[0].value is None or found[0].kind is not BindingKind.ASSIGN:
+                return None
+            index = found[0].value
+        elif not isinstance(index, ast.Call):
+            return None
+        elif index.args and _TENSORS.intersection(ctx.callees(index)):
+            return index.args[0]
+        elif isinstance(index.func, ast.Attribute) and index.func.attr in _SAME_ELEMENTS:
+            index = index.func.value
+        else:
+            return None
+    return None
+
+
+def _are_different(elements: list[ast.expr], ctx: Context) -> bool:
+    if any(isinstance(element, ast.Starred) for element in elements):
+        return False
+    numbers = [ctx.constant(element) for element in elements]
+    return len(elements) == 1 or (all(isinstance(n, int) for n in numbers) and len(set(numbers)) == len(numbers))
 
 
 def belongs_to_one_choice(index: ast.expr, ctx: Context) -> bool:
@@ -85,9 +115,10 @@ def is_permutation(index: ast.expr, ctx: Context, depth: int = 2) -> bool:
                 return False
             if isinstance(found[0].node, ast.arg):
                 return depth > 0 and _gets_permutations(found[0], ctx, depth - 1)
-            if found[0].value is None:
+            source = _taken_from(found[0], ctx)
+            if source is None:
                 return False
-            index = found[0].value
+            index = source
         elif isinstance(index, ast.Attribute):
             return named.search(index.attr) is not None
         elif isinstance(index, ast.Subscript):
@@ -101,6 +132,16 @@ def is_permutation(index: ast.expr, ctx: Context, depth: int = 2) -> bool:
         elif isinstance(index.func, ast.Attribute):
             index = index.func.value
     return False
+
+
+def _taken_from(binding: Binding, ctx: Context) -> ast.expr | None:
+    """Return what a name is set to, or what a loop takes it from: `for row, perm in zip(rows, perms)`."""
+    value = binding.value
+    zipped = isinstance(value, ast.Call) and "builtins.zip" in ctx.callees(value)
+    if binding.kind is not BindingKind.ITERATION or not isinstance(value, ast.Call) or not zipped:
+        return value
+    place = binding.index[0] if len(binding.index) == 1 else len(value.args)
+    return value.args[place] if place < len(value.args) else None
 
 
 def _is_view(binding: Binding) -> bool:

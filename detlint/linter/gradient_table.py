@@ -12,7 +12,7 @@ from detlint.errors import RuleError
 from detlint.tables import RULES_FOLDER, read_table, word_lists
 
 _KEYS: Mapping[str, tuple[str, ...]] = {
-    "functions": ("sources", "cuts", "of-first"),
+    "functions": ("sources", "cuts", "of-first", "leaves", "unrecorded-decorators"),
     "methods": ("cuts", "through", "of-receiver", "loading"),
     "attributes": ("cuts",),
     "words": ("data", "computed", "given", "results", "numbers", "permutations", "data-modules", "inferring-modules"),
@@ -21,6 +21,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
         "inferring-classes",
         "inferring-objects",
         "data-functions",
+        "derivatives",
         "reading-functions",
         "entry-methods",
         "image-makers",
@@ -38,6 +39,8 @@ class GradientTable:
     source_functions: frozenset[str]
     cutting_functions: frozenset[str]
     of_first_functions: frozenset[str]
+    leaf_functions: frozenset[str]
+    unrecorded_decorators: frozenset[str]
     cutting_methods: frozenset[str]
     through_methods: frozenset[str]
     of_receiver_methods: frozenset[str]
@@ -55,6 +58,7 @@ class GradientTable:
     inferring_classes: re.Pattern[str]
     inferring_objects: re.Pattern[str]
     data_functions: re.Pattern[str]
+    derivatives: re.Pattern[str]
     reading_functions: re.Pattern[str]
     entry_methods: re.Pattern[str]
     image_makers: re.Pattern[str]
@@ -81,6 +85,8 @@ def gradient_table(path: Path = RULES_FOLDER / "gradients.toml") -> GradientTabl
         source_functions=frozenset(table["functions"]["sources"]),
         cutting_functions=frozenset(table["functions"]["cuts"]),
         of_first_functions=frozenset(table["functions"]["of-first"]),
+        leaf_functions=frozenset(table["functions"]["leaves"]),
+        unrecorded_decorators=frozenset(table["functions"]["unrecorded-decorators"]),
         cutting_methods=frozenset(table["methods"]["cuts"]),
         through_methods=frozenset(table["methods"]["through"]),
         of_receiver_methods=frozenset([*table["methods"]["of-receiver"], *table["methods"]["through"]]),
@@ -98,6 +104,7 @@ def gradient_table(path: Path = RULES_FOLDER / "gradients.toml") -> GradientTabl
         inferring_classes=_pattern(path, "names.inferring-classes", names["inferring-classes"], r"({})$", flags=0),
         inferring_objects=_pattern(path, "names.inferring-objects", names["inferring-objects"], r"({})$", flags=0),
         data_functions=_pattern(path, "names.data-functions", names["data-functions"], r"^_*({})"),
+        derivatives=_pattern(path, "names.derivatives", names["derivatives"], r"(^|_)({})(_|$)"),
         reading_functions=_pattern(path, "names.reading-functions", names["reading-functions"], r"^_*({})"),
         entry_methods=_pattern(path, "names.entry-methods", names["entry-methods"], r"^({})$", flags=0),
         image_makers=_pattern(path, "names.image-makers", names["image-makers"], r"^({})$", flags=0),

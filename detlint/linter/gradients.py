@@ -16,6 +16,8 @@ from detlint.linter.training import runs_in_eval_only, trains
 if TYPE_CHECKING:
     from detlint.linter.context import Context
 
+# Operators that are defined on bits and whole numbers, or whose derivative is zero everywhere.
+_UNDIFFERENTIATED = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift, ast.FloorDiv)
 # What its forward and backward compute is not recorded: the class is the derivative.
 _UNRECORDED = frozenset(
     {"torch.autograd.Function", "torch.autograd.function.Function", "torch.autograd.InplaceFunction"}
@@ -37,6 +39,10 @@ def _is_cut_off(node: ast.expr, ctx: Context, steps: int = 3) -> bool:
     parent = ctx.parent(node)
     if isinstance(parent, ast.Compare):
         return True
+    if isinstance(parent, ast.BinOp):
+        return isinstance(parent.op, _UNDIFFERENTIATED) or _is_cut_off(parent, ctx, steps)
+    if isinstance(parent, ast.Call) and node in parent.args:
+        return _takes_numbers_alone(parent, ctx)
     if isinstance(parent, ast.Attribute):
         call = ctx.parent(parent)
         if parent.attr in table.cutting_methods or parent.attr in table.cutting_attributes:
@@ -46,8 +52,14 @@ def _is_cut_off(node: ast.expr, ctx: Context, steps: int = 3) -> bool:
         if without_gradient_dtype(ctx.values(call)):
             return True  # lengths.cumsum(0, dtype=torch.int32)
         return parent.attr in table.through_methods and _is_cut_off(call, ctx, steps)
-    if isinstance(parent, ast.Subscript) and parent.value is node:
-        return _is_cut_off(parent, ctx, steps)
+    if isinstance(parent, ast.Tuple) and isinstance(ctx.parent(parent), ast.Subscript):
+        return True  # table[rows.gather(0, last), 1]
+    if isinstance(parent, ast.Subscript):
+        return parent.slice is node or _is_cut_off(parent, ctx, steps)
+    if isinstance(parent, ast.AugAssign) and _is_out_of_history(parent.target):
+        return True
+    if isinstance(parent, ast.Assign) and any(_is_out_of_history(target) for target in parent.targets):
+        return True
     if isinstance(parent, ast.Assign) and steps > 0:
         binding = ctx.binding(node)
         if binding is None or not isinstance(binding.node, ast.Name):
@@ -55,6 +67,22 @@ def _is_cut_off(node: ast.expr, ctx: Context, steps: int = 3) -> bool:
         uses = ctx.flow(node).uses(binding)
         return bool(uses) and all(_is_cut_off(use, ctx, steps - 1) for use in uses)
     return False
+
+
+def _takes_numbers_alone(call: ast.Call, ctx: Context) -> bool:
+    """Does a call leave the history of its argument behind: `nn.Parameter(x)`, `weight.grad.data.add_(x)`?"""
+    table = gradient_table()
+    if not (table.cutting_functions | table.leaf_functions).isdisjoint(ctx.callees(call)):
+        return True
+    function = call.func
+    return isinstance(function, ast.Attribute) and function.attr.endswith("_") and _is_out_of_history(function.value)
+
+
+def _is_out_of_history(node: ast.expr) -> bool:
+    """`weight.data`, `weight.grad`, `weight.grad.data[rows]`: nothing that is written there is recorded."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return isinstance(node, ast.Attribute) and node.attr in ("data", "grad")
 
 
 def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
@@ -72,7 +100,7 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
         return True
     if function is None:
         return owner is None and ctx.program is not None and not trains(module.tree)
-    if evaluates(function) or table.data_functions.match(function.name):
+    if evaluates(function) or table.data_functions.match(function.name) or _differentiates(function, ctx):
         return True
     if not in_model and ctx.program is not None and not trains(module.tree):
         return True
@@ -85,6 +113,19 @@ def _never_records(owner: ast.ClassDef, is_layer: bool, ctx: Context) -> bool:
     if table.inferring_classes.search(owner.name) or (not is_layer and table.inferring_objects.search(owner.name)):
         return True
     return not _UNRECORDED.isdisjoint(ctx.inference.external_bases(ctx.inference.class_info(owner)))
+
+
+def _differentiates(function: FunctionNode, ctx: Context) -> bool:
+    """Is a function a derivative written by hand, or the body of an operator that brings its own?"""
+    table = gradient_table()
+    names = (name for decorator in function.decorator_list for name in ctx.resolve(_called(decorator)))
+    if any(name in table.unrecorded_decorators for name in names):
+        return True
+    return table.derivatives.search(function.name) is not None and not trains(function)
+
+
+def _called(decorator: ast.expr) -> ast.expr:
+    return decorator.func if isinstance(decorator, ast.Call) else decorator
 
 
 def _callers_infer(function: FunctionNode, ctx: Context, depth: int) -> bool:

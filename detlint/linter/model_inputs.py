@@ -76,9 +76,13 @@ def _starts_from_data(owner: ast.ClassDef, ctx: Context) -> bool:
     if made is None:
         return False
     for argument, default in parameters(made.args):
-        channels = table.image_channels.match(argument.arg)
-        if channels and isinstance(default, ast.Constant) and default.value in (1, 3):
-            return not _is_made_for_features(argument.arg, made, owner, ctx)
+        if not table.image_channels.match(argument.arg):
+            continue
+        given = _given(argument.arg, made, owner, ctx)
+        if isinstance(default, ast.Constant) and default.value in (1, 3):
+            return not any(_are_features(passed, ctx) for passed in given)
+        if given and all(ctx.constant(passed) in (1, 3) for passed in given):
+            return True
     for call in (node for node in walk(made) if isinstance(node, ast.Call)):
         names = ctx.callees(call)
         if any(table.image_makers.match(name) for name in names):
@@ -90,16 +94,16 @@ def _starts_from_data(owner: ast.ClassDef, ctx: Context) -> bool:
     return False
 
 
-def _is_made_for_features(name: str, made: FunctionNode, owner: ast.ClassDef, ctx: Context) -> bool:
-    """`Patches()` with three channels by default, and `Patches(in_chans=dims[0])` further inside the same network?"""
+def _given(name: str, made: FunctionNode, owner: ast.ClassDef, ctx: Context) -> list[ast.expr]:
+    """Return what the file passes for an argument of a constructor."""
     calls = ctx.module.index.calls_by_name.get(owner.name, ())
-    given = [argument_of(made, name, call, skip_self=True) for call in calls]
-    return any(
-        passed is not None
-        and ctx.constant(passed) not in (1, 3)
-        and not gradient_table().image_channels.match(_last_name(passed))
-        for passed in given
-    )
+    given = (argument_of(made, name, call, skip_self=True) for call in calls)
+    return [passed for passed in given if passed is not None]
+
+
+def _are_features(channels: ast.expr, ctx: Context) -> bool:
+    """`Patches()` with three channels by default, and `Patches(in_chans=dims[0])` further inside the same network?"""
+    return ctx.constant(channels) not in (1, 3) and not gradient_table().image_channels.match(_last_name(channels))
 
 
 def _last_name(node: ast.expr) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.callers import calls_of
 from detlint.linter.calls import argument_of
+from detlint.linter.context import MISSING
 from detlint.linter.evaluation import without_gradients
 from detlint.linter.gradient_table import gradient_table
 from detlint.linter.model_inputs import is_model_input
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 _WRITING = re.compile(r"[a-z]\w*_|append|extend|insert")
 # Expressions that one question may lead to.
 _MAX_STEPS = 250
+# After so many calls that pass data, those that cannot be followed are taken to pass data too.
+_ENOUGH_CALLS = 8
 _PLAIN = frozenset({Kind.NUMBER, Kind.STRING, Kind.BOOL, Kind.NONE, Kind.ARRAY})
 _BUILTINS = frozenset(
     f"builtins.{name}"
@@ -212,12 +215,14 @@ class _Question:
             return False
         if is_model_input(node, function, ctx):
             return True
-        called = False
+        passed = 0
         for site in calls_of(function, ctx):
-            if site is None or not self._is_passed(node.arg, function, *site, binding.value):
+            if site is None:
+                return passed >= _ENOUGH_CALLS
+            if not self._is_passed(node.arg, function, *site, binding.value):
                 return False
-            called = True
-        return called
+            passed += 1
+        return passed > 0
 
     def _is_passed(
         self, name: str, function: FunctionNode, ctx: Context, call: ast.Call, default: ast.expr | None
@@ -240,6 +245,9 @@ def _is_plain(values: tuple[Value, ...]) -> bool:
 def _is_data_key(node: ast.expr, ctx: Context) -> bool:
     """`batch["labels"]`, `inputs.get("pixel_values")`, `data[LABELS_KEY]`."""
     key = ctx.constant(node)
+    if key is MISSING and isinstance(node, (ast.Name, ast.Attribute)):
+        name = node.id if isinstance(node, ast.Name) else node.attr
+        key = name if name.isupper() else key  # a constant of another package is called after the key that it holds
     return isinstance(key, str) and gradient_table().names_data(key)
 
 

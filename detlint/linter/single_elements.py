@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from detlint.linter.names import BindingKind
+
 if TYPE_CHECKING:
     from detlint.linter.context import Context
 
@@ -43,8 +45,8 @@ class SingleElements:
             return False
         if isinstance(index, ast.Name):
             found = self._ctx.module.definitions(index)
-            made = [b.value for b in found if isinstance(self._ctx.parent(b.node), ast.Assign) and not b.index]
-            known = [value for value in made if value is not None]
+            assigned = [b for b in found if b.kind is BindingKind.ASSIGN and (not b.index or _keeps_dimension(b.value))]
+            known = [b.value for b in assigned if b.value is not None]
             return bool(known) and all(self._has_one(value, dim, steps - 1) for value in known)
         if isinstance(index, ast.Subscript) and isinstance(index.slice, ast.Tuple):
             return self._is_picked(index.slice.elts, dim)
@@ -77,10 +79,17 @@ class SingleElements:
             return place == -1 and self._has_one(function.value, dim + 1, steps)
         sizes = _sizes(call)
         if function.attr in ("view", "reshape"):
-            return bool(sizes) and self._ctx.constant(sizes[-1]) == 1 and dim in (-1, len(sizes) - 1)
+            return self._is_sized_one(sizes, dim)
         if function.attr in ("expand", "repeat"):
             return self._stays_one(call, function, sizes, dim, steps)
-        return any(k.arg == "keepdim" and self._ctx.constant(k.value) is True for k in call.keywords)
+        return _keeps_dimension(call)
+
+    def _is_sized_one(self, sizes: list[ast.expr], dim: int) -> bool:
+        """`rows.view(*rows.size(), 1, 1)`: sizes are counted from the side on which none are starred."""
+        if not -len(sizes) <= dim < len(sizes):
+            return False
+        before = sizes[dim:] if dim < 0 else sizes[:dim]
+        return self._ctx.constant(sizes[dim]) == 1 and not any(isinstance(size, ast.Starred) for size in before)
 
     def _stays_one(self, call: ast.Call, function: ast.Attribute, sizes: list[ast.expr], dim: int, steps: int) -> bool:
         """`index.expand(-1, 1, hidden)`: is the dimension left as it is, and had one element before?"""
@@ -98,6 +107,12 @@ class SingleElements:
         repeated = sizes.left if isinstance(sizes, ast.BinOp) else None
         one = repeated.left if isinstance(repeated, ast.BinOp) and isinstance(repeated.op, ast.Mult) else None
         return isinstance(one, ast.Tuple) and all(self._ctx.constant(size) == -1 for size in one.elts)
+
+
+def _keeps_dimension(node: ast.expr | None) -> bool:
+    """`scores.max(dim=-1, keepdim=True)`: the dimension is left, with one element."""
+    keywords = node.keywords if isinstance(node, ast.Call) else []
+    return any(k.arg == "keepdim" and getattr(k.value, "value", None) is True for k in keywords)
 
 
 def _sizes(call: ast.Call) -> list[ast.expr]:

@@ -51,6 +51,15 @@ GRADIENTS = {
         "    def sample(self, x):\n        return self._up(x)\n    def forward(self, x):\n        return self._up(x)\n",
         True,
     ),
+    "more calls than are followed, all of them of data": (
+        "def extract(a, t):\n    return op(a)\n"
+        "class A(nn.Module):\n    def __init__(self, n):\n        super().__init__()\n"
+        "        self.register_buffer('betas', torch.linspace(0, 1, n))\n"
+        "    def forward(self, t):\n        return " + " + ".join(["extract(self.betas, t)"] * 20) + "\n",
+        False,
+    ),
+    "a derivative written by hand": ("def add_backward(grad):\n    return op(grad)\n", False),
+    "a step of training": ("def forward_backward(model, x):\n    op(model(x)).backward()\n", True),
     "into a given tensor": ("def fuse(x, y):\n    op(x, out=y)\n", False),
     "what a filter keeps of the features": ("def f(x, m):\n    return op(torch.where(m, x, 0))\n", True),
     "a layer's output for data": (

@@ -167,23 +167,24 @@ def _entries_of(code: str, version: str, devices: tuple[str, ...], passes: tuple
 def _entries(node: ast.Call, table: _Table, ctx: Context) -> Iterator[tuple[Trigger, tuple[Operator, ...]]]:
     names = ctx.callees(node)
     yield from (table[name] for name in names if name in table)
-    if not names and isinstance(node.func, ast.Attribute) and _is_tensor_method(node.func, ctx):
+    if not names and isinstance(node.func, ast.Attribute):
         found = table.get(f"torch.Tensor.{node.func.attr}")
-        if found is not None and _fits(Call(node, found[0])):
+        if found is not None and _is_tensor_method(Call(node, found[0]), node.func, ctx):
             yield found
 
 
-def _is_tensor_method(function: ast.Attribute, ctx: Context) -> bool:
-    """`scatter_add_`, `index_select`: names with an underscore that only tensors have, in a file that uses torch."""
-    if "_" not in function.attr or not _imports_torch(ctx):
+def _is_tensor_method(call: Call, function: ast.Attribute, ctx: Context) -> bool:
+    """`x.scatter_add_(…)`, `x.gather(1, index)`: can only a tensor be meant, in a file that uses torch?
+
+    By an underscore in the name, or the number of a dimension beside an index; and by the arguments that it asks for,
+    since `context.index_select(rows)` names no dimension.
+    """
+    needed = [parameter.name for parameter in call.trigger.parameters if parameter.default is None]
+    if not all(call.argument(name).hidden or call.argument(name).given for name in needed) or not _imports_torch(ctx):
+        return False
+    if "_" not in function.attr and not (len(needed) > 1 and type(ctx.constant(call.argument("dim").value)) is int):
         return False
     return {value.kind for value in ctx.values(function.value)} <= {Kind.UNKNOWN, Kind.TENSOR, Kind.NONE}
-
-
-def _fits(call: Call) -> bool:
-    """Does a call pass what the method of a tensor asks for? `context.index_select(rows)` names no dimension."""
-    needed = (parameter.name for parameter in call.trigger.parameters if parameter.default is None)
-    return all(call.argument(name).hidden or call.argument(name).given for name in needed)
 
 
 def _imports_torch(ctx: Context) -> bool:
