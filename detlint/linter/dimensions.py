@@ -36,6 +36,7 @@ _SIZED = frozenset({"view", "reshape", "permute", "expand", "repeat", "new_zeros
 _SAME_FUNCTIONS = frozenset(
     f"torch.nn.functional.{name}" for name in ("softmax", "log_softmax", "relu", "gelu", "dropout", "sigmoid", "linear")
 ) | frozenset(f"torch.{name}" for name in ("softmax", "log_softmax", "sigmoid", "relu", "log", "exp", "clamp"))
+_REARRANGING = frozenset({"einops.rearrange", "einops.reduce", "einops.repeat"})
 _BY_LAYER = {"1d": 3, "2d": 4, "3d": 5}
 _BY_MODE = {"linear": 3, "bilinear": 4, "bicubic": 4, "trilinear": 5}
 # A target of this name holds a class for every pixel: batch, height, width.
@@ -115,6 +116,8 @@ def _of_call(node: ast.Call, ctx: Context, steps: int) -> int | None:
         return _BY_MODE.get(str(ctx.constant(mode)))
     if any(name.startswith("torch.nn.functional.conv") for name in names):
         return _BY_LAYER.get(names[0][-2:])
+    if _REARRANGING.intersection(names):
+        return _rearranged(node, ctx)
     if _SAME_FUNCTIONS.intersection(names):
         return dimensions(node.args[0], ctx, steps - 1) if node.args else None
     layers = [value.type for value in ctx.values(node.func) if value.kind is Kind.MODULE]
@@ -150,6 +153,8 @@ def _of_method(node: ast.Call, function: ast.Attribute, ctx: Context, steps: int
         start = ctx.constant(node.args[0]) if len(node.args) == 1 else 0 if not node.args else None
         return start + 1 if isinstance(start, int) and start >= 0 else None
     before = dimensions(function.value, ctx, steps - 1)
+    if before is None and name == "transpose":
+        return _swapped(node, ctx)
     if before is None or name in _SAME:
         return before
     if name == "unsqueeze":
@@ -160,6 +165,21 @@ def _of_method(node: ast.Call, function: ast.Attribute, ctx: Context, steps: int
     if name in _REDUCING and len(node.args) + len(node.keywords) == 1 and not keeps:
         return before - 1
     return None
+
+
+def _swapped(node: ast.Call, ctx: Context) -> int | None:
+    """`x.transpose(1, 2)` has three dimensions at least, and hardly ever more without a word of the others."""
+    swapped = [ctx.constant(axis) for axis in node.args]
+    counted = [axis for axis in swapped if isinstance(axis, int) and axis >= 0]
+    return max(counted) + 1 if len(counted) == len(swapped) == 2 and max(counted) > 1 else None
+
+
+def _rearranged(node: ast.Call, ctx: Context) -> int | None:
+    """`rearrange(x, "b n c -> b c n")`: one for each axis or group of them on the right."""
+    pattern = ctx.constant(node.args[1]) if len(node.args) > 1 else None
+    if not isinstance(pattern, str) or "->" not in pattern or "..." in pattern:
+        return None
+    return len(re.findall(r"\([^()]*\)|\w+", pattern.partition("->")[2]))
 
 
 def _of_item(node: ast.Subscript, ctx: Context, steps: int) -> int | None:

@@ -199,6 +199,10 @@ DIMENSIONS = {
     "a convolution": ("conv = nn.Conv2d(3, 8, 3)\ndef f(x):\n    return op(conv(x).relu())\n", 4),
     "an upsampled map": ("def f(x):\n    return op(F.interpolate(x, scale_factor=2, mode='bilinear'))\n", 4),
     "summed over a dimension": ("def f(x):\n    return op(x.view(2, 3, 4).sum(1))\n", 2),
+    "two of three swapped": ("def f(x):\n    return op(x.transpose(1, 2))\n", 3),
+    "counted from the end": ("def f(x):\n    return op(x.transpose(-1, -2))\n", None),
+    "rearranged": ("import einops\ndef f(x):\n    return op(einops.rearrange(x, 'b n (h d) -> (b h) n d'))\n", 3),
+    "rearranged in part": ("import einops\ndef f(x):\n    return op(einops.rearrange(x, '... d -> d ...'))\n", None),
     "a parameter": ("def f(x):\n    return op(x)\n", None),
 }
 
