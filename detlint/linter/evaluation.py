@@ -20,6 +20,8 @@ _EVALUATES = re.compile(
     r"prediction|predictions|infer|inference|demo)(?=_|\d|$)",
     re.IGNORECASE,
 )
+# What is given a prediction and judges it; `predict(features)` may be a layer.
+_JUDGES = re.compile(r"(^|_)(eval|evaluate|evaluation|test|validate)(_|$)", re.IGNORECASE)
 _LOSS = re.compile(r"(^|_)(loss|losses|objective)(?=_|\d|$)", re.IGNORECASE)
 _TRAINS = re.compile(r"train|fit|finetune|fine_tune|calibrat|update|optimi[sz]e|fake|attack", re.IGNORECASE)
 
@@ -30,11 +32,17 @@ def names_evaluation(name: str) -> bool:
     return bool(_EVALUATES.search(snake)) or snake.lower().endswith(("testloader", "valloader", "testset", "valset"))
 
 
+def names_inference(name: str) -> bool:
+    """Return whether an identifier says that it evaluates and does not train as well: no `train_test_split`."""
+    return names_evaluation(name) and not _TRAINS.search(name)
+
+
 def is_inference(module: Module, node: ast.AST) -> bool:
     """Return whether `node` is evaluated for a prediction rather than for a training step.
 
-    That is under disabled gradients, in a function named after evaluation, or in a loop over evaluation data; and
-    never in a loop body that also makes training steps, unless the data says otherwise.
+    That is under disabled gradients, in a function named after evaluation, in a loop over evaluation data, or where the
+    result goes to a function named after evaluation; and never in a loop body that also makes training steps, unless the
+    data says otherwise.
     """
     in_training_step = shares_training_step(module, node)
     if without_gradients(module, node):
@@ -44,12 +52,34 @@ def is_inference(module: Module, node: ast.AST) -> bool:
     function = module.index.function_at(node)
     if function is not None and evaluates(function):
         return True
-    return any(_takes_evaluation_data(loop.iter) for loop in _loops(module, node) if isinstance(loop, ast.For))
+    if any(_takes_evaluation_data(loop.iter) for loop in _loops(module, node) if isinstance(loop, ast.For)):
+        return True
+    score = isinstance(node, ast.Call) and names_evaluation(_called(node))
+    return not score and _goes_to_evaluation(module, node)
+
+
+def _goes_to_evaluation(module: Module, node: ast.AST, steps: int = 3) -> bool:
+    """`self.evaluate(embedding, labels)`: is the value judged, itself or a part of it under another name?"""
+    parent = module.index.parents.get(node)
+    while isinstance(parent, (ast.Subscript, ast.Tuple, ast.keyword)):
+        parent = module.index.parents.get(parent)
+    if isinstance(parent, ast.Call):
+        name = _called(parent)
+        return _JUDGES.search(name) is not None and not _TRAINS.search(name)
+    if not isinstance(parent, ast.Assign) or steps == 0:
+        return False
+    flow = module.flow_at(parent)
+    bound = (binding for names in flow.scope.bindings.values() for binding in names if binding.value is parent.value)
+    return any(_goes_to_evaluation(module, use, steps - 1) for binding in bound for use in flow.uses(binding))
+
+
+def _called(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
 def evaluates(function: FunctionNode) -> bool:
     """Return whether a function is named after evaluation and makes no training step."""
-    return names_evaluation(function.name) and not _TRAINS.search(function.name) and not trains(function)
+    return names_inference(function.name) and not trains(function)
 
 
 def computes_loss(module: Module, node: ast.AST) -> bool:
@@ -133,10 +163,7 @@ def shares_training_step(module: Module, node: ast.AST) -> bool:
 
 def _takes_evaluation_data(node: ast.AST) -> bool:
     """Return whether an expression reads something named after test or validation data."""
-    return any(
-        name not in ("eval", "test") and names_evaluation(name) and not _TRAINS.search(name)
-        for name in identifiers(node)
-    )
+    return any(name not in ("eval", "test") and names_inference(name) for name in identifiers(node))
 
 
 def identifiers(node: ast.AST) -> Iterator[str]:

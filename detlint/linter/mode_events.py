@@ -109,7 +109,8 @@ class ModeEvents(ModelNames, ABC):
 
     def _stands_for(self, bindings: list[Binding]) -> Key | None:
         """Return the variable that another one of these bindings is a name for: often itself, None where unclear."""
-        if any(binding.kind is not BindingKind.ASSIGN or binding.index for binding in bindings):
+        known = (BindingKind.ASSIGN, BindingKind.PARAMETER)
+        if any(binding.kind not in known or binding.index for binding in bindings):
             return None
         return self.canonical(Key(bindings[0].scope.node, bindings[0].name), bindings[0].scope, 4)
 

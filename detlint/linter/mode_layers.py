@@ -154,10 +154,11 @@ class ModelParts:
                 return True
         for base in inference.external_bases(info):
             named = load_layers().models.get(base)
-            if named is not None and named.holds:
+            layer = load_layers().layers.get(base)
+            if (named is not None and named.holds) or (layer is not None and not layer.rate):
                 return True
-            self._unknown |= not (
-                base.startswith(("torch.nn.", "builtins.", "abc.", "typing.")) or _is_plain_base(base)
+            self._unknown |= layer is not None or not (
+                base.startswith(("torch.", "builtins.", "abc.", "typing.")) or _is_plain_base(base)
             )
         return False
 

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from detlint.linter.calls import argument_of
 from detlint.linter.names import FUNCTIONS, BindingKind, FunctionNode, Scope
 from detlint.linter.project import Module
 from detlint.linter.values import load_types
@@ -30,6 +31,7 @@ class ModelNames:
     def __init__(self, module: Module) -> None:
         self.module = module
         self.index = module.index
+        self._passed: dict[tuple[FunctionNode, str], Key | None] = {}
 
     def key(self, node: ast.expr, depth: int = 4) -> Key | None:
         """Return the variable whose model an expression gives, wrappers and aliases looked through."""
@@ -69,11 +71,14 @@ class ModelNames:
         return None
 
     def canonical(self, key: Key, scope: Scope, depth: int) -> Key:
-        """Follow `net = model` and `wrapped = DataParallel(model)` to `model`."""
+        """Follow `net = model` and `wrapped = DataParallel(model)` to `model`, a method's parameter to `self.model`."""
         if depth == 0:
             return key
+        bindings = scope.bindings.get(key.name, ())
+        if len(bindings) == 1 and bindings[0].kind is BindingKind.PARAMETER and isinstance(scope.node, FUNCTIONS):
+            return self._passed_to(scope.node, key.name) or key
         others = set()
-        for binding in scope.bindings.get(key.name, ()):
+        for binding in bindings:
             if binding.kind is not BindingKind.ASSIGN or binding.value is None or binding.index:
                 return key
             inner = self.unwrapped(binding.value)
@@ -83,6 +88,17 @@ class ModelNames:
             others.add(other)
         found = others.pop() if len(others) == 1 else None
         return key if found is None else found
+
+    def _passed_to(self, method: FunctionNode, name: str) -> Key | None:
+        """Return the attribute that every call of a method in its class passes for a parameter: `self.fit(self.net)`."""
+        if (method, name) not in self._passed:
+            self._passed[method, name] = None  # a method that calls itself
+            owner = self.index.parents.get(method)
+            given = [argument_of(method, name, call, skip_self=True) for call in self.callers(method)]
+            keys = {self.key(value) if value is not None else None for value in given}
+            found = keys.pop() if len(keys) == 1 and isinstance(owner, ast.ClassDef) else None
+            self._passed[method, name] = found if found is not None and found.owner is owner else None
+        return self._passed[method, name]
 
     def self_class(self, name: ast.Name) -> ast.ClassDef | None:
         """Return the class whose method's `self` a name is."""

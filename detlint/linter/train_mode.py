@@ -17,6 +17,7 @@ from detlint.linter.evaluation import (
     identifiers,
     is_inference,
     names_evaluation,
+    names_inference,
     shares_training_step,
 )
 from detlint.linter.mode_events import Mode, switched, switches_any
@@ -168,7 +169,7 @@ class _Search:
             return function if bindings and plain else None
         if not isinstance(function, ast.Attribute):
             return None
-        if _PREDICTS.match(function.attr) or (names_evaluation(function.attr) and self._is_model_method(call)):
+        if _PREDICTS.match(function.attr) or (names_inference(function.attr) and self._is_model_method(call)):
             return function.value if self._is_module(function.value) and not self._switches_itself(call) else None
         return function if self.modes.key(function) is not None and function.attr not in ("train", "eval") else None
 
