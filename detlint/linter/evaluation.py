@@ -41,8 +41,8 @@ def is_inference(module: Module, node: ast.AST) -> bool:
     """Return whether `node` is evaluated for a prediction rather than for a training step.
 
     That is under disabled gradients, in a function named after evaluation, in a loop over evaluation data, or where the
-    result goes to a function named after evaluation; and never in a loop body that also makes training steps, unless the
-    data says otherwise.
+    result goes to a function named after evaluation; and never in a loop body that also makes training steps, unless
+    the data says otherwise.
     """
     in_training_step = shares_training_step(module, node)
     if without_gradients(module, node):

@@ -90,7 +90,7 @@ class ModelNames:
         return key if found is None else found
 
     def _passed_to(self, method: FunctionNode, name: str) -> Key | None:
-        """Return the attribute that every call of a method in its class passes for a parameter: `self.fit(self.net)`."""
+        """Return the attribute that all calls of a method in its class pass for a parameter: `self.fit(self.net)`."""
         if (method, name) not in self._passed:
             self._passed[method, name] = None  # a method that calls itself
             owner = self.index.parents.get(method)
