@@ -11,6 +11,7 @@ from detlint.dispatch import load_dispatch
 from detlint.errors import RuleError
 from detlint.influences import load_influences
 from detlint.layers import load_layers
+from detlint.linter.element_table import element_table
 from detlint.linter.gradient_table import gradient_table
 from detlint.linter.order_table import order_table
 from detlint.linter.rounding_table import rounding_table
@@ -27,6 +28,8 @@ BROKEN: list[tuple[Read, str, tuple[str, str], str]] = [
     (load_dispatch, "dispatch.toml", ("[[dispatch]]", "[[dispach]]"), "dispatch: missing"),
     (load_dispatch, "dispatch.toml", ("traced = [", "trased = ["), "dispatch[1].traced: missing"),
     (load_dispatch, "dispatch.toml", ('devices = ["cuda"]', 'devices = ["cuba"]'), "devices: 'cuba' is not one of"),
+    (element_table, "elements.toml", ("[names]", "[name]"), "names: missing"),
+    (element_table, "elements.toml", ("of_text =", "of_texts ="), "methods.of_text: missing"),
     (gradient_table, "gradients.toml", ("[words]", "[wordz]"), "words: missing"),
     (gradient_table, "gradients.toml", ("through =", "throug ="), "methods.through: missing"),
     (gradient_table, "gradients.toml", ('"images?"', '"images("'), "words.data: missing ), unterminated subpattern"),

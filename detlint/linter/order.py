@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from detlint.linter.calls import argument_of
 from detlint.linter.names import FUNCTIONS, BindingKind, FunctionNode
 from detlint.linter.order_effects import LoopEffects
-from detlint.linter.order_form import Entered, Form, Trail, as_sequence, counted_up, names_in
+from detlint.linter.order_form import NUMBERING, Entered, Form, Trail, as_sequence, counted_up, names_in
 from detlint.linter.order_places import OrderPlaces
 from detlint.linter.values import Kind
 
@@ -147,7 +147,7 @@ class OrderTracer(OrderPlaces):
         if isinstance(whole, ast.SetComp):
             return None
         if self._numbers_entries(parent, whole):
-            return "the numbers given to names"
+            return NUMBERING
         if isinstance(whole, ast.DictComp):
             return self.destination(whole, replace(trail, form=Form.MAPPING))
         return self.destination(whole, replace(trail, form=Form.SEQUENCE))
@@ -181,7 +181,7 @@ class OrderTracer(OrderPlaces):
             unsorted = trail.subset or (trail.form is Form.NESTED and lists)  # the lists inside stay as they are
             return self.destination(call, trail) if unsorted else None
         if self._numbers(node, call, names):
-            return "the numbers given to names"
+            return NUMBERING
         if "builtins.print" in names:
             return "the text that is written"  # what is printed for people to read was left out before
         if isinstance(node, ast.Starred) and "builtins.zip" in names:
@@ -315,7 +315,7 @@ class OrderTracer(OrderPlaces):
         if parent.attr in methods["choosing"]:
             return self.taken_out(node, call)
         if parent.attr in methods["numbering"]:
-            return "the numbers given to names"
+            return NUMBERING
         return f"{parent.attr}()" if parent.attr in methods["receiving"] else None
 
     def _assigned(self, node: ast.expr, parent: ast.Assign, trail: Trail) -> str | None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from detlint.linter.names import FUNCTIONS, FunctionNode
-from detlint.linter.order_form import Form, Trail, names_in
+from detlint.linter.order_form import NUMBERING, Form, Trail, names_in
 from detlint.linter.order_loop import LoopBody
 from detlint.linter.values import Kind
 
@@ -70,7 +70,7 @@ class LoopEffects(LoopBody):
         if self._prints(node):
             return "the text that is written"
         if self._stores_numbered(node):
-            return "the numbers given to names"
+            return NUMBERING
         return self._through_function(node)
 
     def _updates_weights(self) -> bool:
@@ -172,7 +172,7 @@ class LoopEffects(LoopBody):
         values = [*node.values]
         numbered = any(isinstance(value, ast.Name) and value.id in self._positions for value in values)
         if numbered and any(map(self._has_element, values)) and not self._tracer.shown(node):
-            return "the numbers given to names"
+            return NUMBERING
         return None
 
     def _assigned(self, node: ast.Assign) -> str | None:
@@ -193,7 +193,7 @@ class LoopEffects(LoopBody):
             return None
         numbered = self._gives_number(node.value) or _counts(node.value, target.value)
         if numbered and self._has_element(target.slice):
-            return "the numbers given to names"
+            return NUMBERING
         if self._has_element(node.value) and (self._has_position(target.slice) or self._is_numbered(target.slice)):
             return self._tracer.collected(target.value, node, self._trail)
         if self._has_element(target.slice):

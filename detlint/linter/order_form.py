@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from detlint.linter.order import OrderTracer
 
 
+NUMBERING = "the numbers given to names"
+"""A destination."""
+
+
 class Form(Enum):
     """What holds the order."""
 

@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from detlint.findings import Finding
 from detlint.linter.context import Call, Context
 from detlint.linter.order import OrderTracer
-from detlint.linter.order_form import Form, Trail
+from detlint.linter.order_form import NUMBERING, Form, Trail
 from detlint.linter.order_table import order_table
 from detlint.linter.program import calls_named
 from detlint.linter.registry import check, check_file
 from detlint.linter.repairs import Repair, replace, unsafe, wrap
-from detlint.linter.set_elements import used_as_numbers
 from detlint.linter.sets import has_fixed_order, is_set
 from detlint.linter.values import Kind
 
@@ -94,13 +93,13 @@ def set_iteration_order(ctx: Context) -> Iterator[Finding]:
     if not _mentions_sets(ctx):
         return
     for iterated, whole in _iterations(ctx):
-        if not is_set(iterated, ctx) or has_fixed_order(iterated, ctx) or used_as_numbers(iterated, ctx):
+        if not is_set(iterated, ctx):
             continue
         tracer = OrderTracer(ctx.module)  # a new one, since it follows each place once: two sets may meet in one
         if tracer.is_only_element(iterated):
             continue
         sink = _destination(iterated, whole, tracer)
-        if sink is not None:
+        if sink is not None and not has_fixed_order(iterated, ctx, numbering=sink == NUMBERING):
             repair = _sorted_where_iterated(iterated, ctx) if whole is iterated else None
             yield ctx.finding(whole, repair=repair, set=ast.unparse(iterated)[:60], sink=sink)
 

@@ -1,4 +1,4 @@
-"""Does the code compute with the elements of a set as with numbers? Then their order is the same in every process."""
+"""What the code does with the elements of a set: it counts with numbers, and takes text apart."""
 
 from __future__ import annotations
 
@@ -6,26 +6,25 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from detlint.linter.element_sort import Sort, together
+from detlint.linter.element_table import element_table
+
 if TYPE_CHECKING:
     from detlint.linter.context import Context
 
 # With a number on the other side these work on numbers alone; `*` and `%` also work on text.
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Div, ast.FloorDiv, ast.Pow, ast.LShift, ast.RShift)
 _LISTING = frozenset({"builtins.list", "builtins.tuple", "builtins.iter", "builtins.next"})
-_COUNTING = frozenset({"builtins.range", "builtins.chr"})
-_OF_NUMBERS = frozenset(
-    {f"torch.{name}" for name in ("tensor", "as_tensor", "LongTensor", "IntTensor", "FloatTensor", "DoubleTensor")}
-    | {f"torch.utils.data.{name}" for name in ("Subset", "SubsetRandomSampler")}
-    | {f"torch.utils.data.{module}" for module in ("dataset.Subset", "sampler.SubsetRandomSampler")}
-)
-"""What takes lists of numbers only."""
 
 
-def used_as_numbers(iterated: ast.expr, ctx: Context) -> bool:
-    """Return whether an element of the set is counted with: `x - 1`, `x -= 1`, `x < 3`, `range(x)`, `tensor[x]`."""
+def used_as(iterated: ast.expr, ctx: Context) -> Sort:
+    """Return what the elements of a set must be: `x - 1`, `x -= 1`, `x < 3`, `tensor[x]`, `x.strip()`, `x == "a"`."""
     if _is_counted_on(iterated, ctx) or _is_given_as_numbers(iterated, ctx):
-        return True
-    return any(_counts_with(element, ctx) and not ctx.is_tensor(element) for element in _elements(iterated, ctx))
+        return Sort.NUMBERS
+    if _is_joined(iterated, ctx):
+        return Sort.HASHED
+    uses = [sort_of_use(element, ctx) for element in _elements(iterated, ctx)]
+    return Sort.NUMBERS if Sort.NUMBERS in uses else together(uses)
 
 
 def _is_counted_on(iterated: ast.expr, ctx: Context) -> bool:
@@ -38,7 +37,7 @@ def _is_counted_on(iterated: ast.expr, ctx: Context) -> bool:
         and isinstance(node.target, ast.Name)
         and node.target.id == loop.target.id
         and isinstance(node.op, _ARITHMETIC)
-        and is_literal_number(node.value)
+        and _is_literal_number(node.value)
         for node in ast.walk(loop)
     )
 
@@ -50,8 +49,14 @@ def _is_given_as_numbers(iterated: ast.expr, ctx: Context) -> bool:
             return False
         names = ctx.callees(parent)
         if not _LISTING.intersection(names):
-            return bool(_OF_NUMBERS.intersection(names))
+            return bool(element_table().functions["of_numbers"].intersection(names))
     return False
+
+
+def _is_joined(iterated: ast.expr, ctx: Context) -> bool:
+    """`", ".join(words)`."""
+    call = ctx.parent(iterated)
+    return isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "join"
 
 
 def _elements(iterated: ast.expr, ctx: Context) -> Iterator[ast.expr]:
@@ -60,7 +65,7 @@ def _elements(iterated: ast.expr, ctx: Context) -> Iterator[ast.expr]:
     if isinstance(parent, (ast.For, ast.AsyncFor, ast.comprehension)) and parent.iter is iterated:
         inside = ctx.parent(parent) if isinstance(parent, ast.comprehension) else parent
         if isinstance(parent.target, ast.Name) and inside is not None:
-            yield from _loads(parent.target.id, inside)
+            yield from loads(parent.target.id, inside)
         return
     picked = _picked(iterated, ctx)
     if picked is not None:
@@ -85,28 +90,58 @@ def _picked(node: ast.expr, ctx: Context) -> ast.expr | None:
     return None
 
 
-def _loads(name: str, inside: ast.AST) -> Iterator[ast.Name]:
+def loads(name: str, inside: ast.AST) -> Iterator[ast.Name]:
+    """Yield the places inside a node that read a name."""
     for node in ast.walk(inside):
         if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
             yield node
+
+
+def sort_of_use(element: ast.expr, ctx: Context) -> Sort:
+    """Return what an expression must be for what is done with it where it stands."""
+    if _counts_with(element, ctx) and not ctx.is_tensor(element):
+        return Sort.NUMBERS
+    return Sort.HASHED if _reads_as_text(element, ctx) else Sort.UNKNOWN
 
 
 def _counts_with(element: ast.expr, ctx: Context) -> bool:
     parent = ctx.parent(element)
     if isinstance(parent, ast.BinOp):
         other = parent.right if parent.left is element else parent.left
-        return isinstance(parent.op, _ARITHMETIC) and is_literal_number(other)
+        return isinstance(parent.op, _ARITHMETIC) and _is_literal_number(other)
     if isinstance(parent, ast.Compare):
         sides = [side for side in (parent.left, *parent.comparators) if side is not element]
-        return any(is_literal_number(side) or ctx.is_tensor(side) for side in sides)
+        return any(_is_literal_number(side) or ctx.is_tensor(side) for side in sides)
     if isinstance(parent, ast.Subscript):
         return parent.slice is element and ctx.is_tensor(parent.value)
     if isinstance(parent, ast.Call):
-        return parent.func is not element and bool(_COUNTING.intersection(ctx.callees(parent)))
+        takes_numbers = element_table().functions["counting"]
+        return parent.func is not element and bool(takes_numbers.intersection(ctx.callees(parent)))
     return isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.USub)
 
 
-def is_literal_number(node: ast.expr) -> bool:
-    """Return whether a number is written out: `1`, `-0.5`."""
+def _reads_as_text(element: ast.expr, ctx: Context) -> bool:
+    parent = ctx.parent(element)
+    if isinstance(parent, ast.Attribute):
+        call = ctx.parent(parent)
+        called = isinstance(call, ast.Call) and call.func is parent
+        return called and parent.attr in element_table().methods["of_text"]
+    if isinstance(parent, ast.BinOp):
+        other = parent.right if parent.left is element else parent.left
+        return isinstance(parent.op, ast.Add) and _is_text(other)
+    if isinstance(parent, ast.Compare):
+        return any(_is_text(side) for side in (parent.left, *parent.comparators) if side is not element)
+    if isinstance(parent, ast.Call):
+        takes_text = element_table().functions["reading"]
+        return parent.func is not element and bool(takes_text.intersection(ctx.callees(parent)))
+    return False
+
+
+def _is_literal_number(node: ast.expr) -> bool:
+    """Is a number written out: `1`, `-0.5`?"""
     value = node.operand if isinstance(node, ast.UnaryOp) else node
     return isinstance(value, ast.Constant) and type(value.value) in (int, float)
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
