@@ -7,7 +7,7 @@ the auditor by aten name (`by_aten_name`); both ask `Operator.applies` whether t
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from detlint.conditions import Arguments, Truth, check_condition, holds
 from detlint.errors import RuleError, UsageError, did_you_mean
 from detlint.rulebook import Trigger, parse_trigger
-from detlint.tables import RULES_FOLDER, check_keys, one_of, read_table
+from detlint.tables import RULES_FOLDER, check_keys, one_of, read_table, word_lists
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -213,9 +213,11 @@ def load_operators(path: Path = RULES_FOLDER / "operators.toml") -> tuple[Operat
     Raises:
         RuleError: naming file, entry, key and reason.
     """
-    table = read_table(path, {"signatures": list, "operator": list})
+    table = {"also-under": {}, **read_table(path, {"signatures": list, "operator": list}, {"also-under": dict})}
     signatures = {trigger.name: trigger for trigger in (parse_trigger(path, text) for text in table["signatures"])}
-    operators = [_operator(path, number, entry, signatures) for number, entry in enumerate(table["operator"], start=1)]
+    also_under = word_lists(path, table, "also-under", table["also-under"])
+    spellings = {name: _spellings(trigger, also_under) for name, trigger in signatures.items()}
+    operators = [_operator(path, number, entry, spellings) for number, entry in enumerate(table["operator"], start=1)]
     for position, operator in enumerate(operators):
         if any(operator.name == other.name and _overlap(operator, other) for other in operators[:position]):
             raise RuleError(f"{path}: operator {operator.name!r}: two entries of that name hold in one release")
@@ -224,6 +226,12 @@ def load_operators(path: Path = RULES_FOLDER / "operators.toml") -> tuple[Operat
         if name not in used:
             raise RuleError(f"{path}: signatures: no operator names {name!r}")
     return tuple(operators)
+
+
+def _spellings(trigger: Trigger, also_under: Mapping[str, list[str]]) -> tuple[Trigger, ...]:
+    """Return a public name as it is and as other packages offer it."""
+    owner, _, last = trigger.name.rpartition(".")
+    return (trigger, *(replace(trigger, name=f"{package}.{last}") for package in also_under.get(owner, ())))
 
 
 def _overlap(operator: Operator, other: Operator) -> bool:
@@ -240,7 +248,7 @@ _UNDER_WARN_ONLY: Final = {
 }
 
 
-def _operator(path: Path, number: int, entry: Any, signatures: Mapping[str, Trigger]) -> Operator:
+def _operator(path: Path, number: int, entry: Any, signatures: Mapping[str, tuple[Trigger, ...]]) -> Operator:
     name = entry.get("name") if isinstance(entry, dict) else None
     where = f"operator {name!r}" if isinstance(name, str) else f"operator[{number}]"
     check_keys(path, entry, _REQUIRED, _OPTIONAL, where)
@@ -254,7 +262,7 @@ def _operator(path: Path, number: int, entry: Any, signatures: Mapping[str, Trig
             raise RuleError(f"{path}: {where}.python: {text!r} has no signature{did_you_mean(text, signatures)}")
     if not entry.get("aten") and not entry.get("python"):
         raise RuleError(f"{path}: {where}: neither aten nor python names an operator")
-    triggers = tuple(signatures[text] for text in entry.get("python", ()))
+    triggers = tuple(trigger for text in entry.get("python", ()) for trigger in signatures[text])
     parameters = {parameter.name for trigger in triggers for parameter in trigger.parameters}
     parameters.update(["input", *entry.get("aten-parameters", ())])
     for key in ("when", "exact-when"):

@@ -9,8 +9,9 @@ from detlint.conditions import UNKNOWN, Truth, holds
 from detlint.linter.context import MISSING, Argument, Call, Context
 from detlint.linter.dimensions import dimensions, names_pixels
 from detlint.linter.distinct_indices import belongs_to_one_choice, holds_positions, is_permutation
+from detlint.linter.kernels import computes_floats
 from detlint.linter.names import FUNCTIONS, parameters
-from detlint.linter.single_elements import SingleElements
+from detlint.linter.single_elements import SingleElements, names_choice
 from detlint.linter.values import Kind, Value
 
 # Indices made by these name every place at most once.
@@ -90,6 +91,9 @@ class SourceArguments:
     def dtype(self, name: str) -> str | None:
         found = {value.dtype for value in self._tensors(name)}
         dtype = found.pop() if len(found) == 1 else None
+        if dtype is None and self._call.name.startswith("triton."):
+            value = self._argument(name).value
+            return "floating" if value is not None and computes_floats(value, self._ctx) else None
         return None if dtype is None else _FAMILIES.get(dtype, dtype)
 
     def ndim(self, name: str) -> int | None:
@@ -154,7 +158,10 @@ class SourceArguments:
     def _one_per_row(self, index: ast.expr) -> bool:
         """`x.gather(1, label.unsqueeze(1))`: the dimension of the index that runs along `dim` has one element."""
         dim = self._argument("dim").value
-        return dim is not None and SingleElements(dim, self._ctx).of(index)
+        if dim is None:
+            return False
+        asked = self._call.name.endswith(".gather") and self._ctx.constant(dim) in (1, 2, -1)
+        return SingleElements(dim, self._ctx).of(index) or (asked and names_choice(index))
 
     def same(self, name: str, other: str) -> bool:
         written = [self._argument(each).value for each in (name, other)]

@@ -15,7 +15,17 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
     "functions": ("sources", "cuts", "of-first", "leaves", "unrecorded-decorators"),
     "methods": ("cuts", "through", "of-receiver", "loading"),
     "attributes": ("cuts",),
-    "words": ("data", "computed", "given", "results", "numbers", "permutations", "data-modules", "inferring-modules"),
+    "words": (
+        "data",
+        "computed",
+        "given",
+        "results",
+        "numbers",
+        "permutations",
+        "choices",
+        "data-modules",
+        "inferring-modules",
+    ),
     "names": (
         "data-classes",
         "inferring-classes",
@@ -52,6 +62,7 @@ class GradientTable:
     results: re.Pattern[str]
     numbers: re.Pattern[str]
     permutations: re.Pattern[str]
+    choices: re.Pattern[str]
     data_modules: re.Pattern[str]
     inferring_modules: re.Pattern[str]
     data_classes: re.Pattern[str]
@@ -98,6 +109,7 @@ def gradient_table(path: Path = RULES_FOLDER / "gradients.toml") -> GradientTabl
         results=_pattern(path, "words.results", words["results"], r"^({})$"),
         numbers=_pattern(path, "words.numbers", words["numbers"], r"(^|_)({})$"),
         permutations=_pattern(path, "words.permutations", words["permutations"], r"(^|_)({})$"),
+        choices=_pattern(path, "words.choices", words["choices"], r"(^|_)({})$"),
         data_modules=_pattern(path, "words.data-modules", words["data-modules"], r"^({})$"),
         inferring_modules=_pattern(path, "words.inferring-modules", words["inferring-modules"], r"^({})$"),
         data_classes=_pattern(path, "names.data-classes", names["data-classes"], r"({})$", flags=0),

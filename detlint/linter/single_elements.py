@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from detlint.linter.gradient_table import gradient_table
 from detlint.linter.names import BindingKind
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ class SingleElements:
             return bool(known) and all(self._has_one(value, dim, steps - 1) for value in known)
         if isinstance(index, ast.Subscript) and isinstance(index.slice, ast.Tuple):
             return self._is_picked(index.slice.elts, dim)
+        if isinstance(index, ast.Subscript) and dim < 0 and not isinstance(index.slice, ast.Slice):
+            return self._has_one(index.value, dim, steps)  # one of the first dimension: the last ones stay
         if not isinstance(index, ast.Call) or not isinstance(index.func, ast.Attribute):
             return False
         return self._call_has_one(index, index.func, dim, steps)
@@ -107,6 +110,14 @@ class SingleElements:
         repeated = sizes.left if isinstance(sizes, ast.BinOp) else None
         one = repeated.left if isinstance(repeated, ast.BinOp) and isinstance(repeated.op, ast.Mult) else None
         return isinstance(one, ast.Tuple) and all(self._ctx.constant(size) == -1 for size in one.elts)
+
+
+def names_choice(index: ast.expr) -> bool:
+    """`q_values.gather(1, actions.long())`: is the index one number a row by its name, as it comes?"""
+    while isinstance(index, ast.Call) and isinstance(index.func, ast.Attribute) and index.func.attr in _SAME_SHAPE:
+        index = index.func.value
+    name = index.id if isinstance(index, ast.Name) else index.attr if isinstance(index, ast.Attribute) else ""
+    return gradient_table().choices.search(name) is not None
 
 
 def _keeps_dimension(node: ast.expr | None) -> bool:

@@ -68,7 +68,7 @@ UNKNOWN = Value(Kind.UNKNOWN)
 
 @dataclass(frozen=True, slots=True)
 class Types:
-    """`rules/types.toml`: torch names that give tensors, module classes, wrappers, and names that mean the same."""
+    """`rules/types.toml`: what gives tensors or floats, module classes, wrappers, and names that mean the same."""
 
     tensors: frozenset[str]
     tensor_tuples: frozenset[str]
@@ -79,6 +79,9 @@ class Types:
     module_bases: frozenset[str]
     wrappers: frozenset[str]
     module_methods: frozenset[str]
+    kernel_floats: frozenset[str]
+    kernel_dtypes: frozenset[str]
+    kernel_float_dtypes: frozenset[str]
     aliases: Mapping[str, str]
 
     def canonical(self, name: str) -> str:
@@ -99,12 +102,14 @@ def load_types(path: Path = RULES_FOLDER / "types.toml") -> Types:
     Raises:
         RuleError: the file is broken; names key and reason.
     """
-    table = read_table(path, {"tensor": dict, "modules": dict, "aliases": dict})
+    table = read_table(path, {"tensor": dict, "modules": dict, "kernels": dict, "aliases": dict})
     tensor, modules = table["tensor"], table["modules"]
     parts = ("functions", "tuples", "positions", "dtypes", "attributes")
     check_keys(path, tensor, dict.fromkeys(parts, dict), {}, "tensor")
     keys = {"classes": list, "bases": list, "wrappers": list, "methods": list}
     check_keys(path, modules, keys, {}, "modules")
+    kernels = table["kernels"]
+    check_keys(path, kernels, dict.fromkeys(("floats", "float-dtypes", "other-dtypes"), dict), {}, "kernels")
     classes = frozenset(f"torch.nn.{name}" for name in modules["classes"])
     return Types(
         tensors=_qualified(tensor["functions"]),
@@ -116,6 +121,9 @@ def load_types(path: Path = RULES_FOLDER / "types.toml") -> Types:
         module_bases=classes | frozenset(modules["bases"]),
         wrappers=frozenset(modules["wrappers"]),
         module_methods=frozenset(modules["methods"]),
+        kernel_floats=_qualified(kernels["floats"]),
+        kernel_dtypes=_qualified(kernels["float-dtypes"]) | _qualified(kernels["other-dtypes"]),
+        kernel_float_dtypes=_qualified(kernels["float-dtypes"]),
         aliases=table["aliases"],
     )
 
