@@ -3,8 +3,9 @@
     python benchmarks/lint.py                  timm 1.0.31 and transformers 4.57.1, downloaded with pip
     python benchmarks/lint.py PATH …           other trees
 
-For each tree: cold (no cache), warm (nothing changed since the last run), and after a change to one file. Then the
-growth of time and memory with the size of the tree, over parts of the largest one, and `--version`.
+For each tree: cold (no cache), warm (nothing changed since the last run), after a change to one file, and `--version`.
+Then the growth of time and memory with the amount of code: ever more copies of one package, each a project of its own,
+since what a megabyte costs depends on what stands in it.
 
 Every command runs once before it is measured, so that none pays for a cold disk. Tools take turns, so that a machine
 that slows down slows all of them. Peak memory is that of the largest process. TorchFix runs once, on the first tree,
@@ -29,7 +30,8 @@ from pathlib import Path
 
 TREES = ("timm==1.0.31", "transformers==4.57.1")
 PEER = "torchfix==0.7.0"
-GROWTH = (1, 5, 10, 20, 50)  # megabytes of code
+GROWN = "accelerate==1.10.1"  # 1.4 MB
+COPIES = (1, 3, 10, 35)
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ def main() -> None:
             print(f"\n{tree.name}: {len(files)} files, {lines:,} lines, {megabytes(files):.1f} MB")
             show(measured)
         if not arguments.no_growth:
-            show_growth(max(trees, key=lambda tree: megabytes(sources(tree))), folder)
+            show_growth(download(GROWN, folder), folder / "copies")
         print(f"\nload at the end {os.getloadavg()[0]:.1f}")
 
 
@@ -110,27 +112,18 @@ def turns(tools: dict[str, Command], runs: int) -> dict[str, list[Measurement]]:
 
 
 def show_growth(tree: Path, folder: Path) -> None:
-    """Lint ever larger parts of a tree, cold, and print what a megabyte of code costs."""
-    print(f"\nparts of {tree.name}, cold\n{'code':>9} {'files':>6} {'wall / MB':>11} {'cpu / MB':>11} {'memory':>9}")
-    for wanted in [size for size in GROWTH if size < megabytes(sources(tree))]:
-        part = folder / f"part{wanted}" / tree.name
-        files = copy_part(tree, part, wanted)
-        command = [sys.executable, "-m", "detlint", "check", "--isolated", "--exit-zero", "--no-cache", str(part)]
+    """Lint ever more copies of a tree, cold, and print what a megabyte of code costs."""
+    print(f"\ncopies of {tree.name}, cold\n{'code':>9} {'files':>6} {'wall / MB':>11} {'cpu / MB':>11} {'memory':>9}")
+    for copies in COPIES:
+        for number in range(len(list(folder.glob("*"))), copies):
+            project = folder / f"project{number}"
+            shutil.copytree(tree, project / tree.name)
+            (project / "pyproject.toml").touch()
+        files = sources(folder)
+        command = [sys.executable, "-m", "detlint", "check", "--isolated", "--exit-zero", "--no-cache", str(folder)]
         taken, size = measure(command), megabytes(files)
         costs = f"{taken.wall / size:>9.2f} s {taken.cpu / size:>9.2f} s {taken.megabytes:>6.0f} MB"
         print(f"{size:>6.1f} MB {len(files):>6} {costs}")
-
-
-def copy_part(tree: Path, part: Path, wanted: int) -> list[Path]:
-    """Copy files of a tree, evenly picked, until they are `wanted` megabytes, and return the copies."""
-    files = sources(tree)
-    step = max(1, round(megabytes(files) / wanted))
-    copies: list[Path] = []
-    for path in files[::step]:
-        target = part / path.relative_to(tree)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        copies.append(Path(shutil.copy(path, target)))
-    return copies
 
 
 def copied(tree: Path, folder: Path) -> Path:
