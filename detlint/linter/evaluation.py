@@ -118,21 +118,25 @@ def _disables(module: Module, node: ast.expr) -> bool:
     call = node if isinstance(node, ast.Call) else None
     names = module.inference.resolve(call.func if call is not None else node)
     if _NO_GRAD.intersection(names):
-        # inference_mode(False) is the one way to switch it back.
-        return not (call is not None and call.args and getattr(call.args[0], "value", None) is False)
-    return call is not None and bool(_SWITCH.intersection(names)) and _is_false(call)
+        # inference_mode(not self.training) leaves them on where it matters
+        return call is None or not _arguments(call) or _is_given(call, True)
+    return call is not None and bool(_SWITCH.intersection(names)) and _is_given(call, False)
 
 
 def _switched_off(module: Module, statement: ast.stmt) -> bool:
     call = statement.value if isinstance(statement, ast.Expr) else None
-    if not isinstance(call, ast.Call) or not _is_false(call):
+    if not isinstance(call, ast.Call) or not _is_given(call, False):
         return False
     return bool(_SWITCH.intersection(module.inference.resolve(call.func)))
 
 
-def _is_false(call: ast.Call) -> bool:
-    arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
-    return len(arguments) == 1 and isinstance(arguments[0], ast.Constant) and arguments[0].value is False
+def _is_given(call: ast.Call, mode: bool) -> bool:
+    arguments = _arguments(call)
+    return len(arguments) == 1 and isinstance(arguments[0], ast.Constant) and arguments[0].value is mode
+
+
+def _arguments(call: ast.Call) -> list[ast.expr]:
+    return [*call.args, *(keyword.value for keyword in call.keywords)]
 
 
 def _loops(module: Module, node: ast.AST) -> Iterator[ast.For | ast.AsyncFor | ast.While]:

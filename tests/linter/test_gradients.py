@@ -32,6 +32,12 @@ GRADIENTS = {
     "a feature of a module": ("class A(nn.Module):\n    def forward(self, x):\n        return op(self.f(x))\n", True),
     "an unknown function": ("def fuse(low, high):\n    return op(low) + high\n", True),
     "disabled": ("def f(x):\n    with torch.no_grad():\n        return op(x)\n", False),
+    "disabled by a mode": ("def f(x):\n    with torch.inference_mode(True):\n        return op(x)\n", False),
+    "disabled but in training": (
+        "class A(nn.Module):\n    def forward(self, x):\n        with torch.inference_mode(not self.training):\n"
+        "            return op(x)\n",
+        True,
+    ),
     "an evaluating function": ("def evaluate(model, x):\n    return op(model(x))\n", False),
     "labels by name": (
         "class A(nn.Module):\n    def forward(self, x, gt_masks):\n        return op(gt_masks.float())\n",
