@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from detlint.linter.names import FunctionNode
+from detlint.linter.names import FUNCTIONS, FunctionNode
 
 if TYPE_CHECKING:
     from detlint.linter.context import Context
@@ -49,6 +49,33 @@ def is_used_elsewhere(name: str, ctx: Context) -> bool:
         if any(qualified in other.resolve(use) for use in _names(other, name)):
             return True
     return False
+
+
+def users_of(node: ast.AST, ctx: Context) -> Iterator[Context]:
+    """Yield the project's other files that use the outermost definition around `node`, and those that use these.
+
+    Names that too many files mention lead no further.
+    """
+    seen: set[tuple[str, str]] = set()
+    pending = [(ctx, node)]
+    while pending:
+        where, place = pending.pop(0)
+        definition = _outermost_definition(place, where)
+        if definition is None or (where.module.name, definition.name) in seen:
+            continue
+        seen.add((where.module.name, definition.name))
+        qualified = where.module.qualified(definition)
+        for other in _mentioning(definition.name, where):
+            uses = () if other is None else _names(other, definition.name)
+            for use in uses:
+                if other is not None and qualified in other.resolve(use):
+                    yield other
+                    pending.append((other, use))
+
+
+def _outermost_definition(node: ast.AST, ctx: Context) -> FunctionNode | ast.ClassDef | None:
+    around = (parent for parent in ctx.ancestors(node) if isinstance(parent, (*FUNCTIONS, ast.ClassDef)))
+    return next(reversed(list(around)), None)
 
 
 def _names(ctx: Context, name: str) -> Iterator[ast.Name | ast.Attribute]:

@@ -76,17 +76,17 @@ class Write:
 class Program:
     """A file that executes something, with every project module it imports (`modules`, itself first).
 
-    `alone` looks at nothing but the file: for library code, whose imports do not say what its callers do.
+    `is_library` is a file that executes nothing itself: what it imports does not say what its callers do.
     """
 
-    def __init__(self, module: Module, *, alone: bool = False) -> None:
+    def __init__(self, module: Module, *, is_library: bool = False) -> None:
         self.module = module
-        self._alone = alone
+        self.is_library = is_library
 
     @cached_property
     def modules(self) -> tuple[Module, ...]:
         found = {self.module.name: self.module}
-        pending = [] if self._alone else [self.module]
+        pending = [self.module]
         while pending:
             for imported in pending.pop(0).imports:
                 if imported.name not in found:

@@ -63,8 +63,8 @@ class Seeding:
     def seeds(self) -> tuple[Seed, ...]:
         """Every seeding call that can run, the program's own file first.
 
-        An example is not the library that it shows: what seeds somewhere inside that counts only where the example
-        calls it, by helpers whose names say so.
+        An example is not the library that it shows, and library code is not what it imports: what seeds somewhere
+        inside that counts only where the file calls it, by helpers whose names say so.
         """
         return tuple(
             seed
@@ -76,7 +76,9 @@ class Seeding:
 
     @cached_property
     def _library(self) -> frozenset[Module]:
-        """The modules of the library that the program, standing among its examples, shows."""
+        """The modules of the library that the program shows, standing among its examples; for library code, all others."""
+        if self.program.is_library:
+            return frozenset(self.program.modules[1:])
         folder = self.program.module.name.split(".")[0]
         if folder == self.program.module.name or not _SHOWCASE.fullmatch(folder):
             return frozenset()
@@ -143,7 +145,7 @@ class Seeding:
         """What the program passes or assigns where determinism is switched; a hidden argument counts as given."""
         table = load_sources()
         found: list[ast.expr] = []
-        for module in self.program.modules:
+        for module in self.program.modules[:1] if self.program.is_library else self.program.modules:
             for call in calls_named(module, table.requests.lasts):
                 for name in module.inference.callees(call):
                     request = table.requests.get(name)

@@ -6,6 +6,8 @@ import ast
 
 import pytest
 
+from detlint.config import ConfigResolver
+from detlint.linter.engine import lint_paths
 from detlint.linter.origins import origins
 from detlint.linter.program import Program
 from detlint.linter.seeding import seeding_of
@@ -122,3 +124,41 @@ def test_a_seed_that_all_processes_share(make_module: MakeModule, code: str, sha
 )
 def test_asking_for_determinism(make_module: MakeModule, code: str, asked: bool) -> None:
     assert seeding_of(Program(make_module(code))).requests_determinism is asked
+
+
+SPLIT = """
+from torch.utils.data import random_split
+
+class Data:
+    def parts(self, examples):
+        return random_split(examples, [8, 2])
+"""
+SEEDED = "from load import load\nimport torch\ntorch.manual_seed(0)\nload('a')\n"
+USER = "from main import Data\n\ndef load(path):\n    return Data().parts(path)\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "code", "found"),
+    [
+        (
+            {"train.py": "from load import load\nimport torch\ntorch.manual_seed(0)\nload('a')\n", "load.py": USER},
+            SPLIT,
+            0,
+        ),
+        ({"train.py": "from load import load\nload('a')\n", "load.py": USER}, SPLIT, 1),
+        ({"other.py": "import torch\ntorch.manual_seed(0)\n", "load.py": USER}, SPLIT, 1),
+        ({"tools.py": HELPERS["tools.py"].replace("fix", "fix_seed")}, SPLIT, 1),
+        (
+            {"tools.py": HELPERS["tools.py"].replace("fix", "fix_seed")},
+            SPLIT + "\n    def __init__(self, seed):\n        fix_seed(seed)\n\nfrom tools import fix_seed\n",
+            0,
+        ),
+    ],
+    ids=["program two files up", "unseeded", "unrelated", "not called", "called here"],
+)
+def test_a_library_split_is_seeded_by_what_leads_to_it(
+    make_module: MakeModule, files: dict[str, str], code: str, found: int
+) -> None:
+    path = make_module(code, files).source.path
+    result = lint_paths([str(path)], resolver=ConfigResolver(isolated=True), jobs=1)
+    assert [finding.code for finding in result.findings] == ["DET105"] * found

@@ -64,4 +64,4 @@ def _autotuning_option(options: ast.Dict, ctx: Context) -> str:
 
 
 def _asks_for_determinism(ctx: Context) -> bool:
-    return seeding_of(ctx.program or Program(ctx.module, alone=True)).requests_determinism
+    return seeding_of(ctx.program or Program(ctx.module, is_library=True)).requests_determinism

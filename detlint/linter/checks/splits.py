@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from detlint.conditions import Truth
 from detlint.findings import Finding
+from detlint.linter.callers import users_of
 from detlint.linter.context import Call, Context
 from detlint.linter.defaults import may_be_none
 from detlint.linter.origins import made_by
@@ -24,7 +25,7 @@ def unseeded_split(call: Call, ctx: Context) -> Iterator[Finding]:
     """Silent where the split takes a generator, where it does not shuffle, and in programs that seed its library."""
     if is_test_file(ctx.module) or not _shuffles(call, ctx):
         return
-    program = ctx.program or Program(ctx.module, alone=True)
+    program = ctx.program or Program(ctx.module, is_library=True)
     for parameter in _RANDOM_STATES:
         argument = call.argument(parameter)
         if argument.hidden:
@@ -50,17 +51,23 @@ def unseeded_split_of_datasets(ctx: Context) -> Iterator[Finding]:
         given = {keyword.arg: keyword.value for keyword in call.keywords}
         seeded = any(not may_be_none(given[name], ctx) for name in ("seed", "generator") if name in given)
         if not seeded and None not in given and ctx.truth(given.get("shuffle")) is not Truth.NO:
-            program = ctx.program or Program(ctx.module, alone=True)
+            program = ctx.program or Program(ctx.module, is_library=True)
             yield from _unless_seeded(call, "datasets.Dataset.train_test_split", "numpy", program, ctx)
 
 
 def _unless_seeded(node: ast.Call, name: str, library: str, program: Program, ctx: Context) -> Iterator[Finding]:
     seeding = seeding_of(program)
-    if seeding.shared(library):
+    if seeding.shared(library) or (program.is_library and _seeded_by_users(node, library, ctx)):
         return
     title = "NumPy" if library == "numpy" else library
     reason = _BY_RANK if seeding.of(library) else f"from {title}'s global generator, and nothing here seeds it"
     yield ctx.finding(node, call=name, reason=reason)
+
+
+def _seeded_by_users(node: ast.AST, library: str, ctx: Context) -> bool:
+    """Does a program of the project that leads to the split, or code on the way, seed the library?"""
+    users = {user.module: user.program or Program(user.module, is_library=True) for user in users_of(node, ctx)}
+    return any(seeding_of(program).shared(library) for program in users.values())
 
 
 def _shuffles(call: Call, ctx: Context) -> bool:
