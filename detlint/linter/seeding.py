@@ -76,7 +76,7 @@ class Seeding:
 
     @cached_property
     def _library(self) -> frozenset[Module]:
-        """The modules of the library that the program shows, standing among its examples; for library code, all others."""
+        """The modules of the library that a program among its examples shows; for library code, all but itself."""
         if self.program.is_library:
             return frozenset(self.program.modules[1:])
         folder = self.program.module.name.split(".")[0]
