@@ -9,7 +9,9 @@ from detlint.conditions import UNKNOWN, Truth, holds
 from detlint.linter.context import MISSING, Argument, Call, Context
 from detlint.linter.dimensions import dimensions, names_pixels
 from detlint.linter.distinct_indices import belongs_to_one_choice, holds_positions, is_permutation
+from detlint.linter.guards import settled
 from detlint.linter.kernels import computes_floats
+from detlint.linter.lengths import length
 from detlint.linter.names import FUNCTIONS, parameters
 from detlint.linter.single_elements import SingleElements, names_choice
 from detlint.linter.values import Kind, Value
@@ -41,7 +43,7 @@ class SourceArguments:
         argument = self._argument(name)
         if argument.value is None:
             return UNKNOWN
-        value = self._ctx.constant(argument.value)
+        value = self._ctx.constant(settled(argument.value, self._ctx) or argument.value)
         if value is not MISSING:
             return value
         value = self._by_default(argument.value)
@@ -125,8 +127,9 @@ class SourceArguments:
 
     def length(self, name: str) -> int | None:
         argument = self._argument(name)
-        if isinstance(argument.value, (ast.Tuple, ast.List)):
-            return len(argument.value.elts)
+        known = length(argument.value, self._ctx) if argument.value is not None else None
+        if known is not None:
+            return known
         value = self.literal(name)
         return len(value) if isinstance(value, (tuple, list)) else None
 

@@ -67,13 +67,13 @@ def duplicate_index_write(ctx: Context) -> Iterator[Finding]:
 
 @check_file("DET306")
 def nondeterministic_third_party(ctx: Context) -> Iterator[Finding]:
-    """A finding a call; for layers one a class, since one remedy serves all: the others are related places."""
+    """A finding a call; one a class for layers and one a kernel for atomics: the others are related places."""
     hazards = list(_hazards(ctx))
     if any(operator.with_flag == "deterministic" for _, operator in hazards) and asks_for_deterministic_algorithms(ctx):
         hazards = [(call, operator) for call, operator in hazards if operator.with_flag != "deterministic"]
     groups: dict[tuple[ast.AST | None, str], list[tuple[Call, Operator]]] = {}
     for call, operator in hazards:
-        region = _region(call.node, ctx) if _is_layer(call) else call.node
+        region = _region(call.node, ctx) if _is_layer(call) or call.name.startswith("triton.") else call.node
         groups.setdefault((region, operator.name), []).append((call, operator))
     for (first, operator), *others in groups.values():
         yield _finding(first, operator, ctx, [call for call, _ in others])
@@ -148,7 +148,8 @@ def _table(ctx: Context) -> _Table:
     own = frozenset(package for package in packages if project.find(package, ctx.module) is not None)
     if not own:
         return table
-    inner = {project.canonical(name, ctx.module): table[name] for name in table if name.partition(".")[0] in own}
+    ours = [name for name in table if name.partition(".")[0] in own]
+    inner = {project.canonical(name, ctx.module): table[name] for name in reversed(ours)}  # the first spelling stays
     return {**table, **inner}
 
 
