@@ -8,7 +8,7 @@ from collections.abc import Callable
 from detlint.conditions import UNKNOWN, Truth, holds
 from detlint.linter.context import MISSING, Argument, Call, Context
 from detlint.linter.dimensions import dimensions, names_pixels
-from detlint.linter.distinct_indices import belongs_to_one_choice, holds_positions, is_permutation
+from detlint.linter.distinct_indices import belongs_to_one_choice, holds_positions, is_later_dimension, is_permutation
 from detlint.linter.guards import settled
 from detlint.linter.kernels import computes_floats
 from detlint.linter.lengths import length
@@ -213,7 +213,9 @@ class SourceArguments:
             return False
         if isinstance(node, ast.Call) and names.intersection(module.inference.resolve(node.func)):
             return True
-        base: ast.expr | None = node.value if isinstance(node, ast.Subscript) else None
+        base: ast.expr | None = None
+        if isinstance(node, ast.Subscript) and not is_later_dimension(node, self._ctx.elsewhere(module)):
+            base = node.value
         if isinstance(node, ast.Attribute) and node.attr == "indices":
             base = node.value  # torch.topk(x, 3).indices
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _VIEWS:

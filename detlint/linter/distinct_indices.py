@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.callers import calls_of
 from detlint.linter.calls import argument_of
+from detlint.linter.context import MISSING
 from detlint.linter.gradient_table import gradient_table
 from detlint.linter.names import FUNCTIONS, Binding, BindingKind
 
@@ -122,6 +123,8 @@ def is_permutation(index: ast.expr, ctx: Context, depth: int = 2) -> bool:
         elif isinstance(index, ast.Attribute):
             return named.search(index.attr) is not None
         elif isinstance(index, ast.Subscript):
+            if is_later_dimension(index, ctx):
+                return False
             index = index.value
         elif not isinstance(index, ast.Call):
             return False
@@ -132,6 +135,14 @@ def is_permutation(index: ast.expr, ctx: Context, depth: int = 2) -> bool:
         elif isinstance(index.func, ast.Attribute):
             index = index.func.value
     return False
+
+
+def is_later_dimension(picked: ast.Subscript, ctx: Context) -> bool:
+    """`mask.nonzero()[:, 1]`, `mask.nonzero(as_tuple=True)[-1]`: one column may well stand in several rows."""
+    call = picked.value
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != "nonzero":
+        return False
+    return isinstance(picked.slice, ast.Tuple) or ctx.constant(picked.slice) not in (0, MISSING)
 
 
 def _taken_from(binding: Binding, ctx: Context) -> ast.expr | None:

@@ -185,6 +185,7 @@ class _Question:
             bool(bindings)
             and all(self._binding(binding, ctx) for binding in bindings)
             and self._all(list(written_into(node, ctx)), ctx)
+            and not any(_asks_for_gradient(use, ctx) for use in _uses(node, ctx))
         )
 
     def _binding(self, binding: Binding, ctx: Context) -> bool:
@@ -293,11 +294,7 @@ def _makes_parameters(function: FunctionNode) -> bool:
 
 def written_into(node: ast.Name, ctx: Context) -> Iterator[ast.expr]:
     """Yield what the function writes into the tensor or list of a name: `x[i] = y`, `x[:3].add_(y)`, `x.append(y)`."""
-    index = ctx.module.index
-    owner = index.scope_at(node).lookup(node.id)
-    for use in index.names_used.get(node.id, ()):
-        if not isinstance(use, ast.Name) or index.scope_at(use).lookup(use.id) is not owner:
-            continue
+    for use in _uses(node, ctx):
         place: ast.AST = use
         parent = ctx.parent(use)
         while isinstance(parent, ast.Subscript) and parent.value is place:
@@ -307,6 +304,28 @@ def written_into(node: ast.Name, ctx: Context) -> Iterator[ast.expr]:
         elif isinstance(parent, ast.Attribute) and _WRITING.fullmatch(parent.attr):
             call = ctx.parent(parent)
             yield from call.args if isinstance(call, ast.Call) and call.func is parent else ()
+
+
+def _uses(node: ast.Name, ctx: Context) -> Iterator[ast.Name]:
+    """Yield the uses of a variable in its file, under other definitions too."""
+    index = ctx.module.index
+    owner = index.scope_at(node).lookup(node.id)
+    for use in index.names_used.get(node.id, ()):
+        if isinstance(use, ast.Name) and index.scope_at(use).lookup(use.id) is owner:
+            yield use
+
+
+def _asks_for_gradient(use: ast.Name, ctx: Context) -> bool:
+    """`adv_images.requires_grad = True`, `adv_images.requires_grad_()`."""
+    attribute = ctx.parent(use)
+    if not isinstance(attribute, ast.Attribute) or attribute.attr not in ("requires_grad", "requires_grad_"):
+        return False
+    said = ctx.parent(attribute)
+    if isinstance(said, ast.Call):
+        return said.func is attribute and not (said.args and ctx.constant(said.args[0]) is False)
+    return isinstance(attribute.ctx, ast.Store) and not (
+        isinstance(said, ast.Assign) and ctx.constant(said.value) is False
+    )
 
 
 def _mentions(node: ast.AST, name: str) -> bool:
