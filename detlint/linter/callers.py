@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from detlint.linter.names import FUNCTIONS, FunctionNode
+from detlint.linter.names import FunctionNode
+from detlint.linter.program import outermost_definition
 
 if TYPE_CHECKING:
     from detlint.linter.context import Context
@@ -60,7 +61,7 @@ def users_of(node: ast.AST, ctx: Context) -> Iterator[Context]:
     pending = [(ctx, node)]
     while pending:
         where, place = pending.pop(0)
-        definition = _outermost_definition(place, where)
+        definition = outermost_definition(where.module, place)
         if definition is None or (where.module.name, definition.name) in seen:
             continue
         seen.add((where.module.name, definition.name))
@@ -71,11 +72,6 @@ def users_of(node: ast.AST, ctx: Context) -> Iterator[Context]:
                 if other is not None and qualified in other.resolve(use):
                     yield other
                     pending.append((other, use))
-
-
-def _outermost_definition(node: ast.AST, ctx: Context) -> FunctionNode | ast.ClassDef | None:
-    around = (parent for parent in ctx.ancestors(node) if isinstance(parent, (*FUNCTIONS, ast.ClassDef)))
-    return next(reversed(list(around)), None)
 
 
 def _names(ctx: Context, name: str) -> Iterator[ast.Name | ast.Attribute]:

@@ -118,7 +118,7 @@ class Program:
         Top-level code runs, except under the `__main__` guard of an imported module; a function or class runs where
         code that runs uses its name, and where a decorator may have registered it.
         """
-        definition = _outermost_definition(module, node)
+        definition = outermost_definition(module, node)
         if definition is None:
             return module is self.module or not any(
                 isinstance(parent, ast.If) and is_main_guard(parent) for parent in module.index.ancestors(node)
@@ -261,9 +261,8 @@ def _script_modules(root: Path) -> frozenset[str]:
     return frozenset(target.partition(":")[0] for target in targets if isinstance(target, str))
 
 
-def _outermost_definition(
-    module: Module, node: ast.AST
-) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | None:
+def outermost_definition(module: Module, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | None:
+    """Return the definition at the top of the module that `node` stands in, or None."""
     found = None
     for parent in module.index.ancestors(node):
         if isinstance(parent, (*FUNCTIONS, ast.ClassDef)):

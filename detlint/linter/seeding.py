@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from detlint.linter.context import Argument, Call
-from detlint.linter.names import FunctionNode
+from detlint.linter.names import FUNCTIONS, FunctionNode
 from detlint.linter.origins import Origin, origins
-from detlint.linter.program import Program, attribute_writes, calls_named
+from detlint.linter.outline import Outline
+from detlint.linter.program import Program, attribute_writes, calls_named, outermost_definition
 from detlint.linter.project import Module
 from detlint.randomness import LIBRARIES, Seeder, load_sources
 
@@ -71,7 +72,26 @@ class Seeding:
             for module in self.program.modules
             for seed in seeds_in(module)
             if self.program.runs(module, seed.node)
+            and self._is_reached(seed)
             and (module not in self._library or self.call_of(seed, self._own_modules) is not None)
+        )
+
+    def _is_reached(self, seed: Seed) -> bool:
+        """A function that seeds on its way to something else must be meant where it is named: `net.train()` is no call
+        of some `train(model, seed)` that is imported along.
+        """
+        definition = outermost_definition(seed.module, seed.node)
+        if seed.module is self.program.module or not isinstance(definition, FUNCTIONS) or definition.decorator_list:
+            return True
+        if _SEEDS.search(definition.name):
+            return True
+        qualified = seed.module.qualified(definition)
+        return any(
+            self.program.runs(module, use) and qualified in module.inference.resolve(use)
+            for module in self.program.modules
+            if _reads(module.outline, definition.name)
+            for use in module.index.names_used.get(definition.name, ())
+            if isinstance(use, (ast.Name, ast.Attribute))
         )
 
     @cached_property
@@ -192,6 +212,10 @@ def seeds_in(module: Module) -> Iterator[Seed]:
         seeder = next((found for name in names if (found := table.seeders.get(name))), None)
         if seeder is not None or _is_unknown_helper(module, call, names):
             yield Seed(module, call, seeder)
+
+
+def _reads(outline: Outline, name: str) -> bool:
+    return name in outline.reads or any(name in names for _, names in outline.definitions)
 
 
 def place(call: ast.Call) -> tuple[int, int, int, int]:
