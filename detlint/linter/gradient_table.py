@@ -17,6 +17,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
     "attributes": ("cuts",),
     "words": (
         "data",
+        "positions",
         "computed",
         "given",
         "results",
@@ -57,6 +58,7 @@ class GradientTable:
     loading_methods: frozenset[str]
     cutting_attributes: frozenset[str]
     data: re.Pattern[str]
+    positions: re.Pattern[str]
     computed: re.Pattern[str]
     given: re.Pattern[str]
     results: re.Pattern[str]
@@ -104,6 +106,7 @@ def gradient_table(path: Path = RULES_FOLDER / "gradients.toml") -> GradientTabl
         loading_methods=frozenset(table["methods"]["loading"]),
         cutting_attributes=frozenset(table["attributes"]["cuts"]),
         data=_pattern(path, "words.data", words["data"], r"(^|_)({})(_|\d|$)"),
+        positions=_pattern(path, "words.positions", words["positions"], r"(^|_)({})(_\d|_[a-z])?$"),
         computed=_pattern(path, "words.computed", words["computed"], r"(?:^|(?<=_))({})"),
         given=_pattern(path, "words.given", words["given"], r"^({})$"),
         results=_pattern(path, "words.results", words["results"], r"^({})$"),

@@ -192,6 +192,8 @@ class _Question:
         value = binding.value
         if isinstance(binding.node, ast.arg):
             return self._parameter(binding, binding.node, ctx)
+        if gradient_table().positions.search(binding.name):
+            return True
         if value is None or binding.kind not in (BindingKind.ASSIGN, BindingKind.ITERATION, BindingKind.AUGMENTED):
             return False
         if binding.kind is BindingKind.AUGMENTED:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.gradient_table import gradient_table
 from detlint.linter.names import BindingKind
+from detlint.linter.rearranging import axes
 
 if TYPE_CHECKING:
     from detlint.linter.context import Context
@@ -53,6 +54,9 @@ class SingleElements:
             return self._is_picked(index.slice.elts, dim)
         if isinstance(index, ast.Subscript) and dim < 0 and not isinstance(index.slice, ast.Slice):
             return self._has_one(index.value, dim, steps)  # one of the first dimension: the last ones stay
+        rearranged = axes(index, self._ctx)
+        if rearranged is not None:
+            return _is_one(rearranged, dim)
         if not isinstance(index, ast.Call) or not isinstance(index.func, ast.Attribute):
             return False
         return self._call_has_one(index, index.func, dim, steps)
@@ -110,6 +114,13 @@ class SingleElements:
         repeated = sizes.left if isinstance(sizes, ast.BinOp) else None
         one = repeated.left if isinstance(repeated, ast.BinOp) and isinstance(repeated.op, ast.Mult) else None
         return isinstance(one, ast.Tuple) and all(self._ctx.constant(size) == -1 for size in one.elts)
+
+
+def _is_one(axes: list[str], dim: int) -> bool:
+    """`rearrange(label, "... n -> ... n 1")`: axes are counted from the side that is spelled out."""
+    if not -len(axes) <= dim < len(axes) or "..." in (axes[:dim] if dim >= 0 else axes[dim:]):
+        return False
+    return axes[dim] == "1"
 
 
 def names_choice(index: ast.expr) -> bool:

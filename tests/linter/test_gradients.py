@@ -78,6 +78,11 @@ GRADIENTS = {
         "def f(x, n):\n    rows = torch.arange(n) * 2\n    return op(F.pad(rows, (1, 0)) / n)\n",
         False,
     ),
+    "positions put together": (
+        "def f(x, y, n):\n    indices_x, indices_y = map(lambda t: t, (x, y))\n"
+        "    all_indices = einops.rearrange(indices_x, 'b k -> b k 1') * n + indices_y\n    return op(all_indices)\n",
+        False,
+    ),
     "written into": ("def f(x, n):\n    y = torch.zeros(n)\n    y[0] = x\n    return op(y)\n", True),
     "written into in place": ("def f(x, n):\n    y = torch.zeros(n)\n    y[:3].add_(x)\n    return op(y)\n", True),
     "filled with data": ("def f(labels, n):\n    y = torch.zeros(n)\n    y[0] = labels\n    return op(y)\n", False),
@@ -184,13 +189,17 @@ ROWS = {
     "a slice of one": ("op(x, torch.zeros_like(x[..., :1, :]))", -2, True),
     "a slice of two": ("op(x, torch.zeros_like(x[..., :2, :]))", -2, False),
     "repeated": ("op(x, i.unsqueeze(-1).repeat(1, n))", -1, False),
+    "rearranged": ("op(x, einops.rearrange(i, 'b n -> b n 1'))", -1, True),
+    "rearranged elsewhere": ("op(x, einops.rearrange(i, 'b n -> b 1 n'))", -1, False),
+    "rearranged from the end": ("op(x, einops.rearrange(i, '... n -> ... n 1'))", -1, True),
+    "rearranged, counted from the front": ("op(x, einops.rearrange(i, '... n -> ... 1 n'))", 1, False),
     "as it came": ("op(x, i)", -1, False),
 }
 
 
 @pytest.mark.parametrize(("code", "dim", "expected"), ROWS.values(), ids=ROWS.keys())
 def test_one_element_a_row(code: str, dim: int, expected: bool, make_module: MakeModule) -> None:
-    call, ctx = marked(f"def f(x, i, n):\n    return {code}\n", make_module)
+    call, ctx = marked(f"import einops\ndef f(x, i, n):\n    return {code}\n", make_module)
     number = ast.Constant(dim) if dim >= 0 else ast.UnaryOp(ast.USub(), ast.Constant(-dim))
     assert SingleElements(number, ctx).of(call.args[1]) is expected
 
