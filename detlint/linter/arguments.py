@@ -42,12 +42,23 @@ class SourceArguments:
     def literal(self, name: str) -> object:
         argument = self._argument(name)
         if argument.value is None:
-            return UNKNOWN
+            return self._passed_on(name) if argument.hidden else UNKNOWN
         value = self._ctx.constant(settled(argument.value, self._ctx) or argument.value)
         if value is not MISSING:
             return value
         value = self._by_default(argument.value)
         return _written(argument.value) if value is MISSING else value
+
+    def _passed_on(self, name: str) -> object:
+        """Return what an argument is unless a caller says otherwise, where the function hands on its own `**kwargs`."""
+        default = next((p.default for p in self._call.trigger.parameters if p.name == name), None)
+        function = self._ctx.function(self._call.node)
+        handed_on = function.args.kwarg.arg if function is not None and function.args.kwarg is not None else ""
+        hiding = [k.value for k in self._call.node.keywords if k.arg is None]
+        starred = any(isinstance(argument, ast.Starred) for argument in self._call.node.args)
+        if default is None or starred or not all(getattr(value, "id", None) == handed_on for value in hiding):
+            return UNKNOWN
+        return _written(ast.parse(default, mode="eval").body)
 
     def _by_default(self, node: ast.expr) -> object:
         """Return what the argument is unless a caller says otherwise: `size=1`; with `size=None`, `size or (1, 1)`."""

@@ -12,7 +12,7 @@ from detlint.linter.values import Kind
 if TYPE_CHECKING:
     from detlint.linter.context import Context
 
-_MAX_STEPS = 6
+_MAX_STEPS = 10
 _SAME = frozenset(
     {
         "float",
