@@ -45,9 +45,9 @@ class ElementTable:
 
 
 def _words(name: str) -> list[str]:
-    """Return the words of a name, without last ones that only name the container."""
+    """Return the words of a name, without last ones like those of `word_set` and `rows_used`."""
     words = [word.lower() for word in _WORD.findall(name)]
-    while len(words) > 1 and words[-1] in _CONTAINERS:
+    while len(words) > 1 and (words[-1] in _CONTAINERS or words[-1].endswith("ed")):
         words.pop()
     return words or [""]
 

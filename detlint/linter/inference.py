@@ -9,10 +9,10 @@ import ast
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from detlint.linter.calls import call_values
+from detlint.linter.calls import call_values, returned
 from detlint.linter.classes import AttributeWrite, ClassInfo
 from detlint.linter.elements import elements, item
-from detlint.linter.names import FUNCTIONS, Binding, BindingKind
+from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode
 from detlint.linter.parameters import annotation_values, parameter_values
 from detlint.linter.resolution import referred_names
 from detlint.linter.values import UNKNOWN, Kind, Value, load_types
@@ -20,6 +20,7 @@ from detlint.linter.values import UNKNOWN, Kind, Value, load_types
 if TYPE_CHECKING:
     from detlint.linter.project import Module
 
+_PROPERTIES = frozenset({"builtins.property", "functools.cached_property"})
 _MAX_DEPTH = 16
 _MAX_ALTERNATIVES = 8
 
@@ -135,6 +136,16 @@ class Inference:
             if writes:
                 yield from ((ancestor, write) for write in writes)
                 return
+
+    def property_of(self, info: ClassInfo, attribute: str) -> tuple[Module, FunctionNode] | None:
+        """Return the function that computes an attribute, with its module, where that is a property."""
+        for ancestor in self.mro(info):
+            method = ancestor.methods.get(attribute)
+            if method is not None:
+                inference = ancestor.module.inference
+                named = {name for decorator in method.decorator_list for name in inference.resolve(decorator)}
+                return (ancestor.module, method) if named & _PROPERTIES else None
+        return None
 
     def attribute_declared(self, info: ClassInfo, attribute: str) -> tuple[Value, ...]:
         """Return what the annotation of a field says that nothing else sets, or nothing where there is none."""
@@ -340,6 +351,10 @@ class Inference:
             if node.attr == "module":  # DataParallel and its kind hold the wrapped model there
                 yield from self.values(node.value)
             yield self.made(Kind.UNKNOWN, node)
+            return
+        getter = self.property_of(info, node.attr)
+        if getter is not None:
+            yield from returned(getter[0].inference, getter[1])
             return
         found = False
         for owner, write in self.attribute_writes(info, node.attr):

@@ -7,29 +7,18 @@ text, a choice, or whoever calls. Everything that is not known to take over an o
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from detlint.linter.calls import argument_of
-from detlint.linter.names import FUNCTIONS, BindingKind, FunctionNode
+from detlint.linter.names import FUNCTIONS
+from detlint.linter.order_calls import OrderCalls
 from detlint.linter.order_effects import LoopEffects
-from detlint.linter.order_form import NUMBERING, Entered, Form, Trail, as_sequence, counted_up, names_in
-from detlint.linter.order_places import OrderPlaces
+from detlint.linter.order_form import MAX_CALLS, NUMBERING, Form, Trail, counted_up, names_in
 from detlint.linter.values import Kind
 
-if TYPE_CHECKING:
-    from detlint.linter.project import Module
 
-_MAX_CALLS = 3
-
-
-class OrderTracer(OrderPlaces):
+class OrderTracer(OrderCalls):
     """Follows orders through one module; asks a tracer of its own for another module where calls lead there."""
-
-    def __init__(self, module: Module, seen: set[tuple[ast.AST, Form, bool]] | None = None) -> None:
-        super().__init__(module)
-        self._seen = set() if seen is None else seen
 
     def destination(self, node: ast.expr, trail: Trail | None = None) -> str | None:
         """Return in words what takes over the order of `node`, or None where nothing is known to."""
@@ -146,11 +135,21 @@ class OrderTracer(OrderPlaces):
             return self._names_of_walk(parent.target, whole, trail)
         if isinstance(whole, ast.SetComp):
             return None
+        statement = self.index.parents.get(whole)
+        if isinstance(statement, ast.Expr) and isinstance(whole, ast.ListComp):
+            return self._run(whole.elt, statement, trail)
         if self._numbers_entries(parent, whole):
             return NUMBERING
         if isinstance(whole, ast.DictComp):
             return self.destination(whole, replace(trail, form=Form.MAPPING))
         return self.destination(whole, replace(trail, form=Form.SEQUENCE))
+
+    def _run(self, action: ast.expr, statement: ast.Expr, trail: Trail) -> str | None:
+        """`[rows.append(read(path)) for path in paths]`, which stands for a loop."""
+        if not isinstance(action, ast.Call) or not isinstance(action.func, ast.Attribute):
+            return None
+        filling = self.table.methods["appending"] | self.table.methods["extending"]
+        return self.collected(action.func.value, statement, trail) if action.func.attr in filling else None
 
     def _numbers_entries(self, loop: ast.comprehension, whole: ast.expr) -> bool:
         """`{name: i for i, name in enumerate(names)}`, `dict((name, i) for i, name in enumerate(names))`."""
@@ -164,134 +163,6 @@ class OrderTracer(OrderPlaces):
             return False
         positions = self.positions(loop.target, loop.iter)
         return bool(positions & used and (names_in(loop.target) - positions) & used)
-
-    def _keyword(self, node: ast.expr, parent: ast.keyword, trail: Trail) -> str | None:
-        call = self.index.parents[parent]
-        return self._argument(node, call, trail) if isinstance(call, ast.Call) else None
-
-    def _argument(self, node: ast.expr, call: ast.Call, trail: Trail) -> str | None:
-        if node is call.func:
-            return None
-        names = tuple(name.removesuffix(".__init__") for name in self.inference.callees(call))
-        functions = self.table.functions
-        if functions["sorting"].intersection(names):
-            if trail.form is Form.WALK:
-                return self.destination(call, replace(trail, form=Form.SORTED_WALK))
-            lists = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "items"
-            unsorted = trail.subset or (trail.form is Form.NESTED and lists)  # the lists inside stay as they are
-            return self.destination(call, trail) if unsorted else None
-        if self._numbers(node, call, names):
-            return NUMBERING
-        if "builtins.print" in names:
-            return "the text that is written"  # what is printed for people to read was left out before
-        if isinstance(node, ast.Starred) and "builtins.zip" in names:
-            return self.destination(call, replace(trail, form=Form.NESTED))  # the order moves into the elements
-        if trail.form is Form.NESTED and self._flattens(node, names):
-            return self.destination(call, replace(trail, form=Form.SEQUENCE))
-        if functions["carrying"].intersection(names) or self.is_progress_bar(call):
-            return self.destination(call, as_sequence(trail))
-        if functions["receiving"].intersection(names) or self._keeps_items(names):
-            return self._received(node, call, names, trail)
-        if trail.form is Form.MAPPING and functions["registering"].intersection(names):
-            return "the order of the parameters"
-        if isinstance(call.func, ast.Attribute):
-            found = self._taken_by_method(node, call, call.func, trail)
-            if found is not None:
-                return found
-        if trail.form is Form.TEXT and self._makes_over(node, call):
-            return self.destination(call, trail)
-        return self._through_function(node, call, names, trail)
-
-    def _makes_over(self, node: ast.expr, call: ast.Call) -> bool:
-        """`text = clean(text)`: what is still called the same still has its order."""
-        statement = self.index.parents.get(call)
-        targets = statement.targets if isinstance(statement, ast.Assign) else []
-        return isinstance(node, ast.Name) and any(isinstance(t, ast.Name) and t.id == node.id for t in targets)
-
-    def _numbers(self, node: ast.expr, call: ast.Call, names: tuple[str, ...]) -> bool:
-        """`zip(words, range(n))` and `dict(enumerate(words))` number what they get."""
-        if "builtins.zip" in names:
-            others = [argument for argument in call.args if isinstance(argument, ast.Call) and argument is not node]
-            counters = {"builtins.range", "itertools.count"}
-            return any(counters.intersection(self.inference.callees(other)) for other in others)
-        if "builtins.dict" in names and isinstance(node, ast.Call):
-            return "builtins.enumerate" in self.inference.callees(node)
-        return False
-
-    def _flattens(self, node: ast.expr, names: tuple[str, ...]) -> bool:
-        """`chain(*listings)`, `chain.from_iterable(listings)`."""
-        return "itertools.chain.from_iterable" in names or (
-            isinstance(node, ast.Starred) and "itertools.chain" in names
-        )
-
-    def _keeps_items(self, names: Iterable[str]) -> bool:
-        endings = self.table.receiving_endings
-        return any(name.endswith(endings) and not name.startswith("builtins.") for name in names)
-
-    def _received(self, node: ast.expr, call: ast.Call, names: tuple[str, ...], trail: Trail) -> str | None:
-        if trail.form is Form.MAPPING and not trail.subset:
-            return None
-        if "builtins.next" in names:
-            if trail.form is Form.WALK:
-                return self.destination(call, replace(trail, form=Form.NESTED))
-            if isinstance(node, ast.GeneratorExp) and isinstance(node.elt, ast.Constant):
-                return None  # `next((True for name in names if fits(name)), False)`
-            return self.choice(node, call)
-        return f"{names[0].removeprefix('builtins.')}()"
-
-    def _taken_by_method(self, node: ast.expr, call: ast.Call, method: ast.Attribute, trail: Trail) -> str | None:
-        methods = self.table.methods
-        if method.attr == "join" and self.inference.resolve(method) in (("builtins.str.join",), ()):
-            return self.destination(call, replace(trail, form=Form.TEXT))
-        if method.attr in methods["extending"] and trail.form is Form.SEQUENCE:
-            return self.collected(method.value, call, trail)
-        if method.attr in methods["appending"] and trail.form is not Form.TEXT:
-            return self.collected(method.value, call, replace(trail, form=Form.NESTED))
-        if method.attr in methods["writing"] and trail.form in (Form.TEXT, Form.SEQUENCE):
-            return "the text that is written"
-        if method.attr in methods["mapping"] and call.args[1:2] == [node]:
-            return self.destination(call, trail)
-        if method.attr in methods["passing"]:
-            return self.destination(call, trail)
-        if method.attr in methods["keeping"] and trail.form is not Form.MAPPING:
-            return f"{method.attr}()"
-        return None
-
-    def _through_function(self, node: ast.expr, call: ast.Call, names: tuple[str, ...], trail: Trail) -> str | None:
-        """Follow an argument into the function of the project that gets it."""
-        if trail.calls >= _MAX_CALLS or isinstance(node, ast.Starred):
-            return None
-        for name in names:
-            definition = self.module.project.definition(name)
-            if definition is None:
-                continue
-            module, function = definition
-            if isinstance(function, ast.ClassDef):
-                methods = module.inference.class_info(function).methods
-                if "__iter__" in methods and "__getitem__" not in methods:
-                    return self.destination(call, trail)  # a progress bar
-                made = methods.get("__init__")
-                if made is None:
-                    declares = any(isinstance(statement, ast.AnnAssign) for statement in function.body)
-                    if declares and trail.form is not Form.MAPPING:
-                        return self.destination(call, replace(trail, form=Form.NESTED))  # a field of a data class
-                    continue
-                function = made
-            for parameter in (argument.arg for argument in ast.walk(function.args) if isinstance(argument, ast.arg)):
-                is_method = module.index.class_at(function) is not None
-                if argument_of(function, parameter, call, skip_self=is_method) is node:
-                    tracer = self if module is self.module else OrderTracer(module, self._seen)
-                    entered = (*trail.entered, Entered(self, call, function))
-                    inner = replace(trail, calls=trail.calls + 1, entered=entered)
-                    found = tracer._parameter(function, parameter, inner)
-                    if found is not None:
-                        return found
-        return None
-
-    def _parameter(self, function: FunctionNode, name: str, trail: Trail) -> str | None:
-        scope = self.index.scopes[function]
-        binding = next((b for b in scope.bindings[name] if b.kind is BindingKind.PARAMETER), None)
-        return None if binding is None else self.binding(binding, None, trail)
 
     def _method(self, node: ast.expr, parent: ast.Attribute, trail: Trail) -> str | None:
         """A method called on the value, or an attribute of it."""
@@ -352,6 +223,9 @@ class OrderTracer(OrderPlaces):
             source = source.args[0]
         if isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute) and source.func.attr == "items":
             target = target.elts[-1] if isinstance(target, ast.Tuple) and len(target.elts) == 2 else target
+        elif isinstance(source, ast.Call) and isinstance(target, ast.Tuple):  # `for rows, name in zip([a, b], names)`
+            zipped = zip(target.elts, source.args, strict=False)
+            target = next((part for part, given in zipped if isinstance(given, ast.List)), target)
         elif Kind.LIST not in {value.kind for value in self.inference.values(source)}:
             return None  # the keys of a dict, or what nobody knows
         binding = self.binding_of(target) if isinstance(target, ast.Name) else None
@@ -425,7 +299,7 @@ class OrderTracer(OrderPlaces):
             return None
         nested = isinstance(self.index.parents.get(function), FUNCTIONS)
         lookup = self.is_lookup(function.name)
-        if callers and (function.name.startswith("_") or nested or lookup) and trail.calls < _MAX_CALLS:
+        if callers and (function.name.startswith("_") or nested or lookup) and trail.calls < MAX_CALLS:
             inner = replace(trail, calls=trail.calls + 1)
             return self.first(self.destination(call, inner) for call in callers)
         return None if lookup else f"what {function.name}() {word}"

@@ -8,9 +8,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from detlint.linter.names import FUNCTIONS, FunctionNode
-from detlint.linter.order_form import NUMBERING, Form, Trail, names_in
+from detlint.linter.order_form import CHOICE, NUMBERING, Form, Trail, names_in
 from detlint.linter.order_loop import LoopBody
+from detlint.linter.program import calls_named
 from detlint.linter.values import Kind
+from detlint.randomness import load_sources
 
 if TYPE_CHECKING:
     from detlint.linter.order import OrderTracer
@@ -71,7 +73,21 @@ class LoopEffects(LoopBody):
             return "the text that is written"
         if self._stores_numbered(node):
             return NUMBERING
+        if self._draws_from_one_stream(node):
+            return "the order of random draws"
         return self._through_function(node)
+
+    def _draws_from_one_stream(self, call: ast.Call) -> bool:
+        """A draw in a function that seeds outside the loop: each element gets the numbers that are next."""
+        sources, inference = load_sources(), self._tracer.inference
+        if not any(map(sources.draws.get, inference.callees(call))):
+            return False
+        function = self._index.function_at(self._body)
+        return any(
+            any(map(sources.seeders.get, inference.callees(seeding)))
+            for seeding in calls_named(self._tracer.module, sources.seeders.lasts)
+            if self._index.function_at(seeding) is function and self._body not in self._index.ancestors(seeding)
+        )
 
     def _updates_weights(self) -> bool:
         """`optimizer.step()` in the same loop: without it each gradient stands for itself."""
@@ -227,7 +243,7 @@ class LoopEffects(LoopBody):
         for use in flow.uses(binding):
             outside = self._body not in self._index.ancestors(use)
             if outside and flow.path(node, use) and not self._tracer.shown(use):
-                return "the choice of one entry"
+                return CHOICE
         return None
 
     def _concatenates(self, value: ast.expr) -> bool:
@@ -307,7 +323,7 @@ class LoopEffects(LoopBody):
         conditions = list(self._conditions(node))
         if self._is_pinned(conditions) or self._tracer.shown(node.value) or _is_truth(node.value):
             return None
-        return "the choice of one entry"
+        return CHOICE
 
 
 def _holds(condition: ast.expr, operators: tuple[type[ast.cmpop], ...]) -> bool:

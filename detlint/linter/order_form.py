@@ -11,11 +11,15 @@ from typing import TYPE_CHECKING
 from detlint.linter.names import FunctionNode
 
 if TYPE_CHECKING:
-    from detlint.linter.order import OrderTracer
+    from detlint.linter.order_places import OrderPlaces
 
 
+MAX_CALLS = 3
+"""How many calls an order is followed through."""
+
+# Destinations.
 NUMBERING = "the numbers given to names"
-"""A destination."""
+CHOICE = "the choice of one entry"
 
 
 class Form(Enum):
@@ -43,7 +47,7 @@ class Trail:
 class Entered:
     """A call that the order went through as an argument: what the function returns comes out there."""
 
-    tracer: OrderTracer
+    tracer: OrderPlaces
     call: ast.Call
     function: FunctionNode
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode
-from detlint.linter.order_form import names_in
+from detlint.linter.order_form import CHOICE, names_in
 from detlint.linter.order_table import order_table
 from detlint.linter.program import calls_named
 from detlint.randomness import load_sources
@@ -141,7 +141,7 @@ class OrderQuestions:
             self.inference.callees(parent)
         ):
             return None
-        return "the choice of one entry"
+        return CHOICE
 
     def is_asked_for(self, index: ast.expr, sequence: ast.expr, depth: int = 3) -> bool:
         """Return whether a position in `sequence` comes from a parameter or from a random draw, variables followed.

@@ -96,7 +96,15 @@ def _lists_a_path(inference: Inference, node: ast.Attribute) -> bool:
     if node.attr != "glob":
         return node.attr in _OF_PATHS_ALONE
     call = inference.index.parents.get(node)
-    pattern = call.args[0] if isinstance(call, ast.Call) and call.func is node and len(call.args) == 1 else None
+    if not isinstance(call, ast.Call) or call.func is not node or len(call.args) != 1:
+        return False
+    return any(map(_starts_with_wildcard, (call.args[0], *(value.node for value in inference.values(call.args[0])))))
+
+
+def _starts_with_wildcard(pattern: ast.AST | None) -> bool:
+    """`"*.png"`, `f"*.{suffix}"`, `"*/" * depth`."""
+    while isinstance(pattern, ast.BinOp):
+        pattern = pattern.left
     if isinstance(pattern, ast.JoinedStr) and pattern.values:
         pattern = pattern.values[0]
     return isinstance(pattern, ast.Constant) and isinstance(pattern.value, str) and pattern.value.startswith("*")
@@ -113,7 +121,8 @@ def instance_attribute(inference: Inference, type_name: str, attribute: str) -> 
         return
     for ancestor in inference.mro(info):
         if attribute in ancestor.methods:
-            yield f"{ancestor.name}.{attribute}"
+            if inference.property_of(info, attribute) is None:  # which names nothing, but has a value
+                yield f"{ancestor.name}.{attribute}"
             return
     writes = list(inference.attribute_writes(info, attribute))
     for owner, write in writes:

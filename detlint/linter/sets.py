@@ -32,7 +32,13 @@ def is_set(node: ast.expr, ctx: Context) -> bool:
 
 def _assigns_set(binding: Binding) -> bool:
     """`labels = set(names)`, which is one whatever else the variable holds on other paths."""
-    value = binding.value if binding.kind is BindingKind.ASSIGN and not binding.index else None
+    return binding.kind is BindingKind.ASSIGN and not binding.index and _makes_set(binding.value)
+
+
+def _makes_set(value: ast.expr | None) -> bool:
+    """`set(names)`, `{name}`, `set(names) - {name}`."""
+    if isinstance(value, ast.BinOp) and isinstance(value.op, _ALGEBRA):
+        return _makes_set(value.left)
     made = isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in ("set", "frozenset")
     return made or isinstance(value, (ast.Set, ast.SetComp))
 

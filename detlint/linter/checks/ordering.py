@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from detlint.findings import Finding
 from detlint.linter.context import Call, Context
 from detlint.linter.order import OrderTracer
-from detlint.linter.order_form import NUMBERING, Form, Trail
+from detlint.linter.order_form import CHOICE, NUMBERING, Form, Trail
 from detlint.linter.order_table import order_table
 from detlint.linter.program import calls_named
 from detlint.linter.registry import check, check_file
@@ -68,8 +68,13 @@ def _sorted_where_iterated(node: ast.expr, ctx: Context) -> Repair | None:
 
 
 def _names_one_file(call: Call, ctx: Context) -> bool:
-    """`root.rglob("weights.pth")`, `glob(f"{run}/best.pt")`: a pattern without wildcards looks for one file."""
+    """`root.rglob("weights.pth")`, `glob(f"{run}/best.pt")`: a pattern without wildcards looks for one file.
+
+    So does what ends in a variable for the name of one: `glob(os.path.join(folder, file_name))`.
+    """
     pattern = call.argument("pathname" if call.name.startswith("glob.") else "pattern").value
+    if pattern is not None and any(_ends_in_name(value.node, ctx) for value in ctx.values(pattern)):
+        return True
     if isinstance(pattern, ast.JoinedStr):
         written = [part.value for part in pattern.values if isinstance(part, ast.Constant)]
         named = isinstance(pattern.values[-1], ast.Constant) and "/" in str(written[-1])
@@ -77,6 +82,13 @@ def _names_one_file(call: Call, ctx: Context) -> bool:
     else:
         text = ctx.constant(pattern)
     return isinstance(text, str) and not any(wildcard in text for wildcard in "*?[")
+
+
+def _ends_in_name(path: ast.AST | None, ctx: Context) -> bool:
+    if not isinstance(path, ast.Call) or not path.args or "os.path.join" not in ctx.callees(path):
+        return False
+    last = path.args[-1]
+    return isinstance(last, ast.Name) and last.id.lower().endswith(("filename", "file_name"))
 
 
 @check("DET603")
@@ -99,9 +111,23 @@ def set_iteration_order(ctx: Context) -> Iterator[Finding]:
         if tracer.is_only_element(iterated):
             continue
         sink = _destination(iterated, whole, tracer)
+        if sink == CHOICE and _is_what_is_left(iterated, ctx):
+            continue
         if sink is not None and not has_fixed_order(iterated, ctx, numbering=sink == NUMBERING):
             repair = _sorted_where_iterated(iterated, ctx) if whole is iterated else None
             yield ctx.finding(whole, repair=repair, set=ast.unparse(iterated)[:60], sink=sink)
+
+
+def _is_what_is_left(node: ast.expr, ctx: Context) -> bool:
+    """`(set(inputs) - {known}).pop()`: whoever names what to leave out, and then takes one, knows that there is one."""
+    if isinstance(node, ast.Name):
+        made = [binding.value for binding in ctx.module.definitions(node)]
+        return len(made) == 1 and made[0] is not None and _is_what_is_left(made[0], ctx)
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, ast.Sub) and isinstance(node.right, ast.Set)
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or len(node.args) != 1:
+        return False
+    return node.func.attr == "difference" and isinstance(node.args[0], (ast.List, ast.Tuple, ast.Set))
 
 
 def _mentions_sets(ctx: Context) -> bool:

@@ -1,0 +1,152 @@
+"""What calls make of the order of an argument."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from detlint.linter.calls import argument_of
+from detlint.linter.names import BindingKind, FunctionNode
+from detlint.linter.order_form import MAX_CALLS, NUMBERING, Entered, Form, Trail, as_sequence
+from detlint.linter.order_places import OrderPlaces
+
+if TYPE_CHECKING:
+    from detlint.linter.project import Module
+
+
+class OrderCalls(OrderPlaces):
+    """Follows an order into calls; asks a tracer of its own for another module where they lead there."""
+
+    def __init__(self, module: Module, seen: set[tuple[ast.AST, Form, bool]] | None = None) -> None:
+        super().__init__(module)
+        self._seen = set() if seen is None else seen
+
+    def _keyword(self, node: ast.expr, parent: ast.keyword, trail: Trail) -> str | None:
+        call = self.index.parents[parent]
+        return self._argument(node, call, trail) if isinstance(call, ast.Call) else None
+
+    def _argument(self, node: ast.expr, call: ast.Call, trail: Trail) -> str | None:
+        if node is call.func:
+            return None
+        names = tuple(name.removesuffix(".__init__") for name in self.inference.callees(call))
+        functions = self.table.functions
+        if functions["sorting"].intersection(names):
+            if trail.form is Form.WALK:
+                return self.destination(call, replace(trail, form=Form.SORTED_WALK))
+            lists = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "items"
+            unsorted = trail.subset or (trail.form is Form.NESTED and lists)  # the lists inside stay as they are
+            return self.destination(call, trail) if unsorted else None
+        if self._numbers(node, call, names):
+            return NUMBERING
+        if "builtins.print" in names:
+            return "the text that is written"  # what is printed for people to read was left out before
+        if isinstance(node, ast.Starred) and "builtins.zip" in names:
+            return self.destination(call, replace(trail, form=Form.NESTED))  # the order moves into the elements
+        if trail.form is Form.NESTED and self._flattens(node, names):
+            return self.destination(call, replace(trail, form=Form.SEQUENCE))
+        if functions["carrying"].intersection(names) or self.is_progress_bar(call):
+            return self.destination(call, as_sequence(trail))
+        if functions["receiving"].intersection(names) or self._keeps_items(names):
+            return self._received(node, call, names, trail)
+        if trail.form is Form.MAPPING and functions["registering"].intersection(names):
+            return "the order of the parameters"
+        if isinstance(call.func, ast.Attribute):
+            found = self._taken_by_method(node, call, call.func, trail)
+            if found is not None:
+                return found
+        if trail.form is Form.TEXT and self._makes_over(node, call):
+            return self.destination(call, trail)
+        return self._through_function(node, call, names, trail)
+
+    def _makes_over(self, node: ast.expr, call: ast.Call) -> bool:
+        """`text = clean(text)`: what is still called the same still has its order."""
+        statement = self.index.parents.get(call)
+        targets = statement.targets if isinstance(statement, ast.Assign) else []
+        return isinstance(node, ast.Name) and any(isinstance(t, ast.Name) and t.id == node.id for t in targets)
+
+    def _numbers(self, node: ast.expr, call: ast.Call, names: tuple[str, ...]) -> bool:
+        """`zip(words, range(n))` and `dict(enumerate(words))` number what they get."""
+        if "builtins.zip" in names:
+            others = [argument for argument in call.args if isinstance(argument, ast.Call) and argument is not node]
+            counters = {"builtins.range", "itertools.count"}
+            return any(counters.intersection(self.inference.callees(other)) for other in others)
+        if "builtins.dict" in names and isinstance(node, ast.Call):
+            return "builtins.enumerate" in self.inference.callees(node)
+        return False
+
+    def _flattens(self, node: ast.expr, names: tuple[str, ...]) -> bool:
+        """`chain(*listings)`, `chain.from_iterable(listings)`."""
+        return "itertools.chain.from_iterable" in names or (
+            isinstance(node, ast.Starred) and "itertools.chain" in names
+        )
+
+    def _keeps_items(self, names: Iterable[str]) -> bool:
+        endings = self.table.receiving_endings
+        return any(name.endswith(endings) and not name.startswith("builtins.") for name in names)
+
+    def _received(self, node: ast.expr, call: ast.Call, names: tuple[str, ...], trail: Trail) -> str | None:
+        if trail.form is Form.MAPPING and not trail.subset:
+            return None
+        if "builtins.next" in names:
+            if trail.form is Form.WALK:
+                return self.destination(call, replace(trail, form=Form.NESTED))
+            if isinstance(node, ast.GeneratorExp) and isinstance(node.elt, ast.Constant):
+                return None  # `next((True for name in names if fits(name)), False)`
+            return self.choice(node, call)
+        return f"{names[0].removeprefix('builtins.')}()"
+
+    def _taken_by_method(self, node: ast.expr, call: ast.Call, method: ast.Attribute, trail: Trail) -> str | None:
+        methods = self.table.methods
+        if method.attr == "join" and self.inference.resolve(method) in (("builtins.str.join",), ()):
+            return self.destination(call, replace(trail, form=Form.TEXT))
+        if method.attr in methods["extending"] and trail.form is Form.SEQUENCE:
+            return self.collected(method.value, call, trail)
+        if method.attr in methods["appending"] and trail.form is not Form.TEXT:
+            return self.collected(method.value, call, replace(trail, form=Form.NESTED))
+        if method.attr in methods["writing"] and trail.form in (Form.TEXT, Form.SEQUENCE):
+            return "the text that is written"
+        if method.attr in methods["mapping"] and call.args[1:2] == [node]:
+            return self.destination(call, trail)
+        if method.attr in methods["passing"]:
+            return self.destination(call, trail)
+        if method.attr in methods["keeping"] and trail.form is not Form.MAPPING:
+            return f"{method.attr}()"
+        return None
+
+    def _through_function(self, node: ast.expr, call: ast.Call, names: tuple[str, ...], trail: Trail) -> str | None:
+        """Follow an argument into the function of the project that gets it."""
+        if trail.calls >= MAX_CALLS or isinstance(node, ast.Starred):
+            return None
+        for name in names:
+            definition = self.module.project.definition(name)
+            if definition is None:
+                continue
+            module, function = definition
+            if isinstance(function, ast.ClassDef):
+                methods = module.inference.class_info(function).methods
+                if "__iter__" in methods and "__getitem__" not in methods:
+                    return self.destination(call, trail)  # a progress bar
+                made = methods.get("__init__")
+                if made is None:
+                    declares = any(isinstance(statement, ast.AnnAssign) for statement in function.body)
+                    if declares and trail.form is not Form.MAPPING:
+                        return self.destination(call, replace(trail, form=Form.NESTED))  # a field of a data class
+                    continue
+                function = made
+            for parameter in (argument.arg for argument in ast.walk(function.args) if isinstance(argument, ast.arg)):
+                is_method = module.index.class_at(function) is not None
+                if argument_of(function, parameter, call, skip_self=is_method) is node:
+                    tracer = self if module is self.module else type(self)(module, self._seen)
+                    entered = (*trail.entered, Entered(self, call, function))
+                    inner = replace(trail, calls=trail.calls + 1, entered=entered)
+                    found = tracer._parameter(function, parameter, inner)
+                    if found is not None:
+                        return found
+        return None
+
+    def _parameter(self, function: FunctionNode, name: str, trail: Trail) -> str | None:
+        scope = self.index.scopes[function]
+        binding = next((b for b in scope.bindings[name] if b.kind is BindingKind.PARAMETER), None)
+        return None if binding is None else self.binding(binding, None, trail)
