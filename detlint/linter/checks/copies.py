@@ -18,6 +18,9 @@ _VIEWS = frozenset(
     {"detach", "view", "reshape", "squeeze", "unsqueeze", "permute", "transpose", "flatten", "t", "T", "data"}
 )
 _TO_DEVICE = frozenset({"to", "cuda", "record_stream", "pin_memory", "copy_"})
+_OF_SIZES = frozenset(
+    f"torch.{name}" for name in ("empty", "zeros", "ones", "full", "rand", "randn", "arange", "tensor")
+)
 _READING_BUILTINS = frozenset({"float", "int", "bool", "print", "list", "tuple", "sum", "max", "min", "sorted", "str"})
 _WAITING_METHODS = frozenset({"synchronize", "item", "tolist", "cpu", "wait_stream"})
 _FILLING = frozenset({"append", "extend", "insert"})
@@ -29,7 +32,7 @@ def unsynchronized_copy(call: ast.Call, ctx: Context) -> Iterator[Finding]:
     function = call.func
     if not isinstance(function, ast.Attribute) or function.attr not in ("to", "copy_"):
         return
-    if not _is_non_blocking(call, ctx) or not _may_be_tensor(function.value, ctx):
+    if not _is_non_blocking(call, ctx) or not _may_be_tensor(function.value, ctx) or _is_of_cpu(function.value, ctx):
         return
     if function.attr == "to":
         read = _read(call, call, ctx) if _goes_to_cpu(call, ctx) else None
@@ -48,6 +51,19 @@ def _is_non_blocking(call: ast.Call, ctx: Context) -> bool:
 
 def _may_be_tensor(node: ast.expr, ctx: Context) -> bool:
     return {value.kind for value in ctx.values(node)} <= {Kind.TENSOR, Kind.UNKNOWN, Kind.NONE}
+
+
+def _is_of_cpu(node: ast.expr, ctx: Context) -> bool:
+    """`torch.zeros(n).detach()`: was the tensor made where no device was asked for?"""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _VIEWS:
+        node = node.func.value
+    made = [value.node for value in ctx.values(node)]
+    return bool(made) and all(isinstance(call, ast.Call) and _makes_on_cpu(call, ctx) for call in made)
+
+
+def _makes_on_cpu(call: ast.Call, ctx: Context) -> bool:
+    asks = any(keyword.arg in (None, "device") for keyword in call.keywords)
+    return not asks and any(name in _OF_SIZES for name in ctx.callees(call))
 
 
 def _goes_to_cpu(call: ast.Call, ctx: Context) -> bool:
