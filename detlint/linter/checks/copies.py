@@ -18,9 +18,7 @@ _VIEWS = frozenset(
     {"detach", "view", "reshape", "squeeze", "unsqueeze", "permute", "transpose", "flatten", "t", "T", "data"}
 )
 _TO_DEVICE = frozenset({"to", "cuda", "record_stream", "pin_memory", "copy_"})
-_OF_SIZES = frozenset(
-    f"torch.{name}" for name in ("empty", "zeros", "ones", "full", "rand", "randn", "arange", "tensor")
-)
+_MAKERS = frozenset(f"torch.{name}" for name in ("empty", "zeros", "ones", "full", "rand", "randn", "arange", "tensor"))
 _READING_BUILTINS = frozenset({"float", "int", "bool", "print", "list", "tuple", "sum", "max", "min", "sorted", "str"})
 _WAITING_METHODS = frozenset({"synchronize", "item", "tolist", "cpu", "wait_stream"})
 _FILLING = frozenset({"append", "extend", "insert"})
@@ -32,10 +30,11 @@ def unsynchronized_copy(call: ast.Call, ctx: Context) -> Iterator[Finding]:
     function = call.func
     if not isinstance(function, ast.Attribute) or function.attr not in ("to", "copy_"):
         return
-    if not _is_non_blocking(call, ctx) or not _may_be_tensor(function.value, ctx) or _is_of_cpu(function.value, ctx):
+    if not _is_non_blocking(call, ctx) or not _may_be_tensor(function.value, ctx):
         return
     if function.attr == "to":
-        read = _read(call, call, ctx) if _goes_to_cpu(call, ctx) else None
+        copies = _goes_to_cpu(call, ctx) and not _is_of_cpu(function.value, ctx)
+        read = _read(call, call, ctx) if copies else None
     else:
         read = _read_of_buffer(function.value, call, ctx) if _is_pinned(function.value, ctx) else None
     if read is not None:
@@ -63,7 +62,7 @@ def _is_of_cpu(node: ast.expr, ctx: Context) -> bool:
 
 def _makes_on_cpu(call: ast.Call, ctx: Context) -> bool:
     asks = any(keyword.arg in (None, "device") for keyword in call.keywords)
-    return not asks and any(name in _OF_SIZES for name in ctx.callees(call))
+    return not asks and any(name in _MAKERS for name in ctx.callees(call))
 
 
 def _goes_to_cpu(call: ast.Call, ctx: Context) -> bool:
