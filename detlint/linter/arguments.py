@@ -10,7 +10,7 @@ from detlint.linter.context import MISSING, Argument, Call, Context
 from detlint.linter.dimensions import dimensions, names_pixels
 from detlint.linter.distinct_indices import belongs_to_one_choice, holds_positions, is_later_dimension, is_permutation
 from detlint.linter.guards import settled
-from detlint.linter.kernels import computes_floats
+from detlint.linter.kernels import KERNEL_LANGUAGES, computes_floats
 from detlint.linter.lengths import length
 from detlint.linter.names import FUNCTIONS, parameters
 from detlint.linter.single_elements import SingleElements, names_choice
@@ -104,7 +104,7 @@ class SourceArguments:
     def dtype(self, name: str) -> str | None:
         found = {value.dtype for value in self._tensors(name)}
         dtype = found.pop() if len(found) == 1 else None
-        if dtype is None and self._call.name.startswith("triton."):
+        if dtype is None and self._call.name.startswith(KERNEL_LANGUAGES):
             value = self._argument(name).value
             return "floating" if value is not None and computes_floats(value, self._ctx) else None
         return None if dtype is None else _FAMILIES.get(dtype, dtype)

@@ -1,13 +1,17 @@
-"""Does a Triton kernel compute with floats? Only what is seen to be one counts, since a counter is added to alike."""
+"""Does a kernel of Triton or Warp compute with floats? Only what is seen to counts: a counter is added to alike."""
 
 from __future__ import annotations
 
 import ast
 from typing import TYPE_CHECKING
 
+from detlint.linter.nodes import walk
+
 if TYPE_CHECKING:
     from detlint.linter.context import Context
 
+# Packages in which kernels are written as Python functions.
+KERNEL_LANGUAGES = ("triton.", "warp.")
 _MAX_STEPS = 6
 
 
@@ -30,6 +34,8 @@ def computes_floats(node: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> bo
         parts = [node.value]
     elif isinstance(node, ast.Name):
         bindings = ctx.module.definitions(node)
+        if any(isinstance(binding.node, ast.arg) and _declares_floats(binding.node, ctx) for binding in bindings):
+            return True
         parts = [binding.value for binding in bindings if binding.value is not None and not binding.index]
     elif isinstance(node, ast.Call):
         known = _called(node, ctx)
@@ -38,6 +44,13 @@ def computes_floats(node: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> bo
         parts = [*node.args, *(keyword.value for keyword in node.keywords)]
         parts += [node.func.value] if isinstance(node.func, ast.Attribute) else []
     return any(computes_floats(part, ctx, steps - 1) for part in parts)
+
+
+def _declares_floats(parameter: ast.arg, ctx: Context) -> bool:
+    """`forces: wp.array(dtype=wp.vec3)`."""
+    parts = walk(parameter.annotation) if parameter.annotation is not None else ()
+    names = (name for part in parts if isinstance(part, (ast.Name, ast.Attribute)) for name in ctx.resolve(part))
+    return not ctx.inference.types.kernel_float_dtypes.isdisjoint(names)
 
 
 def _called(call: ast.Call, ctx: Context) -> bool | None:

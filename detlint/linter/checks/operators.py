@@ -15,6 +15,7 @@ from detlint.linter.context import Call, Context
 from detlint.linter.data_code import prepares_data
 from detlint.linter.determinism import asks_for_deterministic_algorithms
 from detlint.linter.gradients import can_need_gradient
+from detlint.linter.kernels import KERNEL_LANGUAGES
 from detlint.linter.names import FUNCTIONS
 from detlint.linter.program import calls_named
 from detlint.linter.provenance import without_gradient_dtype, written_into
@@ -73,7 +74,7 @@ def nondeterministic_third_party(ctx: Context) -> Iterator[Finding]:
         hazards = [(call, operator) for call, operator in hazards if operator.with_flag != "deterministic"]
     groups: dict[tuple[ast.AST | None, str], list[tuple[Call, Operator]]] = {}
     for call, operator in hazards:
-        region = _region(call.node, ctx) if _is_layer(call) or call.name.startswith("triton.") else call.node
+        region = _region(call.node, ctx) if _is_layer(call) or call.name.startswith(KERNEL_LANGUAGES) else call.node
         groups.setdefault((region, operator.name), []).append((call, operator))
     for (first, operator), *others in groups.values():
         yield _finding(first, operator, ctx, [call for call, _ in others])
