@@ -14,6 +14,7 @@ from detlint.linter.nodes import walk
 from detlint.linter.outline import is_main_guard
 from detlint.linter.program import in_package
 from detlint.linter.project import Module
+from detlint.linter.training import training_steps
 from detlint.linter.values import Kind
 from detlint.randomness import load_sources
 
@@ -21,8 +22,9 @@ from detlint.randomness import load_sources
 def is_smoke_test(module: Module) -> bool:
     """Return whether all that a file executes is a main guard that tries out what the file defines.
 
-    In a package that is any guard that reads no command line, hands over to no `main()` and prints something or writes
-    no files; elsewhere the file has to define models and the guard to do nothing but build, call and show them.
+    In a package that is any guard that reads no command line, hands over to no `main()`, does not train and save, and
+    prints something or writes no files; elsewhere the file has to define models and the guard to do nothing but build,
+    call and show them.
     """
     guards = [node for node in module.tree.body if isinstance(node, ast.If) and is_main_guard(node)]
     others = [node for node in module.tree.body if node not in guards]
@@ -32,6 +34,8 @@ def is_smoke_test(module: Module) -> bool:
         return False
     calls = [call for guard in guards for call in _calls(guard)]
     if in_package(module):
+        if any(map(training_steps, guards)) and any(_writes(module, call) for call in calls):
+            return False
         shows = any("builtins.print" in module.inference.callees(call) for call in calls)
         return not any(_hands_over(module, call) or (not shows and _writes_files(module, call)) for call in calls)
     return _defines_model(module) and all(_is_harmless(module, call) for call in calls)
@@ -42,20 +46,37 @@ def _hands_over(module: Module, call: ast.Call) -> bool:
     if any(name.startswith(table.starts) for name in module.inference.callees(call)):
         return True
     if isinstance(call.func, ast.Attribute):
-        return call.func.attr in table.runners  # generate() and train() are methods of models too
+        # generate() and train() are methods of models too
+        return call.func.attr in table.runners and not _takes_draws_alone(module, call)
     return isinstance(call.func, ast.Name) and table.entries.search(call.func.id) is not None
+
+
+def _takes_draws_alone(module: Module, call: ast.Call) -> bool:
+    """`index.fit(np.random.rand(100, 8))`, also through a variable: there is no data to learn from."""
+    return bool(call.args) and all(_is_drawn(module, argument) for argument in call.args)
+
+
+def _is_drawn(module: Module, node: ast.expr) -> bool:
+    if isinstance(node, ast.Name):
+        values = [binding.value for binding in module.definitions(node)]
+        return bool(values) and all(value is not None and _is_drawn(module, value) for value in values)
+    draws = load_sources().draws
+    return any(draws.get(name) is not None for part in _calls(node) for name in module.inference.callees(part))
 
 
 def _writes_files(module: Module, call: ast.Call) -> bool:
     """Does a call run a function of the file that keeps its results, in a list of samples for example?"""
-    writes = load_sources().smoke_test.writes
-    for name in module.inference.callees(call):
-        definition = module.project.definition(name)
-        if definition is not None and definition[0] is module and isinstance(definition[1], FUNCTIONS):
-            made = (part.func for part in _calls(definition[1]))
-            if any(isinstance(function, ast.Attribute) and function.attr in writes for function in made):
-                return True
-    return False
+    found = (module.project.definition(name) for name in module.inference.callees(call))
+    functions = (made[1] for made in found if made is not None and made[0] is module)
+    return any(
+        _writes(module, part) for function in functions if isinstance(function, FUNCTIONS) for part in _calls(function)
+    )
+
+
+def _writes(module: Module, call: ast.Call) -> bool:
+    """`table.to_csv(path)`; what the project defines under such a name may write to anything."""
+    named = isinstance(call.func, ast.Attribute) and call.func.attr in load_sources().smoke_test.writes
+    return named and not any(module.project.definition(name) for name in module.inference.callees(call))
 
 
 def _calls(node: ast.AST) -> list[ast.Call]:

@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
+from detlint.linter.program import program_of
 from detlint.linter.project import Module
 
 _FOLDERS = frozenset({"test", "tests", "testing", "unittests"})
 
 
 def is_test_file(module: Module) -> bool:
-    """Return whether a file is named like a test or stands in a folder of tests of its project."""
+    """Return whether a file is named like a test, or stands in a folder of tests of its project."""
     path = module.source.path
-    if path.name.startswith("test_") or path.stem.endswith("_test") or path.name == "conftest.py":
+    if path.name == "conftest.py" or (_is_named_test(path) and not module.project.once(_is_script, module)):
         return True
     root = module.project.root(path.parent)
     folders = path.relative_to(root).parts[:-1] if path.is_relative_to(root) else ()
     return not _FOLDERS.isdisjoint(folders)
+
+
+def _is_named_test(path: Path) -> bool:
+    return path.name.startswith("test_") or path.stem.endswith("_test")
+
+
+def _is_script(module: Module) -> bool:
+    """`test_net.py` may be the program that evaluates a trained net: it executes something, and holds no tests."""
+    index = module.index
+    names = [node.name.lower() for node in index.of_type(ast.FunctionDef)]
+    names += [node.name.lower() for node in index.of_type(ast.ClassDef)]
+    if any(name.startswith("test") or name.endswith(("test", "tests", "testcase")) for name in names):
+        return False
+    return program_of(module) is not None

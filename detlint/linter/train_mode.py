@@ -229,7 +229,9 @@ class _Search:
     def _is_model_class(self, info: ClassInfo) -> bool:
         inference = self.module.inference
         bases = inference.external_bases(info)
-        return inference.is_module_class(info.name) or any(base.endswith(("Module", "Model")) for base in bases)
+        if inference.is_module_class(info.name) or any(base.endswith(("Module", "Model")) for base in bases):
+            return True
+        return bool(info.node.bases) and "forward" in info.methods  # of a base that cannot be read
 
     def _is_unused(self, call: ast.Call) -> bool:
         """Timing and warm-up runs throw the result away; others only look at its shape."""

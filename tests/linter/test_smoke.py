@@ -1,0 +1,74 @@
+"""What a file is for: does its main guard only try it out, is it a test?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from detlint.config import ConfigResolver
+from detlint.linter.engine import lint_paths
+from detlint.linter.smoke import is_smoke_test
+from tests.linter.conftest import MakeModule
+
+HEAD = """
+import numpy as np
+import torch
+from torch import nn
+
+class Memory(nn.Module):
+    def forward(self, x):
+        return self.write(x)
+
+    def write(self, x):
+        return x + torch.rand(3)
+
+class Index:
+    def fit(self, points):
+        self.points = points
+
+def keep(model):
+    torch.save(model, "model.pt")
+
+if __name__ == "__main__":
+"""
+TRAINED = "    net = Memory()\n    net(torch.rand(3)).sum().backward()\n    print(net)\n"
+
+
+@pytest.mark.parametrize(
+    ("guard", "expected"),
+    [
+        (TRAINED, True),
+        (TRAINED + "    torch.save(net, 'net.pt')\n", False),
+        (
+            "    points = np.random.rand(9, 2)\n    index = Index()\n    index.fit(points)\n    print(index.points)\n",
+            True,
+        ),
+        ("    index = Index()\n    index.fit(np.load('points.npy'))\n    print(index.points)\n", False),
+        ("    net = Memory()\n    assert net(torch.rand(3)).shape == (3,)\n    net.write(torch.rand(3))\n", True),
+        ("    keep(Memory())\n", False),
+    ],
+    ids=["shown", "trained and saved", "fitted to draws", "fitted to data", "a method called write", "saved"],
+)
+def test_a_main_guard_in_a_package_that_only_tries_the_file_out(
+    make_module: MakeModule, guard: str, expected: bool
+) -> None:
+    assert is_smoke_test(make_module(HEAD + guard, {"__init__.py": ""})) is expected
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "found"),
+    [
+        ("test_net.py", "import torch\nx = torch.rand(3)\nprint(x)\n", ["DET101"]),
+        ("test_net.py", "import torch\ndef test_it():\n    print(torch.rand(3))\ntest_it()\n", []),
+        ("tests/net.py", "import torch\nx = torch.rand(3)\nprint(x)\n", []),
+    ],
+    ids=["script", "test", "folder"],
+)
+def test_a_script_named_like_a_test(tmp_path: Path, name: str, code: str, found: list[str]) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(code)
+    result = lint_paths([str(path)], resolver=ConfigResolver(isolated=True), jobs=1)
+    assert [finding.code for finding in result.findings] == found
