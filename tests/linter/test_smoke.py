@@ -23,6 +23,9 @@ class Memory(nn.Module):
     def write(self, x):
         return x + torch.rand(3)
 
+    def step(self, x):
+        return self.write(x)
+
 class Index:
     def fit(self, points):
         self.points = points
@@ -45,7 +48,7 @@ TRAINED = "    net = Memory()\n    net(torch.rand(3)).sum().backward()\n    prin
             True,
         ),
         ("    index = Index()\n    index.fit(np.load('points.npy'))\n    print(index.points)\n", False),
-        ("    net = Memory()\n    assert net(torch.rand(3)).shape == (3,)\n    net.write(torch.rand(3))\n", True),
+        ("    net = Memory()\n    assert net(torch.rand(3)).shape == (3,)\n    net.step(torch.rand(3))\n", True),
         ("    keep(Memory())\n", False),
     ],
     ids=["shown", "trained and saved", "fitted to draws", "fitted to data", "a method called write", "saved"],
