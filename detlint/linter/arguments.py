@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from detlint.conditions import UNKNOWN, Truth, holds
 from detlint.linter.context import MISSING, Argument, Call, Context
@@ -15,6 +16,9 @@ from detlint.linter.lengths import length
 from detlint.linter.names import FUNCTIONS, parameters
 from detlint.linter.single_elements import SingleElements, names_choice
 from detlint.linter.values import Kind, Value
+
+if TYPE_CHECKING:
+    from detlint.linter.project import Module
 
 # Indices made by these name every place at most once.
 _DISTINCT = frozenset(
@@ -66,9 +70,21 @@ class SourceArguments:
         defaults = [self._default(value) for value in values]
         if not any(defaults):
             return MISSING
-        made = [default or value.node for default, value in zip(defaults, values, strict=True)]
-        told = [_written(part) for part in made if not (isinstance(part, ast.Constant) and part.value is None)]
+        made = [(default or value.node, value.module) for default, value in zip(defaults, values, strict=True)]
+        told = [
+            self._told(part, module)
+            for part, module in made
+            if not (isinstance(part, ast.Constant) and part.value is None)
+        ]
         return told[0] if told and all(one is not UNKNOWN and one == told[0] for one in told) else MISSING
+
+    def _told(self, node: ast.AST | None, module: Module | None) -> object:
+        """Return the literal that an expression of a file is, written there or under a name."""
+        known = _written(node)
+        if known is not UNKNOWN or module is None or not isinstance(node, ast.expr):
+            return known
+        value = self._ctx.elsewhere(module).constant(node)
+        return UNKNOWN if value is MISSING else value
 
     def _default(self, value: Value) -> ast.expr | None:
         if not isinstance(value.node, ast.arg) or value.module is None:

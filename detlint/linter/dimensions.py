@@ -6,7 +6,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from detlint.linter.names import FUNCTIONS
+from detlint.linter.returned import returned_by
 from detlint.linter.values import Kind
 
 if TYPE_CHECKING:
@@ -123,22 +123,13 @@ def _of_call(node: ast.Call, ctx: Context, steps: int) -> int | None:
     layers = [value.type for value in ctx.values(node.func) if value.kind is Kind.MODULE]
     if layers and all("torch.nn.Conv" in layer for layer in layers):
         return _BY_LAYER.get(layers[0][-2:])
-    if any(ctx.module.project.definition(name) for name in names):
-        return _of_project_function(names, ctx, steps)
+    given = returned_by(names, ctx)
+    if given is not None:
+        found = {dimensions(value, inside, steps - 1) for value, inside in given}
+        return found.pop() if len(found) == 1 else None
     if isinstance(node.func, ast.Attribute) and not any(name.startswith("torch.nn.") for name in names):
         return _of_method(node, node.func, ctx, steps)
     return None
-
-
-def _of_project_function(names: tuple[str, ...], ctx: Context, steps: int) -> int | None:
-    """A function of the project gives what all its `return` statements give."""
-    definition = ctx.module.project.definition(names[0])
-    if len(names) != 1 or definition is None or not isinstance(definition[1], FUNCTIONS):
-        return None
-    inside = ctx.elsewhere(definition[0])
-    results = inside.module.flow(inside.module.index.scopes[definition[1]]).returns()
-    found = {dimensions(result.value, inside, steps - 1) if result.value else None for result in results}
-    return found.pop() if len(found) == 1 else None
 
 
 def _of_method(node: ast.Call, function: ast.Attribute, ctx: Context, steps: int) -> int | None:

@@ -320,7 +320,7 @@ class Inference:
         for value in self.values(node.value):
             if value.kind is Kind.TENSOR:
                 yield from self._tensor_attribute(node, value)
-            elif value.kind in (Kind.MODULE, Kind.INSTANCE):
+            elif self._holds_attribute(value, node.attr):
                 yield from self._attribute_values(value.type, node)
             elif value.kind is Kind.TUPLE and node.attr in ("values", "indices"):
                 dtype = "int" if node.attr == "indices" else None
@@ -341,6 +341,12 @@ class Inference:
             yield self.made(Kind.NUMBER, node, dtype="int")
         else:
             yield self.made(Kind.UNKNOWN, node)
+
+    def _holds_attribute(self, value: Value, attribute: str) -> bool:
+        if value.kind is not Kind.CLASS:
+            return value.kind in (Kind.MODULE, Kind.INSTANCE)
+        info = self.class_named(value.type)
+        return info is not None and attribute in info.attributes
 
     def _attribute_values(self, type_name: str, node: ast.Attribute) -> Iterator[Value]:
         info = self.class_named(type_name)

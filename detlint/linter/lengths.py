@@ -1,4 +1,4 @@
-"""How many elements has a list or tuple: as it is written, repeated, unpacked or annotated?"""
+"""How many elements has a list or tuple: as it is written, repeated, returned, unpacked or annotated?"""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from detlint.linter.names import BindingKind
+from detlint.linter.returned import returned_by
 
 if TYPE_CHECKING:
     from detlint.linter.context import Context
@@ -25,6 +26,10 @@ def length(node: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> int | None:
         return _repeated(node.left, node.right, ctx, steps) or _repeated(node.right, node.left, ctx, steps)
     if isinstance(node, ast.Call) and len(node.args) == 1 and ctx.resolve(node.func) in _COPIES:
         return length(node.args[0], ctx, steps - 1)
+    if isinstance(node, ast.Call):
+        given = returned_by(ctx.callees(node), ctx) or ()
+        found = {length(value, inside, steps - 1) for value, inside in given}
+        return found.pop() if len(found) == 1 else None
     if not isinstance(node, ast.Name):
         return None
     found = {_of_binding(binding, ctx, steps) for binding in ctx.module.definitions(node)}
