@@ -11,6 +11,7 @@ from detlint.linter.evaluation import evaluates, without_gradients
 from detlint.linter.gradient_table import gradient_table
 from detlint.linter.names import FunctionNode
 from detlint.linter.provenance import is_data, without_gradient_dtype
+from detlint.linter.serving import serves
 from detlint.linter.training import runs_in_eval_only, trains
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
     in_model = owner is not None and module.inference.is_module_class(module.qualified(owner))
     if (owner is not None and _never_records(owner, in_model, ctx)) or prepares_data(node, ctx) or in_data_module(ctx):
         return True
-    if any(table.inferring_modules.match(part) for part in module.name.split(".")):
+    if any(table.inferring_modules.match(part) for part in module.name.split(".")) or serves(module):
         return True
     if function is None:
         return owner is None and ctx.program is not None and not trains(module.tree)

@@ -241,6 +241,15 @@ class Project:
             return root
         return root / here.relative_to(root).parts[0] if here != root else None
 
+    def search(self, name: str, module: Module, at_most: int) -> Search | None:
+        """Search the files that may use a module for the word `name`: None for a lone file outside any project."""
+        folder = self.folder(module)
+        if folder is None:
+            return None
+        search = self.mentions.of(name, folder, at_most)
+        self.consulted[search] = None
+        return search
+
     def _name(self, path: Path) -> str:
         base = self._package_root(path.parent)
         if base == path.parent:

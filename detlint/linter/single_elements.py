@@ -54,6 +54,8 @@ class SingleElements:
             return self._is_picked(index.slice.elts, dim)
         if isinstance(index, ast.Subscript) and dim < 0 and not isinstance(index.slice, ast.Slice):
             return self._has_one(index.value, dim, steps)  # one of the first dimension: the last ones stay
+        if isinstance(index, ast.BinOp) and isinstance(index.right, ast.Constant):
+            return self._has_one(index.left, dim, steps)  # a number more or less in each element
         rearranged = axes(index, self._ctx)
         if rearranged is not None:
             return _is_one(rearranged, dim)

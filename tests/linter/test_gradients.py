@@ -175,6 +175,31 @@ def test_a_caller_in_an_environment_does_not_count(tmp_path: Path, make_module: 
     assert can_need_gradient(call, call.args[0], ctx)
 
 
+RUNS = """
+def load(path):
+    model.load_state_dict(path)
+    model.eval()
+    with torch.no_grad():
+        return model()
+"""
+PROJECTS = {
+    "runs trained models": ({"run.py": RUNS}, False),
+    "trains them too": ({"run.py": RUNS, "fit.py": "def fit(out):\n    out.backward()\n"}, True),
+    "has losses": ({"run.py": RUNS, "losses.py": "def l1_loss(loss):\n    return loss\n"}, True),
+    "loads no weights": ({"run.py": RUNS.replace("model.load_state_dict(path)", "pass")}, True),
+    "a collection of models": ({}, True),
+}
+
+
+@pytest.mark.parametrize(("files", "expected"), PROJECTS.values(), ids=PROJECTS.keys())
+def test_a_project_that_only_runs_models_asks_for_no_gradient(
+    files: dict[str, str], expected: bool, make_module: MakeModule
+) -> None:
+    make_module("", files)
+    call, ctx = marked(GRADIENTS["a feature of a module"][0], make_module)
+    assert can_need_gradient(call, call.args[0], ctx) is expected
+
+
 ROWS = {
     "inserted at the end": ("op(x, i.unsqueeze(-1))", -1, True),
     "inserted in front": ("op(x, i.unsqueeze(-1))", 1, True),
@@ -193,6 +218,7 @@ ROWS = {
     "rearranged elsewhere": ("op(x, einops.rearrange(i, 'b n -> b 1 n'))", -1, False),
     "rearranged from the end": ("op(x, einops.rearrange(i, '... n -> ... n 1'))", -1, True),
     "rearranged, counted from the front": ("op(x, einops.rearrange(i, '... n -> ... 1 n'))", 1, False),
+    "halved": ("op(x, i.unsqueeze(-1) // 2)", -1, True),
     "as it came": ("op(x, i)", -1, False),
 }
 
