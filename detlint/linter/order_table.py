@@ -25,7 +25,7 @@ _METHODS = (
     "passing",
     "keeping",
 )
-_WORDS = ("complaints", "lookups", "descriptions", "progress")
+_WORDS = ("complaints", "lookups", "descriptions", "progress", "patterns", "files")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,8 @@ class OrderTable:
     lookups: tuple[str, ...]
     descriptions: frozenset[str]
     progress: tuple[str, ...]
+    patterns: frozenset[str]
+    files: tuple[str, ...]
 
 
 @cache
@@ -60,4 +62,6 @@ def order_table(path: Path = RULES_FOLDER / "order.toml") -> OrderTable:
         lookups=tuple(said["lookups"]),
         descriptions=frozenset(said["descriptions"]),
         progress=tuple(said["progress"]),
+        patterns=frozenset(said["patterns"]),
+        files=tuple(said["files"]),
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from detlint.findings import Finding
 from detlint.linter.context import Call, Context
+from detlint.linter.glob_patterns import names_one_path
 from detlint.linter.order import OrderTracer
 from detlint.linter.order_form import CHOICE, NUMBERING, Form, Trail
 from detlint.linter.order_table import order_table
@@ -29,7 +30,8 @@ _ITERATING = frozenset(
 @check("DET601")
 def unsorted_listing(call: Call, ctx: Context) -> Iterator[Finding]:
     """Silent unless the order of the listing is known to reach something that keeps it."""
-    if _names_one_file(call, ctx) or ctx.module.path.name == "setup.py":  # which lists files to install
+    pattern = call.argument("pathname" if call.name.startswith("glob.") else "pattern").value
+    if names_one_path(pattern, ctx) or ctx.module.path.name == "setup.py":  # which lists files to install
         return
     form = Form.WALK if call.name in _WALKS else Form.SEQUENCE
     sink = OrderTracer(ctx.module).destination(call.node, Trail(form))
@@ -65,30 +67,6 @@ def _sorted_where_iterated(node: ast.expr, ctx: Context) -> Repair | None:
     if isinstance(parent, ast.Call) and len(parent.args) == 1 and "builtins.list" in ctx.callees(parent):
         return unsafe("sort it", replace(parent.func, "sorted"))  # sorted() makes a list itself
     return unsafe("sort it", wrap(node, "sorted"))
-
-
-def _names_one_file(call: Call, ctx: Context) -> bool:
-    """`root.rglob("weights.pth")`, `glob(f"{run}/best.pt")`: a pattern without wildcards looks for one file.
-
-    So does what ends in a variable for the name of one: `glob(os.path.join(folder, file_name))`.
-    """
-    pattern = call.argument("pathname" if call.name.startswith("glob.") else "pattern").value
-    if pattern is not None and any(_ends_in_name(value.node, ctx) for value in ctx.values(pattern)):
-        return True
-    if isinstance(pattern, ast.JoinedStr):
-        written = [part.value for part in pattern.values if isinstance(part, ast.Constant)]
-        named = isinstance(pattern.values[-1], ast.Constant) and "/" in str(written[-1])
-        text: object = "".join(map(str, written)) if named else None
-    else:
-        text = ctx.constant(pattern)
-    return isinstance(text, str) and not any(wildcard in text for wildcard in "*?[")
-
-
-def _ends_in_name(path: ast.AST | None, ctx: Context) -> bool:
-    if not isinstance(path, ast.Call) or not path.args or "os.path.join" not in ctx.callees(path):
-        return False
-    last = path.args[-1]
-    return isinstance(last, ast.Name) and last.id.lower().endswith(("filename", "file_name"))
 
 
 @check("DET603")
