@@ -10,6 +10,7 @@ from detlint.conditions import UNKNOWN, Truth, holds
 from detlint.linter.context import MISSING, Argument, Call, Context
 from detlint.linter.dimensions import dimensions, names_pixels
 from detlint.linter.distinct_indices import belongs_to_one_choice, holds_positions, is_later_dimension, is_permutation
+from detlint.linter.gradient_table import gradient_table
 from detlint.linter.guards import settled
 from detlint.linter.kernels import KERNEL_LANGUAGES, computes_floats
 from detlint.linter.lengths import length
@@ -123,6 +124,8 @@ class SourceArguments:
         if dtype is None and self._call.name.startswith(KERNEL_LANGUAGES):
             value = self._argument(name).value
             return "floating" if value is not None and computes_floats(value, self._ctx) else None
+        if not found and _names_integers(self._argument(name).value):
+            return "integral"
         return None if dtype is None else _FAMILIES.get(dtype, dtype)
 
     def ndim(self, name: str) -> int | None:
@@ -285,6 +288,11 @@ def matches(call: Call, ctx: Context) -> bool:
     """Return whether a call satisfies the `[match]` of a declarative rule."""
     rule_match = ctx.rule.match
     return rule_match is not None and holds(rule_match.when, SourceArguments(call, ctx)) is Truth.YES
+
+
+def _names_integers(node: ast.expr | None) -> bool:
+    name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+    return gradient_table().integers.search(name) is not None
 
 
 def _written(node: ast.AST | None) -> object:

@@ -24,6 +24,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
         "numbers",
         "permutations",
         "choices",
+        "integers",
         "data-modules",
         "inferring-modules",
     ),
@@ -38,6 +39,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
         "image-makers",
         "whole-models",
         "judging-classes",
+        "losses",
         "image-channels",
     ),
 }
@@ -65,6 +67,7 @@ class GradientTable:
     numbers: re.Pattern[str]
     permutations: re.Pattern[str]
     choices: re.Pattern[str]
+    integers: re.Pattern[str]
     data_modules: re.Pattern[str]
     inferring_modules: re.Pattern[str]
     data_classes: re.Pattern[str]
@@ -77,6 +80,7 @@ class GradientTable:
     image_makers: re.Pattern[str]
     whole_models: re.Pattern[str]
     judging_classes: re.Pattern[str]
+    losses: re.Pattern[str]
     image_channels: re.Pattern[str]
 
     def names_data(self, name: str) -> bool:
@@ -113,6 +117,7 @@ def gradient_table(path: Path = RULES_FOLDER / "gradients.toml") -> GradientTabl
         numbers=_pattern(path, "words.numbers", words["numbers"], r"(^|_)({})$"),
         permutations=_pattern(path, "words.permutations", words["permutations"], r"(^|_)({})$"),
         choices=_pattern(path, "words.choices", words["choices"], r"(^|_)({})$"),
+        integers=_pattern(path, "words.integers", words["integers"], r"(^|_)({})$"),
         data_modules=_pattern(path, "words.data-modules", words["data-modules"], r"^({})$"),
         inferring_modules=_pattern(path, "words.inferring-modules", words["inferring-modules"], r"^({})$"),
         data_classes=_pattern(path, "names.data-classes", names["data-classes"], r"({})$", flags=0),
@@ -124,6 +129,7 @@ def gradient_table(path: Path = RULES_FOLDER / "gradients.toml") -> GradientTabl
         entry_methods=_pattern(path, "names.entry-methods", names["entry-methods"], r"^({})$", flags=0),
         image_makers=_pattern(path, "names.image-makers", names["image-makers"], r"^({})$", flags=0),
         whole_models=_pattern(path, "names.whole-models", names["whole-models"], r"\.({})$", flags=0),
+        losses=_pattern(path, "names.losses", names["losses"], r"({})$", flags=0),
         judging_classes=_pattern(path, "names.judging-classes", names["judging-classes"], r"({})", flags=0),
         image_channels=_pattern(path, "names.image-channels", names["image-channels"], r"^({})$"),
     )

@@ -67,6 +67,10 @@ def _is_cut_off(node: ast.expr, ctx: Context, steps: int = 3) -> bool:
             return False
         uses = ctx.flow(node).uses(binding)
         return bool(uses) and all(_is_cut_off(use, ctx, steps - 1) for use in uses)
+    if isinstance(parent, ast.Return) and steps > 0:
+        function = ctx.function(node)
+        sites = list(calls_of(function, ctx)) if function is not None and function.name != "forward" else []
+        return bool(sites) and all(site is not None and _is_cut_off(site[1], site[0], steps - 1) for site in sites)
     return False
 
 

@@ -216,7 +216,7 @@ class _Question:
             return False
         if receiver_class(ctx.inference, node, function) is not None:
             return False
-        if is_model_input(node, function, ctx):
+        if is_model_input(node, function, ctx) or _sets_up_loss(function, ctx):
             return True
         passed = 0
         for site in calls_of(function, ctx):
@@ -281,6 +281,12 @@ def _registers_buffer(maker: ast.AST | None) -> bool:
     return (
         isinstance(maker, ast.Call) and isinstance(maker.func, ast.Attribute) and maker.func.attr == "register_buffer"
     )
+
+
+def _sets_up_loss(function: FunctionNode, ctx: Context) -> bool:
+    """Is it the constructor of a loss? Weights of classes are settings."""
+    owner = ctx.module.index.class_at(function)
+    return owner is not None and function.name == "__init__" and gradient_table().losses.search(owner.name) is not None
 
 
 def _makes_parameters(function: FunctionNode) -> bool:

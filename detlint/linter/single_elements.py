@@ -84,6 +84,8 @@ class SingleElements:
                 return True
             if (place, dim) == (1, -1):
                 return True  # class numbers beside rows of scores: nobody writes this for more dimensions
+            if isinstance(place, int) and place >= 0 and dim >= 0:
+                return self._has_one(function.value, dim - (place < dim), steps)
             # Counted from the end, what stands before an inserted last dimension moves one on.
             return place == -1 and self._has_one(function.value, dim + 1, steps)
         sizes = _sizes(call)
@@ -107,8 +109,19 @@ class SingleElements:
             size = self._ctx.constant(sizes[place])
             if size == 1 and function.attr == "expand":
                 return True
-            return size == (1 if function.attr == "repeat" else -1) and self._has_one(function.value, place, steps)
+            if size != (1 if function.attr == "repeat" else -1):
+                return False
+            # Where the first dimension is left as it is, there were as many before.
+            from_front = self._ctx.constant(sizes[0]) == -1 and self._is_inserted_from_front(function.value)
+            return self._has_one(function.value, place + len(sizes) if from_front else place, steps)
         return dim < 0 and self._leaves_alone(call) and self._has_one(function.value, dim, steps)
+
+    def _is_inserted_from_front(self, index: ast.expr) -> bool:
+        """`heads.unsqueeze(2)`: is a dimension inserted at a place that is counted from the front?"""
+        if not isinstance(index, ast.Call) or not isinstance(index.func, ast.Attribute) or len(index.args) != 1:
+            return False
+        place = self._ctx.constant(index.args[0])
+        return index.func.attr == "unsqueeze" and isinstance(place, int) and place >= 0
 
     def _leaves_alone(self, call: ast.Call) -> bool:
         """`expand((-1,) * n + (hidden,))`: all dimensions but the last ones."""
