@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from detlint.linter.names import FUNCTIONS, FunctionNode
+from detlint.linter.order_choice import LoopChoice
 from detlint.linter.order_form import CHOICE, NUMBERING, Form, Trail, names_in
-from detlint.linter.order_loop import LoopBody
 from detlint.linter.program import calls_named
 from detlint.linter.values import Kind
 from detlint.randomness import load_sources
@@ -17,12 +17,8 @@ from detlint.randomness import load_sources
 if TYPE_CHECKING:
     from detlint.linter.order import OrderTracer
 
-_COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
-_PINS = (ast.Eq, ast.Is)
-_SEARCHES = frozenset({"startswith", "endswith", "match", "search", "fullmatch"})
 
-
-class LoopEffects(LoopBody):
+class LoopEffects(LoopChoice):
     """The effects of a loop (or of a function called from it) on what stands outside."""
 
     def __init__(
@@ -236,6 +232,8 @@ class LoopEffects(LoopBody):
             return None
         if not self._picks(node) or not (self._has_default(target) or self._leaves(node) or self._is_found(node)):
             return None
+        if self._refuses_another(target):
+            return None
         binding = self._tracer.binding_of(target)
         if binding is None:
             return None
@@ -252,66 +250,6 @@ class LoopEffects(LoopBody):
         kinds = {found.kind for found in self._tracer.inference.values(value)}
         return isinstance(value, ast.BinOp) and bool(kinds & {Kind.LIST, Kind.STRING, Kind.TUPLE})
 
-    def _picks(self, node: ast.stmt) -> bool:
-        """Return whether the statement keeps whichever element comes first (or last) of those that qualify."""
-        conditions = list(self._conditions(node))
-        if any(_holds(condition, _COMPARISONS) for condition in conditions) or self._is_pinned(conditions):
-            return False
-        return any(map(self._has_element, conditions))
-
-    def _leaves(self, node: ast.stmt) -> bool:
-        """Return whether a `break` follows in the same block."""
-        block = getattr(self._index.parents[node], "body", [])
-        later = block[block.index(node) :] if isinstance(block, list) and node in block else []
-        return any(isinstance(statement, ast.Break) for statement in later)
-
-    def _is_found(self, node: ast.stmt) -> bool:
-        """Return whether entries are searched by a part of their name: `name.endswith(".json")`, `"best" in name`."""
-        return any(
-            self._has_element(part)
-            and (
-                (isinstance(part, ast.Attribute) and part.attr in _SEARCHES)
-                or (isinstance(part, ast.Compare) and isinstance(part.ops[0], ast.In) and not self._is_wanted(part))
-                or (isinstance(part, ast.Name) and self._is_match(part))
-            )
-            for condition in self._conditions(node)
-            for part in ast.walk(condition)
-        )
-
-    def _is_match(self, name: ast.Name) -> bool:
-        """`found = re.search(pattern, name)`."""
-        inference = self._tracer.inference
-        made = [value for target, value in self._made if isinstance(target, ast.Name) and target.id == name.id]
-        return any(
-            isinstance(value, ast.Call) and any(callee.startswith("re.") for callee in inference.callees(value))
-            for value in made
-        )
-
-    def _conditions(self, node: ast.AST) -> Iterator[ast.expr]:
-        """Yield the tests inside the body under which `node` runs."""
-        for parent in self._index.ancestors(node):
-            if parent is self._body:
-                return
-            if isinstance(parent, (ast.If, ast.While)):
-                yield parent.test
-
-    def _is_pinned(self, conditions: list[ast.expr]) -> bool:
-        """Return whether a test asks for one particular element, or for one of a given collection."""
-        return any(
-            self._has_element(condition) and (_holds(condition, _PINS) or self._is_wanted(condition))
-            for condition in conditions
-        )
-
-    def _is_wanted(self, condition: ast.expr) -> bool:
-        """`name in wanted`, which is no search for a part of the name; `path.suffix in images` is one."""
-        return any(
-            isinstance(part, ast.Compare)
-            and isinstance(part.ops[0], ast.In)
-            and self._has_element(part.left)
-            and not any(isinstance(inner, ast.Attribute) and inner.attr == "suffix" for inner in ast.walk(part.left))
-            for part in ast.walk(condition)
-        )
-
     def _yielded(self, node: ast.Yield | ast.YieldFrom) -> str | None:
         if isinstance(self._body, FUNCTIONS) or node.value is None or not self._has_element(node.value):
             return None
@@ -320,17 +258,9 @@ class LoopEffects(LoopBody):
     def _returned(self, node: ast.Return) -> str | None:
         if isinstance(self._body, FUNCTIONS) or node.value is None or not self._has_element(node.value):
             return None
-        conditions = list(self._conditions(node))
-        if self._is_pinned(conditions) or self._tracer.shown(node.value) or _is_truth(node.value):
+        if self._is_pinned(node) or self._tracer.shown(node.value) or _is_truth(node.value):
             return None
         return CHOICE
-
-
-def _holds(condition: ast.expr, operators: tuple[type[ast.cmpop], ...]) -> bool:
-    return any(
-        isinstance(node, ast.Compare) and any(isinstance(op, operators) for op in node.ops)
-        for node in ast.walk(condition)
-    )
 
 
 def _counts(value: ast.expr, container: ast.expr) -> bool:

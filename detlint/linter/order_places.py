@@ -88,9 +88,11 @@ class OrderPlaces(OrderQuestions):
     def _uses(self, uses: Iterable[ast.Name], flow: Flow, after: ast.AST | None, trail: Trail) -> str | None:
         uses = tuple(uses)
         sorts = [] if trail.subset else [fixed for use in uses for fixed in self._fixes(use)]
-        filled = [branch for branch in map(self._rebound_if_filled, uses) if branch is not None]
+        tested = [
+            test for use in uses for test in (self._rebound_if_filled(use), self.leaves_one(use)) if test is not None
+        ]
         for use in uses:
-            fixed = [*sorts, *(branch for branch in filled if branch not in self.index.ancestors(use))]
+            fixed = [*sorts, *(test for test in tested if test not in self.index.ancestors(use))]
             if fixed and not flow.path(after, use, avoiding=fixed):
                 continue
             found = self.destination(use, trail)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _ENDINGS = ("", "s", "es", "d", "ed")
+_AT_MOST_ONE = frozenset({(ast.Eq, 1), (ast.LtE, 1), (ast.Lt, 2)})
+_SEVERAL = frozenset({(ast.NotEq, 1), (ast.Gt, 1), (ast.GtE, 2)})
 _SHOWING = frozenset({"debug", "info", "warning", "warn", "error", "critical", "exception", "log"})
 
 
@@ -129,6 +131,24 @@ class OrderQuestions:
         if not isinstance(branch, ast.If) or not isinstance(compare.ops[0], (ast.Gt, ast.GtE)):
             return False
         return any(statement in self.index.ancestors(node) for statement in branch.body)
+
+    def leaves_one(self, use: ast.expr) -> ast.stmt | None:
+        """Return `if len(files) > 1: raise …` or `assert len(files) == 1`: what passes it by has one order."""
+        call = self.index.parents.get(use)
+        compare = self.index.parents.get(call) if call is not None else None
+        if not isinstance(call, ast.Call) or not isinstance(compare, ast.Compare) or compare.left is not call:
+            return None
+        if "builtins.len" not in self.inference.callees(call):
+            return None
+        number = getattr(compare.comparators[0], "value", None)
+        asked = (type(compare.ops[0]), number)
+        statement = self.index.parents.get(compare)
+        if isinstance(statement, ast.Assert):
+            return statement if asked in _AT_MOST_ONE else None
+        if isinstance(statement, ast.BoolOp) and isinstance(statement.op, ast.Or):
+            statement = self.index.parents.get(statement)
+        leaves = isinstance(statement, ast.If) and isinstance(statement.body[-1], (ast.Raise, ast.Return))
+        return statement if isinstance(statement, ast.If) and leaves and asked in _SEVERAL else None
 
     def choice(self, node: ast.expr, chosen: ast.expr) -> str | None:
         """`files[0]` decides nothing where there is one file, or where only its form is looked at."""
