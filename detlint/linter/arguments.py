@@ -124,7 +124,7 @@ class SourceArguments:
         if dtype is None and self._call.name.startswith(KERNEL_LANGUAGES):
             value = self._argument(name).value
             return "floating" if value is not None and computes_floats(value, self._ctx) else None
-        if not found and _names_integers(self._argument(name).value):
+        if not found and _names_positions(self._argument(name).value):
             return "integral"
         return None if dtype is None else _FAMILIES.get(dtype, dtype)
 
@@ -290,9 +290,9 @@ def matches(call: Call, ctx: Context) -> bool:
     return rule_match is not None and holds(rule_match.when, SourceArguments(call, ctx)) is Truth.YES
 
 
-def _names_integers(node: ast.expr | None) -> bool:
+def _names_positions(node: ast.expr | None) -> bool:
     name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
-    return gradient_table().integers.search(name) is not None
+    return gradient_table().positions.search(name) is not None
 
 
 def _written(node: ast.AST | None) -> object:

@@ -24,7 +24,6 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
         "numbers",
         "permutations",
         "choices",
-        "integers",
         "data-modules",
         "inferring-modules",
     ),
@@ -67,7 +66,6 @@ class GradientTable:
     numbers: re.Pattern[str]
     permutations: re.Pattern[str]
     choices: re.Pattern[str]
-    integers: re.Pattern[str]
     data_modules: re.Pattern[str]
     inferring_modules: re.Pattern[str]
     data_classes: re.Pattern[str]
@@ -117,7 +115,6 @@ def gradient_table(path: Path = RULES_FOLDER / "gradients.toml") -> GradientTabl
         numbers=_pattern(path, "words.numbers", words["numbers"], r"(^|_)({})$"),
         permutations=_pattern(path, "words.permutations", words["permutations"], r"(^|_)({})$"),
         choices=_pattern(path, "words.choices", words["choices"], r"(^|_)({})$"),
-        integers=_pattern(path, "words.integers", words["integers"], r"(^|_)({})$"),
         data_modules=_pattern(path, "words.data-modules", words["data-modules"], r"^({})$"),
         inferring_modules=_pattern(path, "words.inferring-modules", words["inferring-modules"], r"^({})$"),
         data_classes=_pattern(path, "names.data-classes", names["data-classes"], r"({})$", flags=0),
