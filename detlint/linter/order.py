@@ -133,6 +133,10 @@ class OrderTracer(OrderCalls):
         assert isinstance(whole, ast.expr)
         if trail.form is Form.SORTED_WALK:
             return self._names_of_walk(parent.target, whole, trail)
+        inner = self._inner_name(parent) if trail.form is Form.NESTED else None
+        if inner is not None:
+            parts = [n for n in ast.walk(whole) if isinstance(n, ast.Name) and n.id == inner.id and n is not inner]
+            return self.first(self.destination(part, replace(trail, form=Form.SEQUENCE)) for part in parts)
         if isinstance(whole, ast.SetComp):
             return None
         statement = self.index.parents.get(whole)
@@ -217,7 +221,13 @@ class OrderTracer(OrderCalls):
         return self._names_of_walk(parent.target, parent, trail) if not found and trail.form is Form.WALK else found
 
     def _inner(self, loop: ast.For, trail: Trail) -> str | None:
-        """`for label, files in by_label.items()`: the sequences inside a container, one after the other."""
+        """The sequences inside a container, one after the other."""
+        target = self._inner_name(loop)
+        binding = self.binding_of(target) if target is not None else None
+        return None if binding is None else self.binding(binding, None, replace(trail, form=Form.SEQUENCE))
+
+    def _inner_name(self, loop: ast.For | ast.comprehension) -> ast.Name | None:
+        """Return what holds each sequence in turn: `files` in `for label, files in by_label.items()`."""
         source, target = loop.iter, loop.target
         if isinstance(source, ast.Call) and self.sorts(source) and source.args:
             source = source.args[0]
@@ -228,8 +238,7 @@ class OrderTracer(OrderCalls):
             target = next((part for part, given in zipped if isinstance(given, ast.List)), target)
         elif Kind.LIST not in {value.kind for value in self.inference.values(source)}:
             return None  # the keys of a dict, or what nobody knows
-        binding = self.binding_of(target) if isinstance(target, ast.Name) else None
-        return None if binding is None else self.binding(binding, None, replace(trail, form=Form.SEQUENCE))
+        return target if isinstance(target, ast.Name) else None
 
     def _effects(
         self,

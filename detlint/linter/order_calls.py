@@ -15,6 +15,8 @@ from detlint.linter.order_places import OrderPlaces
 if TYPE_CHECKING:
     from detlint.linter.project import Module
 
+_ADDING = frozenset({"operator.add", "operator.iadd", "operator.concat", "operator.iconcat"})
+
 
 class OrderCalls(OrderPlaces):
     """Follows an order into calls; asks a tracer of its own for another module where they lead there."""
@@ -44,7 +46,7 @@ class OrderCalls(OrderPlaces):
             return "the text that is written"  # what is printed for people to read was left out before
         if isinstance(node, ast.Starred) and "builtins.zip" in names:
             return self.destination(call, replace(trail, form=Form.NESTED))  # the order moves into the elements
-        if trail.form is Form.NESTED and self._flattens(node, names):
+        if self._joins(node, call, names) or (trail.form is Form.NESTED and self._flattens(node, names)):
             return self.destination(call, replace(trail, form=Form.SEQUENCE))
         if functions["carrying"].intersection(names) or self.is_progress_bar(call):
             return self.destination(call, as_sequence(trail))
@@ -81,6 +83,17 @@ class OrderCalls(OrderPlaces):
         return "itertools.chain.from_iterable" in names or (
             isinstance(node, ast.Starred) and "itertools.chain" in names
         )
+
+    def _joins(self, node: ast.expr, call: ast.Call, names: tuple[str, ...]) -> bool:
+        """`sum(lists, [])`, `functools.reduce(operator.add, lists)`: lists, one after the other in one."""
+        if "builtins.sum" in names:
+            start = [*call.args[1:], *(keyword.value for keyword in call.keywords)]
+            return node is call.args[0] and any(isinstance(given, (ast.List, ast.Tuple)) for given in start)
+        if "functools.reduce" not in names or node not in call.args[1:2]:
+            return False
+        step = call.args[0]
+        adds = isinstance(step, ast.Lambda) and isinstance(step.body, ast.BinOp) and isinstance(step.body.op, ast.Add)
+        return adds or not _ADDING.isdisjoint(self.inference.resolve(step))
 
     def _keeps_items(self, names: Iterable[str]) -> bool:
         endings = self.table.receiving_endings
