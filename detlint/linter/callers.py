@@ -53,25 +53,34 @@ def is_used_elsewhere(name: str, ctx: Context) -> bool:
 
 
 def users_of(node: ast.AST, ctx: Context) -> Iterator[Context]:
-    """Yield the project's other files that use the outermost definition around `node`, and those that use these.
+    """Yield the project's files that use what the top of the module names around `node`, and those that use these.
 
-    Names that too many files mention lead no further.
+    That is a function, a class or a variable. Names that too many files mention lead no further.
     """
     seen: set[tuple[str, str]] = set()
     pending = [(ctx, node)]
     while pending:
         where, place = pending.pop(0)
-        definition = outermost_definition(where.module, place)
-        if definition is None or (where.module.name, definition.name) in seen:
+        name = _name_at_top(place, where)
+        if not name or (where.module.name, name) in seen:
             continue
-        seen.add((where.module.name, definition.name))
-        qualified = where.module.qualified(definition)
-        for other in _mentioning(definition.name, where):
-            uses = () if other is None else _names(other, definition.name)
-            for use in uses:
+        seen.add((where.module.name, name))
+        qualified = f"{where.module.name}.{name}"
+        for other in (where, *_mentioning(name, where)):
+            for use in _names(other, name) if other is not None else ():
                 if other is not None and qualified in other.resolve(use):
                     yield other
                     pending.append((other, use))
+
+
+def _name_at_top(node: ast.AST, ctx: Context) -> str:
+    """Return the name that the module gives to the outermost statement around `node`, or nothing."""
+    definition = outermost_definition(ctx.module, node)
+    if definition is not None:
+        return definition.name
+    statement = ctx.statement(node)
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    return target.id if isinstance(target, ast.Name) and isinstance(ctx.parent(statement), ast.Module) else ""
 
 
 def _names(ctx: Context, name: str) -> Iterator[ast.Name | ast.Attribute]:
