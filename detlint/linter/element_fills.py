@@ -9,7 +9,22 @@ from detlint.linter.element_sort import Move, Step, Steps
 from detlint.linter.index import Index
 
 
+def entries(container: ast.Name | ast.Attribute, index: Index) -> Iterator[tuple[ast.expr, Steps]]:
+    """Yield what is put into the entries of a dict, with the steps from there (see `put_in`)."""
+    if isinstance(container, ast.Attribute):
+        place: ast.AST | None = index.class_at(container)
+    else:
+        scope = index.scope_at(container).lookup(container.id)
+        place = scope.node if scope is not None else None
+    if place is not None:
+        yield from put_in(index, ast.unparse(container), place, (Move.LOOKED_UP,))
+
+
 def put_in(index: Index, text: str, place: ast.AST, steps: Steps) -> Iterator[tuple[ast.expr, Steps]]:
+    """Yield expressions, each with the steps that lead from it to what `steps` lead to from a container.
+
+    The container is the variable of the function `place`, or the attribute of the class, that is written as `text`.
+    """
     first, rest = steps[0], steps[1:]
     calls = index.calls_by_name
     for call in [call for name in ("add", "append", "insert", "appendleft") for call in calls.get(name, ())]:
@@ -23,8 +38,10 @@ def put_in(index: Index, text: str, place: ast.AST, steps: Steps) -> Iterator[tu
                 yield call.args[-1], rest[1:]
     for call in [call for name in ("update", "extend") for call in calls.get(name, ())]:
         holder, keys = _holder(index, call, text, place)
-        if holder:
-            yield from ((given, steps if not keys else rest) for given in call.args)
+        if holder and keys and first is Move.ITERATED:
+            yield keys[0], rest
+        elif holder and (not keys or rest):
+            yield from ((given, rest if keys else steps) for given in call.args)
     for statement in index.of_type(ast.Assign):
         for target in statement.targets:
             if not isinstance(target, ast.Subscript) or not may_be(target.slice, first):
@@ -34,6 +51,8 @@ def put_in(index: Index, text: str, place: ast.AST, steps: Steps) -> Iterator[tu
     for added in index.of_type(ast.AugAssign):
         if _stands_for(index, added.target, text, place):
             yield added.value, steps
+        elif isinstance(added.target, ast.Subscript) and _stands_for(index, added.target.value, text, place):
+            yield (added.target.slice if first is Move.ITERATED else added.value), rest
 
 
 def _holder(index: Index, call: ast.Call, text: str, place: ast.AST) -> tuple[bool, list[ast.expr]]:

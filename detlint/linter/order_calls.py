@@ -48,6 +48,8 @@ class OrderCalls(OrderPlaces):
             return self.destination(call, replace(trail, form=Form.NESTED))  # the order moves into the elements
         if self._joins(node, call, names) or (trail.form is Form.NESTED and self._flattens(node, names)):
             return self.destination(call, replace(trail, form=Form.SEQUENCE))
+        if trail.form is Form.MAPPING and {"builtins.dict", "collections.OrderedDict"}.intersection(names):
+            return self.destination(call, trail)
         if functions["carrying"].intersection(names) or self.is_progress_bar(call):
             return self.destination(call, as_sequence(trail))
         if functions["receiving"].intersection(names) or self._keeps_items(names):

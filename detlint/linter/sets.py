@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from detlint.linter.element_fills import entries
 from detlint.linter.element_origins import Asked, ElementOrigins
 from detlint.linter.element_sort import Move, Sort, together
 from detlint.linter.element_table import element_table
@@ -27,42 +28,56 @@ def is_set(node: ast.expr, ctx: Context) -> bool:
     kinds = {value.kind for value in ctx.values(node)} - {Kind.NONE}
     if isinstance(node, ast.Name) and Kind.SET in kinds:
         return any(map(_assigns_set, ctx.module.definitions(node))) or kinds == {Kind.SET}
-    return kinds == {Kind.SET} or (kinds <= {Kind.UNKNOWN} and _is_entry(node, ctx))
+    return kinds == {Kind.SET} or (kinds <= {Kind.UNKNOWN, Kind.LIST} and _is_entry(node, ctx))
 
 
 def _assigns_set(binding: Binding) -> bool:
     """`labels = set(names)`, which is one whatever else the variable holds on other paths."""
-    return binding.kind is BindingKind.ASSIGN and not binding.index and _makes_set(binding.value)
+    return binding.kind is BindingKind.ASSIGN and not binding.index and makes_set(binding.value)
 
 
-def _makes_set(value: ast.expr | None) -> bool:
-    """`set(names)`, `{name}`, `set(names) - {name}`."""
+def makes_set(value: ast.expr | None) -> bool:
+    """Return whether an expression is a set by how it is written: `set(names)`, `{name}`, `set(names) - {name}`."""
     if isinstance(value, ast.BinOp) and isinstance(value.op, _ALGEBRA):
-        return _makes_set(value.left)
+        return makes_set(value.left)
     made = isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in ("set", "frozenset")
     return made or isinstance(value, (ast.Set, ast.SetComp))
 
 
 def _is_entry(node: ast.expr, ctx: Context) -> bool:
-    """Is this a set of strings that a `defaultdict(set)` holds: `words[key]`, or taken from `words.items()`?"""
-    holder = node.value if isinstance(node, ast.Subscript) else _taken_from(node, ctx)
-    if not isinstance(holder, (ast.Name, ast.Attribute)):
-        return False
-    made = [value.node for value in ctx.values(holder)]
-    if not made or not all(isinstance(call, ast.Call) and _makes_sets(call, ctx) for call in made):
+    """Is this a set of strings that a dict holds: `words[key]`, or taken from `words.items()`?"""
+    holder = _holder(node, ctx)
+    if not isinstance(holder, (ast.Name, ast.Attribute)) or not _holds_sets(holder, ctx):
         return False
     return ElementOrigins(ctx).of(holder, (Move.LOOKED_UP, Move.ITERATED)) is Sort.HASHED
 
 
-def _taken_from(node: ast.expr, ctx: Context) -> ast.expr | None:
-    """Return the dict that a loop takes an entry from: `for key, words in found.items()`."""
+def _holder(node: ast.expr, ctx: Context) -> ast.expr | None:
+    """Return the dict that an entry is taken from: `words[key]`, `for key, entry in words.items()`."""
+    if isinstance(node, ast.Subscript):
+        return node.value
     bindings = ctx.module.definitions(node) if isinstance(node, ast.Name) else ()
-    if len(bindings) != 1 or bindings[0].kind is not BindingKind.ITERATION:
+    if len(bindings) != 1:
         return None
-    call = bindings[0].value
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+    made, index = bindings[0].value, bindings[0].index
+    if bindings[0].kind is BindingKind.ASSIGN and not index:  # `entry = words[key] if key in words else []`
+        chosen = made.body if isinstance(made, ast.IfExp) else made
+        return chosen.value if isinstance(chosen, ast.Subscript) else None
+    if bindings[0].kind is not BindingKind.ITERATION or not isinstance(made, ast.Call):
         return None
-    return call.func.value if (call.func.attr, bindings[0].index) in (("items", (1,)), ("values", ())) else None
+    listed = made.func if isinstance(made.func, ast.Attribute) else None
+    return listed.value if listed and (listed.attr, index) in (("items", (1,)), ("values", ())) else None
+
+
+def _holds_sets(holder: ast.Name | ast.Attribute, ctx: Context) -> bool:
+    """`defaultdict(set)`, or a dict of which each entry starts as a set: `words[key] = set()`."""
+    made = [value.node for value in ctx.values(holder)]
+    if not made or not all(isinstance(node, (ast.Call, ast.Dict)) for node in made):
+        return False
+    if all(isinstance(call, ast.Call) and _makes_sets(call, ctx) for call in made):
+        return True
+    put = [value for value, steps in entries(holder, ctx.module.index) if not steps]
+    return bool(put) and all(map(makes_set, put))
 
 
 def _makes_sets(call: ast.Call, ctx: Context) -> bool:

@@ -14,7 +14,7 @@ from detlint.linter.order_table import order_table
 from detlint.linter.program import calls_named
 from detlint.linter.registry import check, check_file
 from detlint.linter.repairs import Repair, replace, unsafe, wrap
-from detlint.linter.sets import has_fixed_order, is_set
+from detlint.linter.sets import has_fixed_order, is_set, makes_set
 from detlint.linter.values import Kind
 
 _WALKS = ("os.walk", "os.fwalk", "pathlib.Path.walk")
@@ -89,11 +89,30 @@ def set_iteration_order(ctx: Context) -> Iterator[Finding]:
         if tracer.is_only_element(iterated):
             continue
         sink = _destination(iterated, whole, tracer)
-        if sink == CHOICE and _is_what_is_left(iterated, ctx):
+        if sink is None or (sink == CHOICE and _is_what_is_left(iterated, ctx)):
             continue
-        if sink is not None and not has_fixed_order(iterated, ctx, numbering=sink == NUMBERING):
+        if not has_fixed_order(iterated, ctx, numbering=sink == NUMBERING):
             repair = _sorted_where_iterated(iterated, ctx) if whole is iterated else None
             yield ctx.finding(whole, repair=repair, set=ast.unparse(iterated)[:60], sink=sink)
+    for given in _handed_on(ctx):
+        sink = OrderTracer(ctx.module).destination(given)
+        if sink in {f"{name}()" for name in _receiving()} and not has_fixed_order(given, ctx, numbering=False):
+            yield ctx.finding(given, set=ast.unparse(given)[:60], sink=sink)
+
+
+def _receiving() -> frozenset[str]:
+    """Optimizers, containers and data sets of torch, which number what they are given."""
+    return frozenset(name for name in order_table().functions["receiving"] if name.startswith("torch."))
+
+
+def _handed_on(ctx: Context) -> Iterator[ast.expr]:
+    """Yield variables that hold sets and are given to functions of the project."""
+    for call in ctx.module.index.of_type(ast.Call):
+        for given in call.args:
+            made = [binding.value for binding in ctx.module.definitions(given)] if isinstance(given, ast.Name) else []
+            algebra = any(isinstance(value, ast.BinOp) and isinstance(value.op, ast.Sub) for value in made)
+            if (algebra or any(map(makes_set, made))) and is_set(given, ctx):
+                yield given
 
 
 def _is_what_is_left(node: ast.expr, ctx: Context) -> bool:
@@ -134,8 +153,7 @@ def _iterations(ctx: Context) -> Iterator[tuple[ast.expr, ast.expr]]:
     for call in calls_named(ctx.module, frozenset(name.rpartition(".")[2] for name in _ITERATING)):
         if _ITERATING.intersection(ctx.callees(call)):
             yield from ((argument, argument) for argument in call.args)
-    # Optimizers, containers and data sets of torch number what they are given; a set that is pickled stays a set.
-    receiving = frozenset(name for name in order_table().functions["receiving"] if name.startswith("torch."))
+    receiving = _receiving()  # a set that is pickled stays a set
     for call in calls_named(ctx.module, frozenset(name.rpartition(".")[2] for name in receiving)):
         if call.args and receiving.intersection(ctx.callees(call)):
             yield call.args[0], call.args[0]
