@@ -65,7 +65,7 @@ class Seeding:
         """Every seeding call that can run, the program's own file first.
 
         An example is not the library that it shows, and library code is not what it imports: what seeds somewhere
-        inside that counts only where the file calls it, by helpers whose names say so.
+        inside that counts only where importing it is enough, or where the file calls it, by helpers whose names say so.
         """
         return tuple(
             seed
@@ -73,7 +73,11 @@ class Seeding:
             for seed in seeds_in(module)
             if self.program.runs(module, seed.node)
             and self._is_reached(seed)
-            and (module not in self._library or self.call_of(seed, self._own_modules) is not None)
+            and (
+                module not in self._library
+                or module.index.function_at(seed.node) is None
+                or self.call_of(seed, self._own_modules) is not None
+            )
         )
 
     def _is_reached(self, seed: Seed) -> bool:

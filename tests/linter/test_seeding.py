@@ -152,13 +152,14 @@ USER = "from main import Data\n\ndef load(path):\n    return Data().parts(path)\
         ({"train.py": "from load import load\nload('a')\n", "load.py": USER}, SPLIT, 1),
         ({"other.py": "import torch\ntorch.manual_seed(0)\n", "load.py": USER}, SPLIT, 1),
         ({"tools.py": HELPERS["tools.py"].replace("fix", "fix_seed")}, SPLIT, 1),
+        ({"tools.py": "import torch\ntorch.manual_seed(1)\n"}, "import tools\n" + SPLIT, 0),
         (
             {"tools.py": HELPERS["tools.py"].replace("fix", "fix_seed")},
             SPLIT + "\n    def __init__(self, seed):\n        fix_seed(seed)\n\nfrom tools import fix_seed\n",
             0,
         ),
     ],
-    ids=["program two files up", "unseeded", "unrelated", "not called", "called here"],
+    ids=["program two files up", "unseeded", "unrelated", "not called", "seeded by import", "called here"],
 )
 def test_a_library_split_is_seeded_by_what_leads_to_it(
     make_module: MakeModule, files: dict[str, str], code: str, found: int
