@@ -8,17 +8,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from detlint.linter.names import FUNCTIONS, FunctionNode
-from detlint.linter.order_choice import LoopChoice
+from detlint.linter.order_draws import LoopDraws
 from detlint.linter.order_form import CHOICE, NUMBERING, Form, Trail, names_in
-from detlint.linter.program import calls_named
 from detlint.linter.values import Kind
-from detlint.randomness import load_sources
 
 if TYPE_CHECKING:
     from detlint.linter.order import OrderTracer
 
 
-class LoopEffects(LoopChoice):
+class LoopEffects(LoopDraws):
     """The effects of a loop (or of a function called from it) on what stands outside."""
 
     def __init__(
@@ -72,18 +70,6 @@ class LoopEffects(LoopChoice):
         if self._draws_from_one_stream(node):
             return "the order of random draws"
         return self._through_function(node)
-
-    def _draws_from_one_stream(self, call: ast.Call) -> bool:
-        """A draw in a function that seeds outside the loop: each element gets the numbers that are next."""
-        sources, inference = load_sources(), self._tracer.inference
-        if not any(map(sources.draws.get, inference.callees(call))):
-            return False
-        function = self._index.function_at(self._body)
-        return any(
-            any(map(sources.seeders.get, inference.callees(seeding)))
-            for seeding in calls_named(self._tracer.module, sources.seeders.lasts)
-            if self._index.function_at(seeding) is function and self._body not in self._index.ancestors(seeding)
-        )
 
     def _updates_weights(self) -> bool:
         """`optimizer.step()` in the same loop: without it each gradient stands for itself."""
@@ -154,6 +140,7 @@ class LoopEffects(LoopChoice):
             if given:
                 inner = replace(self._trail, calls=self._trail.calls + 1)
                 effects = LoopEffects(self._tracer, function, given, frozenset(), trail=inner, files=files)
+                effects.reseeded = self._seeds_each()
                 found = effects.destination()
                 if found is not None:
                     return found
