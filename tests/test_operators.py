@@ -295,7 +295,7 @@ BROKEN = [
     ("version", 'name = "median"', 'name = "median"\nuntil = "2"', "until: '2' is not a release such as"),
     ("no-name", 'python = ["torch.median"]', "", "neither aten nor python names an operator"),
     ("twice", VALID, VALID + "[[operator]]" + ENTRY, "two entries of that name hold in one release"),
-    ("elsewhere", "[[operator]]", '[also-under]\n"torch" = "tensor"\n[[operator]]', "also-under.torch: expected list, got str"),
+    ("elsewhere", "[[operator]]", '[also-under]\ntorch = "tensor"\n[[operator]]', "also-under.torch: expected list"),
     ("not-toml", "[[operator]]", "[[operator]", "not valid TOML"),
 ]
 
