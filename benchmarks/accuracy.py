@@ -1,14 +1,14 @@
 """How often is detlint right on code that nobody here wrote? Precision and recall, against labels made by hand.
 
     python benchmarks/accuracy.py                         download the packages with pip, lint the labelled files
-    python benchmarks/accuracy.py --cache DIR             keep archives and unpacked trees in DIR (about 1 GB)
-    python benchmarks/accuracy.py --show development      also list false findings and missed labels of that half
+    python benchmarks/accuracy.py --cache DIR             keep archives and unpacked trees in DIR (about 3 GB)
+    python benchmarks/accuracy.py --show development      also list false findings and missed labels of that set
 
-`benchmarks/labels/` names package, version, file, SHA-256 and line; no line of the code itself. Half of the files are
-the development half, which rules may be tuned on; the other half is for measuring only. Files fall into a half by a
-hash of their path; a package whose files were all looked at in the end (`opened = true`) is development. A label that
-two experts could dispute (`certain = false`) counts neither for nor against. Packages are downloaded with pip, which
-runs the build script of those that come as source archives.
+`benchmarks/labels/` names package, version, file, SHA-256 and line; no line of the code itself. Packages marked
+`opened = true` are the development set, which rules may be tuned on; the files of the others, the test set, are for
+measuring only, and nobody who changes rules looks at them. A label that two experts could dispute (`certain = false`)
+counts neither for nor against. Packages are downloaded with pip, which runs the build script of those that come as
+source archives.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from detlint.findings import Finding
 from detlint.linter.engine import lint_paths
 
 LABELS = Path(__file__).parent / "labels"
-HALVES = ("development", "test")
+SPLITS = ("development", "test")
 READ = {".py", ".pyi", ".ipynb", ".toml", ".cfg"}  # what detlint reads; leaves compiled libraries in the archive
 PYTHON = "3.11"  # which wheel to take where there is one a release of Python
 
@@ -72,13 +72,13 @@ class LabelledFile:
         return f"{self.package}-{self.version}/{self.path}"
 
     @property
-    def half(self) -> str:
-        return HALVES[0 if self.opened else hashlib.sha256(self.name.encode()).digest()[0] % 2]
+    def split(self) -> str:
+        return "development" if self.opened else "test"
 
 
 @dataclass
 class Score:
-    """Counts per code over one half; `notes` are its false findings and missed labels."""
+    """Counts per code over one set; `notes` are its false findings and missed labels."""
 
     found: Counter[str] = field(default_factory=Counter)
     missed: Counter[str] = field(default_factory=Counter)
@@ -114,10 +114,10 @@ class Score:
 
 
 def main() -> int:
-    """Lint the labelled files and print a table for each half."""
+    """Lint the labelled files and print a table for each set."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cache", type=Path, help="folder for archives and unpacked trees (default: a temporary one)")
-    parser.add_argument("--show", choices=HALVES, action="append", default=[], help="list what is wrong in that half")
+    parser.add_argument("--show", choices=SPLITS, action="append", default=[], help="list what is wrong in that set")
     parser.add_argument("--jobs", type=int, default=1, help="processes to lint with")
     arguments = parser.parse_args()
     files = read_labels(LABELS)
@@ -129,17 +129,17 @@ def main() -> int:
     if result.problems:
         print(*result.problems, sep="\n", file=sys.stderr)
         return 2
-    for half in HALVES:
-        chosen = {path: file for path, file in paths.items() if file.half == half}
+    for split in SPLITS:
+        chosen = {path: file for path, file in paths.items() if file.split == split}
         score = Score()
         for path, file in sorted(chosen.items()):
             score.add(file, [finding for finding in result.findings if finding.location.path == path])
         labels = Counter(label.certain for file in chosen.values() for label in file.labels)
         packages = {file.package for file in chosen.values()}
-        print(f"\n{half} half: {len(chosen)} files of {len(packages)} packages, ", end="")
+        print(f"\n{split} set: {len(chosen)} files of {len(packages)} packages, ", end="")
         print(f"{labels[True]} certain labels, {labels[False]} uncertain ones\n")
         print(*score.table(), sep="\n")
-        if half in arguments.show:
+        if split in arguments.show:
             print("", *score.notes, sep="\n")
     return 0
 

@@ -1,4 +1,4 @@
-"""The labels of benchmarks/labels: well formed, of rules that exist, in two halves of like size."""
+"""The labels of benchmarks/labels: well formed, of rules that exist, in two sets, each large enough."""
 
 from __future__ import annotations
 
@@ -62,12 +62,11 @@ def test_a_document_is_named_after_its_package() -> None:
     assert [path.name for path in DOCUMENTS] == sorted(named)
 
 
-def test_there_is_enough_of_both_halves() -> None:
-    files = Counter(file.half for file in FILES)
-    labels = Counter(file.half for file in FILES for label in file.labels if label.certain)
-    assert min(files.values()) >= 30
-    assert min(labels.values()) >= 30
-    assert max(files.values()) <= 3 * min(files.values())  # what was opened is development
+def test_there_is_enough_of_both_sets() -> None:
+    files = Counter(file.split for file in FILES)
+    labels = Counter(file.split for file in FILES for label in file.labels if label.certain)
+    assert all(files[split] >= 100 for split in accuracy.SPLITS)
+    assert all(labels[split] >= 50 for split in accuracy.SPLITS)
 
 
 def test_a_finding_beside_every_label_is_counted_once() -> None:
