@@ -144,11 +144,9 @@ def _only_names(use: ast.AST, ctx: Context) -> bool:
 def _mentioning(name: str, ctx: Context) -> Iterator[Context | None]:
     """Yield the contexts of the project's other files that hold the word `name`; None where there are too many."""
     module = ctx.module
-    folder = module.project.folder(module)
-    if folder is None:
+    search = module.project.search(name, module, _MOST_FILES)
+    if search is None:
         return
-    search = module.project.mentions.of(name, folder, _MOST_FILES)
-    module.project.consulted[search] = None
     if search.found is None:
         yield None
         return
