@@ -186,12 +186,13 @@ PROGRAM = "from main import DATASETS\n\nif __name__ == '__main__':\n    run(DATA
     [
         ({"train.py": PROGRAM}, 1),
         ({"train.py": "import torch\ntorch.manual_seed(3)\n" + PROGRAM}, 0),
+        ({"train.py": "import os, torch\ntorch.manual_seed(int(os.environ['RANK']))\n" + PROGRAM}, 0),
         ({"train.py": PROGRAM, "seeded.py": "import torch\ntorch.manual_seed(3)\n" + PROGRAM}, 0),
         ({"train.py": PROGRAM.replace("DATASETS", "OTHERS")}, 0),
         ({"tests/train.py": PROGRAM}, 0),
         ({}, 0),
     ],
-    ids=["unseeded", "seeded", "one of two", "not used", "test", "no program"],
+    ids=["unseeded", "seeded", "seeded by rank", "one of two", "not used", "test", "no program"],
 )
 def test_a_library_loader_is_judged_by_the_programs_that_use_it(
     make_module: MakeModule, files: dict[str, str], found: int

@@ -44,7 +44,7 @@ def _runs_unseeded(node: ast.AST, ctx: Context) -> bool:
     runs = False
     for user in users_of(node, ctx):
         program = user.program or Program(user.module, is_library=True)
-        if seeding_of(program).shared("torch"):
+        if seeding_of(program).of("torch"):
             return False
         runs = runs or (_starts_itself(user.module) and program.runs(ctx.module, node))
     return runs
