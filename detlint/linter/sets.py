@@ -45,11 +45,9 @@ def makes_set(value: ast.expr | None) -> bool:
 
 
 def _is_entry(node: ast.expr, ctx: Context) -> bool:
-    """Is this a set of strings that a dict holds: `words[key]`, or taken from `words.items()`?"""
+    """Is this a set that a dict holds: `words[key]`, or taken from `words.items()`?"""
     holder = _holder(node, ctx)
-    if not isinstance(holder, (ast.Name, ast.Attribute)) or not _holds_sets(holder, ctx):
-        return False
-    return ElementOrigins(ctx).of(holder, (Move.LOOKED_UP, Move.ITERATED)) is Sort.HASHED
+    return isinstance(holder, (ast.Name, ast.Attribute)) and _holds_sets(holder, ctx)
 
 
 def _holder(node: ast.expr, ctx: Context) -> ast.expr | None:
@@ -70,20 +68,22 @@ def _holder(node: ast.expr, ctx: Context) -> ast.expr | None:
 
 
 def _holds_sets(holder: ast.Name | ast.Attribute, ctx: Context) -> bool:
-    """`defaultdict(set)`, or a dict of which each entry starts as a set: `words[key] = set()`."""
+    """`defaultdict(set)`, `{key: set() for …}`, or a dict of which each entry starts as a set: `words[key] = set()`."""
     made = [value.node for value in ctx.values(holder)]
-    if not made or not all(isinstance(node, (ast.Call, ast.Dict)) for node in made):
+    if not made or not all(isinstance(node, (ast.Call, ast.Dict, ast.DictComp)) for node in made):
         return False
-    if all(isinstance(call, ast.Call) and _makes_sets(call, ctx) for call in made):
+    if all(_makes_sets(node, ctx) for node in made):
         return True
     put = [value for value, steps in entries(holder, ctx.module.index) if not steps]
     return bool(put) and all(map(makes_set, put))
 
 
-def _makes_sets(call: ast.Call, ctx: Context) -> bool:
-    factory = call.args[0] if call.args else None
-    named = "collections.defaultdict" in ctx.callees(call)
-    return named and factory is not None and "builtins.set" in ctx.resolve(factory)
+def _makes_sets(node: ast.AST | None, ctx: Context) -> bool:
+    if isinstance(node, ast.DictComp):
+        return makes_set(node.value)
+    if not isinstance(node, ast.Call) or "collections.defaultdict" not in ctx.callees(node):
+        return False
+    return bool(node.args) and "builtins.set" in ctx.resolve(node.args[0])
 
 
 def _is_view(node: ast.expr) -> bool:
