@@ -13,7 +13,8 @@ from dataclasses import replace
 from detlint.linter.names import FUNCTIONS
 from detlint.linter.order_calls import OrderCalls
 from detlint.linter.order_effects import LoopEffects
-from detlint.linter.order_form import MAX_CALLS, NUMBERING, Form, Trail, counted_up, names_in
+from detlint.linter.order_form import MAX_CALLS, NUMBERING, SUM, Form, Trail, counted_up, names_in
+from detlint.linter.order_sums import is_measure, reading_calls
 from detlint.linter.values import Kind
 
 
@@ -23,7 +24,7 @@ class OrderTracer(OrderCalls):
     def destination(self, node: ast.expr, trail: Trail | None = None) -> str | None:
         """Return in words what takes over the order of `node`, or None where nothing is known to."""
         trail = trail or Trail()
-        key = (node, trail.form, trail.subset)
+        key = (node, trail.form, trail.subset, trail.tensors)
         if key in self._seen:
             return None
         self._seen.add(key)
@@ -146,7 +147,9 @@ class OrderTracer(OrderCalls):
             return NUMBERING
         if isinstance(whole, ast.DictComp):
             return self.destination(whole, replace(trail, form=Form.MAPPING))
-        return self.destination(whole, replace(trail, form=Form.SEQUENCE))
+        made = getattr(whole, "elt", whole)
+        tensors = (trail.tensors or bool(reading_calls(self, made))) and not is_measure(made)
+        return self.destination(whole, replace(trail, form=Form.SEQUENCE, tensors=tensors))
 
     def _run(self, action: ast.expr, statement: ast.Expr, trail: Trail) -> str | None:
         """`[rows.append(read(path)) for path in paths]`, which stands for a loop."""
@@ -187,6 +190,8 @@ class OrderTracer(OrderCalls):
             return self.destination(call, trail)
         if parent.attr in methods["carrying"]:
             return self.destination(call, trail)
+        if trail.tensors and parent.attr in methods["averaging"]:
+            return SUM
         if parent.attr in methods["choosing"]:
             return self.taken_out(node, call)
         if parent.attr in methods["numbering"]:

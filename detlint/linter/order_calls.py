@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.calls import argument_of
 from detlint.linter.names import BindingKind, FunctionNode
-from detlint.linter.order_form import MAX_CALLS, NUMBERING, Entered, Form, Trail, as_sequence
+from detlint.linter.order_form import MAX_CALLS, NUMBERING, SUM, Entered, Form, Trail, as_sequence
 from detlint.linter.order_places import OrderPlaces
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _ADDING = frozenset({"operator.add", "operator.iadd", "operator.concat", "operat
 class OrderCalls(OrderPlaces):
     """Follows an order into calls; asks a tracer of its own for another module where they lead there."""
 
-    def __init__(self, module: Module, seen: set[tuple[ast.AST, Form, bool]] | None = None) -> None:
+    def __init__(self, module: Module, seen: set[tuple[ast.AST, Form, bool, bool]] | None = None) -> None:
         super().__init__(module)
         self._seen = set() if seen is None else seen
 
@@ -50,6 +50,8 @@ class OrderCalls(OrderPlaces):
             return self.destination(call, replace(trail, form=Form.SEQUENCE))
         if trail.form is Form.MAPPING and {"builtins.dict", "collections.OrderedDict"}.intersection(names):
             return self.destination(call, trail)
+        if trail.tensors and functions["adding"].intersection(names):
+            return SUM
         if functions["carrying"].intersection(names) or self.is_progress_bar(call):
             return self.destination(call, as_sequence(trail))
         if functions["receiving"].intersection(names) or self._keeps_items(names):

@@ -8,15 +8,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from detlint.linter.names import FUNCTIONS, FunctionNode
-from detlint.linter.order_draws import LoopDraws
-from detlint.linter.order_form import CHOICE, NUMBERING, Form, Trail, names_in
+from detlint.linter.order_form import CHOICE, NUMBERING, SUM, Form, Trail, names_in
+from detlint.linter.order_sums import LoopSums
 from detlint.linter.values import Kind
 
 if TYPE_CHECKING:
     from detlint.linter.order import OrderTracer
 
 
-class LoopEffects(LoopDraws):
+class LoopEffects(LoopSums):
     """The effects of a loop (or of a function called from it) on what stands outside."""
 
     def __init__(
@@ -32,12 +32,15 @@ class LoopEffects(LoopDraws):
         super().__init__(tracer, body, elements, positions, items, files)
         self._tracer = tracer
         self._trail = trail or Trail()
+        self.reads_tensors = self._trail.tensors
 
     def destination(self) -> str | None:
         """Return in words the first thing that takes over the order, or None."""
         for node in self._nodes:
             method = _EFFECTS.get(node.__class__)
             found = method(self, node) if method is not None else None
+            if found is None and self._adds_up(node):
+                found = SUM
             if found is not None:
                 return found
         return None
@@ -50,7 +53,8 @@ class LoopEffects(LoopDraws):
             if any(map(self._has_element, given)):
                 filling = function.attr in methods["appending"] | methods["extending"]
                 if filling and self._is_shared(function.value) and not self._starts_anew(function.value):
-                    return self._tracer.collected(function.value, node, self._trail)
+                    tensors = any(map(self._has_tensor, given))
+                    return self._tracer.collected(function.value, node, replace(self._trail, tensors=tensors))
                 if function.attr in methods["writing"]:
                     return "the text that is written" if self._is_open_file(function.value) else None
                 if function.attr == "update" and self._is_outside(function.value):
@@ -163,8 +167,8 @@ class LoopEffects(LoopDraws):
             return set()
         scope = self._index.scope_at(target).lookup(target.id)
         bindings = scope.bindings[target.id] if scope is not None else ()
-        values = [binding.value for binding in bindings if binding.node is not target and binding.value is not None]
-        return {value.kind for initial in values for value in self._tracer.inference.values(initial)}
+        others = [binding for binding in bindings if binding.node is not target and binding.value is not None]
+        return {value.kind for initial in others for value in self._tracer.inference.bound(initial)}
 
     def _record(self, node: ast.Dict) -> str | None:
         """`{"id": number, "file_name": name}` numbers its elements."""

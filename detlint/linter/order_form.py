@@ -20,6 +20,7 @@ MAX_CALLS = 3
 # Destinations.
 NUMBERING = "the numbers given to names"
 CHOICE = "the choice of one entry"
+SUM = "a sum of floats"
 
 
 class Form(Enum):
@@ -35,10 +36,14 @@ class Form(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Trail:
-    """How the order is carried. After `subset` the order has decided what is in, so sorting comes too late."""
+    """How the order is carried. After `subset` the order has decided what is in, so sorting comes too late.
+
+    With `tensors`, what is in that order are tensors that were read.
+    """
 
     form: Form = Form.SEQUENCE
     subset: bool = False
+    tensors: bool = False
     calls: int = 0
     entered: tuple[Entered, ...] = ()
 

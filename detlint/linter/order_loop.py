@@ -35,7 +35,7 @@ class LoopBody:
         self._index = tracer.index
         self._body = body
         self._nodes = tuple(_own_nodes(body))
-        self._made = tuple(binding for node in self._nodes for binding in _bindings(node))
+        self._made = tuple(binding for node in self._nodes for binding in bindings_of(node))
         self._bound = frozenset(
             node.id for node in self._nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
         )
@@ -200,12 +200,21 @@ def _own_nodes(body: ast.AST) -> Iterator[ast.AST]:
             pending += reversed(list(ast.iter_child_nodes(node)))
 
 
-def _bindings(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr | None]]:
+def bindings_of(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr | None]]:
+    """Yield the targets that a statement binds, each with its value; those of `zip` one by one."""
     if isinstance(node, ast.Assign):
         yield from ((target, node.value) for target in node.targets)
     elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)):
         yield node.target, node.value
     elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)):
-        yield node.target, node.iter
+        yield from _iterated(node.target, node.iter)
     elif isinstance(node, ast.withitem) and node.optional_vars is not None:
         yield node.optional_vars, node.context_expr
+
+
+def _iterated(target: ast.expr, iterable: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    zipped = iterable.args if isinstance(iterable, ast.Call) and getattr(iterable.func, "id", "") == "zip" else []
+    if isinstance(target, ast.Tuple) and len(target.elts) == len(zipped):
+        yield from zip(target.elts, zipped, strict=True)
+    else:
+        yield target, iterable

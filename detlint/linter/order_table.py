@@ -8,7 +8,7 @@ from pathlib import Path
 
 from detlint.tables import RULES_FOLDER, read_table, word_lists
 
-_FUNCTIONS = ("carrying", "sorting", "receiving", "registering", "receiving-endings")
+_FUNCTIONS = ("carrying", "sorting", "receiving", "registering", "receiving-endings", "reading", "adding")
 _METHODS = (
     "carrying",
     "sorting",
@@ -24,6 +24,8 @@ _METHODS = (
     "storing",
     "passing",
     "keeping",
+    "averaging",
+    "accumulating",
 )
 _WORDS = ("complaints", "lookups", "descriptions", "progress", "patterns", "files")
 
@@ -55,7 +57,7 @@ def order_table(path: Path = RULES_FOLDER / "order.toml") -> OrderTable:
     methods = word_lists(path, table, "methods", _METHODS)
     said = word_lists(path, table, "words", _WORDS)
     return OrderTable(
-        functions={key: frozenset(functions[key]) for key in ("carrying", "sorting", "receiving", "registering")},
+        functions={key: frozenset(functions[key]) for key in _FUNCTIONS if key != "receiving-endings"},
         methods={key: frozenset(names) for key, names in methods.items()},
         receiving_endings=tuple(functions["receiving-endings"]),
         complaints=tuple(said["complaints"]),
