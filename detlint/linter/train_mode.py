@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from detlint.conditions import Truth
 from detlint.layers import load_layers
-from detlint.linter.calls import argument_of
 from detlint.linter.classes import ClassInfo
+from detlint.linter.constructors import Constructors
 from detlint.linter.evaluation import (
     computes_loss,
     evaluates,
@@ -104,7 +104,7 @@ class _Search:
         reasons = [reason for reason in self.modes.reasons(key, call)[0] if self._counts(reason, call)]
         if not reasons:
             return None
-        made = list(_Constructors(self.modes).of_key(key))
+        made = list(Constructors(self.modes).of_key(key))
         holds = parts_of(iter(made)) if made else self._file_holds()
         reasons = [
             reason
@@ -284,7 +284,7 @@ class _Search:
         """Return whether the file loads weights into the model, or makes it with pretrained ones."""
         if self._loads_state(key):
             return True
-        for module, made in _Constructors(self.modes).of_key(key):
+        for module, made in Constructors(self.modes).of_key(key):
             for keyword in made.keywords:
                 given = keyword.value
                 off = isinstance(given, ast.Constant) and not given.value
@@ -348,76 +348,3 @@ class _Search:
 def _is_layer(module: Module, made: ast.Call) -> bool:
     """A single layer on its own is augmentation or a demonstration, and no model."""
     return any(load_layers().layers.get(name) is not None for name in module.inference.callees(made))
-
-
-class _Constructors:
-    """The calls that may have made a model, through variables, parameters, attributes and functions."""
-
-    def __init__(self, modes: Modes) -> None:
-        self._modes = modes
-        self._seen: set[tuple[Module, Key]] = set()
-        self._entered: set[ast.AST] = set()
-
-    def of_key(self, key: Key) -> Iterator[tuple[Module, ast.Call]]:
-        module = self._modes.module
-        if (module, key) in self._seen:
-            return
-        self._seen.add((module, key))
-        if isinstance(key.owner, ast.ClassDef):
-            for ancestor in module.inference.mro(module.inference.class_info(key.owner)):
-                for write in ancestor.attributes.get(key.name, ()):
-                    yield from self._peer(ancestor.module).of_expression(write.value, write.index)
-            return
-        for binding in module.index.scopes[key.owner].bindings.get(key.name, ()):
-            if binding.kind is BindingKind.PARAMETER and isinstance(key.owner, FUNCTIONS):
-                for call in self._modes.callers(key.owner):
-                    skip = isinstance(call.func, ast.Attribute)
-                    given = argument_of(key.owner, key.name, call, skip_self=skip)
-                    if given is not None:
-                        yield from self.of_expression(given, ())
-            elif binding.value is not None:
-                yield from self.of_expression(binding.value, binding.index)
-
-    def of_expression(self, node: ast.expr, index: tuple[int, ...]) -> Iterator[tuple[Module, ast.Call]]:
-        module = self._modes.module
-        node = self._modes.unwrapped(node)
-        if isinstance(node, ast.IfExp):
-            yield from self.of_expression(node.body, index)
-            yield from self.of_expression(node.orelse, index)
-        elif isinstance(node, ast.Tuple) and index and index[0] < len(node.elts):
-            yield from self.of_expression(node.elts[index[0]], index[1:])
-        elif isinstance(node, (ast.Name, ast.Attribute)):
-            key = self._modes.key(node)
-            if key is not None:
-                yield from self.of_key(key)
-        elif isinstance(node, ast.Call):
-            yield from self._of_call(module, node, index)
-
-    def _of_call(self, module: Module, node: ast.Call, index: tuple[int, ...]) -> Iterator[tuple[Module, ast.Call]]:
-        if switched(node) is not None and isinstance(node.func, ast.Attribute):
-            yield from self.of_expression(node.func.value, index)
-            return
-        names = module.inference.callees(node)
-        if any(name in ("copy.deepcopy", "copy.copy") for name in names) and node.args:
-            yield from self.of_expression(node.args[0], index)
-            return
-        functions = [found for name in names if (found := module.project.definition(name)) is not None]
-        made = [found for found in functions if isinstance(found[1], FUNCTIONS)]
-        if not made:
-            yield module, node
-        for other, function in made:
-            assert isinstance(function, FUNCTIONS)
-            if function in self._entered:
-                continue
-            self._entered.add(function)
-            peer = self._peer(other)
-            for statement in other.flow(other.index.scopes[function]).returns():
-                if statement.value is not None:
-                    yield from peer.of_expression(statement.value, index)
-
-    def _peer(self, module: Module) -> _Constructors:
-        if module is self._modes.module:
-            return self
-        other = _Constructors(self._modes.peer(module))
-        other._seen, other._entered = self._seen, self._entered
-        return other

@@ -1,0 +1,88 @@
+"""Which calls may have made a model? Looked for behind variables, parameters, attributes and functions."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from detlint.linter.calls import argument_of
+from detlint.linter.mode_events import switched
+from detlint.linter.model_names import Key
+from detlint.linter.modes import Modes
+from detlint.linter.names import FUNCTIONS, BindingKind
+from detlint.linter.project import Module
+
+
+class Constructors:
+    """The answers for the models of one module; asks the same of other modules where functions lead there."""
+
+    def __init__(self, modes: Modes) -> None:
+        self._modes = modes
+        self._seen: set[tuple[Module, Key]] = set()
+        self._entered: set[ast.AST] = set()
+
+    def of_key(self, key: Key) -> Iterator[tuple[Module, ast.Call]]:
+        """Yield the calls that may have made what a variable holds, each with the module that it stands in."""
+        module = self._modes.module
+        if (module, key) in self._seen:
+            return
+        self._seen.add((module, key))
+        if isinstance(key.owner, ast.ClassDef):
+            for ancestor in module.inference.mro(module.inference.class_info(key.owner)):
+                for write in ancestor.attributes.get(key.name, ()):
+                    yield from self._peer(ancestor.module).of_expression(write.value, write.index)
+            return
+        for binding in module.index.scopes[key.owner].bindings.get(key.name, ()):
+            if binding.kind is BindingKind.PARAMETER and isinstance(key.owner, FUNCTIONS):
+                for call in self._modes.callers(key.owner):
+                    skip = isinstance(call.func, ast.Attribute)
+                    given = argument_of(key.owner, key.name, call, skip_self=skip)
+                    if given is not None:
+                        yield from self.of_expression(given, ())
+            elif binding.value is not None:
+                yield from self.of_expression(binding.value, binding.index)
+
+    def of_expression(self, node: ast.expr, index: tuple[int, ...]) -> Iterator[tuple[Module, ast.Call]]:
+        """Yield the calls that may have made what an expression gives (at `index` of a tuple)."""
+        module = self._modes.module
+        node = self._modes.unwrapped(node)
+        if isinstance(node, ast.IfExp):
+            yield from self.of_expression(node.body, index)
+            yield from self.of_expression(node.orelse, index)
+        elif isinstance(node, ast.Tuple) and index and index[0] < len(node.elts):
+            yield from self.of_expression(node.elts[index[0]], index[1:])
+        elif isinstance(node, (ast.Name, ast.Attribute)):
+            key = self._modes.key(node)
+            if key is not None:
+                yield from self.of_key(key)
+        elif isinstance(node, ast.Call):
+            yield from self._of_call(module, node, index)
+
+    def _of_call(self, module: Module, node: ast.Call, index: tuple[int, ...]) -> Iterator[tuple[Module, ast.Call]]:
+        if switched(node) is not None and isinstance(node.func, ast.Attribute):
+            yield from self.of_expression(node.func.value, index)
+            return
+        names = module.inference.callees(node)
+        if any(name in ("copy.deepcopy", "copy.copy") for name in names) and node.args:
+            yield from self.of_expression(node.args[0], index)
+            return
+        functions = [found for name in names if (found := module.project.definition(name)) is not None]
+        made = [found for found in functions if isinstance(found[1], FUNCTIONS)]
+        if not made:
+            yield module, node
+        for other, function in made:
+            assert isinstance(function, FUNCTIONS)
+            if function in self._entered:
+                continue
+            self._entered.add(function)
+            peer = self._peer(other)
+            for statement in other.flow(other.index.scopes[function]).returns():
+                if statement.value is not None:
+                    yield from peer.of_expression(statement.value, index)
+
+    def _peer(self, module: Module) -> Constructors:
+        if module is self._modes.module:
+            return self
+        other = Constructors(self._modes.peer(module))
+        other._seen, other._entered = self._seen, self._entered
+        return other
