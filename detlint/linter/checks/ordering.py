@@ -107,12 +107,17 @@ def _receiving() -> frozenset[str]:
 
 def _handed_on(ctx: Context) -> Iterator[ast.expr]:
     """Yield variables that hold sets and are given to functions of the project."""
+    project = ctx.module.project
     for call in ctx.module.index.of_type(ast.Call):
-        for given in call.args:
-            made = [binding.value for binding in ctx.module.definitions(given)] if isinstance(given, ast.Name) else []
-            algebra = any(isinstance(value, ast.BinOp) and isinstance(value.op, ast.Sub) for value in made)
-            if (algebra or any(map(makes_set, made))) and is_set(given, ctx):
-                yield given
+        sets = [given for given in call.args if isinstance(given, ast.Name) and _seems_set(given, ctx)]
+        if sets and any(project.definition(name) is not None for name in ctx.callees(call)):
+            yield from (given for given in sets if is_set(given, ctx))
+
+
+def _seems_set(name: ast.Name, ctx: Context) -> bool:
+    """By how it is written: a screen."""
+    made = [binding.value for binding in ctx.module.definitions(name)]
+    return any(makes_set(value) or (isinstance(value, ast.BinOp) and isinstance(value.op, ast.Sub)) for value in made)
 
 
 def _is_what_is_left(node: ast.expr, ctx: Context) -> bool:
