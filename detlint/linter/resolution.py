@@ -114,6 +114,8 @@ def instance_attribute(inference: Inference, type_name: str, attribute: str) -> 
     """Yield the qualified names of an attribute of an instance of the class `type_name`."""
     info = inference.class_named(type_name)
     if info is None:
+        if type_name == "pathlib.Path" and attribute == "parent":
+            return  # a property, which names nothing, but has a value
         if type_name in inference.types.modules and attribute in inference.types.module_methods:
             yield f"torch.nn.Module.{attribute}"
         else:
@@ -121,7 +123,7 @@ def instance_attribute(inference: Inference, type_name: str, attribute: str) -> 
         return
     for ancestor in inference.mro(info):
         if attribute in ancestor.methods:
-            if inference.property_of(info, attribute) is None:  # which names nothing, but has a value
+            if inference.property_of(info, attribute) is None:
                 yield f"{ancestor.name}.{attribute}"
             return
     writes = list(inference.attribute_writes(info, attribute))
