@@ -108,16 +108,23 @@ def _receiving() -> frozenset[str]:
 def _handed_on(ctx: Context) -> Iterator[ast.expr]:
     """Yield variables that hold sets and are given to functions of the project."""
     project = ctx.module.project
+    names = _names_of_sets(ctx)
     for call in ctx.module.index.of_type(ast.Call):
-        sets = [given for given in call.args if isinstance(given, ast.Name) and _seems_set(given, ctx)]
+        sets = [given for given in call.args if isinstance(given, ast.Name) and given.id in names]
         if sets and any(project.definition(name) is not None for name in ctx.callees(call)):
             yield from (given for given in sets if is_set(given, ctx))
 
 
-def _seems_set(name: ast.Name, ctx: Context) -> bool:
-    """By how it is written: a screen."""
-    made = [binding.value for binding in ctx.module.definitions(name)]
-    return any(makes_set(value) or (isinstance(value, ast.BinOp) and isinstance(value.op, ast.Sub)) for value in made)
+def _names_of_sets(ctx: Context) -> set[str]:
+    """Return the variables of a file that are assigned what looks like a set: a screen."""
+    return {
+        target.id
+        for statement in ctx.module.index.of_type(ast.Assign)
+        if makes_set(statement.value)
+        or (isinstance(statement.value, ast.BinOp) and isinstance(statement.value.op, ast.Sub))
+        for target in statement.targets
+        if isinstance(target, ast.Name)
+    }
 
 
 def _is_what_is_left(node: ast.expr, ctx: Context) -> bool:
