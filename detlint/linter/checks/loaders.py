@@ -7,14 +7,10 @@ from collections.abc import Iterator
 
 from detlint.conditions import Truth
 from detlint.findings import Finding
-from detlint.linter.callers import users_of
 from detlint.linter.context import Call, Context
 from detlint.linter.defaults import may_be_none, truth_by_default
 from detlint.linter.loader_workers import worker_initialisers
 from detlint.linter.origins import origins
-from detlint.linter.outline import is_main_guard
-from detlint.linter.program import Program
-from detlint.linter.project import Module
 from detlint.linter.registry import check, check_file
 from detlint.linter.repeatable import made_up, why_unrepeatable
 from detlint.linter.seeding import seeding_of, seeds_in
@@ -27,33 +23,16 @@ _UNSEEDED = "the order of this loader comes from torch's global generator, and n
 
 @check("DET106")
 def unseeded_dataloader(call: Call, ctx: Context) -> Iterator[Finding]:
-    """Silent with a generator of its own, and where no program is known to use it or one of them seeds torch."""
-    if is_test_file(ctx.module) or (ctx.program is not None and is_smoke_test(ctx.module)):
+    """Silent with a generator of its own, and in programs that seed torch."""
+    if ctx.program is None or is_test_file(ctx.module) or is_smoke_test(ctx.module):
+        return
+    if not ctx.program.runs(ctx.module, call.node):
         return
     generator = call.argument("generator")
     if generator.hidden or (generator.value is not None and not may_be_none(generator.value, ctx)):
         return
-    if _draws_order(call, ctx) and _runs_unseeded(call.node, ctx):
+    if _draws_order(call, ctx) and not seeding_of(ctx.program).shared("torch"):
         yield ctx.finding(call.node, what=_UNSEEDED)
-
-
-def _runs_unseeded(node: ast.AST, ctx: Context) -> bool:
-    """Does a program of the project run this, and does no code on the way there seed torch?"""
-    if ctx.program is not None:
-        return ctx.program.runs(ctx.module, node) and not seeding_of(ctx.program).shared("torch")
-    runs = False
-    for user in users_of(node, ctx):
-        program = user.program or Program(user.module, is_library=True)
-        if seeding_of(program).of("torch"):
-            return False
-        runs = runs or (_starts_itself(user.module) and program.runs(ctx.module, node))
-    return runs
-
-
-def _starts_itself(module: Module) -> bool:
-    """Has a file a main guard that does its work? A command may be one of a group that seeds for all."""
-    guarded = any(isinstance(node, ast.If) and is_main_guard(node) for node in module.tree.body)
-    return guarded and not is_test_file(module) and not is_smoke_test(module)
 
 
 @check_file("DET106")
