@@ -26,12 +26,12 @@ def unseeded_dataloader(call: Call, ctx: Context) -> Iterator[Finding]:
     """Silent with a generator of its own, and in programs that seed torch."""
     if ctx.program is None or is_test_file(ctx.module) or is_smoke_test(ctx.module):
         return
-    if not ctx.program.runs(ctx.module, call.node):
-        return
     generator = call.argument("generator")
     if generator.hidden or (generator.value is not None and not may_be_none(generator.value, ctx)):
         return
-    if _draws_order(call, ctx) and not seeding_of(ctx.program).shared("torch"):
+    if not _draws_order(call, ctx) or not ctx.program.runs(ctx.module, call.node):
+        return
+    if not seeding_of(ctx.program).shared("torch"):
         yield ctx.finding(call.node, what=_UNSEEDED)
 
 
