@@ -55,15 +55,36 @@ class SourceArguments:
         return _written(argument.value) if value is MISSING else value
 
     def _passed_on(self, name: str) -> object:
-        """Return what an argument is unless a caller says otherwise, where the function hands on its own `**kwargs`."""
+        """Return what an argument behind `**` is unless a caller says otherwise.
+
+        That can be told of the function's own `**kwargs`, and of options that it wrote out before.
+        """
         default = next((p.default for p in self._call.trigger.parameters if p.name == name), None)
         function = self._ctx.function(self._call.node)
         handed_on = function.args.kwarg.arg if function is not None and function.args.kwarg is not None else ""
-        hiding = [k.value for k in self._call.node.keywords if k.arg is None]
-        starred = any(isinstance(argument, ast.Starred) for argument in self._call.node.args)
-        if default is None or starred or not all(getattr(value, "id", None) == handed_on for value in hiding):
+        if default is None or any(isinstance(argument, ast.Starred) for argument in self._call.node.args):
             return UNKNOWN
+        for hiding in [k.value for k in self._call.node.keywords if k.arg is None]:
+            if getattr(hiding, "id", None) == handed_on:
+                continue
+            options = self._options(hiding)
+            if options is None:
+                return UNKNOWN
+            if name in options:
+                value = self._ctx.constant(options[name])
+                return UNKNOWN if value is MISSING else value
         return _written(ast.parse(default, mode="eval").body)
+
+    def _options(self, node: ast.expr) -> dict[str, ast.expr] | None:
+        """Return what `dict(n_fft=512, **more)` or `{"n_fft": 512}` says by name, None of what is no such dict."""
+        made = [value.node for value in self._ctx.values(node) if value.module is self._ctx.module]
+        only = made[0] if len(made) == 1 else None
+        if isinstance(only, ast.Dict):
+            named = zip(only.keys, only.values, strict=True)
+            return {str(key.value): value for key, value in named if isinstance(key, ast.Constant)}
+        if isinstance(only, ast.Call) and "builtins.dict" in self._ctx.callees(only) and not only.args:
+            return {keyword.arg: keyword.value for keyword in only.keywords if keyword.arg is not None}
+        return None
 
     def _by_default(self, node: ast.expr) -> object:
         """Return what the argument is unless a caller says otherwise: `size=1`; with `size=None`, `size or (1, 1)`."""
