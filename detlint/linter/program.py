@@ -76,7 +76,8 @@ class Write:
 class Program:
     """A file that executes something, with every project module it imports (`modules`, itself first).
 
-    `is_library` is a file that executes nothing itself: what it imports does not say what its callers do.
+    `is_library` is a file that executes nothing itself: what it imports does not say what its callers do, and only what
+    it names itself is looked at, since that may lead to all of the library.
     """
 
     def __init__(self, module: Module, *, is_library: bool = False) -> None:
@@ -85,6 +86,8 @@ class Program:
 
     @cached_property
     def modules(self) -> tuple[Module, ...]:
+        if self.is_library:
+            return (self.module, *self.module.imports)
         found = {self.module.name: self.module}
         pending = [self.module]
         while pending:

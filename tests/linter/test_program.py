@@ -51,6 +51,13 @@ def test_closure_follows_imports_through_packages(make_module: MakeModule) -> No
     assert seeds(program) == ["lib.deeper:3"]
 
 
+def test_library_code_is_not_followed_through_all_of_its_library(make_module: MakeModule) -> None:
+    files = {"near.py": "import far\n", "far.py": "import torch\n"}
+    module = make_module("import near\n", files)
+    assert [each.name for each in Program(module, is_library=True).modules] == ["main", "near"]
+    assert [each.name for each in Program(module).modules] == ["main", "near", "far"]
+
+
 def test_a_sibling_wins_over_a_module_of_the_same_name_elsewhere(make_module: MakeModule) -> None:
     files = {
         "utils.py": "import torch\ntorch.manual_seed(0)\n",
