@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from detlint.conditions import UNKNOWN, Truth, holds
-from detlint.linter.context import MISSING, Argument, Call, Context
+from detlint.linter.context import MISSING, Argument, Call, Context, default_expression
 from detlint.linter.dimensions import dimensions, names_pixels
 from detlint.linter.distinct_indices import belongs_to_one_choice, holds_positions, is_later_dimension, is_permutation
 from detlint.linter.gradient_table import gradient_table
@@ -73,7 +73,7 @@ class SourceArguments:
             if name in options:
                 value = self._ctx.constant(options[name])
                 return UNKNOWN if value is MISSING else value
-        return _written(ast.parse(default, mode="eval").body)
+        return _written(default_expression(default))
 
     def _options(self, node: ast.expr) -> dict[str, ast.expr] | None:
         """Return what `dict(n_fft=512, **more)` or `{"n_fft": 512}` says by name, None of what is no such dict."""

@@ -90,11 +90,12 @@ class Call:
         if any(keyword.arg is None for keyword in self.node.keywords):
             return Argument(None, hidden=True)
         default = parameters[position].default
-        return Argument(None) if default is None else Argument(_default(default), is_default=True)
+        return Argument(None) if default is None else Argument(default_expression(default), is_default=True)
 
 
 @lru_cache(maxsize=512)
-def _default(text: str) -> ast.expr:
+def default_expression(text: str) -> ast.expr:
+    """Return the default of a parameter, as a signature of the tables spells it, as an expression."""
     return ast.parse(text, mode="eval").body
 
 
