@@ -11,7 +11,7 @@ from pathlib import Path
 
 from detlint.config import DEFAULT_EXCLUDE, compile_patterns
 
-# Searched ten times as fast as with a boundary in front, which is why words are too (`_holds`).
+# Searched ten times as fast as with a boundary in front.
 _STAR_IMPORT = re.compile(rb"import[\s\\]*\*")
 
 
@@ -31,6 +31,7 @@ class Mentions:
     def __init__(self) -> None:
         self._files: dict[Path, tuple[Path, ...]] = {}
         self._searches: dict[tuple[str, Path, int], Search] = {}
+        self._exporting: dict[tuple[Path, str], bool] = {}
 
     def of(self, name: str, folder: Path, at_most: int) -> Search:
         """Search the Python files under `folder` for the word `name`."""
@@ -42,28 +43,35 @@ class Mentions:
             self._searches[key] = Search(*key, found if len(found) <= at_most else None)
         return self._searches[key]
 
+    def may_export(self, path: Path, name: str) -> bool:
+        """May `from … import *` get `name` from this file? Only where it holds the word, or such an import of its own.
+
+        The files of one project ask for the same few names over and over, where a package imports all of its parts so.
+        """
+        key = (path, name)
+        if key not in self._exporting:
+            text = _bytes(path)
+            self._exporting[key] = _holds(text, name) or _STAR_IMPORT.search(text) is not None
+        return self._exporting[key]
+
 
 def mentions(path: Path, name: str) -> bool:
     """Does the file hold the word `name`? One that cannot be read does not."""
     return _holds(_bytes(path), name)
 
 
-def may_export(path: Path, name: str) -> bool:
-    """May `from … import *` get `name` from this file? Only where it holds the word, or such an import of its own."""
-    text = _bytes(path)
-    return _holds(text, name) or _STAR_IMPORT.search(text) is not None
-
-
 def _bytes(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        with open(path, "rb") as stream:  # noqa: PTH123 `Path.open` takes as long again
+            return stream.read()
     except OSError:
         return b""
 
 
 def _holds(text: bytes, name: str) -> bool:
     word = name.encode()
-    return re.search(rb"%s(?!\w)(?<!\w%s)" % (word, word), text) is not None
+    # Most texts do not hold it at all, which `in` finds out in half the time.
+    return word in text and re.search(rb"%s(?!\w)(?<!\w%s)" % (word, word), text) is not None
 
 
 def python_files(folder: Path) -> tuple[Path, ...]:

@@ -14,7 +14,7 @@ from detlint.linter.discovery import display_path
 from detlint.linter.flow import Flow
 from detlint.linter.index import Index
 from detlint.linter.inference import Inference
-from detlint.linter.mentions import Mentions, Search, may_export
+from detlint.linter.mentions import Mentions, Search
 from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope
 from detlint.linter.outline import Outline, outline_of
 from detlint.linter.sources import SourceFile, SourceProblem, read_source
@@ -81,7 +81,7 @@ class Module:
 
     def may_export(self, name: str) -> bool:
         """Whether its text leaves it open that `from … import *` gets `name` from this file."""
-        return not {"tree", "outline"}.isdisjoint(vars(self)) or may_export(self.path, name)
+        return not {"tree", "outline"}.isdisjoint(vars(self)) or self.project.mentions.may_export(self.path, name)
 
     @cached_property
     def index(self) -> Index:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from detlint.linter.mentions import may_export, mentions
+from detlint.linter.mentions import Mentions, mentions
 
 
 @pytest.mark.parametrize(
@@ -23,16 +23,16 @@ def test_words_are_found_whole(tmp_path: Path, text: str, holds: bool) -> None:
     path = tmp_path / "some.py"
     path.write_text(text)
     assert mentions(path, "seed") is holds
-    assert may_export(path, "seed") is holds
+    assert Mentions().may_export(path, "seed") is holds
 
 
 @pytest.mark.parametrize("text", ["from .seeds import *", "from .seeds import  *", "from .seeds import\\\n  *"])
 def test_star_imports_leave_every_name_open(tmp_path: Path, text: str) -> None:
     path = tmp_path / "some.py"
     path.write_text(text)
-    assert may_export(path, "anything")
+    assert Mentions().may_export(path, "anything")
     assert not mentions(path, "anything")
 
 
 def test_a_file_that_cannot_be_read_holds_nothing(tmp_path: Path) -> None:
-    assert not may_export(tmp_path / "missing.py", "seed")
+    assert not Mentions().may_export(tmp_path / "missing.py", "seed")
