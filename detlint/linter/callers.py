@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 # A function called all over a project is called on all kinds of tensors; looking at every call would cost too much.
 _MOST_CALLS = 16
 _MOST_FILES = 13  # its own included
-# Annotations and type tests name a class without making or calling anything of it.
-_TESTS = ("isinstance", "issubclass", "cast")
+# Annotations, type tests and calls of a base class name a class without making or calling anything of it.
+_TESTS = ("isinstance", "issubclass", "cast", "super")
 
 CallSite = tuple["Context", ast.Call]
 
 
-def calls_of(function: FunctionNode, ctx: Context) -> Iterator[CallSite | None]:
+def calls_of(function: FunctionNode | ast.ClassDef, ctx: Context) -> Iterator[CallSite | None]:
     """Yield each call of `function` in the project, those of its own file first; None for a use that is no call.
 
     The `forward` of a module is called where its instances are. A function handed on as a value ends in None, since
@@ -88,7 +88,7 @@ def _names(ctx: Context, name: str) -> Iterator[ast.Name | ast.Attribute]:
     return (use for use in uses if isinstance(use, (ast.Name, ast.Attribute)))
 
 
-def _calls_in(function: FunctionNode, qualified: str, ctx: Context) -> Iterator[CallSite | None]:
+def _calls_in(function: FunctionNode | ast.ClassDef, qualified: str, ctx: Context) -> Iterator[CallSite | None]:
     """Yield the calls that one file makes; a method of something unknown may be the one that is meant."""
     index = ctx.module.index
     found = 0
@@ -99,6 +99,8 @@ def _calls_in(function: FunctionNode, qualified: str, ctx: Context) -> Iterator[
             continue
         parent = ctx.parent(use)
         found += 1
+        if isinstance(function, ast.ClassDef) and _only_names(use, ctx):
+            continue
         if not isinstance(parent, ast.Call) or parent.func is not use or found > _MOST_CALLS:
             yield None
         elif function not in index.ancestors(parent):

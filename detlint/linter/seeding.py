@@ -67,7 +67,7 @@ class Seeding:
         An example is not the library that it shows, and library code is not what it imports: what seeds somewhere
         inside that counts only where importing it is enough, or where the file calls it, by helpers whose names say so.
         """
-        return tuple(
+        found = tuple(
             seed
             for module in self.program.modules
             for seed in seeds_in(module)
@@ -79,6 +79,24 @@ class Seeding:
                 or self.call_of(seed, self._own_modules) is not None
             )
         )
+        return (*found, *self._at_import())
+
+    def _at_import(self) -> Iterator[Seed]:
+        """Yield the seeds of packages that run first where a module inside is imported: a/__init__.py for `a.b.c`."""
+        imported = self.program.modules if self.program.is_library else self.program.modules[1:]
+        packages: dict[str, Module] = {}
+        for module in imported:
+            package = module.name.rpartition(".")[0]
+            while package and package not in packages:
+                packages[package] = module
+                package = package.rpartition(".")[0]
+        for name, importer in packages.items():
+            package_module = importer.project.find(name, importer)
+            if package_module is not None and package_module not in self.program.modules:
+                for seed in seeds_in(package_module):
+                    at_top = outermost_definition(package_module, seed.node) is None
+                    if at_top and self.program.runs(package_module, seed.node):
+                        yield seed
 
     def _is_reached(self, seed: Seed) -> bool:
         """A function that seeds on its way to something else must be meant where it is named: `net.train()` is no call

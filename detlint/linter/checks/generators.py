@@ -13,6 +13,7 @@ from detlint.linter.names import FUNCTIONS, BindingKind
 from detlint.linter.purpose import draws_decide
 from detlint.linter.registry import check
 from detlint.linter.testcode import is_test_file
+from detlint.linter.unpassed import is_never_passed
 from detlint.randomness import OwnGenerator, load_sources
 
 _SYSTEM = ": its draws differ in every run, whatever the program seeds"
@@ -28,11 +29,11 @@ def unseeded_generator(call: Call, ctx: Context) -> Iterator[Finding]:
     generator = load_sources().generators.get(call.name)
     if generator is None:
         return
-    if _has_seed(call, generator, ctx) or _is_fallback(call.node, ctx) or _is_unused(call.node, ctx):
+    torch = call.name.startswith("torch.")
+    if _has_seed(call, generator, ctx) or _is_fallback(call.node, ctx, torch=torch) or _is_unused(call.node, ctx):
         return
     if _is_seeded_later(call.node, generator, ctx) or not draws_decide(call.node, ctx):
         return
-    torch = call.name.startswith("torch.")
     if torch and is_test_file(ctx.module):
         return  # a test is glad of numbers that are always the same
     constant = torch and not _is_reseeded(call.node, ctx)
@@ -80,8 +81,11 @@ def _is_unused(node: ast.Call, ctx: Context) -> bool:
     return not (shared and is_used_elsewhere(binding.name, ctx))
 
 
-def _is_fallback(node: ast.Call, ctx: Context) -> bool:
-    """Does it only stand in for a generator or a seed that the caller may pass?"""
+def _is_fallback(node: ast.Call, ctx: Context, *, torch: bool) -> bool:
+    """Does it only stand in for a generator or a seed that the caller may pass?
+
+    One that no caller in the project passes is no choice; but torch's own start, the same in every run, is a default.
+    """
     child: ast.AST = node
     for parent in ctx.ancestors(node):
         if isinstance(parent, FUNCTIONS):
@@ -92,7 +96,7 @@ def _is_fallback(node: ast.Call, ctx: Context) -> bool:
             tests = list(_unmet(parent.test, holds))
         elif isinstance(parent, ast.BoolOp):
             tests = [value for value in parent.values if value is not child]
-        if any(_comes_from_caller(test, ctx) for test in tests):
+        if any(_comes_from_caller(test, ctx, torch=torch) for test in tests):
             return True
         child = parent
     return False
@@ -109,13 +113,15 @@ def _unmet(test: ast.expr, holds: bool) -> Iterator[ast.expr]:
         yield test
 
 
-def _comes_from_caller(test: ast.expr, ctx: Context) -> bool:
+def _comes_from_caller(test: ast.expr, ctx: Context, *, torch: bool) -> bool:
     """Does a condition ask for a generator or seed that is a parameter, or an attribute set from something else?"""
     for part in ast.walk(test):
         if isinstance(part, (ast.Name, ast.Attribute)) and ctx.resolve(part):
             continue  # `if random.random() < p:`, of a module
-        if isinstance(part, ast.Name) and _GENERATOR_WORDS.search(part.id) and not _is_made_here(part, ctx):
-            return True
+        if isinstance(part, ast.Name) and _GENERATOR_WORDS.search(part.id):
+            if not _is_made_here(part, ctx) and (torch or not is_never_passed(part, ctx)):
+                return True
+            continue
         if isinstance(part, ast.Attribute) and _GENERATOR_WORDS.search(part.attr) and _is_set(part.attr, ctx):
             return True
     return False
