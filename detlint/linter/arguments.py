@@ -15,6 +15,7 @@ from detlint.linter.guards import settled
 from detlint.linter.kernels import KERNEL_LANGUAGES, computes_floats
 from detlint.linter.lengths import length
 from detlint.linter.names import FUNCTIONS, parameters
+from detlint.linter.nodes import walk
 from detlint.linter.single_elements import SingleElements, names_choice
 from detlint.linter.values import Kind, Value
 
@@ -65,7 +66,10 @@ class SourceArguments:
         if default is None or any(isinstance(argument, ast.Starred) for argument in self._call.node.args):
             return UNKNOWN
         for hiding in [k.value for k in self._call.node.keywords if k.arg is None]:
-            if getattr(hiding, "id", None) == handed_on:
+            if function is not None and getattr(hiding, "id", None) == handed_on:
+                put_in = _put_in(function, handed_on, name)
+                if put_in is not None:
+                    return self._told(put_in, self._ctx.module)
                 continue
             options = self._options(hiding)
             if options is None:
@@ -303,6 +307,16 @@ class LayerArguments(SourceArguments):
         if 0 <= place < len(self._use.args):
             return Argument(self._use.args[place])
         return super()._argument(name)
+
+
+def _put_in(function: ast.AST, options: str, name: str) -> ast.expr | None:
+    """Return what `options.setdefault(name, value)` puts in where callers leave an argument out, or None."""
+    for node in walk(function):
+        if isinstance(node, ast.Call) and len(node.args) == 2 and getattr(node.func, "attr", "") == "setdefault":
+            key, value = node.args
+            if ast.unparse(node.func) == f"{options}.setdefault" and _written(key) == name:
+                return value
+    return None
 
 
 def matches(call: Call, ctx: Context) -> bool:

@@ -40,9 +40,15 @@ class NodeLists:
             for target in targets if alias in self.calls_by_name else ():
                 meaning.setdefault(target, []).extend(self.calls_by_name[alias])
         for call in self.calls_by_name.get("__call__", ()):
-            for name in self._got_by_name(call.func):
+            for name in (*self._got_by_name(call.func), *self._looked_up(call.func)):
                 meaning.setdefault(name, []).append(call)
         return meaning
+
+    def _looked_up(self, function: ast.expr) -> Iterator[str]:
+        """Yield what stands in the table of names of `{"mean": mean_pool}[kind]` or `POOLS[kind]`."""
+        if isinstance(function, ast.Subscript):
+            for name in _identifiers_behind(function):
+                yield from (name, *self.aliases.get(name, ()))
 
     def _got_by_name(self, function: ast.expr) -> Iterator[str]:
         """Yield what `getattr(nn, "ReLU")` may get, and `getattr(nn, kind)` by the defaults of parameters named so."""
@@ -125,9 +131,15 @@ def _identifiers_behind(value: ast.expr) -> Iterator[str]:
     elif isinstance(value, ast.IfExp):
         yield from _identifiers_behind(value.body)
         yield from _identifiers_behind(value.orelse)
+    elif isinstance(value, ast.Subscript):
+        yield from _identifiers_behind(value.value)
+    elif isinstance(value, ast.Dict):
+        yield from filter(None, map(_identifier, value.values))
     elif isinstance(value, ast.Call) and value.args:
         called = _identifier(value.func)
-        if called == "partial":
+        if called == "get" and isinstance(value.func, ast.Attribute):
+            yield from _identifiers_behind(value.func.value)
+        elif called == "partial":
             yield from _identifiers_behind(value.args[0])
         elif called == "getattr" and len(value.args) >= 2 and isinstance(value.args[1], ast.Constant):
             yield str(value.args[1].value)

@@ -36,6 +36,7 @@ def referred_names(inference: Inference, node: ast.expr) -> Iterator[str]:
     elif isinstance(node, ast.Call):
         yield from _call(inference, node)
     elif isinstance(node, ast.Subscript):
+        yield from _looked_up(inference, node.value, node.slice)
         # Generic classes: Dataset[int] is Dataset.
         yield from (name for name in inference.resolve(node.value) if name.rpartition(".")[2][:1].isupper())
 
@@ -49,8 +50,11 @@ def _name(inference: Inference, node: ast.Name) -> Iterator[str]:
             yield inference.canonical(binding.target)
         elif isinstance(binding.node, (*FUNCTIONS, ast.ClassDef)):
             yield inference.module.qualified(binding.node)
-        elif binding.kind is BindingKind.ASSIGN and isinstance(binding.value, _NAMING) and not binding.index:
-            yield from inference.resolve(binding.value)
+        elif binding.kind is BindingKind.ASSIGN and not binding.index:
+            if isinstance(binding.value, _NAMING):
+                yield from inference.resolve(binding.value)
+            elif isinstance(binding.value, ast.Subscript):
+                yield from _looked_up(inference, binding.value.value, binding.value.slice)
 
 
 def _unbound(inference: Inference, name: str) -> Iterator[str]:
@@ -147,7 +151,9 @@ def _inherited(inference: Inference, name: str) -> Iterator[str]:
 
 
 def _call(inference: Inference, node: ast.Call) -> Iterator[str]:
-    """The names that functools.partial(f, …) and getattr(module, "f") stand for."""
+    """The names that functools.partial(f, …), getattr(module, "f") and {"f": f}.get("f") stand for."""
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "get" and node.args:
+        yield from _looked_up(inference, node.func.value, node.args[0])
     for name in inference.resolve(node.func):
         if name == "functools.partial" and node.args:
             yield from inference.resolve(node.args[0])
@@ -155,6 +161,19 @@ def _call(inference: Inference, node: ast.Call) -> Iterator[str]:
             attribute = _text(inference, node.args[1])
             if attribute is not None:
                 yield from (inference.canonical(f"{base}.{attribute}") for base in inference.resolve(node.args[0]))
+
+
+def _looked_up(inference: Inference, table: ast.expr, key: ast.expr) -> Iterator[str]:
+    """`{"mean": mean_pool, "max": max_pool}[reduce]`: what stands under the key, all of it where that is not told."""
+    if isinstance(table, ast.Name):
+        made = [binding.value for binding in inference.module.definitions(table)]
+        table = made[0] if len(made) == 1 and made[0] is not None else table
+    if not isinstance(table, ast.Dict):
+        return
+    name = _text(inference, key)
+    for named, value in zip(table.keys, table.values, strict=True):
+        if isinstance(value, (ast.Name, ast.Attribute)) and (name is None or getattr(named, "value", name) == name):
+            yield from inference.resolve(value)
 
 
 def _text(inference: Inference, node: ast.expr) -> str | None:

@@ -13,6 +13,7 @@ from detlint.linter.arguments import LayerArguments, SourceArguments
 from detlint.linter.calls import dtype_named
 from detlint.linter.context import Call, Context
 from detlint.linter.data_code import prepares_data
+from detlint.linter.derived_layers import constructions, overrides
 from detlint.linter.determinism import asks_for_deterministic_algorithms
 from detlint.linter.gradients import can_need_gradient
 from detlint.linter.kernels import KERNEL_LANGUAGES
@@ -69,7 +70,7 @@ def duplicate_index_write(ctx: Context) -> Iterator[Finding]:
 @check_file("DET306")
 def nondeterministic_third_party(ctx: Context) -> Iterator[Finding]:
     """A finding a call; one a class for layers and one a kernel for atomics: the others are related places."""
-    hazards = list(_hazards(ctx))
+    hazards = [*_hazards(ctx), *_derived(ctx)]
     if any(operator.with_flag == "deterministic" for _, operator in hazards) and asks_for_deterministic_algorithms(ctx):
         hazards = [(call, operator) for call, operator in hazards if operator.with_flag != "deterministic"]
     groups: dict[tuple[ast.AST | None, str], list[tuple[Call, Operator]]] = {}
@@ -139,6 +140,28 @@ def _hazards(ctx: Context) -> Iterator[tuple[Call, Operator]]:
                 break
 
 
+def _derived(ctx: Context) -> Iterator[tuple[Call, Operator]]:
+    """Yield the `super().__init__(…)` of classes that are layers of the table: `class Readout(Set2Set)`."""
+    config = ctx.config
+    entries = _entries_of(ctx.rule.code, config.torch_version or NEWEST, config.devices, config.passes)
+    for node in ctx.module.index.of_type(ast.ClassDef):
+        for name in (name for base in node.bases for name in ctx.resolve(base)):
+            trigger, operators = entries.get(name.rpartition(".")[2], {}).get(name, (None, ()))
+            if trigger is None:
+                continue
+            for built, inside in constructions(name, node.body[0], ctx):
+                call = Call(built, trigger)
+                if inside.module is ctx.module and ctx.module.index.class_at(built) is node:
+                    yield from (
+                        (call, each) for each in operators if not _has_methods(each, call) and _applies(each, call, ctx)
+                    )
+
+
+def _has_methods(operator: Operator, call: Call) -> bool:
+    """Does the table list what classes that derive from the layer call of it, so that the calls are the hazard?"""
+    return any(trigger.name.startswith(f"{call.name}.") for trigger in operator.python)
+
+
 def _table(ctx: Context) -> _Table:
     """Return the entries that a file may call, by public name; those of the project itself by their inner names too."""
     config, called = ctx.config, ctx.module.calls
@@ -204,6 +227,13 @@ def _is_exact(operator: Operator, call: Call, ctx: Context) -> bool:
 def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
     uses = _uses(call, ctx)
     views: list[SourceArguments] = [LayerArguments(call, use, ctx) for use in uses or ()]
+    layer = _layer_derived_from(operator, call)
+    if layer is not None:
+        if any(overrides(method, call.node, ctx) for method in _called_by(operator, call)):
+            return False
+        views = [
+            SourceArguments(Call(node, layer), inside) for node, inside in constructions(layer.name, call.node, ctx)
+        ]
     if not any(operator.applies(view) is Truth.YES for view in views or [SourceArguments(call, ctx)]):
         return False
     if _is_exact(operator, call, ctx) and not asks_for_deterministic_algorithms(ctx):
@@ -220,6 +250,19 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
     weighted = any(word in call.name for word in _WEIGHTED) and "padding_mode" not in operator.when
     inputs = [(use, None if weighted or not use.args else use.args[0]) for use in uses]
     return any(can_need_gradient(use, tensor, ctx) for use, tensor in inputs)
+
+
+def _layer_derived_from(operator: Operator, call: Call) -> Trigger | None:
+    """Return the layer whose method a class calls that derives from it: `self.propagate(…)`."""
+    owner = call.name.rpartition(".")[0]
+    return next((trigger for trigger in operator.python if trigger.name == owner), None)
+
+
+def _called_by(operator: Operator, call: Call) -> list[str]:
+    """Return the methods of the layer that the called one goes through: the table lists them in that order."""
+    owner, _, last = call.name.rpartition(".")
+    methods = [trigger.last for trigger in operator.python if trigger.name.rpartition(".")[0] == owner]
+    return methods[methods.index(last) + 1 :]
 
 
 def _only_counts(call: Call, ctx: Context) -> bool:
