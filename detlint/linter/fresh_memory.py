@@ -185,6 +185,12 @@ def registered_name(call: ast.expr) -> str | None:
     return name.value if registers and isinstance(name, ast.Constant) and isinstance(name.value, str) else None
 
 
+def _is_asked_for_form(result: ast.expr, ctx: Context) -> bool:
+    """`(torch.empty(()) < 0).dtype`."""
+    parent = ctx.parent(result)
+    return isinstance(parent, ast.Attribute) and parent.attr in _FORM
+
+
 def _plain(node: ast.expr, parent: ast.AST | None, ctx: Context) -> tuple[Fate | None, ast.expr]:
     if isinstance(parent, (ast.List, ast.Tuple)) and isinstance(ctx.parent(parent), ast.Call):
         return None, parent  # torch.cat([memory, …])
@@ -194,9 +200,9 @@ def _plain(node: ast.expr, parent: ast.AST | None, ctx: Context) -> tuple[Fate |
         return Fate.WRITTEN, parent
     if isinstance(parent, ast.Compare):
         identity = all(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in parent.ops)
-        return (Fate.UNTOUCHED if identity else Fate.READ), parent
+        return (Fate.UNTOUCHED if identity or _is_asked_for_form(parent, ctx) else Fate.READ), parent
     if isinstance(parent, (ast.BinOp, ast.UnaryOp)):
-        return Fate.READ, parent
+        return (Fate.UNTOUCHED if _is_asked_for_form(parent, ctx) else Fate.READ), parent
     if isinstance(parent, ast.AugAssign):
         return Fate.READ, node
     if isinstance(parent, ast.IfExp) and parent.test is not node:

@@ -6,9 +6,11 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+from detlint.linter.callers import users_of
 from detlint.linter.fresh_memory import Fate, fate
 from detlint.linter.names import FUNCTIONS, FunctionNode, parameters
 from detlint.linter.nodes import walk
+from detlint.linter.training import file_trains
 
 if TYPE_CHECKING:
     from detlint.linter.context import Context
@@ -20,6 +22,7 @@ _INITIALISES = re.compile(
     r"^_*(init(?!__$)|initiali[sz]e|reset|load)|init_weights|[^_]_init$|from_pretrained|state_dict|post_init|from_checkpoint",
     re.IGNORECASE,
 )
+_LOADS = re.compile(r"^_*(download_and_)?load_(state_dict|checkpoint|models?|weights)$|^from_pretrained$|^load_file$")
 _ALL_PARAMETERS = frozenset({"parameters", "named_parameters", "modules", "named_modules", "children"})
 _ALIASES = 3
 
@@ -43,7 +46,13 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
             return None
         if outcome is Fate.READ and read is None and index.class_at(node) is owner:
             read = place
-    return read
+    return None if read is None or _is_only_loaded(owner, ctx) else read
+
+
+def _is_only_loaded(owner: ast.ClassDef, ctx: Context) -> bool:
+    """Return whether files that use the class load what they run, and none of them trains anything."""
+    users = [user.module for user in users_of(owner.body[0], ctx)]
+    return any(_LOADS.search(name) for user in users for name in user.calls) and not any(map(file_trains, users))
 
 
 def _is_own(node: ast.Attribute) -> bool:

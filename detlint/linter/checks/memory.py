@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from detlint.findings import Finding
 from detlint.linter.context import Call, Context
@@ -25,6 +25,9 @@ _ALLOCATORS = re.compile(
     r"empty|alloc|buffer|placeholder|storage|workspace|scratch|cache|uninit|new_|fake|meta|abstract|dummy",
     re.IGNORECASE,
 )
+# What tells how much there is, and that there is nothing.
+_SIZES = re.compile(r"^(numel|shape|size|len|prod|nelement)$")
+_NOTHING = re.compile(r"(^|_)(no|empty)(_|$)")
 
 
 @check("DET303")
@@ -33,7 +36,7 @@ def uninitialized_memory(call: Call, ctx: Context) -> Iterator[Finding]:
     if not _is_fresh(call, ctx):
         return
     read = _read(call.node, ctx)
-    if read is not None and not _pads_bytes(call.node, read, ctx):
+    if read is not None and not _pads_bytes(call.node, read, ctx) and not _lengthens(read, ctx):
         text = ast.unparse(read)
         short = text if len(text) <= 60 else f"{text[:57]}..."
         yield ctx.finding(call.node, call=f"{call.name}()", read=short, line=read.lineno)
@@ -43,7 +46,7 @@ def _is_fresh(call: Call, ctx: Context) -> bool:
     """Return whether the call gives memory with elements that nobody wrote."""
     node = call.node
     device = next((keyword.value for keyword in node.keywords if keyword.arg == "device"), None)
-    if ctx.constant(device) == "meta" or _has_no_elements(node, ctx):
+    if ctx.constant(device) == "meta" or _has_no_elements(node, ctx) or _stands_for_a_shape(node, ctx):
         return False
     if _CONSTRUCTORS.match(call.name) or call.name == "torch.Tensor.new":
         return _takes_sizes(node, ctx)
@@ -54,6 +57,22 @@ def _pads_bytes(node: ast.Call, read: ast.expr, ctx: Context) -> bool:
     """Bytes behind a pickled object make messages of one length; who receives them cuts them off again."""
     joined = isinstance(read, ast.Call) and _JOINING.intersection(ctx.callees(read))
     return bool(joined) and all(value.dtype == "uint8" for value in ctx.values(node))
+
+
+def _lengthens(read: ast.expr, ctx: Context) -> bool:
+    """`store = torch.cat((store, torch.empty(more)))`: room behind what is in use, which is filled as it is used."""
+    statement = ctx.statement(read)
+    if not isinstance(read, ast.Call) or not isinstance(statement, ast.Assign) or statement.value is not read:
+        return False
+    joined = read.args[0] if read.args and _JOINING.intersection(ctx.callees(read)) else None
+    parts = [ast.unparse(part) for part in joined.elts] if isinstance(joined, (ast.Tuple, ast.List)) else []
+    return any(ast.unparse(target) in parts for target in statement.targets)
+
+
+def _stands_for_a_shape(node: ast.Call, ctx: Context) -> bool:
+    """`torch.empty(1).expand(n, m)`: places that are one and the same in memory are not there to be filled."""
+    view = ctx.parent(node)
+    return isinstance(view, ast.Attribute) and view.attr in ("expand", "expand_as")
 
 
 def _has_no_elements(node: ast.Call, ctx: Context) -> bool:
@@ -149,8 +168,11 @@ def _read_of_name(target: ast.Name, ctx: Context) -> ast.expr | None:
                 continue
         elif outcome is not Fate.READ or _reads_a_part(use, writes, ctx):
             continue
-        barriers = [] if masked else [*writes, *_loops_of(writes, use, ctx)]
-        barriers += [b.node for b in bindings if b is not binding and not _updates(b, ctx)]
+        others = [b.node for b in bindings if b is not binding and not _updates(b, ctx)]
+        if _reads_what_rounds_left(use, [*writes, *others], ctx):
+            continue
+        barriers = [] if masked else [*writes, *_loops_of(writes, use, ctx), *_size_tests_of(writes, use, ctx)]
+        barriers += [*others, *_loops_of([node for node in others if _is_in_each_round(node, ctx)], use, ctx)]
         if flow.path(start, use, avoiding=barriers):
             return place
     return None
@@ -162,9 +184,58 @@ def _allocates(function: FunctionNode) -> bool:
 
 
 def _guards_emptiness(target: ast.AST, ctx: Context) -> bool:
-    """`if len(boxes) == 0: boxes = x.new_empty(shape)`: there is nothing to read."""
-    tests = [parent.test for parent in ctx.ancestors(target) if isinstance(parent, ast.If)]
-    return any(isinstance(part, ast.Constant) and part.value == 0 for test in tests for part in ast.walk(test))
+    """`if len(boxes) == 0: boxes = x.new_empty(shape)`, `if has_no_edges(n): return out`: there is nothing to read."""
+    parts = (part for parent in ctx.ancestors(target) if isinstance(parent, ast.If) for part in ast.walk(parent.test))
+    return any(
+        part.value == 0 if isinstance(part, ast.Constant) else _NOTHING.search(_identifier(part)) is not None
+        for part in parts
+    )
+
+
+def _identifier(node: ast.AST) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def _size_tests_of(writes: list[ast.Name], read: ast.AST, ctx: Context) -> Iterator[ast.AST]:
+    """Yield the `if out.numel():` around writes: where it is not so, there is nothing to write."""
+    around = set(ctx.ancestors(read))
+    for write in writes:
+        for parent in ctx.ancestors(write):
+            if isinstance(parent, ast.If) and parent not in around and _is_size_test(parent.test, ctx):
+                yield parent
+
+
+def _is_size_test(test: ast.expr, ctx: Context) -> bool:
+    """`x.numel()`, `len(rows) > 0`, and `total` after `total = x.shape[0] * k`."""
+    if isinstance(test, ast.Compare):
+        beside = test.comparators[0]
+        if len(test.ops) != 1 or not isinstance(test.ops[0], (ast.Gt, ast.NotEq)) or ctx.constant(beside) != 0:
+            return False
+        test = test.left
+    made = [binding.value for binding in ctx.module.definitions(test)] if isinstance(test, ast.Name) else [test]
+    return bool(made) and all(
+        value is not None and any(_SIZES.search(_identifier(part)) for part in ast.walk(value)) for value in made
+    )
+
+
+def _reads_what_rounds_left(use: ast.AST, writes: Sequence[ast.AST], ctx: Context) -> bool:
+    """`if i == 0: … else: y = x * last` in a loop that sets `last`: the first round does not come there."""
+    tests: list[ast.expr] = []
+    for parent in ctx.ancestors(use):
+        if isinstance(parent, ast.If):
+            tests.append(parent.test)
+        elif isinstance(parent, (ast.For, ast.While)) and any(parent in ctx.ancestors(write) for write in writes):
+            counters = {_identifier(part) for part in ast.walk(parent.target)} if isinstance(parent, ast.For) else set()
+            return any(
+                isinstance(part, ast.Name) and (part.id in counters or "first" in part.id)
+                for test in tests
+                for part in ast.walk(test)
+            )
+    return False
+
+
+def _is_in_each_round(node: ast.AST, ctx: Context) -> bool:
+    return isinstance(ctx.parent(ctx.statement(node)), (ast.For, ast.While))
 
 
 def _is_conditional(write: ast.AST, target: ast.AST, ctx: Context) -> bool:
@@ -196,7 +267,7 @@ def _only_masked(writes: list[ast.Name], target: ast.Name, ctx: Context) -> bool
     return bool(values) and all(value.kind is Kind.TENSOR and value.dtype == "bool" for value in values)
 
 
-def _loops_of(writes: list[ast.Name], read: ast.AST, ctx: Context) -> Iterator[ast.AST]:
+def _loops_of(writes: Sequence[ast.AST], read: ast.AST, ctx: Context) -> Iterator[ast.AST]:
     """Yield the loops that write: they are taken to run at least once before what follows them."""
     around = set(ctx.ancestors(read))
     for write in writes:
