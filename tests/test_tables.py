@@ -29,7 +29,7 @@ BROKEN: list[tuple[Read, str, tuple[str, str], str]] = [
     (load_dispatch, "dispatch.toml", ("traced = [", "trased = ["), "dispatch[1].traced: missing"),
     (load_dispatch, "dispatch.toml", ('devices = ["cuda"]', 'devices = ["cuba"]'), "devices: 'cuba' is not one of"),
     (element_table, "elements.toml", ("[names]", "[name]"), "names: missing"),
-    (element_table, "elements.toml", ("of_text =", "of_texts ="), "methods.of_text: missing"),
+    (element_table, "elements.toml", ("alike =", "alikes ="), "names.alike: missing"),
     (gradient_table, "gradients.toml", ("[words]", "[wordz]"), "words: missing"),
     (gradient_table, "gradients.toml", ("through =", "throug ="), "methods.through: missing"),
     (gradient_table, "gradients.toml", ('"images?"', '"images("'), "words.data: missing ), unterminated subpattern"),

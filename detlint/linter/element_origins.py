@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from detlint.linter.callers import calls_of
 from detlint.linter.calls import argument_of
 from detlint.linter.element_fills import may_be, put_in
-from detlint.linter.element_sort import Move, Sort, Steps, annotated, as_tuple, together
+from detlint.linter.element_sort import Move, Sort, Steps, annotated, as_tuple, documented, together
 from detlint.linter.element_table import element_table
 from detlint.linter.element_uses import loads, sort_of_use
 from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode
@@ -149,7 +149,8 @@ class ElementOrigins:
         bindings = self._ctx.module.definitions(node)
         made = together(self._bound(binding, steps, callers) for binding in bindings)
         if made is Sort.UNKNOWN and not steps:
-            made = self._by_use(bindings)
+            loops = [binding for binding in bindings if binding.kind is BindingKind.ITERATION]
+            made = self.by_use(load for loop in loops for load in loads(loop.name, loop.scope.node))
         scope = self._index.scope_at(node).lookup(node.id)
         if made is Sort.HASHED or not steps or scope is None:
             return made
@@ -169,16 +170,30 @@ class ElementOrigins:
             return self.of(binding.value, (Move.ITERATED, *binding.index, *steps), callers)
         return self.of(binding.value, (*binding.index, *steps), callers)
 
-    def _by_use(self, bindings: Iterable[Binding]) -> Sort:
-        """What is done with the variable of a loop: `[(a, b) for a, b in spans if a != -1]`, `word.strip()`."""
-        loops = [binding for binding in bindings if binding.kind is BindingKind.ITERATION]
-        return together(sort_of_use(load, self._ctx) for loop in loops for load in loads(loop.name, loop.scope.node))
+    def by_use(self, places: Iterable[ast.expr]) -> Sort:
+        """What is done with an element: `[(a, b) for a, b in spans if a != -1]`, `word.strip()`, `counts[word]`."""
+        read = list(places)
+        found = together(sort_of_use(place, self._ctx) for place in read)
+        return found if found is not Sort.UNKNOWN else together(map(self._by_others, read))
+
+    def _by_others(self, place: ast.expr) -> Sort:
+        """What it is looked up among: the keys of a dict, other elements."""
+        parent = self._ctx.parent(place)
+        if isinstance(parent, ast.Subscript) and parent.slice is place:
+            kinds = {value.kind for value in self._ctx.values(parent.value)}
+            return self.of(parent.value, (Move.ITERATED,)) if kinds == {Kind.DICT} else Sort.UNKNOWN
+        if not isinstance(parent, ast.Compare) or not isinstance(parent.ops[0], (ast.In, ast.NotIn)):
+            return Sort.UNKNOWN
+        return self.of(parent.comparators[0], (Move.ITERATED,)) if parent.left is place else Sort.UNKNOWN
 
     def _parameter(self, node: ast.arg, binding: Binding, steps: Steps, callers: int) -> Sort:
         if node.annotation is not None:
             declared = annotated(node.annotation, steps)
             if declared is not Sort.UNKNOWN:
                 return declared
+        described = documented(node.arg, binding.scope.node, steps)
+        if described is not Sort.UNKNOWN:
+            return described
         default = Sort.UNKNOWN if binding.value is None else self.of(binding.value, steps, callers)
         function = binding.scope.node
         if default is not Sort.UNKNOWN or not isinstance(function, FUNCTIONS) or callers >= _MOST_CALLERS:
@@ -195,6 +210,8 @@ class ElementOrigins:
         return together(found)
 
     def _attribute(self, node: ast.Attribute, steps: Steps, callers: int) -> Sort:
+        if not steps and node.attr in self._table.attributes["texts"]:
+            return Sort.HASHED
         passing = node.attr in ("values", "index", "T", "data")
         if not passing:
             self._note(node.attr, steps)

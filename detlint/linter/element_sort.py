@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable
 from enum import Enum
+
+from detlint.linter.names import FUNCTIONS
 
 
 class Sort(Enum):
@@ -34,6 +37,12 @@ _TYPES = {
     **dict.fromkeys(("int", "float", "bool"), Sort.NUMBERS),
     **dict.fromkeys(("str", "bytes", "Path", "Tensor", "Module"), Sort.HASHED),
 }
+
+# `words (list of str)` of one style, `words : list of str` of another, `:type words: list[str]` of a third.
+_DOCUMENTED = (
+    r"^\s*(?::(?:type|param)\s+)?{}\s*(?:\(|:)\s*"
+    r"(?:typing\.)?(?:[Ll]ist|[Ss]et|[Ss]equence|[Ii]terable|[Tt]uple|Collection)s?(?:\s+of\s+|\[)(int|float|str)s?\b"
+)
 
 
 def together(sorts: Iterable[Sort]) -> Sort:
@@ -85,6 +94,15 @@ def annotated(node: ast.expr, steps: Steps) -> Sort:
     if last in _MAPPINGS and len(inner) == 2:
         return annotated(inner[0 if steps[0] is Move.ITERATED else 1], steps[1:])
     return annotated(inner[0], steps[1:])
+
+
+def documented(parameter: str, function: ast.AST, steps: Steps) -> Sort:
+    """What a docstring says about the elements of an argument: `words (list of str): …`, `ids : List[int]`."""
+    if len(steps) != 1 or not isinstance(function, FUNCTIONS):
+        return Sort.UNKNOWN
+    text = ast.get_docstring(function, clean=False) or ""
+    said = re.search(_DOCUMENTED.format(re.escape(parameter)), text, re.MULTILINE) if parameter in text else None
+    return _TYPES.get(said.group(1), Sort.UNKNOWN) if said is not None else Sort.UNKNOWN
 
 
 def _annotated_tuple(inner: list[ast.expr], steps: Steps) -> Sort:

@@ -10,7 +10,8 @@ from pathlib import Path
 from detlint.tables import RULES_FOLDER, read_table, word_lists
 
 _FUNCTIONS = ("numbers", "texts", "passing", "flattening", "of_numbers", "counting", "reading")
-_METHODS = ("numbers", "texts", "passing", "of_text")
+_METHODS = ("numbers", "texts", "passing")
+_ATTRIBUTES = ("texts", "numbers")
 _NAMES = ("numbers", "numbered", "texts", "either", "alike")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _CONTAINERS = frozenset({"set", "list", "lst", "pool", "dict", "map"})
@@ -18,10 +19,11 @@ _CONTAINERS = frozenset({"set", "list", "lst", "pool", "dict", "map"})
 
 @dataclass(frozen=True, slots=True)
 class ElementTable:
-    """`functions`, `methods` and `names` by what they say: numbers, text, or what something else holds."""
+    """Functions, methods, attributes and names by what they say: numbers, text, or what something else holds."""
 
     functions: dict[str, frozenset[str]]
     methods: dict[str, frozenset[str]]
+    attributes: dict[str, frozenset[str]]
     names: dict[str, frozenset[str]]
 
     def names_numbers(self, name: str) -> bool:
@@ -65,8 +67,13 @@ def element_table(path: Path = RULES_FOLDER / "elements.toml") -> ElementTable:
     Raises:
         RuleError: the file is broken; names key and reason.
     """
-    table = read_table(path, {"functions": dict, "methods": dict, "names": dict})
-    sections = (("functions", _FUNCTIONS), ("methods", _METHODS), ("names", _NAMES))
+    table = read_table(path, {"functions": dict, "methods": dict, "attributes": dict, "names": dict})
+    sections = (
+        ("functions", _FUNCTIONS),
+        ("methods", _METHODS),
+        ("attributes", _ATTRIBUTES),
+        ("names", _NAMES),
+    )
     read = {section: word_lists(path, table, section, keys) for section, keys in sections}
     return ElementTable(
         **{section: {key: frozenset(words) for key, words in lists.items()} for section, lists in read.items()}

@@ -23,7 +23,7 @@ def used_as(iterated: ast.expr, ctx: Context) -> Sort:
         return Sort.NUMBERS
     if _is_joined(iterated, ctx):
         return Sort.HASHED
-    uses = [sort_of_use(element, ctx) for element in _elements(iterated, ctx)]
+    uses = [sort_of_use(element, ctx) for element in elements_of(iterated, ctx)]
     return Sort.NUMBERS if Sort.NUMBERS in uses else together(uses)
 
 
@@ -59,7 +59,7 @@ def _is_joined(iterated: ast.expr, ctx: Context) -> bool:
     return isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "join"
 
 
-def _elements(iterated: ast.expr, ctx: Context) -> Iterator[ast.expr]:
+def elements_of(iterated: ast.expr, ctx: Context) -> Iterator[ast.expr]:
     """Yield the places where an element is read: the variable of a loop, or one that is picked."""
     parent = ctx.parent(iterated)
     if isinstance(parent, (ast.For, ast.AsyncFor, ast.comprehension)) and parent.iter is iterated:
@@ -101,7 +101,7 @@ def sort_of_use(element: ast.expr, ctx: Context) -> Sort:
     """Return what an expression must be for what is done with it where it stands."""
     if _counts_with(element, ctx) and not ctx.is_tensor(element):
         return Sort.NUMBERS
-    return Sort.HASHED if _reads_as_text(element, ctx) else Sort.UNKNOWN
+    return Sort.HASHED if _has_parts(element, ctx) or _reads_as_text(element, ctx) else Sort.UNKNOWN
 
 
 def _counts_with(element: ast.expr, ctx: Context) -> bool:
@@ -120,12 +120,14 @@ def _counts_with(element: ast.expr, ctx: Context) -> bool:
     return isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.USub)
 
 
+def _has_parts(element: ast.expr, ctx: Context) -> bool:
+    """`node.inputs`, `loss.backward()`: an object, which is hashed by its address as a rule."""
+    parent = ctx.parent(element)
+    return isinstance(parent, ast.Attribute) and parent.attr not in element_table().attributes["numbers"]
+
+
 def _reads_as_text(element: ast.expr, ctx: Context) -> bool:
     parent = ctx.parent(element)
-    if isinstance(parent, ast.Attribute):
-        call = ctx.parent(parent)
-        called = isinstance(call, ast.Call) and call.func is parent
-        return called and parent.attr in element_table().methods["of_text"]
     if isinstance(parent, ast.BinOp):
         other = parent.right if parent.left is element else parent.left
         return isinstance(parent.op, ast.Add) and _is_text(other)

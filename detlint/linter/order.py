@@ -185,6 +185,8 @@ class OrderTracer(OrderCalls):
             if parent.attr in ("items", "values", "get", "pop"):
                 form = Form.SEQUENCE if parent.attr in ("get", "pop") else Form.NESTED
                 return self.destination(call, replace(trail, form=form))
+            if parent.attr in methods["carrying"]:
+                return self.destination(call, trail)
             return f"{parent.attr}()" if parent.attr in methods["receiving"] else None  # a column of a table
         if trail.form is Form.TEXT:
             return self.destination(call, trail)

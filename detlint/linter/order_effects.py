@@ -65,8 +65,11 @@ class LoopEffects(LoopSums):
                     return "the order of the parameters"
                 if function.attr in methods["training"]:
                     return "the order of training"
-            if function.attr == "backward" and self._has_element(function.value) and self._updates_weights():
-                return "the order of training"
+            if function.attr == "backward" and self._has_element(function.value):
+                if self._updates_weights():
+                    return "the order of training"
+                if not self._looks_at_gradients():
+                    return SUM
         if self._prints(node):
             return "the text that is written"
         if self._stores_numbered(node):
@@ -76,11 +79,15 @@ class LoopEffects(LoopSums):
         return self._through_function(node)
 
     def _updates_weights(self) -> bool:
-        """`optimizer.step()` in the same loop: without it each gradient stands for itself."""
+        """`optimizer.step()` in the same loop."""
         return any(
             isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "step"
             for node in self._nodes
         )
+
+    def _looks_at_gradients(self) -> bool:
+        """`model.zero_grad()`, `weight.grad`: the gradient of each element stands for itself, else they add up."""
+        return any(isinstance(node, ast.Attribute) and node.attr in ("grad", "zero_grad") for node in self._nodes)
 
     def _starts_anew(self, entry: ast.expr) -> bool:
         """`rows[key] = []` stands in the body without a condition: the list is filled from one element only."""

@@ -62,16 +62,13 @@ class LoopBody:
         return frozenset(found) - self._positions
 
     def _filled(self, node: ast.AST, names: set[str]) -> set[str]:
-        """`row.append(word)`: a list made in the body depends on what is put into it."""
-        methods = self._places.table.methods
+        """`row.append(word)`, `graph.parse(path)`: what is made in the body depends on what it is given."""
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             return set()
-        fills = node.func.attr in methods["appending"] | methods["extending"] | {"add", "update"}
-        given = any(self._mentions(argument, names) for argument in node.args)
         filled = node.func.value
-        if not fills or not given or not isinstance(filled, ast.Name) or self._starts_outside(filled):
+        if not isinstance(filled, ast.Name) or filled.id not in self._bound or self._starts_outside(filled):
             return set()
-        return {filled.id}
+        return {filled.id} if any(self._mentions(argument, names) for argument in node.args) else set()
 
     def _starts_outside(self, name: ast.Name) -> bool:
         scope = self._index.scope_at(name).lookup(name.id)

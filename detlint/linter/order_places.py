@@ -44,10 +44,13 @@ class OrderPlaces(OrderQuestions):
             if trail.form is Form.MAPPING:
                 return None  # a dict among others: the order of its keys is rarely anybody's
             return self.collected(target.value, statement, replace(trail, form=Form.NESTED))
-        return self.attribute(target, trail) if isinstance(target, ast.Attribute) else None
+        return self.attribute(target, statement, trail) if isinstance(target, ast.Attribute) else None
 
     def _entry(self, record: ast.expr, key: str, statement: ast.AST, trail: Trail) -> str | None:
-        """`info["labels"] = labels`: goes on where that entry is read, or all of the record, not other entries."""
+        """`info["labels"] = labels`: goes on where that entry is read, or all of the record, not other entries.
+
+        So does `args.files = files`, where `key` is `.files`.
+        """
         if not isinstance(record, ast.Name) or self.is_complaint(key) or self.is_lookup(key):
             return None
         scope = self.index.scope_at(record).lookup(record.id)
@@ -74,10 +77,12 @@ class OrderPlaces(OrderQuestions):
         own = function.args.kwarg
         return bool(bindings) and all(b.kind is BindingKind.PARAMETER and b.node is not own for b in bindings)
 
-    def _entry_at(self, use: ast.Name) -> ast.Subscript | None:
+    def _entry_at(self, use: ast.Name) -> ast.Subscript | ast.Attribute | None:
         """Return `record["key"]` around a use of the record; None where it is used as a whole or with other keys."""
         item = self.index.parents.get(use)
-        return item if isinstance(item, ast.Subscript) and item.value is use and _key(item) is not None else None
+        if not isinstance(item, (ast.Subscript, ast.Attribute)) or item.value is not use:
+            return None
+        return item if _key(item) is not None else None
 
     def binding(self, binding: Binding, after: ast.AST | None, trail: Trail) -> str | None:
         if self.is_complaint(binding.name) or not isinstance(binding.scope.node, (*FUNCTIONS, ast.Module)):
@@ -118,12 +123,22 @@ class OrderPlaces(OrderQuestions):
         for call in self.sorts_in_place(use):
             yield self.unless_turned_off(call) or call
         statement = self.index.statement(use)
-        sorting = self.index.parents.get(use)
-        if not isinstance(sorting, ast.Call) or not self.sorts(sorting) or not isinstance(statement, ast.Assign):
+        if not isinstance(statement, ast.Assign) or not self._is_sorted_within(use, statement):
             return
         condition = self.unless_turned_off(statement)
         if any(isinstance(target, ast.Name) and target.id == use.id for target in statement.targets):
             yield condition or statement
+
+    def _is_sorted_within(self, use: ast.expr, statement: ast.stmt) -> bool:
+        """`sorted(files)`, `dict(sorted(found.items()))`: not `sorted(load(name) for name in files)[:5]`."""
+        part: ast.AST = use
+        for parent in self.index.ancestors(use):
+            if isinstance(parent, ast.Call) and part is not parent.func and self.sorts(parent):
+                return True
+            if parent is statement or not isinstance(parent, (ast.Call, ast.Attribute)):
+                return False
+            part = parent
+        return False
 
     def collected(self, container: ast.expr, change: ast.AST, trail: Trail) -> str | None:
         """Return what takes over the order in which `change` fills `container`."""
@@ -134,7 +149,7 @@ class OrderPlaces(OrderQuestions):
             # by_class.setdefault(name, []).append(path)
             return self.collected(container.func.value, change, replace(trail, form=Form.NESTED))
         if isinstance(container, ast.Attribute):
-            return self.attribute(container, trail)
+            return self.attribute(container, change, trail)
         if not isinstance(container, ast.Name) or self.is_complaint(container.id):
             return None
         kinds = {value.kind for value in self.inference.values(container)}
@@ -161,14 +176,15 @@ class OrderPlaces(OrderQuestions):
         binding = self.binding_of(container)
         return () if binding is None else (binding,)
 
-    def attribute(self, target: ast.Attribute, trail: Trail) -> str | None:
+    def attribute(self, target: ast.Attribute, change: ast.AST, trail: Trail) -> str | None:
         """`self.files = …`: follow it into the methods; where none reads it, whoever holds the object does."""
         owner = self.index.class_at(target)
-        if owner is None or not isinstance(target.value, ast.Name) or self.is_complaint(target.attr):
+        if not isinstance(target.value, ast.Name) or self.is_complaint(target.attr):
             return None
         receivers = {value.type for value in self.inference.values(target.value)}
-        if self.module.qualified(owner) not in receivers:
-            return None
+        if owner is None or self.module.qualified(owner) not in receivers:
+            keyed = trail.form is Form.MAPPING  # `graph.edata[name] = …`
+            return None if keyed else self._entry(target.value, f".{target.attr}", change, trail)
         loads = [
             node
             for node in self.index.of_type(ast.Attribute)
@@ -216,6 +232,9 @@ class OrderPlaces(OrderQuestions):
         return any(ast.unparse(target) == ast.unparse(load) for target in targets)
 
 
-def _key(item: ast.Subscript) -> str | None:
+def _key(item: ast.Subscript | ast.Attribute) -> str | None:
+    """Return `labels` of `info["labels"]`, `.labels` of `info.labels`."""
+    if isinstance(item, ast.Attribute):
+        return f".{item.attr}"
     key = item.slice
     return key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else None

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from detlint.linter.element_fills import put_in
+from detlint.linter.element_sort import Move
 from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode
 from detlint.linter.order_form import CHOICE, names_in
 from detlint.linter.order_table import order_table
@@ -105,13 +107,15 @@ class OrderQuestions:
         return None
 
     def is_only_element(self, node: ast.expr) -> bool:
-        """Return whether the code around counts what it picks from: `len(files) == 1`."""
+        """Return whether it holds one by how it is written, or the code around counts it: `len(files) == 1`."""
+        if self._is_written_with_one(node):
+            return True
         names = names_in(node)
         scope = self.index.function_at(node) or self.module.tree
         for compare in self.index.of_type(ast.Compare):
             if scope is not self.module.tree and scope not in self.index.ancestors(compare):
                 continue
-            sides = (compare.left, *compare.comparators)
+            sides = tuple(map(self._count, (compare.left, *compare.comparators)))
             counted = any(
                 isinstance(side, ast.Call)
                 and isinstance(side.func, ast.Name)
@@ -124,6 +128,24 @@ class OrderQuestions:
             if counted and number in (1, 2) and not self._has_several(node, compare):
                 return True
         return False
+
+    def _is_written_with_one(self, node: ast.expr) -> bool:
+        """`{"mean"}`, or a variable that is made so and never added to."""
+        if isinstance(node, ast.Set):
+            return len(node.elts) == 1 and not isinstance(node.elts[0], ast.Starred)
+        scope = self.index.scope_at(node).lookup(node.id) if isinstance(node, ast.Name) else None
+        if scope is None or not isinstance(node, ast.Name):
+            return False
+        made = [binding.value for binding in scope.bindings[node.id] if not binding.index]
+        alone = len(made) == len(scope.bindings[node.id]) and all(isinstance(value, ast.Set) for value in made)
+        filled = any(True for _ in put_in(self.index, node.id, scope.node, (Move.ITERATED,)))
+        return alone and not filled and all(value is not None and self._is_written_with_one(value) for value in made)
+
+    def _count(self, side: ast.expr) -> ast.expr:
+        """`count` of `count = len(files)`: that."""
+        made = [binding.value for binding in self.module.definitions(side)] if isinstance(side, ast.Name) else []
+        value = made[0] if len(made) == 1 else None
+        return value if isinstance(value, ast.Call) else side
 
     def _has_several(self, node: ast.expr, compare: ast.Compare) -> bool:
         """Return whether `node` stands where there is more than one: below `if len(files) > 1`."""

@@ -9,7 +9,7 @@ from detlint.linter.element_fills import entries
 from detlint.linter.element_origins import Asked, ElementOrigins
 from detlint.linter.element_sort import Move, Sort, together
 from detlint.linter.element_table import element_table
-from detlint.linter.element_uses import used_as
+from detlint.linter.element_uses import elements_of, used_as
 from detlint.linter.names import Binding, BindingKind
 from detlint.linter.values import Kind
 
@@ -105,6 +105,8 @@ def has_fixed_order(node: ast.expr, ctx: Context, numbering: bool) -> bool:
         return True
     origins = ElementOrigins(ctx)
     found = together((used, origins.of(node, (Move.ITERATED,))))
+    if found is Sort.UNKNOWN:
+        found = origins.by_use(elements_of(node, ctx))
     return found is Sort.NUMBERS or (found is Sort.UNKNOWN and _called_numbers(node, origins.asked, ctx, numbering))
 
 
@@ -114,17 +116,24 @@ def _called_numbers(node: ast.expr, asked: Asked, ctx: Context, numbering: bool)
     names = list(dict.fromkeys([*listed, *asked.names, *asked.keys]))[:_NEAR]
     if numbering:
         names = [name for name in names if name not in listed]  # `nodes = list(things)`, which then become numbers
-    if any(map(table.names_numbers, names)):
-        return True
-    if numbering or any(map(table.names_texts, [*looped, *names])):
-        return False  # numbers have little need of others
-    return not asked.keys and any(map(table.names_either, names))
+    # `item` of a loop may be anything, `item_id` is as good as any other name.
+    telling = [name for name in looped if "_" in name or table.names_texts(name)]
+    names = list(dict.fromkeys([*telling, *names]))
+    decided = next((name for name in names if table.names_numbers(name) or table.names_texts(name)), None)
+    if decided is not None:
+        return table.names_numbers(decided)
+    # Numbers have little need of others.
+    return not numbering and not asked.keys and any(map(table.names_either, names))
 
 
 def _loop_name(node: ast.expr, ctx: Context) -> list[str]:
-    """`for word in found`."""
+    """`for word in found`, `for number, word in enumerate(found)`."""
     loop = ctx.parent(node)
+    counted = isinstance(loop, ast.Call) and "builtins.enumerate" in ctx.callees(loop)
+    loop = ctx.parent(loop) if loop is not None and counted else loop
     target = loop.target if isinstance(loop, (ast.For, ast.comprehension)) else None
+    if counted and isinstance(target, ast.Tuple):
+        target = target.elts[-1]
     return [target.id] if isinstance(target, ast.Name) else []
 
 
