@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 # A function called all over a project is called on all kinds of tensors; looking at every call would cost too much.
 _MOST_CALLS = 16
 _MOST_FILES = 13  # its own included
+_MOST_FILES_SEARCHED = 64  # for an assignment, which a look at each tells
 # Annotations, type tests and calls of a base class name a class without making or calling anything of it.
 _TESTS = ("isinstance", "issubclass", "cast", "super")
 
@@ -49,6 +50,22 @@ def is_used_elsewhere(name: str, ctx: Context) -> bool:
             return False
         if any(qualified in other.resolve(use) for use in _names(other, name)):
             return True
+    return False
+
+
+def is_set_from_outside(attribute: str, ctx: Context) -> bool:
+    """Return whether another file of the project sets an attribute of this name of something that is not `self`.
+
+    No where too many files mention it.
+    """
+    for other in _mentioning(attribute, ctx, _MOST_FILES_SEARCHED):
+        if other is None:
+            return False
+        uses = _names(other, attribute) if attribute in other.module.writes else ()
+        for use in uses:
+            own = isinstance(use, ast.Attribute) and isinstance(use.value, ast.Name) and use.value.id in ("self", "cls")
+            if isinstance(use, ast.Attribute) and isinstance(use.ctx, ast.Store) and not own:
+                return True
     return False
 
 
@@ -143,10 +160,10 @@ def _only_names(use: ast.AST, ctx: Context) -> bool:
     return False
 
 
-def _mentioning(name: str, ctx: Context) -> Iterator[Context | None]:
+def _mentioning(name: str, ctx: Context, at_most: int = _MOST_FILES) -> Iterator[Context | None]:
     """Yield the contexts of the project's other files that hold the word `name`; None where there are too many."""
     module = ctx.module
-    search = module.project.search(name, module, _MOST_FILES)
+    search = module.project.search(name, module, at_most)
     if search is None:
         return
     if search.found is None:

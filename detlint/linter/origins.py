@@ -32,6 +32,7 @@ def origins(module: Module, expression: ast.expr, callers: Sequence[Module]) -> 
     """
     pending = deque([Origin(module, expression)])
     objects: set[ast.AST] = set()  # expressions of which only an attribute is wanted
+    keys: dict[ast.AST, str] = {}  # expressions of which only what stands under a key is wanted
     seen: set[ast.AST] = set()
     while pending and len(seen) < _LIMIT:
         origin = pending.popleft()
@@ -42,13 +43,25 @@ def origins(module: Module, expression: ast.expr, callers: Sequence[Module]) -> 
         yield origin
         if isinstance(node, ast.Call) and node in objects:
             continue
+        if isinstance(node, ast.Dict) and node in keys:
+            pending.extend(Origin(origin.module, value) for value in _under_key(node, keys[node]))
+            continue
         behind = tuple(_behind(origin, callers))
         pending.extend(behind)
-        objects.update(
-            other.node
-            for other in behind
-            if node in objects or (isinstance(node, ast.Attribute) and other.node is node.value)
-        )
+        for other in behind:
+            if node in objects or (isinstance(node, ast.Attribute) and other.node is node.value):
+                objects.add(other.node)
+            if isinstance(node, ast.Subscript) and other.node is node.value:
+                keys[other.node] = ast.unparse(node.slice)
+            elif node in keys and not isinstance(node, ast.Call):
+                keys[other.node] = keys[node]
+
+
+def _under_key(table: ast.Dict, key: str) -> Iterator[ast.expr]:
+    """Yield what a dict holds under the key that is written so, and all that it takes in from others."""
+    for name, value in zip(table.keys, table.values, strict=True):
+        if name is None or ast.unparse(name) == key:
+            yield value
 
 
 def made_by(module: Module, expression: ast.expr, package: str) -> bool:

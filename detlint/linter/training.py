@@ -12,7 +12,7 @@ from detlint.linter.names import FUNCTIONS, FunctionNode
 from detlint.linter.nodes import walk
 from detlint.linter.project import Module
 
-_MODE_WORDS = re.compile(r"train|eval|infer|(^|_)(test|mode|phase|stage|mc)(_|$)", re.IGNORECASE)
+_MODE_WORDS = re.compile(r"train|eval|infer|(^|_)(test|mode|phase|stage|mc|switch)(_|$)", re.IGNORECASE)
 _STEP_FUNCTIONS = ("backward", "train_step", "training_step")
 _STEP_METHODS = ("backward", "manual_backward", "zero_grad", "train_on_batch")
 _STEPS = (*_STEP_FUNCTIONS, *_STEP_METHODS, "step", "grad")

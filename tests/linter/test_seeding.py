@@ -167,3 +167,35 @@ def test_a_library_split_is_seeded_by_what_leads_to_it(
     path = make_module(code, files).source.path
     result = lint_paths([str(path)], resolver=ConfigResolver(isolated=True), jobs=1)
     assert [finding.code for finding in result.findings] == ["DET105"] * found
+
+
+LOADER = """
+from torch.utils.data import DataLoader
+
+class Images:
+    def loader(self, images, shuffle=True):
+        return DataLoader(images, shuffle=shuffle)
+
+DATASETS = {"images": Images}
+"""
+PROGRAM = "from main import DATASETS\n\nif __name__ == '__main__':\n    run(DATASETS['images']().loader([1, 2]))\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        ({"train.py": PROGRAM}, 1),
+        ({"train.py": "import torch\ntorch.manual_seed(3)\n" + PROGRAM}, 0),
+        ({"train.py": PROGRAM, "other.py": "from lightning import seed_everything\n"}, 0),
+        ({"train.py": PROGRAM.replace("DATASETS", "OTHERS")}, 0),
+        ({"tests/train.py": PROGRAM}, 0),
+        ({}, 0),
+    ],
+    ids=["unseeded", "seeded", "seeded elsewhere", "not used", "test", "no program"],
+)
+def test_a_library_loader_is_reported_where_programs_use_it_and_the_project_never_seeds(
+    make_module: MakeModule, files: dict[str, str], found: int
+) -> None:
+    path = make_module(LOADER, files).source.path
+    result = lint_paths([str(path)], resolver=ConfigResolver(isolated=True), jobs=1)
+    assert [finding.code for finding in result.findings] == ["DET106"] * found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from detlint.conditions import Truth
@@ -15,6 +16,7 @@ from detlint.linter.registry import check
 from detlint.linter.repairs import Repair, safe, set_argument, unsafe
 from detlint.linter.training import asks_for_mode, depends_on_mode, guarded_by_mode, trains
 
+_TRAINING_NAME = re.compile(r"(^|_)train(ing)?(_|$)")
 _ATTENTION = "torch.nn.functional.scaled_dot_product_attention"
 
 
@@ -35,11 +37,26 @@ def functional_dropout_always_on(call: Call, ctx: Context) -> Iterator[Finding]:
 
 
 def _is_called_in_training_only(function: FunctionNode, ctx: Context) -> bool:
-    """Return whether the mode decides about every call of a helper: `if self.training: x = x * self.mask(x)`."""
+    """Return whether the mode decides about every call of a helper: `if self.training: x = x * self.mask(x)`.
+
+    The calls of a method may stand in a base class. A function may also be what a name says: `dropout_train`.
+    """
     if function.name == "forward":
         return False
-    sites = list(calls_of(function, ctx))
+    if _TRAINING_NAME.search(function.name):
+        return True
+    sites = [site for method, where in _overridden(function, ctx) for site in calls_of(method, where)]
     return bool(sites) and all(site is not None and guarded_by_mode(site[0].module, site[1]) for site in sites)
+
+
+def _overridden(function: FunctionNode, ctx: Context) -> Iterator[tuple[FunctionNode, Context]]:
+    """Yield a function and, for a method, those of the project's base classes that it stands for."""
+    yield function, ctx
+    owner = ctx.module.index.class_at(function)
+    for ancestor in ctx.inference.mro(ctx.inference.class_info(owner)) if owner is not None else ():
+        method = ancestor.methods.get(function.name)
+        if method is not None and method is not function:
+            yield method, ctx.elsewhere(ancestor.module)
 
 
 def _repair(call: Call, ctx: Context) -> Repair | None:

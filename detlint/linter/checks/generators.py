@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from detlint.findings import Finding
-from detlint.linter.callers import is_used_elsewhere
+from detlint.linter.callers import is_set_from_outside, is_used_elsewhere
 from detlint.linter.context import Call, Context
 from detlint.linter.names import FUNCTIONS, BindingKind
 from detlint.linter.purpose import draws_decide
@@ -20,7 +20,7 @@ _SYSTEM = ": its draws differ in every run, whatever the program seeds"
 _CONSTANT = ": it draws the same numbers in every run, whatever the program seeds"
 _DEPTH = 4
 _ONLY_DRAW = ("torch.", "numpy.", "random.", "torchvision.", "torch_geometric.", "sklearn.", "diffusers.")
-_GENERATOR_WORDS = re.compile(r"seed|generator|(^|_)(rng|prng|rs|random|random_state)$", re.IGNORECASE)
+_GENERATOR_WORDS = re.compile(r"seed|generator|(^|_)(rng|prng|rs|random|random_state|r_state)$", re.IGNORECASE)
 
 
 @check("DET102")
@@ -243,7 +243,7 @@ def _replaced(attribute: str, target: ast.expr, generator: OwnGenerator, ctx: Co
             seeded = (value.args or value.keywords) and not _is_torch(generator)
             if seeded and generator.call.name in ctx.callees(value):
                 return True
-    return False
+    return not _is_torch(generator) and is_set_from_outside(attribute, ctx)
 
 
 def _of_other_class(use: ast.Attribute, target: ast.expr, ctx: Context) -> bool:

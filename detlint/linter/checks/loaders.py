@@ -7,32 +7,60 @@ from collections.abc import Iterator
 
 from detlint.conditions import Truth
 from detlint.findings import Finding
+from detlint.linter.callers import users_of
 from detlint.linter.context import Call, Context
 from detlint.linter.defaults import may_be_none, truth_by_default
 from detlint.linter.loader_workers import worker_initialisers
 from detlint.linter.origins import origins
+from detlint.linter.project import Module
 from detlint.linter.registry import check, check_file
 from detlint.linter.repeatable import made_up, why_unrepeatable
 from detlint.linter.seeding import seeding_of, seeds_in
 from detlint.linter.smoke import is_smoke_test
 from detlint.linter.testcode import is_test_file
+from detlint.randomness import load_sources
 
 _SAMPLERS = ("RandomSampler", "WeightedRandomSampler", "SubsetRandomSampler")
+_NUMBERS = ("seed", "random_seed")  # a variable far more often than a function that seeds
 _UNSEEDED = "the order of this loader comes from torch's global generator, and nothing in this program seeds it"
 
 
 @check("DET106")
 def unseeded_dataloader(call: Call, ctx: Context) -> Iterator[Finding]:
-    """Silent with a generator of its own, and in programs that seed torch."""
-    if ctx.program is None or is_test_file(ctx.module) or is_smoke_test(ctx.module):
+    """Silent with a generator of its own, in programs that seed torch, and in libraries that no such program uses."""
+    if _tries(ctx.module):
         return
     generator = call.argument("generator")
     if generator.hidden or (generator.value is not None and not may_be_none(generator.value, ctx)):
         return
-    if not _draws_order(call, ctx) or not ctx.program.runs(ctx.module, call.node):
-        return
-    if not seeding_of(ctx.program).shared("torch"):
+    if _draws_order(call, ctx) and _runs_unseeded(call.node, ctx):
         yield ctx.finding(call.node, what=_UNSEEDED)
+
+
+def _runs_unseeded(node: ast.AST, ctx: Context) -> bool:
+    """Does a program run this that never seeds torch?
+
+    Library code is followed to the programs that use it only where the whole project knows no word for seeding:
+    anywhere else that takes long, and says little of what else its programs import.
+    """
+    if ctx.program is not None:
+        return ctx.program.runs(ctx.module, node) and not seeding_of(ctx.program).shared("torch")
+    if _project_seeds(ctx.module):
+        return False
+    programs = [user.program for user in users_of(node, ctx) if user.program is not None and not _tries(user.module)]
+    runs = any(program.runs(ctx.module, node) for program in programs)
+    return runs and not any(seeding_of(program).of("torch") for program in programs)
+
+
+def _project_seeds(module: Module) -> bool:
+    """Does any file of the project hold the name of a function that seeds?"""
+    words = sorted(word for word in load_sources().seeders.lasts.difference(_NUMBERS) if "seed" in word)
+    searches = (module.project.search(word, module, 0) for word in words)
+    return any(search is None or search.found is None for search in searches)
+
+
+def _tries(module: Module) -> bool:
+    return is_test_file(module) or is_smoke_test(module)
 
 
 @check_file("DET106")
