@@ -30,7 +30,7 @@ from typing import Any
 import tomli
 
 from detlint.config import ConfigResolver
-from detlint.findings import Finding
+from detlint.findings import Finding, Location
 from detlint.linter.engine import lint_paths
 
 LABELS = Path(__file__).parent / "labels"
@@ -51,8 +51,15 @@ class Label:
     also: tuple[int, ...] = ()
 
     def matches(self, finding: Finding) -> bool:
-        place = finding.location
-        return finding.code == self.code and place.cell == self.cell and place.line in (self.line, *self.also)
+        return finding.code == self.code and self._is_at(finding.location)
+
+    def is_covered_by(self, finding: Finding) -> bool:
+        """Whether the finding names the place: as its own, or among the others of the same kind that it lists."""
+        places = (finding.location, *(related.location for related in finding.related))
+        return finding.code == self.code and any(self._is_at(place) for place in places)
+
+    def _is_at(self, place: Location) -> bool:
+        return place.cell == self.cell and place.line in (self.line, *self.also)
 
 
 @dataclass(frozen=True)
@@ -96,7 +103,7 @@ class Score:
                 self._note("false", file, place.cell, place.line, finding.code, finding.message)
         for label in file.labels:
             if label.certain:
-                found = any(label.matches(finding) for finding in findings)
+                found = any(label.is_covered_by(finding) for finding in findings)
                 (self.found if found else self.missed)[label.code] += 1
                 if not found:
                     self._note("missed", file, label.cell, label.line, label.code, label.reason)

@@ -11,6 +11,7 @@ from types import ModuleType
 
 import pytest
 
+from detlint.findings import Finding, Location, Related, Severity
 from detlint.rulebook import load_rules
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
@@ -82,8 +83,20 @@ def test_a_finding_beside_every_label_is_counted_once() -> None:
     assert score.missed == {"DET202": 1}
 
 
-def _finding(line: int, code: str) -> object:
-    from detlint.findings import Finding, Location, Severity
+def test_a_label_is_found_where_a_finding_lists_its_place_among_the_others() -> None:
+    labels = (accuracy.Label(3, "DET306", True, "added"), accuracy.Label(5, "DET306", True, "added again"))
+    file = accuracy.LabelledFile("p", "1", "p-1.tar.gz", "p.py", "0" * 64, labels)
+    score = accuracy.Score()
+    score.add(file, [_finding(3, "DET306", 5)])
+    assert (score.found, score.missed, score.true) == ({"DET306": 2}, {}, {"DET306": 1})
+    score.add(file, [_finding(9, "DET306", 5)])
+    assert (score.missed, score.false) == ({"DET306": 1}, {"DET306": 1})
 
-    location = Location("p.py", line, 1, line, 2)
-    return Finding(code=code, name="", message="", location=location, severity=Severity.WARNING)
+
+def _finding(line: int, code: str, *others: int) -> Finding:
+    related = tuple(Related(_location(other), "another") for other in others)
+    return Finding(code=code, name="", message="", location=_location(line), severity=Severity.WARNING, related=related)
+
+
+def _location(line: int) -> Location:
+    return Location("p.py", line, 1, line, 2)
