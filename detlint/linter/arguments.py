@@ -35,11 +35,15 @@ _FAMILIES = {"float": "floating", "int": "integral", "complex": "complex", "bool
 
 
 class SourceArguments:
-    """The arguments of one call as far as its source tells them."""
+    """The arguments of one call as far as its source tells them.
 
-    def __init__(self, call: Call, ctx: Context) -> None:
+    An argument that is one of several words, as branches set it, is the one that comes at place `branch`.
+    """
+
+    def __init__(self, call: Call, ctx: Context, branch: int = 0) -> None:
         self._call = call
         self._ctx = ctx
+        self._branch = branch
         self._names = tuple(parameter.name for parameter in call.trigger.parameters)
 
     def has(self, name: str) -> bool:
@@ -53,7 +57,10 @@ class SourceArguments:
         if value is not MISSING:
             return value
         value = self._by_default(argument.value)
-        return _written(argument.value) if value is MISSING else value
+        if value is not MISSING:
+            return value
+        words = words_of(argument.value, self._ctx)
+        return words[self._branch % len(words)] if words else _written(argument.value)
 
     def _passed_on(self, name: str) -> object:
         """Return what an argument behind `**` is unless a caller says otherwise.
@@ -295,8 +302,8 @@ class SourceArguments:
 class LayerArguments(SourceArguments):
     """A layer's constructor together with one call of the layer, which gives it its `input` and `target`."""
 
-    def __init__(self, constructor: Call, use: ast.Call, ctx: Context) -> None:
-        super().__init__(constructor, ctx)
+    def __init__(self, constructor: Call, use: ast.Call, ctx: Context, branch: int = 0) -> None:
+        super().__init__(constructor, ctx, branch)
         self._use = use
 
     def has(self, name: str) -> bool:
@@ -307,6 +314,19 @@ class LayerArguments(SourceArguments):
         if 0 <= place < len(self._use.args):
             return Argument(self._use.args[place])
         return super()._argument(name)
+
+
+def branches(call: Call, ctx: Context) -> range:
+    """Return the places of the words that an argument of a call is one of."""
+    given = (*call.node.args, *(keyword.value for keyword in call.node.keywords))
+    return range(max((len(words_of(node, ctx)) for node in given), default=0) or 1)
+
+
+def words_of(node: ast.expr, ctx: Context) -> list[str]:
+    """Return the strings that `"bilinear" if flat else "trilinear"` is one of, none where it may be something else."""
+    made = [value.node for value in ctx.values(node)]
+    words = [part.value for part in made if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+    return words if len(words) == len(made) else []
 
 
 def _put_in(function: ast.AST, options: str, name: str) -> ast.expr | None:

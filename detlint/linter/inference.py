@@ -382,6 +382,8 @@ class Inference:
                 yield from elements(self, node.value, (value,))
             elif isinstance(node.slice, ast.Slice) and value.kind in (Kind.LIST, Kind.TUPLE, Kind.STRING):
                 yield self.made(value.kind, node)
+            elif isinstance(node.value, ast.Tuple):
+                yield from elements(self, node.value, (value,))  # ("linear", "bilinear")[dimensions - 1]
             else:
                 yield self.made(Kind.UNKNOWN, node)
 

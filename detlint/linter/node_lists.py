@@ -59,6 +59,8 @@ class NodeLists:
             yield str(name.value)
         elif isinstance(name, ast.Name):
             yield from self._text_defaults.get(name.id, ())
+        else:
+            yield from by_dimension(name)
 
     @cached_property
     def _text_defaults(self) -> dict[str, set[str]]:
@@ -118,6 +120,14 @@ class NodeLists:
         }
 
 
+def by_dimension(node: ast.expr) -> list[str]:
+    """Return the names that f"Conv{dimensions}d" may be: torch has each for one, two and three dimensions."""
+    parts = node.values if isinstance(node, ast.JoinedStr) else []
+    texts = [str(part.value) for part in parts if isinstance(part, ast.Constant)]
+    named = len(parts) == 3 and len(texts) == 2 and texts[1] == "d"
+    return [f"{texts[0]}{number}d" for number in (1, 2, 3)] if named else []
+
+
 def _identifier(node: ast.expr) -> str | None:
     if isinstance(node, ast.Name):
         return node.id
@@ -141,5 +151,6 @@ def _identifiers_behind(value: ast.expr) -> Iterator[str]:
             yield from _identifiers_behind(value.func.value)
         elif called == "partial":
             yield from _identifiers_behind(value.args[0])
-        elif called == "getattr" and len(value.args) >= 2 and isinstance(value.args[1], ast.Constant):
-            yield str(value.args[1].value)
+        elif called == "getattr" and len(value.args) >= 2:
+            asked = value.args[1]
+            yield from [str(asked.value)] if isinstance(asked, ast.Constant) else by_dimension(asked)

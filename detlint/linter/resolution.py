@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from detlint.linter.names import FUNCTIONS, BindingKind
+from detlint.linter.node_lists import by_dimension
 from detlint.linter.values import Kind
 
 if TYPE_CHECKING:
@@ -158,8 +159,7 @@ def _call(inference: Inference, node: ast.Call) -> Iterator[str]:
         if name == "functools.partial" and node.args:
             yield from inference.resolve(node.args[0])
         elif name == "builtins.getattr" and len(node.args) >= 2:
-            attribute = _text(inference, node.args[1])
-            if attribute is not None:
+            for attribute in _attributes(inference, node.args[1]):
                 yield from (inference.canonical(f"{base}.{attribute}") for base in inference.resolve(node.args[0]))
 
 
@@ -174,6 +174,12 @@ def _looked_up(inference: Inference, table: ast.expr, key: ast.expr) -> Iterator
     for named, value in zip(table.keys, table.values, strict=True):
         if isinstance(value, (ast.Name, ast.Attribute)) and (name is None or getattr(named, "value", name) == name):
             yield from inference.resolve(value)
+
+
+def _attributes(inference: Inference, node: ast.expr) -> list[str]:
+    """Return what `getattr` may be asked for."""
+    name = _text(inference, node)
+    return by_dimension(node) if name is None else [name]
 
 
 def _text(inference: Inference, node: ast.expr) -> str | None:

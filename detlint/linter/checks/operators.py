@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from detlint.conditions import Truth
 from detlint.findings import Finding
-from detlint.linter.arguments import LayerArguments, SourceArguments
+from detlint.linter.arguments import LayerArguments, SourceArguments, branches
 from detlint.linter.calls import dtype_named
 from detlint.linter.context import Call, Context
 from detlint.linter.data_code import prepares_data
@@ -226,7 +226,8 @@ def _is_exact(operator: Operator, call: Call, ctx: Context) -> bool:
 
 def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
     uses = _uses(call, ctx)
-    views: list[SourceArguments] = [LayerArguments(call, use, ctx) for use in uses or ()]
+    words = branches(call, ctx)
+    views: list[SourceArguments] = [LayerArguments(call, use, ctx, word) for use in uses or () for word in words]
     layer = _layer_derived_from(operator, call)
     if layer is not None:
         if any(overrides(method, call.node, ctx) for method in _called_by(operator, call)):
@@ -234,7 +235,9 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
         views = [
             SourceArguments(Call(node, layer), inside) for node, inside in constructions(layer.name, call.node, ctx)
         ]
-    if not any(operator.applies(view) is Truth.YES for view in views or [SourceArguments(call, ctx)]):
+    if not any(
+        operator.applies(view) is Truth.YES for view in views or [SourceArguments(call, ctx, word) for word in words]
+    ):
         return False
     if _is_exact(operator, call, ctx) and not asks_for_deterministic_algorithms(ctx):
         return False
