@@ -18,8 +18,10 @@ from detlint.linter.testcode import is_test_file
 
 _CHOICE = re.compile(r"seed|determin|reproduc|benchmark|fast|speed|debug|autotune", re.IGNORECASE)
 _UNDOES = re.compile(
-    r"(disable|unset|reset|restore|clear|undo|turn_off)\w*(determin|reproduc)|non_?determin", re.IGNORECASE
+    r"(disable|unset|reset|restore|clear|undo|turn_off)\w*(determin|reproduc)|non_?determin|^tear_?down|^__a?exit__$",
+    re.IGNORECASE,
 )
+_SEED = re.compile(r"seed", re.IGNORECASE)
 _BENCHMARK = "torch.backends.cudnn.benchmark"
 _FLAG = re.compile(r"(^|\.)cudnn[._]benchmark$", re.IGNORECASE)
 _SWITCHES = ("_deterministic", "deterministic", "mode", "d")
@@ -199,15 +201,29 @@ def chosen_by_user(node: ast.AST, ctx: Context) -> bool:
             return False
         if isinstance(parent, (ast.If, ast.IfExp)) and child is not parent.test:
             taken = child is parent.body if isinstance(parent, ast.IfExp) else child in parent.body
-            if _names_choice(parent.test):
+            if _names_choice(parent.test) and not _is_seeded(parent.test, taken):
                 return truth_by_default(parent.test, ctx) is not Truth.of(taken)
         child = parent
     return False
 
 
 def _names_choice(test: ast.expr) -> bool:
-    return any(
-        _CHOICE.search(part.id if isinstance(part, ast.Name) else part.attr)
-        for part in ast.walk(test)
-        if isinstance(part, (ast.Name, ast.Attribute))
-    )
+    return any(_CHOICE.search(word) for word in _words(test))
+
+
+def _is_seeded(test: ast.expr, taken: bool) -> bool:
+    """`if seed is not None:`: who gives a seed asks for results that can be repeated, not for speed."""
+    absent = isinstance(test, ast.UnaryOp) or (isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is))
+    choices = [word for word in _words(test) if _CHOICE.search(word)]
+    return taken is not absent and all(_SEED.search(word) for word in choices)
+
+
+def _words(test: ast.expr) -> Iterator[str]:
+    """Yield the names in a condition, and the keys that settings are read by: `cfg.get("cudnn_benchmark", False)`."""
+    for part in ast.walk(test):
+        if isinstance(part, ast.Name):
+            yield part.id
+        elif isinstance(part, ast.Attribute):
+            yield part.attr
+        elif isinstance(part, ast.Constant) and isinstance(part.value, str):
+            yield part.value
