@@ -141,14 +141,26 @@ class ModeEvents(ModelNames, ABC):
                 yield Event(parent, mode)
 
     def _place_of_switch(self, call: ast.Call, key: Key) -> ast.AST:
-        """`if net.training: net.eval()` and `if isinstance(net, nn.Module): net.eval()` leave nothing unswitched."""
+        """`if net.training: net.eval()` and `if isinstance(net, nn.Module): net.eval()` leave nothing unswitched.
+
+        Nor does `if eval_mode: net.eval()`, where that is a parameter and on unless the caller says otherwise.
+        """
         statement = self.index.statement(call)
         around = self.index.parents.get(statement)
         if isinstance(around, ast.If) and statement in around.body and not around.orelse:
-            about = (part for part in ast.walk(around.test) if isinstance(part, (ast.Name, ast.Attribute)))
-            if any(self.key(part) == key for part in about):
+            about = [part for part in ast.walk(around.test) if isinstance(part, (ast.Name, ast.Attribute))]
+            if any(self.key(part) == key for part in about) or self._is_on_by_default(around.test):
                 return around.test
         return call
+
+    def _is_on_by_default(self, test: ast.expr) -> bool:
+        bindings = self.module.definitions(test) if isinstance(test, ast.Name) else ()
+        return bool(bindings) and all(
+            binding.kind is BindingKind.PARAMETER
+            and isinstance(binding.value, ast.Constant)
+            and binding.value.value is True
+            for binding in bindings
+        )
 
     def _loop_events(self, loop: ast.For | ast.comprehension) -> Iterator[Event]:
         """`for m in (encoder, decoder): m.eval()`; the loop as a whole is the place, for it never runs zero times."""

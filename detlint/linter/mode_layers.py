@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -19,6 +20,8 @@ from detlint.linter.project import Module
 _MAX_PARTS = 80
 # Names that are called in a constructor and are no layers: `super().__init__`, checks, containers, plain Python.
 _PLAIN = ("builtins.", "math.", "typing.", "collections.", "functools.", "itertools.", "warnings.", "os.", "logging.")
+# Names of variables that hold parts of a model.
+_PART = re.compile(r"model|net|module|layer|block|norm|coder|backbone|head|trunk|stem|body|features|cell|cnn|vit", re.I)
 _FUNCTIONAL = frozenset(
     {"dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout", "batch_norm", "rrelu"}
 )
@@ -134,15 +137,22 @@ class ModelParts:
                 for binding in module.definitions(part):
                     if isinstance(binding.value, ast.Call) and binding.value not in self._seen:
                         self._seen.add(binding.value)
+                        known = self._unknown
                         if self._expression(module, binding.value):
                             return True
+                        # Environments and tokenizers that nothing is known of hold no layers.
+                        self._unknown = known or (self._unknown and _PART.search(part.id) is not None)
         return False
 
     def _definition(
         self, module: Module, found: FunctionNode | ast.ClassDef, call: ast.Call, frame: _Frame | None
     ) -> bool:
         if isinstance(found, ast.ClassDef):
-            return self._class(module.inference.class_info(found), call, frame)
+            info = module.inference.class_info(found)
+            if switches_itself(info):
+                self._unknown = True  # whatever it holds, it sees to the mode of that
+                return False
+            return self._class(info, call, frame)
         return self._body(module, found, _Frame(found, call, frame))
 
     def _class(self, info: ClassInfo, call: ast.Call | None, frame: _Frame | None) -> bool:

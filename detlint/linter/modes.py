@@ -226,7 +226,7 @@ class Modes(ModeEvents):
                 continue
             theirs = Key(other, key.name) if own else key
             switches = [event for event in self.events(self.index.scopes[other], theirs) if event.made is None]
-            if switches and switches[0].mode is Mode.TRAIN:
+            if switches and switches[0].mode is Mode.TRAIN and self.effect(other, theirs) is not Mode.EVAL:
                 reasons.setdefault(switches[0].node, Reason(self.module, switches[0].node, None, False))
 
     def _switched_elsewhere(self, key: Key) -> bool:

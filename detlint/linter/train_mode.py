@@ -35,6 +35,8 @@ from detlint.linter.values import Kind
 _PREDICTS = re.compile(
     r"forward|(predict|generate|sample|encode|decode|infer|transcribe|translate|embed|reconstruct)(_|$)|inference"
 )
+# `valid_length` gives what length is allowed.
+_ALLOWED = re.compile(r"(^|_)valid_")
 _MODEL = re.compile(r"model|net|module|encoder|decoder|generator|discriminator|backbone|policy|self", re.I)
 # Losses and metrics are modules too, but nothing they compute is a prediction.
 _NO_MODEL = re.compile(r"criteri|loss|metric|(^|_)crit(_|$)|transform|augment", re.I)
@@ -97,7 +99,7 @@ class _Search:
         key = self.modes.key(model)
         if key is None or _NO_MODEL.search(key.name) or self._is_own(key) or self._is_unused(call):
             return None
-        if computes_loss(self.module, call):
+        if computes_loss(self.module, call) or self._is_switched_around(call):
             return None
         if not is_inference(self.module, call) and (self._trains or not self._loads_weights(key)):
             return None
@@ -119,7 +121,9 @@ class _Search:
         if reason.created and not (self._trains or self._loads_weights(key)) and self._is_demo(call):
             return None
         after_training = reason.created or self._trained_between(reason)
-        if not after_training and (self._is_deliberate(call, reason, holds) or self._is_for_a_while(call, key, reason)):
+        if not after_training and (
+            self._is_demo(call) or self._is_deliberate(call, reason, holds) or self._is_for_a_while(call, key, reason)
+        ):
             return None
         return TrainModeInference(call, ast.unparse(model), reason, after_training)
 
@@ -135,7 +139,13 @@ class _Search:
         return Truth.NO if steady else Truth.UNKNOWN
 
     def _is_deliberate(self, call: ast.Call, reason: Reason, holds: Truth) -> bool:
-        """Some models give their losses in train mode only; and learning without gradients looks like inference."""
+        """Some models give their losses in train mode only; and learning without gradients looks like inference.
+
+        Whoever asks `if not model.training:` first wants the mode that comes.
+        """
+        asked = (part for part in walk(reason.node) if isinstance(part, ast.Attribute))  # a switch may be its condition
+        if any(part.attr == "training" for part in asked):
+            return True
         parent = self.module.index.parents.get(call)
         targets = parent.targets if isinstance(parent, ast.Assign) else []
         if any("loss" in ast.unparse(target) for target in targets):
@@ -169,7 +179,8 @@ class _Search:
             return function if bindings and plain else None
         if not isinstance(function, ast.Attribute):
             return None
-        if _PREDICTS.match(function.attr) or (names_inference(function.attr) and self._is_model_method(call)):
+        named = names_inference(function.attr) and not _ALLOWED.search(function.attr)
+        if _PREDICTS.match(function.attr) or (named and self._is_model_method(call)):
             return function.value if self._is_module(function.value) and not self._switches_itself(call) else None
         return function if self.modes.key(function) is not None and function.attr not in ("train", "eval") else None
 
@@ -250,6 +261,8 @@ class _Search:
 
     def _is_shape(self, use: ast.AST) -> bool:
         parent = self.module.index.parents.get(use)
+        while isinstance(parent, ast.Subscript) and parent.value is use:
+            use, parent = parent, self.module.index.parents.get(parent)
         return isinstance(parent, ast.Attribute) and parent.attr in _SHAPES
 
     def _is_demo(self, call: ast.Call) -> bool:
@@ -310,13 +323,37 @@ class _Search:
             isinstance(part, ast.Attribute) and part.attr == "load_state_dict" for part in walk(function)
         )
 
+    def _is_switched_around(self, call: ast.Call) -> bool:
+        """`with self.stochastic_mode():` where a function of the project switches modes for what is inside."""
+        for parent in self.module.index.ancestors(call):
+            if isinstance(parent, FUNCTIONS):
+                return False
+            items = parent.items if isinstance(parent, (ast.With, ast.AsyncWith)) else []
+            for item in items:
+                if isinstance(item.context_expr, ast.Call) and self._switches_itself(item.context_expr):
+                    return True
+        return False
+
     def _counts(self, reason: Reason, call: ast.Call) -> bool:
         """A caller may ask for train mode, and a helper called within a training step runs in it on purpose."""
         if not reason.created and chosen_by_caller(reason.module, reason.node):
             return False
+        if self._excludes(reason, call):
+            return False
         if reason.goal is call:
             return True
         return not (isinstance(reason.goal, ast.Call) and shares_training_step(self.module, reason.goal))
+
+    def _excludes(self, reason: Reason, call: ast.Call) -> bool:
+        """`if isinstance(model, nn.Module): … model.train()`, `else: model(x)`: one is switched, another predicts."""
+        around = [parent for parent in self.module.index.ancestors(reason.node) if isinstance(parent, ast.If)]
+        return any(
+            isinstance(parent, ast.If)
+            and parent in around
+            and _branch(parent, reason.node) is not _branch(parent, call)
+            and "isinstance(" in ast.unparse(parent.test)
+            for parent in self.module.index.ancestors(call)
+        )
 
     def _trained_between(self, reason: Reason) -> bool:
         """Return whether training steps lie between the switch and the inference: then eval() is what is missing."""
@@ -343,6 +380,11 @@ class _Search:
             if found is not None and isinstance(found[1], FUNCTIONS) and trains(found[1]):
                 return True
         return False
+
+
+def _branch(around: ast.If, node: ast.AST) -> list[ast.stmt]:
+    """Return the branch of a condition that `node` stands in."""
+    return around.body if any(node is part for statement in around.body for part in walk(statement)) else around.orelse
 
 
 def _is_layer(module: Module, made: ast.Call) -> bool:

@@ -16,6 +16,8 @@ _MODE_WORDS = re.compile(r"train|eval|infer|(^|_)(test|mode|phase|stage|mc|switc
 _STEP_FUNCTIONS = ("backward", "train_step", "training_step")
 _STEP_METHODS = ("backward", "manual_backward", "zero_grad", "train_on_batch")
 _STEPS = (*_STEP_FUNCTIONS, *_STEP_METHODS, "step", "grad")
+# `dropout_train`, `_conv_bn_pattern`: a graph to look for in a model that trains, or to put there.
+_TRAINING_NAME = re.compile(r"(^|_)(train(ing)?|pattern)(_|$)")
 _OPTIMIZER = re.compile(r"opt|scaler|engine|accelerator|fabric|(^|_)solver", re.IGNORECASE)
 
 
@@ -116,6 +118,11 @@ def file_trains(module: Module) -> bool:
 def trains(node: FunctionNode | ast.Module) -> bool:
     """Return whether a function, or anything in a module, makes a training step itself."""
     return bool(training_steps(node))
+
+
+def named_for_training(function: FunctionNode) -> bool:
+    """Return whether the name of a function says that it is for train mode only."""
+    return _TRAINING_NAME.search(function.name) is not None
 
 
 def _is_step(call: ast.Call) -> bool:

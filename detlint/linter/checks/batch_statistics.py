@@ -12,7 +12,7 @@ from detlint.linter.context import Call, Context
 from detlint.linter.evaluation import without_gradients
 from detlint.linter.registry import check
 from detlint.linter.testcode import is_test_file
-from detlint.linter.training import guarded_by_mode, trains
+from detlint.linter.training import guarded_by_mode, named_for_training, trains
 
 
 @check("DET205")
@@ -22,7 +22,7 @@ def batch_statistics_at_inference(call: Call, ctx: Context) -> Iterator[Finding]
     if not reason or guarded_by_mode(ctx.module, call.node):
         return
     function = ctx.function(call.node)
-    if function is not None and trains(function):
+    if function is not None and (trains(function) or named_for_training(function)):
         return
     yield ctx.finding(call.node, call=call.name.rpartition(".")[2], reason=reason)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from detlint.conditions import Truth
@@ -14,9 +13,8 @@ from detlint.linter.context import MISSING, Call, Context
 from detlint.linter.names import BindingKind, FunctionNode
 from detlint.linter.registry import check
 from detlint.linter.repairs import Repair, safe, set_argument, unsafe
-from detlint.linter.training import asks_for_mode, depends_on_mode, guarded_by_mode, trains
+from detlint.linter.training import asks_for_mode, depends_on_mode, guarded_by_mode, named_for_training, trains
 
-_TRAINING_NAME = re.compile(r"(^|_)train(ing)?(_|$)")
 _ATTENTION = "torch.nn.functional.scaled_dot_product_attention"
 
 
@@ -43,7 +41,7 @@ def _is_called_in_training_only(function: FunctionNode, ctx: Context) -> bool:
     """
     if function.name == "forward":
         return False
-    if _TRAINING_NAME.search(function.name):
+    if named_for_training(function):
         return True
     sites = [site for method, where in _overridden(function, ctx) for site in calls_of(method, where)]
     return bool(sites) and all(site is not None and guarded_by_mode(site[0].module, site[1]) for site in sites)
