@@ -311,7 +311,7 @@ class OrderTracer(OrderCalls):
         if trail.form is Form.MAPPING and not trail.subset:  # whoever looks things up in it has no use for the order
             listed = [call for call in callers if isinstance(self.index.parents.get(call), ast.Attribute)]
             return self.first(self.destination(call, trail) for call in listed)
-        if callers and all(self.sorted_at_once(call) for call in callers) and not trail.subset:
+        if callers and not trail.subset and all(self._is_sorted_by_caller(call, trail) for call in callers):
             return None
         nested = isinstance(self.index.parents.get(function), FUNCTIONS)
         lookup = self.is_lookup(function.name)
@@ -319,6 +319,19 @@ class OrderTracer(OrderCalls):
             inner = replace(trail, calls=trail.calls + 1)
             return self.first(self.destination(call, inner) for call in callers)
         return None if lookup else f"what {function.name}() {word}"
+
+    def _is_sorted_by_caller(self, call: ast.Call, trail: Trail) -> bool:
+        """`sorted(listed(folder))`, or `names = listed(folder)` where all that is done is to sort or to count them."""
+        if self.sorted_at_once(call):
+            return True
+        statement = self.index.parents.get(call)
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+        binding = self.binding_of(target) if isinstance(target, ast.Name) else None
+        if binding is None or not isinstance(binding.scope.node, FUNCTIONS):
+            return False
+        parents = [self.index.parents.get(use) for use in self.module.flow(binding.scope).uses(binding)]
+        sorts = any(isinstance(parent, ast.Call) and self.sorts(parent) for parent in parents)
+        return sorts and self.destination(call, trail) is None
 
 
 # How an order goes on, by the node right around the expression that carries it.

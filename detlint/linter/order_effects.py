@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from detlint.linter.names import FUNCTIONS, FunctionNode
@@ -14,6 +14,15 @@ from detlint.linter.values import Kind
 
 if TYPE_CHECKING:
     from detlint.linter.order import OrderTracer
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """The call that leads from a body into a function, and the containers from outside that it hands on."""
+
+    effects: LoopEffects
+    call: ast.Call
+    arguments: dict[str, ast.expr]
 
 
 class LoopEffects(LoopSums):
@@ -28,10 +37,13 @@ class LoopEffects(LoopSums):
         items: tuple[ast.expr, ...] = (),
         trail: Trail | None = None,
         files: frozenset[str] = frozenset(),
+        called: Called | None = None,
     ) -> None:
-        super().__init__(tracer, body, elements, positions, items, files)
+        handed = frozenset(called.arguments) if called is not None else frozenset()
+        super().__init__(tracer, body, elements, positions, items, files, handed)
         self._tracer = tracer
         self._trail = trail or Trail()
+        self._called = called
         self.reads_tensors = self._trail.tensors
 
     def destination(self) -> str | None:
@@ -54,7 +66,7 @@ class LoopEffects(LoopSums):
                 filling = function.attr in methods["appending"] | methods["extending"]
                 if filling and self._is_shared(function.value) and not self._starts_anew(function.value):
                     tensors = any(map(self._has_tensor, given))
-                    return self._tracer.collected(function.value, node, replace(self._trail, tensors=tensors))
+                    return self._collected(function.value, node, replace(self._trail, tensors=tensors))
                 if function.attr in methods["writing"]:
                     return "the text that is written" if self._is_open_file(function.value) else None
                 if function.attr == "update" and self._is_outside(function.value):
@@ -106,7 +118,7 @@ class LoopEffects(LoopSums):
         if any(value.type.startswith("hashlib.") for value in values):
             return "the checksum"
         if {value.kind for value in values} == {Kind.DICT}:
-            return self._tracer.collected(receiver, change, replace(self._trail, form=Form.MAPPING))
+            return self._collected(receiver, change, replace(self._trail, form=Form.MAPPING))
         return None
 
     def _prints(self, call: ast.Call) -> bool:
@@ -148,14 +160,27 @@ class LoopEffects(LoopSums):
             ]
             given = frozenset(name for name, value in passed if self._has_element(value))
             files = frozenset(name for name, value in passed if self._is_open_file(value))
+            shared = {name: value for name, value in passed if name not in given and self._is_outside(value)}
             if given:
                 inner = replace(self._trail, calls=self._trail.calls + 1)
-                effects = LoopEffects(self._tracer, function, given, frozenset(), trail=inner, files=files)
+                called = Called(self, call, shared)
+                effects = LoopEffects(self._tracer, function, given, frozenset(), (), inner, files, called)
                 effects.reseeded = self._seeds_each()
                 found = effects.destination()
                 if found is not None:
                     return found
         return None
+
+    def _collected(self, container: ast.expr, change: ast.AST, trail: Trail) -> str | None:
+        """Follow what is filled; what a caller handed in is followed there."""
+        base = container
+        while isinstance(base, ast.Subscript):
+            base = base.value
+        if self._called is None or not isinstance(base, ast.Name) or base.id not in self._called.arguments:
+            return self._tracer.collected(container, change, trail)
+        if base is not container and trail.form is not Form.MAPPING:
+            trail = replace(trail, form=Form.NESTED)
+        return self._called.effects._collected(self._called.arguments[base.id], self._called.call, trail)
 
     def _augmented(self, node: ast.AugAssign) -> str | None:
         if not isinstance(node.op, ast.Add) or not self._has_element(node.value):
@@ -166,7 +191,7 @@ class LoopEffects(LoopSums):
         kinds |= self._initial_kinds(node.target)
         if kinds & {Kind.LIST, Kind.TUPLE, Kind.STRING}:
             form = Form.TEXT if Kind.STRING in kinds else Form.SEQUENCE
-            return self._tracer.collected(node.target, node, replace(self._trail, form=form))
+            return self._collected(node.target, node, replace(self._trail, form=form))
         return None
 
     def _initial_kinds(self, target: ast.expr) -> set[Kind]:
@@ -205,11 +230,11 @@ class LoopEffects(LoopSums):
         if numbered and self._has_element(target.slice):
             return NUMBERING
         if self._has_element(node.value) and (self._has_position(target.slice) or self._is_numbered(target.slice)):
-            return self._tracer.collected(target.value, node, self._trail)
+            return self._collected(target.value, node, self._trail)
         if self._has_element(target.slice):
             if self._makes_module(node.value) and self._is_module(target.value):
                 return "the order of the parameters"
-            return self._tracer.collected(target.value, node, replace(self._trail, form=Form.MAPPING))
+            return self._collected(target.value, node, replace(self._trail, form=Form.MAPPING))
         return None
 
     def _is_module(self, node: ast.expr) -> bool:
@@ -226,7 +251,7 @@ class LoopEffects(LoopSums):
             return None
         if target.id in names_in(node.value):
             if self._is_outside(target) and self._concatenates(node.value):
-                return self._tracer.collected(target, node, self._trail)
+                return self._collected(target, node, self._trail)
             return None
         if not self._picks(node) or not (self._has_default(target) or self._leaves(node) or self._is_found(node)):
             return None

@@ -13,13 +13,15 @@ if TYPE_CHECKING:
     from detlint.linter.order_places import OrderPlaces
 
 _MAX_STEPS = 4
+_NO_TEXT = ("sys.", "zipfile.")  # read by people, or taken out again by name
 
 
 class LoopBody:
     """Answers about a loop, or about a function called from one.
 
     `elements` are the names that hold an element, `positions` those that hold its running number, `items` further
-    expressions that are elements; `files` are parameters of a function that hold a file opened before the loop.
+    expressions that are elements; `files` are parameters of a function that hold a file opened before the loop,
+    `handed` those that hold anything else from outside it.
     """
 
     def __init__(
@@ -30,6 +32,7 @@ class LoopBody:
         positions: frozenset[str],
         items: tuple[ast.expr, ...] = (),
         files: frozenset[str] = frozenset(),
+        handed: frozenset[str] = frozenset(),
     ) -> None:
         self._places = tracer
         self._index = tracer.index
@@ -42,6 +45,7 @@ class LoopBody:
         self._positions = positions | counted_up(self._nodes)
         self._items = frozenset(items)
         self._files = files
+        self._handed = handed
         self._keys = elements
         self._elements = self._derived(elements)
 
@@ -73,7 +77,7 @@ class LoopBody:
     def _starts_outside(self, name: ast.Name) -> bool:
         scope = self._index.scope_at(name).lookup(name.id)
         if scope is None or isinstance(self._body, FUNCTIONS):
-            return scope is None or scope.node is not self._body
+            return scope is None or scope.node is not self._body or name.id in self._handed
         reaching = self._places.module.definitions(name) if isinstance(name.ctx, ast.Load) else scope.bindings[name.id]
         return any(self._body not in self._index.ancestors(binding.node) for binding in reaching)
 
@@ -145,7 +149,7 @@ class LoopBody:
             return True
         if self._is_outside(node):
             values = self._places.inference.values(node)
-            return not self._is_imported(node) and not any(value.type.startswith("sys.") for value in values)
+            return not self._is_imported(node) and not any(value.type.startswith(_NO_TEXT) for value in values)
         # `out = train if drawn else valid`: another name for a file that stands outside
         given = [binding.value for binding in self._places.module.definitions(node)]
         return any(isinstance(value, (ast.Name, ast.IfExp)) and self._is_open_file(value, steps - 1) for value in given)

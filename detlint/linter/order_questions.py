@@ -125,9 +125,26 @@ class OrderQuestions:
                 for side in sides
             )
             number = next((side.value for side in sides if isinstance(side, ast.Constant)), None)
-            if counted and number in (1, 2) and not self._has_several(node, compare):
+            if (
+                counted
+                and number in (1, 2)
+                and not self._has_several(node, compare)
+                and self._counts_for(node, compare)
+            ):
                 return True
         return False
+
+    def _counts_for(self, node: ast.expr, compare: ast.Compare) -> bool:
+        """Return whether a test is made wherever `node` stands, and not in a branch that passes it by."""
+        around = set(self.index.ancestors(node))
+        statement = self.index.statement(compare)
+        for parent in self.index.ancestors(statement):
+            if isinstance(parent, FUNCTIONS):
+                return True
+            if isinstance(parent, ast.If) and parent not in around and parent.orelse != [statement]:
+                return False
+            statement = parent if isinstance(parent, ast.stmt) else statement
+        return True
 
     def _is_written_with_one(self, node: ast.expr) -> bool:
         """`{"mean"}`, or a variable that is made so and never added to."""

@@ -74,8 +74,11 @@ def _holds_sets(holder: ast.Name | ast.Attribute, ctx: Context) -> bool:
         return False
     if all(_makes_sets(node, ctx) for node in made):
         return True
+    text = ast.unparse(holder)
     put = [value for value, steps in entries(holder, ctx.module.index) if not steps]
-    return bool(put) and all(map(makes_set, put))
+    # `words[key] = words[other]` is a set if the others are.
+    new = [value for value in put if not (isinstance(value, ast.Subscript) and ast.unparse(value.value) == text)]
+    return bool(new) and all(map(makes_set, new))
 
 
 def _makes_sets(node: ast.AST | None, ctx: Context) -> bool:

@@ -22,6 +22,8 @@ _MAKERS = frozenset(f"torch.{name}" for name in ("empty", "zeros", "ones", "full
 _READING_BUILTINS = frozenset({"float", "int", "bool", "print", "list", "tuple", "sum", "max", "min", "sorted", "str"})
 _WAITING_METHODS = frozenset({"synchronize", "item", "tolist", "cpu", "wait_stream"})
 _FILLING = frozenset({"append", "extend", "insert"})
+_KEEPING = ("save_for_backward", "P2POp")  # functions of torch that keep a tensor for later
+_PROMISES = ("async", "enqueue")  # what is called so leaves waiting to whoever calls it
 
 
 @check("DET604", nodes=(ast.Call,))
@@ -30,7 +32,7 @@ def unsynchronized_copy(call: ast.Call, ctx: Context) -> Iterator[Finding]:
     function = call.func
     if not isinstance(function, ast.Attribute) or function.attr not in ("to", "copy_"):
         return
-    if not _is_non_blocking(call, ctx) or not _may_be_tensor(function.value, ctx):
+    if not _is_non_blocking(call, ctx) or not _may_be_tensor(function.value, ctx) or _is_promised(call, ctx):
         return
     if function.attr == "to":
         copies = _goes_to_cpu(call, ctx) and not _is_of_cpu(function.value, ctx)
@@ -39,6 +41,12 @@ def unsynchronized_copy(call: ast.Call, ctx: Context) -> Iterator[Finding]:
         read = _read_of_buffer(function.value, call, ctx) if _is_pinned(function.value, ctx) else None
     if read is not None:
         yield ctx.finding(call, copy=ast.unparse(call)[:80], line=read.lineno)
+
+
+def _is_promised(call: ast.Call, ctx: Context) -> bool:
+    """`def enqueue_copy(self): self.host = self.values.to("cpu", non_blocking=True).numpy()`."""
+    function = ctx.module.index.function_at(call)
+    return function is not None and any(word in function.name.lower() for word in _PROMISES)
 
 
 def _is_non_blocking(call: ast.Call, ctx: Context) -> bool:
@@ -136,6 +144,8 @@ def _read_of_attribute(attribute: ast.Attribute, copy: ast.Call, ctx: Context) -
 
 def _read_of_argument(node: ast.expr, call: ast.Call, copy: ast.Call, ctx: Context) -> ast.expr | None:
     names = ctx.callees(call)
+    if any(name.endswith(_KEEPING) or name.startswith("torch.optim.") for name in names):
+        return None
     if any(name.startswith(("torch.", "numpy.")) and not name.startswith("torch.Tensor.") for name in names):
         return call
     if any(name.removeprefix("builtins.") in _READING_BUILTINS for name in names):
@@ -160,7 +170,10 @@ def _read_of_name(name: str, copy: ast.Call, ctx: Context, bindings: tuple[objec
 
 
 def _waits(call: ast.Call, name: str, ctx: Context) -> bool:
-    """Return whether a call waits for the device: a synchronisation, or a read of another tensor from it."""
-    if not isinstance(call.func, ast.Attribute) or call.func.attr not in _WAITING_METHODS:
+    """Return whether a call waits for the device: a synchronisation, or a read or copy of another tensor from it."""
+    if not isinstance(call.func, ast.Attribute):
+        return False
+    copies = call.func.attr == "to" and _goes_to_cpu(call, ctx) and not _is_non_blocking(call, ctx)
+    if not copies and call.func.attr not in _WAITING_METHODS:
         return False
     return not any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(call.func.value))
