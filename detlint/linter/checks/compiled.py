@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from detlint.conditions import Truth
 from detlint.findings import Finding
+from detlint.linter.autotuning import depends_on_choice
 from detlint.linter.context import Call, Context
 from detlint.linter.environment import environment_writes
-from detlint.linter.nodes import walk
 from detlint.linter.program import Program, attribute_writes
 from detlint.linter.registry import check, check_file
 from detlint.linter.seeding import seeding_of
 
 _CONFIG = "torch._inductor.config."
 _ENVIRONMENT = "os.environ."
-_AUTOTUNE = "triton.autotune"
-_CONFIGURATION = "triton.Config"
-# In so many parts a sum is computed that are then added up: each number of parts rounds differently.
-_SPLITS = re.compile(r"split_?k|num_splits|k_splits?", re.IGNORECASE)
+# `triton.autotune`, and what projects wrap around it.
+_AUTOTUNES = "autotune"
 
 
 @check("DET404")
 def autotuned_compile(call: Call, ctx: Context) -> Iterator[Finding]:
     """Silent in programs that ask for deterministic algorithms."""
-    if call.name == _AUTOTUNE:
-        if any(_SPLITS.search(key) and _differ(values) for key, values in _tuned(call, ctx).items()):
-            yield ctx.finding(call.node, setting="triton.autotune over splits of a sum")
-        return
     named = [parameter.name for parameter in call.trigger.parameters if parameter.name.endswith("mode")]
     mode = ctx.constant(call.argument(named[-1]).value)
     options = call.argument("options").value
@@ -53,37 +46,18 @@ def _names_mode(node: ast.AST, ctx: Context) -> bool:
     )
 
 
-def _tuned(call: Call, ctx: Context) -> dict[str, set[str]]:
-    """Return the values that a kernel is tried with, by the name of what they are given to, as they are written."""
-    tried: dict[str, set[str]] = {}
-    for node, inside in _written_out(call.argument("configs").value, ctx):
-        for part in walk(node):
-            given = part.args[0] if isinstance(part, ast.Call) and part.args else None
-            if isinstance(given, ast.Dict) and _CONFIGURATION in inside.callees(part):
-                for key, value in zip(given.keys, given.values, strict=True):
-                    name = inside.constant(key)
-                    if isinstance(name, str):
-                        tried.setdefault(name, set()).add(ast.unparse(value))
-    return tried
-
-
-def _differ(values: set[str]) -> bool:
-    """Are there several, or one that is no number but the variable of a loop?"""
-    return len(values) > 1 or not all(value.isdigit() for value in values)
-
-
-def _written_out(node: ast.expr | None, ctx: Context) -> Iterator[tuple[ast.AST, Context]]:
-    """Yield an expression, and what it names or calls: a list above the kernel, a function that makes one."""
-    if node is None:
+@check_file("DET404")
+def autotuned_kernel(ctx: Context) -> Iterator[Finding]:
+    """A finding a kernel, at its decorator."""
+    if not any(_AUTOTUNES in name for name in ctx.module.calls):
         return
-    yield node, ctx
-    for part in walk(node):
-        if isinstance(part, ast.Name):
-            values = (binding.value for binding in ctx.module.definitions(part))
-            yield from ((value, ctx) for value in values if value is not None)
-        elif isinstance(part, ast.Call):
-            found = (ctx.module.project.definition(name) for name in ctx.callees(part))
-            yield from ((made[1], ctx.elsewhere(made[0])) for made in found if made is not None)
+    if _asks_for_determinism(ctx):
+        return
+    for kernel in ctx.module.index.of_type(ast.FunctionDef):
+        for tuner in kernel.decorator_list:
+            name = ast.unparse(tuner.func) if isinstance(tuner, ast.Call) else ""
+            if isinstance(tuner, ast.Call) and _AUTOTUNES in name and depends_on_choice(kernel, tuner, ctx):
+                yield ctx.finding(tuner, setting=name)
 
 
 @check_file("DET404")
