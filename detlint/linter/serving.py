@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 from detlint.linter.project import Module
 
-_TRAINING = (
-    *("backward", "loss", "losses", "criterion", "optim", "optimizer", "optimizers"),
-    *("Trainer", "train_step", "training_step"),
-)
-_INFERRING = (("eval",), ("no_grad", "inference_mode"), ("load_state_dict", "from_pretrained"))
+# What code calls that trains, by hand or through a framework.
+_LOOPS = ("zero_grad", "training_step", "train_step")
+# What files of trained models mention all the same: how they were trained, losses that nobody calls.
+_TRAINING = ("backward", "loss", "losses", "criterion", "optim", "optimizer", "optimizers", "Trainer")
+_RUNNING = (("eval", "inference_mode"), ("no_grad", "inference_mode"), ("load_state_dict", "from_pretrained"))
+# Two files that mention training for three that load weights, switch to eval, or drop gradients: of packages that were
+# looked at, those above the line only ran models, and below it stand collections of models for others to train.
+_MOST_TRAINING = 2 / 3
 
 
 def serves(module: Module) -> bool:
-    """Return whether the project holds no word of training and loads weights, switches to eval and drops gradients.
+    """Return whether the project trains nowhere, loads weights, switches to eval and drops gradients.
 
     A file outside any project serves nobody; nor does a collection of models, which others train.
     """
@@ -20,11 +26,14 @@ def serves(module: Module) -> bool:
 
 
 def _serves(module: Module) -> bool:
-    if any(_holds(module, word) for word in _TRAINING):
+    if any(_files(module, word, at_most=0) is None for word in _LOOPS):
         return False
-    return all(any(_holds(module, word) for word in words) for words in _INFERRING)
+    running = min(len(set().union(*(_files(module, word) or () for word in words))) for words in _RUNNING)
+    few = int(running * _MOST_TRAINING)
+    return running > 0 and all(_files(module, word, at_most=few) is not None for word in _TRAINING)
 
 
-def _holds(module: Module, word: str) -> bool:
-    search = module.project.search(word, module, at_most=0)
-    return search is not None and search.found is None
+def _files(module: Module, word: str, at_most: int = sys.maxsize - 1) -> tuple[Path, ...] | None:
+    """Return the files of the project that hold a word, None for more than `at_most` and outside any project."""
+    search = module.project.search(word, module, at_most)
+    return search.found if search is not None else None
