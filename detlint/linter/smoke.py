@@ -65,7 +65,9 @@ def _is_drawn(module: Module, node: ast.expr) -> bool:
 
 
 def _writes_files(module: Module, call: ast.Call) -> bool:
-    """Does a call run a function of the file that keeps its results, in a list of samples for example?"""
+    """Does a call keep a result, or run a function of the file that does, in a list of samples for example?"""
+    if _writes(module, call):
+        return True
     found = (module.project.definition(name) for name in module.inference.callees(call))
     functions = (made[1] for made in found if made is not None and made[0] is module)
     return any(
