@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 
 from detlint.linter.context import Context
+from detlint.linter.names import FUNCTIONS
+from detlint.linter.nodes import walk
 from detlint.linter.program import calls_named
 
 _FRAMEWORKS = ("lightning.pytorch.Trainer", "accelerate.Accelerator", "lightning.fabric.Fabric", "lightning.Fabric")
@@ -17,12 +19,29 @@ def uses_cuda(ctx: Context) -> bool:
         return True
     if any(isinstance(call.func, ast.Attribute) for call in index.calls_by_name.get("cuda", ())):
         return True
+    if any("torch.cuda.set_device" in ctx.callees(call) for call in index.calls_by_name.get("set_device", ())):
+        return True
+    if any(_picks_cuda(call, ctx) for name, calls in index.calls_by_name.items() if "device" in name for call in calls):
+        return True
+    frameworks = {ctx.inference.canonical(name) for name in _FRAMEWORKS}
     for call in calls_named(ctx.module, {name.rpartition(".")[2] for name in _FRAMEWORKS}):
         given = {keyword.arg: keyword.value for keyword in call.keywords}
         on_cpu = ctx.constant(given.get("accelerator")) == "cpu" or ctx.constant(given.get("cpu")) is True
-        if not on_cpu and any(name in _FRAMEWORKS for name in ctx.callees(call)):
+        if not on_cpu and not frameworks.isdisjoint(ctx.callees(call)):
             return True
     return False
+
+
+def _picks_cuda(call: ast.Call, ctx: Context) -> bool:
+    """Does a call run a function of the project that names a CUDA device: `device = pick_device()`?"""
+    found = (ctx.module.project.definition(name) for name in ctx.callees(call))
+    functions = [definition[1] for definition in found if definition is not None]
+    return any(
+        isinstance(part, ast.Constant) and _is_cuda(part)
+        for function in functions
+        if isinstance(function, FUNCTIONS)
+        for part in walk(function)
+    )
 
 
 def moves_to_cuda(call: ast.Call, ctx: Context) -> bool:

@@ -28,6 +28,8 @@ _ENTRY_DECORATORS = (
     "absl.app.run",
     "argh.arg",
 )
+# Functions of a command that declare its options.
+_COMMAND_OPTIONS = ("add_args", "add_arguments", "add_parser")
 # Top-level calls that set something up; a module full of them is still a library.
 _SETUP_CALLS = (
     "warnings.",
@@ -205,7 +207,7 @@ def _is_program(module: Module, entry_points: Sequence[str]) -> bool:
     relative = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
     if any(fnmatch.fnmatch(relative, pattern) for pattern in entry_points):
         return True
-    if module.source.is_notebook or module.name in _script_modules(root):
+    if module.source.is_notebook or module.name in _script_modules(root) or _is_command(module):
         return True
     if any(_executes(module, statement) for statement in module.tree.body):
         return True
@@ -217,6 +219,12 @@ def _is_program(module: Module, entry_points: Sequence[str]) -> bool:
         for decorator in function.decorator_list
         for name in _decorator_names(module, decorator)
     )
+
+
+def _is_command(module: Module) -> bool:
+    """Is the file a command of a program of several, by what such programs call in it: `add_args` and then `main`?"""
+    names = {statement.name for statement in module.tree.body if isinstance(statement, ast.FunctionDef)}
+    return "main" in names and not names.isdisjoint(_COMMAND_OPTIONS)
 
 
 def _decorator_names(module: Module, decorator: ast.expr) -> tuple[str, ...]:

@@ -210,7 +210,7 @@ class Seeding:
 
     def _asks(self, seed: Seed) -> bool:
         if seed.seeder is None:
-            return True  # what a helper of another project does is not known
+            return not _is_of_an_object(seed)  # what a helper of another project does is not known
         if seed.seeder.deterministic in ("", "always"):
             return bool(seed.seeder.deterministic)
         argument = seed.argument(seed.seeder.deterministic)
@@ -272,6 +272,12 @@ def depends_on_rank(module: Module, value: ast.expr, program: Program) -> bool:
         if any(isinstance(word, str) and _RANK.search(word) for word in (text, *words)):
             return True
     return False
+
+
+def _is_of_an_object(seed: Seed) -> bool:
+    """`environment.set_seed(0)`: what is no function sets nothing but what its object draws."""
+    owners = [name.split(".")[-2:-1] for name in seed.module.inference.callees(seed.node)]
+    return bool(owners) and all(owner and owner[0][:1].isupper() for owner in owners)
 
 
 def _is_temporary(module: Module, node: ast.AST) -> bool:

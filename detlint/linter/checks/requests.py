@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from detlint.findings import Finding
 from detlint.linter.context import Context
-from detlint.linter.devices import uses_cuda
+from detlint.linter.devices import moves_to_cuda, uses_cuda
 from detlint.linter.program_start import insert_at_start
 from detlint.linter.registry import check_file
 from detlint.linter.repairs import Repair, unsafe
@@ -17,7 +17,7 @@ from detlint.linter.testcode import is_test_file
 from detlint.linter.training import file_trains
 
 _WORK = re.compile(
-    r"(^|_)(train|fit|finetune|eval|evaluate|validate|test|infer|inference|predict|generate|sample)(_|$)"
+    r"(^|_)(train|fit|finetune|eval|evaluate|validate|test|infer|inference|predict|generate|sample|rollout)(_|$)"
 )
 _INFERS = ("torch.no_grad", "torch.inference_mode", "torch.set_grad_enabled")
 _OPTIMIZES = "torch.optim."
@@ -57,11 +57,19 @@ def _work(ctx: Context) -> str:
             return "trains"
         last = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
         if _WORK.search(last) and any(module.project.definition(name) is not None for name in names):
-            return "trains" if "train" in last or "fit" in last else "infers"
+            if "train" in last or "fit" in last:
+                return "trains"
+            inferring = True
         if any(name.startswith("lightning.pytorch.Trainer.") for name in names):
             return "trains"
-        inferring |= any(name in _INFERS for name in names)
+        inferring |= any(name in _INFERS for name in names) or _runs_on_cuda(call, ctx)
     return "infers" if inferring else ""
+
+
+def _runs_on_cuda(call: ast.Call, ctx: Context) -> bool:
+    """`calculator(x)`, after `calculator = Calculator(path, device="cuda")`."""
+    made = [binding.value for binding in ctx.module.definitions(call.func)] if isinstance(call.func, ast.Name) else []
+    return any(isinstance(value, ast.Call) and moves_to_cuda(value, ctx) for value in made)
 
 
 def _place(seeds: list[Seed], ctx: Context) -> ast.Call | None:
