@@ -19,6 +19,8 @@ from detlint.linter.training import file_trains
 _WORK = re.compile(
     r"(^|_)(train|fit|finetune|eval|evaluate|validate|test|infer|inference|predict|generate|sample|rollout)(_|$)"
 )
+_BENCHMARK = re.compile(r"(^|_)(bench|benchmark|profile)(_|$)")
+_CLOCKS = frozenset({"perf_counter", "perf_counter_ns", "synchronize", "Event", "Timer", "profile"})
 _INFERS = ("torch.no_grad", "torch.inference_mode", "torch.set_grad_enabled")
 _OPTIMIZES = "torch.optim."
 
@@ -26,7 +28,7 @@ _OPTIMIZES = "torch.optim."
 @check_file("DET407")
 def determinism_not_requested(ctx: Context) -> Iterator[Finding]:
     """Silent where anything in the program sets determinism, on or off, and where it cannot all be read."""
-    if ctx.program is None or is_test_file(ctx.module) or not uses_cuda(ctx):
+    if ctx.program is None or is_test_file(ctx.module) or _only_times(ctx) or not uses_cuda(ctx):
         return
     work = _work(ctx)
     if not work:
@@ -37,6 +39,12 @@ def determinism_not_requested(ctx: Context) -> Iterator[Finding]:
         place = _place(explicit, ctx)
         if place is not None:
             yield ctx.finding(place, repair=_requested(ctx), work=work)
+
+
+def _only_times(ctx: Context) -> bool:
+    """Is the program there to measure speed? What it computes is thrown away."""
+    named = _BENCHMARK.search(ctx.module.source.path.stem) is not None
+    return "do_bench" in ctx.module.calls or (named and not _CLOCKS.isdisjoint(ctx.module.calls))
 
 
 def _requested(ctx: Context) -> Repair | None:
