@@ -1,4 +1,4 @@
-"""Does anybody ever give this parameter a value? One that the whole project leaves at None is None."""
+"""Parameters that are None unless a caller says otherwise, and whether any does."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def is_never_passed(name: ast.Name, ctx: Context) -> bool:
 
     A caller that hands on an optional parameter of its own gives what its callers give; without any, nothing.
     """
-    function = _function_of(name, ctx)
+    function = optional_in(name, ctx)
     return function is not None and _is_left_out(function, name.id, ctx, _DEPTH, used=True)
 
 
-def _function_of(name: ast.Name, ctx: Context) -> FunctionNode | None:
-    """Return the function of which a name is an optional parameter, and nothing else where it is read."""
+def optional_in(name: ast.Name, ctx: Context) -> FunctionNode | None:
+    """Return the function of which a name is a parameter, None by default, and nothing else where it is read."""
     bindings = ctx.module.definitions(name)
     if len(bindings) != 1 or bindings[0].kind is not BindingKind.PARAMETER:
         return None
@@ -56,5 +56,5 @@ def _leaves_out(function: FunctionNode, parameter: str, site: CallSite, depth: i
         return True
     if not isinstance(given, ast.Name) or depth == 0:
         return False
-    around = _function_of(given, ctx)
+    around = optional_in(given, ctx)
     return around is not None and _is_left_out(around, given.id, ctx, depth - 1, used=False)

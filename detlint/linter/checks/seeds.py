@@ -16,11 +16,16 @@ from detlint.linter.purpose import draws_decide
 from detlint.linter.registry import check_file
 from detlint.linter.repeatable import made_up, why_unrepeatable
 from detlint.linter.seed_helpers import SeedHelpers
-from detlint.linter.seeding import seeds_in
+from detlint.linter.seeding import Seed, seeds_in
+from detlint.linter.testcode import is_test_file
+from detlint.linter.unpassed import optional_in
 from detlint.randomness import load_sources
 
 _SEED = re.compile(r"(^|_)(manual|random|rng|base|init|np|torch|numpy|global)?_?(seed|random_state)$", re.IGNORECASE)
 _STEPS = 3
+_RESEEDING = ("numpy.random.seed", "random.seed")
+_HELPER = re.compile(r"seed|random|determin|reproduc", re.IGNORECASE)
+_WHERE_NONE = "the operating system's randomness where the caller gives none"
 
 
 @check_file("DET103")
@@ -44,6 +49,8 @@ def _found(ctx: Context) -> Iterator[tuple[ast.expr, str]]:
         source = made_up(seed)
         if source:
             yield seed.node, source
+    for seed in _reseeding(ctx) if not is_test_file(module) else ():
+        yield seed.node, _WHERE_NONE
     if not _holds_source(module):
         return
     for value in _seed_values(ctx):
@@ -52,6 +59,43 @@ def _found(ctx: Context) -> Iterator[tuple[ast.expr, str]]:
             if source and origin.module is module:
                 yield origin.node, source
                 break
+
+
+def _reseeding(ctx: Context) -> Iterator[Seed]:
+    """Yield where library code seeds a global generator with a parameter of its own that is None by default.
+
+    What the program seeded is lost there, which nobody expects of a data set; a helper that seeds is asked to.
+    """
+    seen: set[ast.AST | None] = set()
+    for seed in seeds_in(ctx.module):
+        function = ctx.function(seed.node)
+        owner = ctx.module.index.class_at(seed.node)
+        if seed.seeder is None or seed.seeder.call.name not in _RESEEDING or function is None or function in seen:
+            continue
+        if any(_HELPER.search(place.name) for place in (function, owner) if place is not None):
+            continue
+        if seed.value is not None and _is_none_by_default(seed.value, ctx) and not _is_asked_for(seed.value, ctx):
+            seen.add(function)
+            yield seed
+
+
+def _is_none_by_default(value: ast.expr, ctx: Context) -> bool:
+    if isinstance(value, ast.Name):
+        return optional_in(value, ctx) is not None
+    owner = ctx.module.index.class_at(value)
+    if not isinstance(value, ast.Attribute) or owner is None or getattr(value.value, "id", "") != "self":
+        return False
+    writes = [write.value for _, write in ctx.inference.attribute_writes(ctx.inference.class_info(owner), value.attr)]
+    return bool(writes) and all(isinstance(write, ast.Name) and optional_in(write, ctx) for write in writes)
+
+
+def _is_asked_for(value: ast.expr, ctx: Context) -> bool:
+    """Does a condition of the function, or of the class for an attribute, look at the seed? It may provide for None."""
+    around = ctx.function(value) if isinstance(value, ast.Name) else ctx.module.index.class_at(value)
+    text = ast.unparse(value)
+    parts = ast.walk(around) if around is not None else ()
+    tests = (part.test for part in parts if isinstance(part, (ast.If, ast.IfExp, ast.Assert)))
+    return any(isinstance(part, ast.expr) and ast.unparse(part) == text for test in tests for part in ast.walk(test))
 
 
 def _holds_source(module: Module) -> bool:
