@@ -51,11 +51,16 @@ def _has_seed(call: Call, generator: OwnGenerator, ctx: Context) -> bool:
     if any(isinstance(argument, ast.Starred) for argument in call.node.args):
         return True
     if generator.seed and call.node.args:
-        return ctx.constant(call.node.args[0]) is not None
+        return _is_seed(call.node.args[0], ctx)
     given = {keyword.arg: keyword.value for keyword in call.node.keywords}
     if None in given:
         return True
-    return any(name in given and ctx.constant(given[name]) is not None for name in generator.seed)
+    return any(name in given and _is_seed(given[name], ctx) for name in generator.seed)
+
+
+def _is_seed(value: ast.expr, ctx: Context) -> bool:
+    """Not None; a field of a class that is None by default is there to be set."""
+    return isinstance(value, ast.Attribute) or ctx.constant(value) is not None
 
 
 def _is_unused(node: ast.Call, ctx: Context) -> bool:
@@ -150,9 +155,8 @@ def _is_set(attribute: str, ctx: Context) -> bool:
 
 def _is_none_or_made(value: ast.expr, ctx: Context) -> bool:
     table = load_sources().generators
-    return ctx.constant(value) is None or (
-        isinstance(value, ast.Call) and any(table.get(name) for name in ctx.callees(value))
-    )
+    nothing = isinstance(value, ast.Constant) and value.value is None
+    return nothing or (isinstance(value, ast.Call) and any(table.get(name) for name in ctx.callees(value)))
 
 
 def _is_seeded_later(node: ast.expr, generator: OwnGenerator, ctx: Context, depth: int = 0) -> bool:
