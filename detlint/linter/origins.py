@@ -13,6 +13,8 @@ from detlint.linter.program import calls_named
 from detlint.linter.project import Module
 
 _LIMIT = 400  # expressions looked at; a seed is never that far away
+_READS = frozenset({"open", "read_bytes", "read_text"})
+_READERS = frozenset({"builtins.open", "gzip.open", "numpy.load", "pandas.read_csv", "pandas.read_json", "torch.load"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,6 +151,9 @@ def _called(module: Module, call: ast.Call) -> Iterator[Origin]:
                     if statement.value is not None:
                         yield Origin(owner, statement.value)
             return
+    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    if method in _READS or not _READERS.isdisjoint(names):
+        return  # what a file holds is not made of its path
     if isinstance(call.func, ast.Attribute):
         yield Origin(module, call.func.value)
     if any(name.rpartition(".")[2][:1].isupper() for name in names):
