@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from detlint.findings import Finding
 from detlint.linter.computed import is_computed, is_result
 from detlint.linter.context import MISSING, Call, Context
+from detlint.linter.nodes import walk
 from detlint.linter.precision import EPSILON, precision
 from detlint.linter.registry import check
 from detlint.linter.rounding_table import rounding_table
@@ -93,10 +94,10 @@ def _differ_by_rounding(left: ast.expr, right: ast.expr, ctx: Context, tensors: 
     computed = [side for side in (left, right) if is_computed(ctx.module, side)]
     if not computed:
         results = tensors and all(is_result(ctx.module, side) for side in (left, right))
-        return results and _origin(left, ctx) != _origin(right, ctx) and not _keeps_bits(left, ctx)
+        return results and not _is_repeated(left, right, ctx) and not _keeps_bits(left, ctx)
     if _is_plain(left, right, ctx) or _is_plain(right, left, ctx):
         return False
-    if len(computed) == 2 and (_origin(left, ctx) == _origin(right, ctx) or _are_rows_of_one(left, right, ctx)):
+    if len(computed) == 2 and (_is_repeated(left, right, ctx) or _are_rows_of_one(left, right, ctx)):
         return False
     if len(computed) == 1:
         other = right if computed[0] is left else left
@@ -205,6 +206,29 @@ def _origin(node: ast.expr, ctx: Context) -> str:
             if binding.value is not None:
                 return _origin(binding.value, ctx)
     return ast.unparse(node)
+
+
+def _is_repeated(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
+    """Is one computation done twice, with nothing put into what it computes with in between?"""
+    if _origin(left, ctx) != _origin(right, ctx):
+        return False
+    first, second = sorted((_made(left, ctx) or left, _made(right, ctx) or right), key=lambda made: made.lineno)
+    with_names = {part.id for part in ast.walk(first) if isinstance(part, ast.Name)}
+    function = ctx.function(first)
+    return function is None or not any(
+        isinstance(part, (ast.Attribute, ast.Subscript))
+        and isinstance(part.ctx, ast.Store)
+        and first.lineno < part.lineno < second.lineno
+        and _root(part) in with_names
+        for part in walk(function)
+    )
+
+
+def _root(node: ast.expr) -> str:
+    """`net` of `net[0].weight`."""
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _are_rows_of_one(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
