@@ -47,8 +47,9 @@ class ElementTable:
 
 
 def _words(name: str) -> list[str]:
-    """Return the words of a name, without last ones like those of `word_set` and `rows_used`."""
+    """Return the words of a name, without last ones like those of `word_set`, `rows_used` and `topic_per_document`."""
     words = [word.lower() for word in _WORD.findall(name)]
+    words = words[: words.index("per")] if "per" in words[1:] else words
     while len(words) > 1 and (words[-1] in _CONTAINERS or words[-1].endswith("ed")):
         words.pop()
     return words or [""]

@@ -48,6 +48,9 @@ class OrderCalls(OrderPlaces):
             return self.destination(call, replace(trail, form=Form.NESTED))  # the order moves into the elements
         if self._joins(node, call, names) or (trail.form is Form.NESTED and self._flattens(node, names)):
             return self.destination(call, replace(trail, form=Form.SEQUENCE))
+        if "builtins.dict" in names and isinstance(self.index.parents.get(node), ast.keyword):
+            form = trail.form if trail.form is Form.MAPPING else Form.NESTED
+            return self.destination(call, replace(trail, form=form))
         if trail.form is Form.MAPPING and {"builtins.dict", "collections.OrderedDict"}.intersection(names):
             return self.destination(call, trail)
         if trail.tensors and functions["adding"].intersection(names):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from detlint.linter.order_choice import LoopChoice
+from detlint.linter.program import program_of
 from detlint.linter.seeding import seeds_in
 from detlint.randomness import load_sources
 
@@ -28,7 +29,9 @@ class LoopDraws(LoopChoice):
         own = [keyword.value for keyword in call.keywords if keyword.arg in draw.generator]
         if own:
             return any(map(self._is_stream, own))
-        return any(draw.library in seed.libraries for seed in seeds_in(self._places.module))
+        seeds = seeds_in(self._places.module)
+        # A library is seeded by whoever calls it; in a program without a seed the draws themselves are the matter.
+        return any(draw.library in seed.libraries for seed in seeds) or program_of(self._places.module) is None
 
     def _is_stream(self, generator: ast.expr) -> bool:
         """Return whether a generator stands outside, and was made with a seed as far as that can be told."""

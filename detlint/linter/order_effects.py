@@ -255,7 +255,7 @@ class LoopEffects(LoopSums):
             return None
         if not self._picks(node) or not (self._has_default(target) or self._leaves(node) or self._is_found(node)):
             return None
-        if self._refuses_another(target):
+        if self._refuses_another(target) or self._is_answer(node.value):
             return None
         binding = self._tracer.binding_of(target)
         if binding is None:
@@ -266,6 +266,12 @@ class LoopEffects(LoopSums):
             if outside and flow.path(node, use) and not self._tracer.shown(use):
                 return CHOICE
         return None
+
+    def _is_answer(self, value: ast.expr) -> bool:
+        """`complete = not missing`: another element that qualifies gives the same one as a rule."""
+        name = value.id if isinstance(value, ast.Name) else None
+        made = [given for target, given in self._made if isinstance(target, ast.Name) and target.id == name]
+        return _is_truth(value) or any(given is not None and _is_truth(given) for given in made)
 
     def _concatenates(self, value: ast.expr) -> bool:
         if isinstance(value, ast.Call):

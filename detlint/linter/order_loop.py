@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from detlint.linter.names import FUNCTIONS, BindingKind, FunctionNode
@@ -135,7 +136,7 @@ class LoopBody:
         if self._has_element(node):
             return False
         made = [value for target, value in self._made if names_in(target) & names_in(node) and value is not None]
-        return self._has_position(node) or any(
+        return self._gives_number(node) or any(
             self._gives_number(value) and not self._has_element(value) for value in made
         )
 
@@ -177,8 +178,7 @@ class LoopBody:
 
     def _goes_along(self, sequence: ast.expr, steps: int) -> bool:
         """Return whether a list has the order of what the loop runs over: it is that, or made of it."""
-        iterated = names_in(self._body.iter) if isinstance(self._body, (ast.For, ast.AsyncFor)) else frozenset()
-        if names_in(sequence) & iterated:
+        if names_in(sequence) & self._iterated:
             return True
         if not steps or not isinstance(sequence, ast.Name):
             return False
@@ -189,6 +189,20 @@ class LoopBody:
             if value is not None
             for part in ast.walk(value)
         )
+
+    @cached_property
+    def _iterated(self) -> frozenset[str]:
+        """The lists that the loop runs over, and those that they were made of."""
+        if not isinstance(self._body, (ast.For, ast.AsyncFor)):
+            return frozenset()
+        found = set(names_in(self._body.iter))
+        pending = [name for name in ast.walk(self._body.iter) if isinstance(name, ast.Name)]
+        for _ in range(_MAX_STEPS):
+            made = [binding.value for name in pending for binding in self._places.module.definitions(name)]
+            lists = [value.generators[0].iter for value in made if isinstance(value, ast.ListComp)]
+            pending = [value for value in lists if isinstance(value, ast.Name)]
+            found |= {name.id for name in pending}
+        return frozenset(found)
 
 
 def _own_nodes(body: ast.AST) -> Iterator[ast.AST]:

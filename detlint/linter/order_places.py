@@ -8,15 +8,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode
+from detlint.linter.order_counts import OrderCounts
 from detlint.linter.order_form import Form, Trail
-from detlint.linter.order_questions import OrderQuestions
 from detlint.linter.values import Kind
 
 if TYPE_CHECKING:
     from detlint.linter.flow import Flow
 
 
-class OrderPlaces(OrderQuestions):
+class OrderPlaces(OrderCounts):
     """Follows an order through what it is stored in; `destination` follows it through an expression."""
 
     def destination(self, node: ast.expr, trail: Trail | None = None) -> str | None:
@@ -198,7 +198,7 @@ class OrderPlaces(OrderQuestions):
             return None
         read = False
         for load in loads:
-            if self._only_fills(load):
+            if self._only_fills(load) or self._only_tests(load):
                 continue
             read = True
             found = self.destination(load, trail)
@@ -220,6 +220,16 @@ class OrderPlaces(OrderQuestions):
             and isinstance(statement, ast.Assign)
             and any(isinstance(t, ast.Attribute) and t.attr == attribute for t in statement.targets)
         )
+
+    def _only_tests(self, load: ast.Attribute) -> bool:
+        """`self.files is None`, `not self.files`, `len(self.files) < 1`: which tells nothing of who takes them up."""
+        parent = self.index.parents.get(load)
+        if isinstance(parent, ast.Compare):
+            return all(isinstance(op, (ast.Is, ast.IsNot)) for op in parent.ops)
+        if isinstance(parent, ast.Call):
+            compared = isinstance(self.index.parents.get(parent), ast.Compare)
+            return compared and "builtins.len" in self.inference.callees(parent)
+        return isinstance(parent, ast.UnaryOp) or (isinstance(parent, ast.If) and parent.test is load)
 
     def _only_fills(self, load: ast.Attribute) -> bool:
         """`self.files.append(name)`, `self.files = self.files + more`."""

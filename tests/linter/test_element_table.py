@@ -8,7 +8,7 @@ from detlint.linter.element_table import element_table
 
 
 @pytest.mark.parametrize(
-    "name", ["rows", "node_idx", "token_ids", "imgIds", "vertices", "user_set", "indices_included"]
+    "name", ["rows", "node_idx", "token_ids", "imgIds", "vertices", "user_set", "indices_included", "rows_per_doc"]
 )
 def test_numbers_go_by_these_names(name: str) -> None:
     assert element_table().names_numbers(name)
