@@ -22,8 +22,8 @@ _RANDOM_STATES = ("generator", "random_state", "seed")
 
 @check("DET105")
 def unseeded_split(call: Call, ctx: Context) -> Iterator[Finding]:
-    """Silent where the split takes a generator, where it does not shuffle, and in programs that seed its library."""
-    if is_test_file(ctx.module) or not _shuffles(call, ctx):
+    """Silent where the split takes a generator, does not shuffle or is thrown away, and in programs that seed its library."""
+    if is_test_file(ctx.module) or not _shuffles(call, ctx) or isinstance(ctx.parent(call.node), ast.Expr):
         return
     program = ctx.program or Program(ctx.module, is_library=True)
     for parameter in _RANDOM_STATES:
