@@ -22,7 +22,7 @@ _RANDOM_STATES = ("generator", "random_state", "seed")
 
 @check("DET105")
 def unseeded_split(call: Call, ctx: Context) -> Iterator[Finding]:
-    """Silent where the split takes a generator, does not shuffle or is thrown away, and in programs that seed its library."""
+    """Silent where it takes a generator, does not shuffle, is thrown away, or where the program seeds its library."""
     if is_test_file(ctx.module) or not _shuffles(call, ctx) or isinstance(ctx.parent(call.node), ast.Expr):
         return
     program = ctx.program or Program(ctx.module, is_library=True)
