@@ -119,7 +119,17 @@ class OrderPlaces(OrderCounts):
         return branch if rebinds else None
 
     def _fixes(self, use: ast.Name) -> Iterator[ast.AST]:
-        """Yield the nodes after which the variable is in order: a sort in place, or a sort that is on by default."""
+        """Yield the nodes after which the variable is in order: a sort in place, or a sort that is on by default.
+
+        Where it fails before the sort, nobody makes use of it.
+        """
+        for fixed in self._sorts(use):
+            yield fixed
+            for parent in self.index.ancestors(fixed):
+                if isinstance(parent, ast.Try):
+                    yield from (handler.body[0] for handler in parent.handlers)
+
+    def _sorts(self, use: ast.Name) -> Iterator[ast.AST]:
         for call in self.sorts_in_place(use):
             yield self.unless_turned_off(call) or call
         statement = self.index.statement(use)

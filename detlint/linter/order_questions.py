@@ -83,8 +83,13 @@ class OrderQuestions:
         binding = self.binding_of(target) if isinstance(target, ast.Name) and len(targets) == 1 else None
         if binding is None or not isinstance(binding.scope.node, FUNCTIONS):
             return False
-        uses = self.module.flow(binding.scope).uses(binding)
+        uses = [use for use in self.module.flow(binding.scope).uses(binding) if not self._asks_whether_set(use)]
         return bool(uses) and all(self.shown(use, through=False) for use in uses)
+
+    def _asks_whether_set(self, use: ast.expr) -> bool:
+        """`if clash is None`."""
+        parent = self.index.parents.get(use)
+        return isinstance(parent, ast.Compare) and all(isinstance(op, (ast.Is, ast.IsNot)) for op in parent.ops)
 
     def _shows(self, call: ast.Call) -> bool:
         if isinstance(call.func, ast.Attribute) and call.func.attr in _SHOWING:
