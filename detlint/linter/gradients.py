@@ -11,6 +11,7 @@ from detlint.linter.evaluation import evaluates, without_gradients
 from detlint.linter.gradient_table import gradient_table
 from detlint.linter.names import FunctionNode
 from detlint.linter.provenance import is_data, without_gradient_dtype
+from detlint.linter.served import is_only_served
 from detlint.linter.serving import serves
 from detlint.linter.training import runs_in_eval_only, trains
 
@@ -108,6 +109,8 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
     if evaluates(function) or table.data_functions.match(function.name) or _differentiates(function, ctx):
         return True
     if not in_model and ctx.program is not None and not trains(module.tree):
+        return True
+    if in_model and owner is not None and module.project.once(is_only_served, (module, owner)):
         return True
     return depth > 0 and function.name != "forward" and _callers_infer(function, ctx, depth)
 
