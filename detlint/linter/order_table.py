@@ -8,7 +8,17 @@ from pathlib import Path
 
 from detlint.tables import RULES_FOLDER, read_table, word_lists
 
-_FUNCTIONS = ("carrying", "sorting", "receiving", "registering", "receiving-endings", "reading", "adding")
+_FUNCTIONS = (
+    "carrying",
+    "sorting",
+    "receiving",
+    "registering",
+    "receiving-endings",
+    "reading",
+    "adding",
+    "workers",
+    "queues",
+)
 _METHODS = (
     "carrying",
     "sorting",
