@@ -59,6 +59,7 @@ _THROUGH = frozenset(
         "imag",
         "diagonal",
         "as_strided",
+        "as_subclass",
     }
 )
 # In place, but out of what is there already.
@@ -100,7 +101,9 @@ _AS = frozenset(
 )
 _READERS = frozenset({"torch.save", "builtins.float", "builtins.int", "builtins.print", "builtins.sum", "numpy.save"})
 # What hands on the very memory that it is given; `torch.autograd.Variable` is `torch.Tensor` by another name.
-_WRAPPERS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer", "torch.Tensor"})
+_WRAPPERS = frozenset(
+    {"torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer", "torch.Tensor", "torch.as_strided"}
+)
 
 
 class Fate(Enum):

@@ -233,6 +233,8 @@ def _root(node: ast.expr) -> str:
 
 def _are_rows_of_one(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
     """Return whether one side was picked out of the other: equal rows of one tensor are exact copies."""
+    if isinstance(left, ast.Subscript) and isinstance(right, ast.Subscript) and _root(left) == _root(right) != "":
+        return True
     pairs = ((_made(left, ctx), right), (_made(right, ctx), left))
     return any(made is not None and made in _picked_from(other, ctx) for made, other in pairs)
 

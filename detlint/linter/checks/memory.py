@@ -65,8 +65,15 @@ def _lengthens(read: ast.expr, ctx: Context) -> bool:
     if not isinstance(read, ast.Call) or not isinstance(statement, ast.Assign) or statement.value is not read:
         return False
     joined = read.args[0] if read.args and _JOINING.intersection(ctx.callees(read)) else None
-    parts = [ast.unparse(part) for part in joined.elts] if isinstance(joined, (ast.Tuple, ast.List)) else []
+    parts = [_unsliced(part) for part in joined.elts] if isinstance(joined, (ast.Tuple, ast.List)) else []
     return any(ast.unparse(target) in parts for target in statement.targets)
+
+
+def _unsliced(node: ast.expr) -> str:
+    """Return `colors` of `colors[..., :-1]`."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return ast.unparse(node)
 
 
 def _stands_for_a_shape(node: ast.Call, ctx: Context) -> bool:
@@ -185,10 +192,13 @@ def _allocates(function: FunctionNode) -> bool:
 
 def _guards_emptiness(target: ast.AST, ctx: Context) -> bool:
     """`if len(boxes) == 0: boxes = x.new_empty(shape)`, `if has_no_edges(n): return out`: there is nothing to read."""
-    parts = (part for parent in ctx.ancestors(target) if isinstance(parent, ast.If) for part in ast.walk(parent.test))
+    tests = [parent.test for parent in ctx.ancestors(target) if isinstance(parent, ast.If)]
+    if any(isinstance(test, ast.UnaryOp) and _is_size_test(test.operand, ctx) for test in tests):
+        return True
     return any(
         part.value == 0 if isinstance(part, ast.Constant) else _NOTHING.search(_identifier(part)) is not None
-        for part in parts
+        for test in tests
+        for part in ast.walk(test)
     )
 
 

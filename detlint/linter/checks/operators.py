@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Container, Iterator, Mapping
 from functools import lru_cache
 
 from detlint.conditions import Truth
@@ -144,17 +144,25 @@ def _derived(ctx: Context) -> Iterator[tuple[Call, Operator]]:
     """Yield the `super().__init__(…)` of classes that are layers of the table: `class Readout(Set2Set)`."""
     config = ctx.config
     entries = _entries_of(ctx.rule.code, config.torch_version or NEWEST, config.devices, config.passes)
-    for node in ctx.module.index.of_type(ast.ClassDef):
-        for name in (name for base in node.bases for name in ctx.resolve(base)):
+    index = ctx.module.index
+    for node in index.of_type(ast.ClassDef):
+        bases = [base for base in node.bases if _may_be_named(base, entries, index.aliases)]
+        for name in (name for base in bases for name in ctx.resolve(base)):
             trigger, operators = entries.get(name.rpartition(".")[2], {}).get(name, (None, ()))
             if trigger is None:
                 continue
             for built, inside in constructions(name, node.body[0], ctx):
                 call = Call(built, trigger)
-                if inside.module is ctx.module and ctx.module.index.class_at(built) is node:
+                if inside.module is ctx.module and index.class_at(built) is node:
                     yield from (
                         (call, each) for each in operators if not _has_methods(each, call) and _applies(each, call, ctx)
                     )
+
+
+def _may_be_named(base: ast.expr, names: Container[str], aliases: Mapping[str, Collection[str]]) -> bool:
+    """Is an identifier or what it stands for one of the names, so that it is worth resolving?"""
+    last = base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "")
+    return last in names or any(name in names for name in aliases.get(last, ()))
 
 
 def _has_methods(operator: Operator, call: Call) -> bool:
