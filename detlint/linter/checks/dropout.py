@@ -15,13 +15,11 @@ from detlint.linter.registry import check
 from detlint.linter.repairs import Repair, safe, set_argument, unsafe
 from detlint.linter.training import asks_for_mode, depends_on_mode, guarded_by_mode, named_for_training, trains
 
-_ATTENTION = "torch.nn.functional.scaled_dot_product_attention"
-
 
 @check("DET202")
 def functional_dropout_always_on(call: Call, ctx: Context) -> Iterator[Finding]:
     """Silent where the mode decides, the caller decides, or nothing is dropped."""
-    rate = call.argument("dropout_p" if "attention" in call.name else "p")
+    rate = call.argument(_rate(call))
     if _is_zero(rate.value, ctx) or guarded_by_mode(ctx.module, call.node):
         return
     if rate.value is not None and (depends_on_mode(ctx.module, rate.value) or _is_callers(rate.value, ctx)):
@@ -29,7 +27,7 @@ def functional_dropout_always_on(call: Call, ctx: Context) -> Iterator[Finding]:
     function = ctx.function(call.node)
     if function is not None and trains(function):
         return
-    state = _attention_state(rate.value, ctx) if call.name == _ATTENTION else _training_state(call, ctx)
+    state = _training_state(call, ctx) if _knows_modes(call) else _attention_state(rate.value, _rate(call), ctx)
     if state and not (function is not None and _is_called_in_training_only(function, ctx)):
         yield ctx.finding(call.node, repair=_repair(call, ctx), call=call.name.rpartition(".")[2], state=state)
 
@@ -66,11 +64,12 @@ def _repair(call: Call, ctx: Context) -> Repair | None:
     receiver = function.args.args[0].arg if function.args.args else ""
     if receiver != "self":
         return None
-    if call.name == _ATTENTION:
-        rate = call.argument("dropout_p").value
-        value = "0.0" if rate is None else f"{ast.unparse(rate)} if self.training else 0.0"
-        return safe("tie dropout to self.training", set_argument(call.node, "dropout_p", value, position=4))
     names = [parameter.name for parameter in call.trigger.parameters]
+    if not _knows_modes(call):
+        name = _rate(call)
+        rate = call.argument(name).value
+        value = "0.0" if rate is None else f"{ast.unparse(rate)} if self.training else 0.0"
+        return safe("tie dropout to self.training", set_argument(call.node, name, value, position=names.index(name)))
     name = "training" if "training" in names else "train"
     # A mode that is written out may be meant so: some networks drop at inference on purpose.
     grade = unsafe if call.argument(name).given else safe
@@ -95,6 +94,17 @@ def _is_callers(rate: ast.expr, ctx: Context) -> bool:
     )
 
 
+def _rate(call: Call) -> str:
+    """Return the name of the parameter that says how much is dropped."""
+    names = [parameter.name for parameter in call.trigger.parameters]
+    return "dropout_p" if "dropout_p" in names else "p"
+
+
+def _knows_modes(call: Call) -> bool:
+    """Has the function a parameter for the mode? Attention has none: what it drops is up to the rate alone."""
+    return any(parameter.name in ("training", "train") for parameter in call.trigger.parameters)
+
+
 def _training_state(call: Call, ctx: Context) -> str:
     training = call.argument("training" if any(p.name == "training" for p in call.trigger.parameters) else "train")
     if ctx.truth(training.value) is not Truth.YES:
@@ -102,15 +112,14 @@ def _training_state(call: Call, ctx: Context) -> str:
     return "training is left at its default, True" if training.is_default else "training is always True"
 
 
-def _attention_state(rate: ast.expr | None, ctx: Context) -> str:
-    """Attention has no `training` argument: what it drops is up to the rate alone."""
+def _attention_state(rate: ast.expr | None, name: str, ctx: Context) -> str:
     if rate is None:
         return ""
     value = ctx.constant(rate)
     if isinstance(value, (int, float)):
-        return f"dropout_p is always {value}"
+        return f"{name} is always {value}"
     if value is MISSING and isinstance(rate, ast.Attribute) and _is_stored_rate(rate, ctx):
-        return f"dropout_p is {ast.unparse(rate)} in both modes"
+        return f"{name} is {ast.unparse(rate)} in both modes"
     return ""
 
 
