@@ -28,12 +28,18 @@ def autotuned_compile(call: Call, ctx: Context) -> Iterator[Finding]:
     options = call.argument("options").value
     if isinstance(mode, str) and mode.startswith("max-autotune"):
         setting = f'mode="{mode}"'
-    elif isinstance(options, ast.Dict) and (option := _autotuning_option(options, ctx)):
+    elif (written := _written(options, ctx)) is not None and (option := _autotuning_option(written, ctx)):
         setting = f"option {option!r}"
     else:
         return
     if not _asks_for_determinism(ctx) and not _names_mode(call.node, ctx):
         yield ctx.finding(call.node, setting=setting)
+
+
+def _written(options: ast.expr | None, ctx: Context) -> ast.Dict | None:
+    """Return the dictionary that options are, written in the call or under a name."""
+    made = [value.node for value in ctx.values(options)] if options is not None else []
+    return made[0] if len(made) == 1 and isinstance(made[0], ast.Dict) else None
 
 
 def _names_mode(node: ast.AST, ctx: Context) -> bool:
