@@ -15,12 +15,15 @@ from detlint.linter.engine import lint_paths
 from detlint.linter.node_lists import NodeLists
 from detlint.rulebook import load_rules
 
+SCREEN = NodeLists.__dict__["calls_meaning"].func
+
 
 class Unscreened(Mapping[str, list[ast.Call]]):
-    """Every call of a file, whatever identifier is asked for."""
+    """Every call of a file, whatever identifier is asked for; listed are the identifiers of before, for outlines."""
 
     def __init__(self, lists: NodeLists) -> None:
         self._calls = list(lists.of_type(ast.Call))
+        self._names = tuple(SCREEN(lists))
 
     def __getitem__(self, name: str) -> list[ast.Call]:
         return self._calls
@@ -29,10 +32,10 @@ class Unscreened(Mapping[str, list[ast.Call]]):
         return True
 
     def __iter__(self) -> Iterator[str]:
-        return iter(())
+        return iter(self._names)
 
     def __len__(self) -> int:
-        return 0
+        return len(self._names)
 
 
 def lint(path: Path) -> tuple[Finding, ...]:

@@ -44,7 +44,8 @@ def determinism_not_requested(ctx: Context) -> Iterator[Finding]:
 def _only_times(ctx: Context) -> bool:
     """Is the program there to measure speed? What it computes is thrown away."""
     named = _BENCHMARK.search(ctx.module.source.path.stem) is not None
-    return "do_bench" in ctx.module.calls or (named and not _CLOCKS.isdisjoint(ctx.module.calls))
+    called = ctx.module.index.calls_by_name
+    return "do_bench" in called or (named and not _CLOCKS.isdisjoint(called))
 
 
 def _requested(ctx: Context) -> Repair | None:
