@@ -93,6 +93,7 @@ _LIKE = frozenset(
         "randn_like",
         "randint_like",
         "is_tensor",
+        "broadcast_tensors",
     )
 )
 # Methods that look at the form of their argument only.

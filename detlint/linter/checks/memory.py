@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from detlint.findings import Finding
 from detlint.linter.context import Call, Context
 from detlint.linter.fresh_memory import Fate, fate, registered_name
+from detlint.linter.fresh_needs import guards_emptiness, is_in_each_round, reads_what_rounds_left, tests_of_need
 from detlint.linter.fresh_weights import unwritten_attribute
 from detlint.linter.names import Binding, FunctionNode
 from detlint.linter.nodes import walk
@@ -25,9 +26,6 @@ _ALLOCATORS = re.compile(
     r"empty|alloc|buffer|placeholder|storage|workspace|scratch|cache|uninit|new_|fake|meta|abstract|dummy",
     re.IGNORECASE,
 )
-# What tells how much there is, and that there is nothing.
-_SIZES = re.compile(r"^(numel|shape|size|len|prod|nelement)$")
-_NOTHING = re.compile(r"(^|_)(no|empty)(_|$)")
 
 
 @check("DET303")
@@ -50,7 +48,14 @@ def _is_fresh(call: Call, ctx: Context) -> bool:
         return False
     if _CONSTRUCTORS.match(call.name) or call.name == "torch.Tensor.new":
         return _takes_sizes(node, ctx)
-    return True
+    return not call.name.endswith(".resize_") or _grows(node, ctx)
+
+
+def _grows(node: ast.Call, ctx: Context) -> bool:
+    """`torch.empty(0).resize_(n, 4)`: other tensors may just get another shape."""
+    resized = node.func.value if isinstance(node.func, ast.Attribute) else node.func
+    made = [value.node for value in ctx.values(resized)]
+    return any(isinstance(part, ast.Call) and (not part.args or _has_no_elements(part, ctx)) for part in made)
 
 
 def _pads_bytes(node: ast.Call, read: ast.expr, ctx: Context) -> bool:
@@ -126,7 +131,7 @@ def _read(node: ast.expr, ctx: Context) -> ast.expr | None:
         return unwritten_attribute(name, place, ctx)
     for target in _targets(place, node, ctx):
         if isinstance(target, ast.Name):
-            found = _read_of_name(target, ctx)
+            found = _read_of_name(target, node, ctx)
         elif isinstance(target, ast.Attribute):
             found = unwritten_attribute(target.attr, target, ctx)
         else:
@@ -149,14 +154,14 @@ def _targets(value: ast.expr, node: ast.expr, ctx: Context) -> Iterator[ast.expr
             yield target
 
 
-def _read_of_name(target: ast.Name, ctx: Context) -> ast.expr | None:
+def _read_of_name(target: ast.Name, made: ast.expr, ctx: Context) -> ast.expr | None:
     owner = ctx.module.index.scope_at(target).lookup(target.id)
     bindings = owner.bindings[target.id] if owner is not None else []
     binding = next((found for found in bindings if found.node is target), None)
     flow = ctx.flow(target)
     if binding is None or owner is None or owner.node is not flow.scope.node:
         return None
-    if _guards_emptiness(target, ctx):
+    if guards_emptiness(target, ctx):
         return None
     outcomes = {use: fate(use, ctx) for use in flow.uses(binding)}
     if any(ctx.flow(use) is not flow or outcome is Fate.STORED for use, (outcome, _) in outcomes.items()):
@@ -171,15 +176,17 @@ def _read_of_name(target: ast.Name, ctx: Context) -> ast.expr | None:
     for use, (outcome, place) in reads:
         if outcome is Fate.RETURNED:
             function = ctx.function(use)
-            if function is None or _allocates(function) or _guards_emptiness(use, ctx):
+            if function is None or _allocates(function) or guards_emptiness(use, ctx):
                 continue
         elif outcome is not Fate.READ or _reads_a_part(use, writes, ctx):
             continue
         others = [b.node for b in bindings if b is not binding and not _updates(b, ctx)]
-        if _reads_what_rounds_left(use, [*writes, *others], ctx):
+        if reads_what_rounds_left(use, [*writes, *others], ctx):
             continue
-        barriers = [] if masked else [*writes, *_loops_of(writes, use, ctx), *_size_tests_of(writes, use, ctx)]
-        barriers += [*others, *_loops_of([node for node in others if _is_in_each_round(node, ctx)], use, ctx)]
+        barriers = (
+            [] if masked else [*writes, *_loops_of(writes, use, ctx), *tests_of_need(writes, use, target, made, ctx)]
+        )
+        barriers += [*others, *_loops_of([node for node in others if is_in_each_round(node, ctx)], use, ctx)]
         if flow.path(start, use, avoiding=barriers):
             return place
     return None
@@ -188,64 +195,6 @@ def _read_of_name(target: ast.Name, ctx: Context) -> ast.expr | None:
 def _allocates(function: FunctionNode) -> bool:
     names = [function.name, *(ast.unparse(decorator) for decorator in function.decorator_list)]
     return any(_ALLOCATORS.search(name) for name in names)
-
-
-def _guards_emptiness(target: ast.AST, ctx: Context) -> bool:
-    """`if len(boxes) == 0: boxes = x.new_empty(shape)`, `if has_no_edges(n): return out`: there is nothing to read."""
-    tests = [parent.test for parent in ctx.ancestors(target) if isinstance(parent, ast.If)]
-    if any(isinstance(test, ast.UnaryOp) and _is_size_test(test.operand, ctx) for test in tests):
-        return True
-    return any(
-        part.value == 0 if isinstance(part, ast.Constant) else _NOTHING.search(_identifier(part)) is not None
-        for test in tests
-        for part in ast.walk(test)
-    )
-
-
-def _identifier(node: ast.AST) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
-
-
-def _size_tests_of(writes: list[ast.Name], read: ast.AST, ctx: Context) -> Iterator[ast.AST]:
-    """Yield the `if out.numel():` around writes: where it is not so, there is nothing to write."""
-    around = set(ctx.ancestors(read))
-    for write in writes:
-        for parent in ctx.ancestors(write):
-            if isinstance(parent, ast.If) and parent not in around and _is_size_test(parent.test, ctx):
-                yield parent
-
-
-def _is_size_test(test: ast.expr, ctx: Context) -> bool:
-    """`x.numel()`, `len(rows) > 0`, and `total` after `total = x.shape[0] * k`."""
-    if isinstance(test, ast.Compare):
-        beside = test.comparators[0]
-        if len(test.ops) != 1 or not isinstance(test.ops[0], (ast.Gt, ast.NotEq)) or ctx.constant(beside) != 0:
-            return False
-        test = test.left
-    made = [binding.value for binding in ctx.module.definitions(test)] if isinstance(test, ast.Name) else [test]
-    return bool(made) and all(
-        value is not None and any(_SIZES.search(_identifier(part)) for part in ast.walk(value)) for value in made
-    )
-
-
-def _reads_what_rounds_left(use: ast.AST, writes: Sequence[ast.AST], ctx: Context) -> bool:
-    """`if i == 0: … else: y = x * last` in a loop that sets `last`: the first round does not come there."""
-    tests: list[ast.expr] = []
-    for parent in ctx.ancestors(use):
-        if isinstance(parent, ast.If):
-            tests.append(parent.test)
-        elif isinstance(parent, (ast.For, ast.While)) and any(parent in ctx.ancestors(write) for write in writes):
-            counters = {_identifier(part) for part in ast.walk(parent.target)} if isinstance(parent, ast.For) else set()
-            return any(
-                isinstance(part, ast.Name) and (part.id in counters or "first" in part.id)
-                for test in tests
-                for part in ast.walk(test)
-            )
-    return False
-
-
-def _is_in_each_round(node: ast.AST, ctx: Context) -> bool:
-    return isinstance(ctx.parent(ctx.statement(node)), (ast.For, ast.While))
 
 
 def _is_conditional(write: ast.AST, target: ast.AST, ctx: Context) -> bool:

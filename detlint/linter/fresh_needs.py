@@ -1,0 +1,87 @@
+"""Where need fresh memory not be written? Where there is none, where nobody wants it, where rounds came before."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+
+from detlint.linter.context import Context
+
+# What tells how much there is, and that there is nothing.
+_SIZES = re.compile(r"^(numel|shape|size|len|prod|nelement)$")
+_NOTHING = re.compile(r"(^|_)(no|empty)(_|$)")
+
+
+def guards_emptiness(target: ast.AST, ctx: Context) -> bool:
+    """`if len(boxes) == 0: boxes = x.new_empty(shape)`, `if has_no_edges(n): return out`: there is nothing to read."""
+    tests = [parent.test for parent in ctx.ancestors(target) if isinstance(parent, ast.If)]
+    if any(isinstance(test, ast.UnaryOp) and _is_size_test(test.operand, ctx) for test in tests):
+        return True
+    return any(
+        part.value == 0 if isinstance(part, ast.Constant) else _NOTHING.search(_identifier(part)) is not None
+        for test in tests
+        for part in ast.walk(test)
+    )
+
+
+def tests_of_need(
+    writes: list[ast.Name], read: ast.AST, target: ast.Name, made: ast.expr, ctx: Context
+) -> Iterator[ast.AST]:
+    """Yield the `if out.numel():` around writes: where it is not so, there is nothing to write.
+
+    Nor is there where memory is made on the same condition, `out = torch.empty(n) if wanted else None`, or may be None.
+    """
+    around = set(ctx.ancestors(read))
+    wanted = {target.id}.union(
+        *(_identifiers(parent.test) for parent in ctx.ancestors(made) if isinstance(parent, (ast.If, ast.IfExp)))
+    )
+    for write in writes:
+        for parent in ctx.ancestors(write):
+            test = parent.test if isinstance(parent, ast.If) and parent not in around else None
+            if test is not None and (_is_size_test(test, ctx) or _identifiers(test) & wanted):
+                yield parent
+
+
+def reads_what_rounds_left(use: ast.AST, writes: Sequence[ast.AST], ctx: Context) -> bool:
+    """`if i == 0: … else: y = x * last` in a loop that sets `last`: the first round does not come there."""
+    tests: list[ast.expr] = []
+    for parent in ctx.ancestors(use):
+        if isinstance(parent, ast.If):
+            tests.append(parent.test)
+        elif isinstance(parent, (ast.For, ast.While)) and any(parent in ctx.ancestors(write) for write in writes):
+            counters = {_identifier(part) for part in ast.walk(parent.target)} if isinstance(parent, ast.For) else set()
+            return any(
+                isinstance(part, ast.Name) and (part.id in counters or "first" in part.id)
+                for test in tests
+                for part in ast.walk(test)
+            )
+    return False
+
+
+def is_in_each_round(node: ast.AST, ctx: Context) -> bool:
+    """Return whether a statement stands in the body of a loop itself, under no condition of its own."""
+    return isinstance(ctx.parent(ctx.statement(node)), (ast.For, ast.While))
+
+
+def _is_size_test(test: ast.expr, ctx: Context) -> bool:
+    """`x.numel()`, `len(rows) > 0`, `batch * cells`, and `total` after `total = x.shape[0] * k`."""
+    if isinstance(test, ast.BinOp):
+        return True
+    if isinstance(test, ast.Compare):
+        beside = test.comparators[0]
+        if len(test.ops) != 1 or not isinstance(test.ops[0], (ast.Gt, ast.NotEq)) or ctx.constant(beside) != 0:
+            return False
+        test = test.left
+    made = [binding.value for binding in ctx.module.definitions(test)] if isinstance(test, ast.Name) else [test]
+    return bool(made) and all(
+        value is not None and any(_SIZES.search(_identifier(part)) for part in ast.walk(value)) for value in made
+    )
+
+
+def _identifiers(node: ast.expr) -> set[str]:
+    return {name for part in ast.walk(node) if (name := _identifier(part))} - {"self"}
+
+
+def _identifier(node: ast.AST) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
