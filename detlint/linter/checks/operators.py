@@ -256,7 +256,8 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
         built = uses is None and function is not None and function.name == "__init__"
         return not (built and operator.devices == ("cuda",))  # what a constructor computes, it computes on the CPU
     if not uses:
-        return can_need_gradient(call.node, _input(call) if uses is None else None, ctx)
+        tensors = _inputs(call, ctx) if uses is None else [None]
+        return any(can_need_gradient(call.node, tensor, ctx) for tensor in tensors)
     # The weights of a layer need a gradient whatever the layer is called with; what it pads is its input.
     weighted = any(word in call.name for word in _WEIGHTED) and "padding_mode" not in operator.when
     inputs = [(use, None if weighted or not use.args else use.args[0]) for use in uses]
@@ -340,6 +341,13 @@ def _input(call: Call) -> ast.expr | None:
     if call.trigger.parameters:
         return call.argument(call.trigger.parameters[0].name).value
     return call.node.args[0] if call.node.args else None
+
+
+def _inputs(call: Call, ctx: Context) -> list[ast.expr | None]:
+    """Return the tensors whose gradients one backward pass gives: an image, and where in it a grid reads."""
+    grid = call.argument("grid").value
+    nearest = grid is None or SourceArguments(call, ctx).literal("mode") == "nearest"
+    return [_input(call)] if nearest else [_input(call), grid]
 
 
 def _is_layer(call: Call) -> bool:
