@@ -10,6 +10,7 @@ from detlint.findings import Finding
 from detlint.linter.callers import calls_of
 from detlint.linter.classes import ClassInfo
 from detlint.linter.context import MISSING, Call, Context
+from detlint.linter.evaluation import without_gradients
 from detlint.linter.names import BindingKind, FunctionNode
 from detlint.linter.registry import check
 from detlint.linter.repairs import Repair, safe, set_argument, unsafe
@@ -22,7 +23,10 @@ def functional_dropout_always_on(call: Call, ctx: Context) -> Iterator[Finding]:
     rate = call.argument(_rate(call))
     if _is_zero(rate.value, ctx) or guarded_by_mode(ctx.module, call.node):
         return
-    if rate.value is not None and (depends_on_mode(ctx.module, rate.value) or _is_callers(rate.value, ctx)):
+    if rate.value is not None and (
+        depends_on_mode(ctx.module, rate.value)
+        or (_is_callers(rate.value, ctx) and not without_gradients(ctx.module, call.node))
+    ):
         return
     function = ctx.function(call.node)
     if function is not None and trains(function):
@@ -84,7 +88,10 @@ def _is_zero(rate: ast.expr | None, ctx: Context) -> bool:
 
 
 def _is_callers(rate: ast.expr, ctx: Context) -> bool:
-    """Return whether the rate is a parameter of the function that is zero unless its caller says otherwise."""
+    """Return whether the rate is a parameter of the function that is zero unless its caller says otherwise.
+
+    That is no answer where nothing can train: a rate that drops at inference only is none that a mode decides about.
+    """
     if not isinstance(rate, ast.Name):
         return False
     bindings = ctx.module.definitions(rate)
