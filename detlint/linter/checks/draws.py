@@ -32,6 +32,8 @@ _SEEDS = {
 _INITIALISES = re.compile(r"(^|_)(init|initiali[sz]e|reset)(_|$)")
 _GENERATOR_PARAMETERS = re.compile(r"(^|_)(generator|rng|random_state|seed|key|prng)$", re.IGNORECASE)
 _RELATED = 8
+_OPTIONS = ("add_argument", "option", "Option")
+_SEED_FLAG = re.compile(r"^--?([a-z]+[-_])?seed$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,9 +48,15 @@ class _Drawn:
 @check_file("DET101")
 def unseeded_rng(ctx: Context) -> Iterator[Finding]:
     """Silent about draws that set initial weights, and about those that decide nothing."""
-    if ctx.program is None or is_test_file(ctx.module) or is_smoke_test(ctx.module):
+    if is_test_file(ctx.module) or is_smoke_test(ctx.module):
         return
-    drawn = tuple(draw for draw in _draws(ctx) if ctx.program.runs(ctx.module, draw.node))
+    options = {draw.node: draw for draw in _option_seeds(ctx)}
+    for draw in options.values():
+        yield ctx.finding(draw.node, call=draw.name, library=_TITLES[draw.library])
+    if ctx.program is None:
+        return
+    others = (draw for draw in _draws(ctx) if draw.node not in options)
+    drawn = tuple(draw for draw in others if ctx.program.runs(ctx.module, draw.node))
     if not drawn:
         return
     seeding = seeding_of(ctx.program)
@@ -61,10 +69,25 @@ def unseeded_rng(ctx: Context) -> Iterator[Finding]:
             of_library = list(_drawn_seeds(of_library, seeding, library))
         found = [draw for draw in of_library if _matters(draw, ctx)]
         if found:
-            first, *others = found
-            related = [(ctx.module, draw.node, f"{draw.name} draws from it too") for draw in others[:_RELATED]]
+            first, *more = found
+            related = [(ctx.module, draw.node, f"{draw.name} draws from it too") for draw in more[:_RELATED]]
             repair = None if seeding.of(library) else _seeded(library, ctx)
             yield ctx.finding(first.node, related=related, repair=repair, call=first.name, library=_TITLES[library])
+
+
+def _option_seeds(ctx: Context) -> Iterator[_Drawn]:
+    """Yield the draws that are the default of a seed on the command line: nothing is seeded yet when they are made."""
+    table = load_sources().draws
+    for option in calls_named(ctx.module, _OPTIONS):
+        flags = [flag.value for flag in option.args if isinstance(flag, ast.Constant) and isinstance(flag.value, str)]
+        if not any(_SEED_FLAG.search(flag) for flag in flags):
+            continue
+        for keyword in option.keywords:
+            for part in ast.walk(keyword.value) if keyword.arg == "default" else ():
+                names = ctx.callees(part) if isinstance(part, ast.Call) else ()
+                draw = next((found for name in names if (found := table.get(name))), None)
+                if draw is not None and isinstance(part, ast.Call):
+                    yield _Drawn(part, names[0], draw.library)
 
 
 def _seeded(library: str, ctx: Context) -> Repair | None:
