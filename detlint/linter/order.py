@@ -56,6 +56,10 @@ class OrderTracer(OrderCalls):
             return self.destination(parent, trail)
         return None
 
+    def _alternative(self, node: ast.expr, parent: ast.BoolOp, trail: Trail) -> str | None:
+        """`found or other`; whoever writes `found and other` asks whether there are any."""
+        return self.destination(parent, trail) if isinstance(parent.op, ast.Or) else None
+
     def _branch(self, node: ast.expr, parent: ast.IfExp, trail: Trail) -> str | None:
         return None if node is parent.test else self.destination(parent, trail)
 
@@ -340,7 +344,7 @@ _PARENTS: Mapping[type[ast.AST], Callable[..., str | None]] = {
     ast.keyword: OrderTracer._keyword,
     ast.Starred: OrderTracer._carry,
     ast.Await: OrderTracer._carry,
-    ast.BoolOp: OrderTracer._carry,
+    ast.BoolOp: OrderTracer._alternative,
     ast.List: OrderTracer._display,
     ast.Tuple: OrderTracer._display,
     ast.Dict: OrderTracer._display,

@@ -164,11 +164,19 @@ class OrderQuestions:
         elif isinstance(parent, ast.Subscript) and parent.value is use:
             if isinstance(parent.ctx, ast.Store):
                 statement = self.index.parents.get(parent)
-                value = getattr(statement, "value", None)
-                if isinstance(value, ast.Call) and self.sorts(value):
+                value = statement.value if isinstance(statement, ast.Assign) else None
+                if value is not None and self._sorts_itself(value, use):
                     yield parent
             else:
                 yield from self.sorts_in_place(parent)
+
+    def _sorts_itself(self, value: ast.expr, use: ast.expr) -> bool:
+        """`names[:] = sorted(…)`, `names[:] = [name for name in sorted(names) if name in wanted]`."""
+        if isinstance(value, ast.Call) and self.sorts(value):
+            return True
+        text = ast.unparse(use)
+        calls = [part for part in ast.walk(value) if isinstance(part, ast.Call) and self.sorts(part)]
+        return any(ast.unparse(argument) == text for call in calls for argument in call.args)
 
     def unless_turned_off(self, node: ast.AST) -> ast.If | None:
         """Return the `if sort:` around `node` where `sort` is a parameter that is True by default."""
