@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import ast
+import re
+from collections.abc import Iterator
 
 from detlint.linter.context import Context
 from detlint.linter.names import FUNCTIONS
 from detlint.linter.nodes import walk
 from detlint.linter.program import calls_named
 
+# Who seeds the generators of CUDA, picks one of its devices or makes a tensor there means to work on it.
+_MEANS_CUDA = re.compile(r"^torch\.cuda\.(set_device|manual_seed|manual_seed_all|\w+Tensor)$")
+# Functions of a project that choose a device, perhaps among other settings.
+_PREPARES = re.compile(r"device|config|setup|options|args", re.IGNORECASE)
 _FRAMEWORKS = ("lightning.pytorch.Trainer", "accelerate.Accelerator", "lightning.fabric.Fabric", "lightning.Fabric")
 
 
@@ -19,9 +25,10 @@ def uses_cuda(ctx: Context) -> bool:
         return True
     if any(isinstance(call.func, ast.Attribute) for call in index.calls_by_name.get("cuda", ())):
         return True
-    if any("torch.cuda.set_device" in ctx.callees(call) for call in index.calls_by_name.get("set_device", ())):
+    if any(_MEANS_CUDA.search(name) for node in _of_cuda(ctx) for name in ctx.resolve(node)):
         return True
-    if any(_picks_cuda(call, ctx) for name, calls in index.calls_by_name.items() if "device" in name for call in calls):
+    pickers = (call for name, calls in index.calls_by_name.items() if _PREPARES.search(name) for call in calls)
+    if any(_picks_cuda(call, ctx) for call in pickers):
         return True
     frameworks = {ctx.inference.canonical(name) for name in _FRAMEWORKS}
     for call in calls_named(ctx.module, {name.rpartition(".")[2] for name in _FRAMEWORKS}):
@@ -30,6 +37,14 @@ def uses_cuda(ctx: Context) -> bool:
         if not on_cpu and not frameworks.isdisjoint(ctx.callees(call)):
             return True
     return False
+
+
+def _of_cuda(ctx: Context) -> Iterator[ast.Attribute]:
+    """Yield `torch.cuda.set_device` and the like: attributes of something that is called cuda."""
+    for node in ctx.module.index.of_type(ast.Attribute):
+        owner = node.value
+        if (owner.attr if isinstance(owner, ast.Attribute) else getattr(owner, "id", "")) == "cuda":
+            yield node
 
 
 def _picks_cuda(call: ast.Call, ctx: Context) -> bool:

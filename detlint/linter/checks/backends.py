@@ -148,10 +148,17 @@ def determinism_flag_cleared(ctx: Context) -> Iterator[Finding]:
     writes = list(attribute_writes(ctx.module, lasts))
     for write in writes:
         effect = _OFF.get(write.name)
-        if effect is None or ctx.constant(write.value) is not False or chosen_by_user(write.node, ctx):
+        if effect is None or not _is_off(write.value, ctx) or chosen_by_user(write.node, ctx):
             continue
         if not _is_undoing(write.node, ctx) and not _was_set(write, writes, ctx):
             yield ctx.finding(write.node, setting=f"{write.name.removeprefix('torch.')} = False", effect=effect)
+
+
+def _is_off(value: ast.expr, ctx: Context) -> bool:
+    """`False`, and a parameter that is False unless a caller says otherwise; an option is there to be chosen."""
+    if isinstance(value, ast.Name):
+        return truth_by_default(value, ctx) is Truth.NO
+    return ctx.constant(value) is False
 
 
 def _is_undoing(node: ast.AST, ctx: Context) -> bool:

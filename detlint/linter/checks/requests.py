@@ -17,7 +17,8 @@ from detlint.linter.testcode import is_test_file
 from detlint.linter.training import file_trains
 
 _WORK = re.compile(
-    r"(^|_)(train|fit|finetune|eval|evaluate|validate|test|infer|inference|predict|generate|sample|rollout)(_|$)"
+    r"(^|_)(train|fit|finetune|eval|evaluate|evaluation|validate|test|infer|inference|predict|generate|sample|rollout"
+    r"|benchmark|attack)(_|$)"
 )
 _BENCHMARK = re.compile(r"(^|_)(bench|benchmark|profile)(_|$)")
 _CLOCKS = frozenset({"perf_counter", "perf_counter_ns", "synchronize", "Event", "Timer", "profile"})
