@@ -225,7 +225,7 @@ class SourceArguments:
         dim = self._argument("dim").value
         if dim is None:
             return False
-        asked = self._call.name.endswith(".gather") and self._ctx.constant(dim) in (1, 2, -1)
+        asked = self._call.name.endswith(".gather") and self.literal("dim") in (1, 2, -1)
         return SingleElements(dim, self._ctx).of(index) or (asked and names_choice(index))
 
     def same(self, name: str, other: str) -> bool:

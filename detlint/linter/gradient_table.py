@@ -24,6 +24,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
         "numbers",
         "permutations",
         "choices",
+        "bests",
         "data-modules",
         "inferring-modules",
     ),
@@ -66,6 +67,7 @@ class GradientTable:
     numbers: re.Pattern[str]
     permutations: re.Pattern[str]
     choices: re.Pattern[str]
+    bests: re.Pattern[str]
     data_modules: re.Pattern[str]
     inferring_modules: re.Pattern[str]
     data_classes: re.Pattern[str]
@@ -115,6 +117,7 @@ def gradient_table(path: Path = RULES_FOLDER / "gradients.toml") -> GradientTabl
         numbers=_pattern(path, "words.numbers", words["numbers"], r"(^|_)({})$"),
         permutations=_pattern(path, "words.permutations", words["permutations"], r"(^|_)({})$"),
         choices=_pattern(path, "words.choices", words["choices"], r"(^|_)({})$"),
+        bests=_pattern(path, "words.bests", words["bests"], r"(^|_)({})$"),
         data_modules=_pattern(path, "words.data-modules", words["data-modules"], r"^({})$"),
         inferring_modules=_pattern(path, "words.inferring-modules", words["inferring-modules"], r"^({})$"),
         data_classes=_pattern(path, "names.data-classes", names["data-classes"], r"({})$", flags=0),

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from detlint.linter.context import Context
 
 _MAX_STEPS = 4
-_SAME_SHAPE = ("long", "to", "clamp", "clamp_min", "contiguous")
+_SAME_SHAPE = ("long", "int", "to", "type", "clamp", "clamp_min", "contiguous", "masked_fill")
+_SPREADING = ("unsqueeze", "expand", "expand_as", "repeat")
 _LIKE = ("zeros_like", "ones_like", "full_like")
 
 
@@ -139,11 +140,19 @@ def _is_one(axes: list[str], dim: int) -> bool:
 
 
 def names_choice(index: ast.expr) -> bool:
-    """`q_values.gather(1, actions.long())`: is the index one number a row by its name, as it comes?"""
-    while isinstance(index, ast.Call) and isinstance(index.func, ast.Attribute) and index.func.attr in _SAME_SHAPE:
+    """Is the index one number a row by its name, as it comes, or the best of each row, however it was spread?
+
+    `q_values.gather(1, actions.long())`, `boxes.gather(1, topk_ids.unsqueeze(-1).repeat(1, 1, 4))`.
+    """
+    table = gradient_table()
+    spread = False
+    while isinstance(index, ast.Call) and isinstance(index.func, ast.Attribute):
+        if index.func.attr not in (*_SAME_SHAPE, *_SPREADING):
+            return False
+        spread = spread or index.func.attr in _SPREADING
         index = index.func.value
     name = index.id if isinstance(index, ast.Name) else index.attr if isinstance(index, ast.Attribute) else ""
-    return gradient_table().choices.search(name) is not None
+    return table.bests.search(name) is not None or (not spread and table.choices.search(name) is not None)
 
 
 def _keeps_dimension(node: ast.expr | None) -> bool:

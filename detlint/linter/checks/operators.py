@@ -31,6 +31,9 @@ _WEIGHTED = ("Conv", "Embedding")
 _ARGUMENT = re.compile(r"(?P<name>\w+)=(?P<value>True)(?: \([^)]*\))?")
 # Another dtype for the same numbers.
 _CASTS = frozenset({"float", "double", "long", "int"})
+_MOVES = frozenset({"to", "cuda", "type", "type_as"})
+# A name that says where a function runs.
+_ON_CPU = re.compile(r"(^|_)cpu(_|$)")
 _Table = Mapping[str, tuple[Trigger, tuple[Operator, ...]]]
 
 
@@ -290,10 +293,12 @@ def _only_counts(call: Call, ctx: Context) -> bool:
 
 
 def _is_whole(node: ast.AST | None, ctx: Context) -> bool:
-    """`torch.ones(n)`, `valid.new_zeros(n)`, and `(labels == x).long()` or `.float()`."""
+    """`torch.ones(n).to(device)`, `valid.new_zeros(n)`, and `(labels == x).long()` or `.float()`."""
     function = node.func if isinstance(node, ast.Call) else None
     if not isinstance(function, ast.Attribute):
         return False
+    if function.attr in _MOVES:
+        return _is_whole(function.value, ctx)
     if function.attr in _CASTS:
         return without_gradient_dtype(ctx.values(function.value))
     return function.attr.removeprefix("new_").removesuffix("_like") in ("ones", "zeros")
@@ -301,6 +306,9 @@ def _is_whole(node: ast.AST | None, ctx: Context) -> bool:
 
 def _runs_on_cpu(call: Call, ctx: Context) -> bool:
     """One operand on the CPU is enough: an operator does not mix devices."""
+    function = ctx.function(call.node)
+    if function is not None and _ON_CPU.search(function.name):
+        return True
     if _stays_on_cpu(_input(call)) or prepares_data(call.node, ctx):
         return True
     return not _is_layer(call) and any(_comes_from_numpy(operand, ctx) for operand in call.node.args)
