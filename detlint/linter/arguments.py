@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from detlint.conditions import UNKNOWN, Truth, holds
@@ -31,6 +31,8 @@ _DISTINCT = frozenset(
 _VIEWS = frozenset(
     {"expand", "expand_as", "flatten", "long", "repeat", "reshape", "squeeze", "to", "unsqueeze", "view"}
 )
+# What may be one word here and another there.
+_NAMING = (ast.Name, ast.Attribute, ast.IfExp, ast.Subscript)
 _FAMILIES = {"float": "floating", "int": "integral", "complex": "complex", "bool": "bool"}
 
 
@@ -316,10 +318,10 @@ class LayerArguments(SourceArguments):
         return super()._argument(name)
 
 
-def branches(call: Call, ctx: Context) -> range:
-    """Return the places of the words that an argument of a call is one of."""
-    given = (*call.node.args, *(keyword.value for keyword in call.node.keywords))
-    return range(max((len(words_of(node, ctx)) for node in given), default=0) or 1)
+def branches(call: Call, names: Iterable[str], ctx: Context) -> range:
+    """Return the places of the words that one of the named arguments of a call is one of."""
+    given = [value for value in (call.argument(name).value for name in names) if isinstance(value, _NAMING)]
+    return range(max((len(words_of(value, ctx)) for value in given), default=0) or 1)
 
 
 def words_of(node: ast.expr, ctx: Context) -> list[str]:

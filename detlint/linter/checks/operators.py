@@ -237,7 +237,7 @@ def _is_exact(operator: Operator, call: Call, ctx: Context) -> bool:
 
 def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
     uses = _uses(call, ctx)
-    words = branches(call, ctx)
+    words = branches(call, operator.when, ctx)
     views: list[SourceArguments] = [LayerArguments(call, use, ctx, word) for use in uses or () for word in words]
     layer = _layer_derived_from(operator, call)
     if layer is not None:
