@@ -18,6 +18,8 @@ _STEP_METHODS = ("backward", "manual_backward", "zero_grad", "train_on_batch")
 _STEPS = (*_STEP_FUNCTIONS, *_STEP_METHODS, "step", "grad")
 # `dropout_train`, `_conv_bn_pattern`: a graph to look for in a model that trains, or to put there.
 _TRAINING_NAME = re.compile(r"(^|_)(train(ing)?|pattern)(_|$)")
+# What a model says of itself: where that holds (or does not), nobody trains.
+_RUN_IN = {"training": False, "export": True}
 _OPTIMIZER = re.compile(r"opt|scaler|engine|accelerator|fabric|(^|_)solver", re.IGNORECASE)
 
 
@@ -64,7 +66,7 @@ def guarded_by_mode(module: Module, node: ast.AST) -> bool:
 
 
 def runs_in_eval_only(module: Module, node: ast.AST) -> bool:
-    """Return whether `if not self.training` leads to `node`, or the other branch of `if self.training`."""
+    """Return whether `if not self.training` or `if self.export` leads to `node`, or the other branch."""
     child = node
     for parent in module.index.ancestors(node):
         if isinstance(parent, FUNCTIONS):
@@ -72,7 +74,8 @@ def runs_in_eval_only(module: Module, node: ast.AST) -> bool:
         if isinstance(parent, ast.If) and child is not parent.test:
             negated = isinstance(parent.test, ast.UnaryOp) and isinstance(parent.test.op, ast.Not)
             asked = parent.test.operand if isinstance(parent.test, ast.UnaryOp) else parent.test
-            if isinstance(asked, ast.Attribute) and asked.attr == "training" and negated == (child in parent.body):
+            runs = _RUN_IN.get(asked.attr) if isinstance(asked, ast.Attribute) else None
+            if runs is not None and runs == ((child in parent.body) != negated):
                 return True
         child = parent
     return False
