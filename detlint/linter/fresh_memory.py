@@ -26,6 +26,7 @@ _FORM = frozenset(
         "nbytes",
         "element_size",
     }
+    | {"new_empty", "new_empty_strided", "new_full", "new_ones", "new_tensor", "new_zeros"}
     | {"ndimension", "requires_grad", "grad", "itemsize", "storage_offset", "is_contiguous", "get_device"}
 )
 # The result is the same memory, or a copy of what it holds.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections import OrderedDict
 from collections.abc import Callable, Sequence, Set
 from functools import cached_property
@@ -24,6 +25,7 @@ _KEPT_CHARACTERS = 3_000_000
 AskedT = TypeVar("AskedT")
 AnswerT = TypeVar("AnswerT")
 
+_OF_OTHERS = sys.stdlib_module_names | {"torch", "numpy"}
 _ROOT_MARKERS = (".git", "pyproject.toml", "setup.py", "setup.cfg", ".hg")
 
 
@@ -218,17 +220,14 @@ class Project:
         """Return the folder that the project around `folder` begins at.
 
         That is the nearest one above that holds a version-control folder or packaging metadata; without any, the
-        folder that holds the outermost package.
+        folder that holds the outermost package, of which folders without an `__init__.py` of their own are part too.
         """
-        known = self._roots.get(folder)
-        if known is None:
-            known = self._package_root(folder)
-            for candidate in (folder, *folder.parents):
-                if any((candidate / marker).exists() for marker in _ROOT_MARKERS):
-                    known = candidate
-                    break
-            self._roots[folder] = known
-        return known
+        if folder not in self._roots:
+            above = (folder, *folder.parents)
+            marked = (place for place in above if any((place / marker).exists() for marker in _ROOT_MARKERS))
+            packages = (self._package_root(place) for place in above if (place / "__init__.py").is_file())
+            self._roots[folder] = next(marked, None) or next(packages, folder)
+        return self._roots[folder]
 
     def folder(self, module: Module) -> Path | None:
         """Return the folder that holds all files which may use a module: None for a lone file outside any project.
@@ -284,8 +283,11 @@ class Project:
         if not name:
             return False, ()
         root = self.root(folder)
+        places = dict.fromkeys((self._package_root(folder), folder, root, root / "src"))
+        if name.partition(".")[0] in _OF_OTHERS and (folder / "__init__.py").is_file():
+            del places[folder]  # a package's own torch.py is not what its modules import as torch
         tried: list[Path] = []
-        for place in dict.fromkeys((self._package_root(folder), folder, root, root / "src")):
+        for place in places:
             found, paths = self._search_in(place, name)
             tried += paths
             if found:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from detlint.linter.program import Program, program_of
+from detlint.linter.project import Project
 
 from .conftest import MakeModule
 
@@ -68,6 +71,27 @@ def test_a_sibling_wins_over_a_module_of_the_same_name_elsewhere(make_module: Ma
     program = program_of(module)
     assert program is not None
     assert [m.name for m in program.modules] == ["main", "sub.run", "sub.utils"]
+
+
+def test_a_module_beside_is_not_what_a_package_imports_as_torch(make_module: MakeModule) -> None:
+    files = {
+        "lib/__init__.py": "",
+        "lib/torch.py": "def seed(): pass\n",
+        "lib/seeds.py": "import torch\nfrom . import torch as own\ntorch.manual_seed(0)\n",
+    }
+    program = program_of(make_module("import lib.seeds\nprint(1)\n", files))
+    assert program is not None
+    assert {m.name for m in program.modules} == {"main", "lib", "lib.seeds", "lib.torch"}
+    assert seeds(program) == ["lib.seeds:3"]
+
+
+def test_folders_without_init_belong_to_the_package_around_them(tmp_path: Path) -> None:
+    for folder in (tmp_path / "lib" / "deep" / "er", tmp_path / "lone"):
+        folder.mkdir(parents=True)
+    (tmp_path / "lib" / "__init__.py").write_text("")
+    project = Project()
+    assert project.root(tmp_path / "lib" / "deep" / "er") == tmp_path
+    assert project.root(tmp_path / "lone") == tmp_path / "lone"
 
 
 RUNS = {
