@@ -20,8 +20,8 @@ from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode, 
 from detlint.linter.outline import Outline, outline_of
 from detlint.linter.sources import SourceFile, SourceProblem, read_source
 
-# Syntax tree and index of a file take about a hundred bytes for each character of its source.
-_KEPT_CHARACTERS = 3_000_000
+# Syntax tree and index of a file take some 35 bytes for each character of its source: up to 300 MB a process.
+_KEPT_CHARACTERS = 6_000_000
 AskedT = TypeVar("AskedT")
 AnswerT = TypeVar("AnswerT")
 
@@ -162,6 +162,7 @@ class Project:
         self._found: dict[tuple[str, str], tuple[bool, tuple[Path, ...]]] = {}
         self.consulted: dict[Path | Search, None] = {}  # what was read, looked for or searched for this file
         self._asked: dict[tuple[str, str], Module | None] = {}  # what `find` gave for it
+        self._exported: dict[tuple[Path, str], tuple[bool, tuple[Path, ...]]] = {}
         self._searched: dict[tuple[Path, str], tuple[bool, Sequence[Path]]] = {}
         self._roots: dict[Path, Path] = {}
         self._package_roots: dict[Path, Path] = {}
@@ -266,12 +267,16 @@ class Project:
             return importer
         key = (name, importer.folder)
         if key not in self._asked:
-            if key not in self._found:
-                self._found[key] = self._search(name, importer.path.parent)
-            exists, places = self._found[key]
+            exists, places = self._places(name, importer)
             self.consulted.update(dict.fromkeys(places))
             self._asked[key] = self._module(places[-1]) if exists else None
         return self._asked[key]
+
+    def _places(self, name: str, importer: Module) -> tuple[bool, tuple[Path, ...]]:
+        key = (name, importer.folder)
+        if key not in self._found:
+            self._found[key] = self._search(name, importer.path.parent)
+        return self._found[key]
 
     def at(self, path: Path) -> Module:
         """Return the project's module that stands in the file `path`."""
@@ -360,16 +365,32 @@ class Project:
             return ".".join([module.name, *rest])
         return name
 
-    def exports(self, module: Module, name: str, depth: int = 0) -> bool:
-        """Return whether `from module import *` may bind `name`, star imports of its own included."""
+    def exports(self, module: Module, name: str) -> bool:
+        """Return whether `from module import *` may bind `name`, star imports of its own included.
+
+        Worked out once for all files: hundreds may ask for one name through a package that imports all its parts so.
+        """
+        key = (module.path, name)
+        if key not in self._exported:
+            consulted: dict[Path, None] = {}
+            self._exported[key] = self._exports(module, name, consulted), tuple(consulted)
+        exported, consulted_for_it = self._exported[key]
+        self.consulted.update(dict.fromkeys(consulted_for_it))
+        return exported
+
+    def _exports(self, module: Module, name: str, consulted: dict[Path, None], depth: int = 0) -> bool:
         if not module.may_export(name):
             return False
         if name in module.binds:
             return True
         if depth > 4:
             return False
-        starred = (self.find(star, module) for star in module.stars)
-        return any(other is not None and self.exports(other, name, depth + 1) for other in starred)
+        for star in module.stars:
+            exists, places = self._places(star, module)
+            consulted.update(dict.fromkeys(places))
+            if exists and self._exports(self._module(places[-1]), name, consulted, depth + 1):
+                return True
+        return False
 
     def definition(self, name: str) -> tuple[Module, FunctionNode | ast.ClassDef] | None:
         """Return the function or class that a canonical qualified name means, with its module."""
