@@ -102,7 +102,7 @@ def load_types(path: Path = RULES_FOLDER / "types.toml") -> Types:
     Raises:
         RuleError: the file is broken; names key and reason.
     """
-    table = read_table(path, {"tensor": dict, "modules": dict, "kernels": dict, "aliases": dict})
+    table = read_table(path, {"tensor": dict, "modules": dict, "kernels": dict, "submodules": dict, "aliases": dict})
     tensor, modules = table["tensor"], table["modules"]
     parts = ("functions", "tuples", "positions", "dtypes", "attributes")
     check_keys(path, tensor, dict.fromkeys(parts, dict), {}, "tensor")
@@ -110,6 +110,7 @@ def load_types(path: Path = RULES_FOLDER / "types.toml") -> Types:
     check_keys(path, modules, keys, {}, "modules")
     kernels = table["kernels"]
     check_keys(path, kernels, dict.fromkeys(("floats", "float-dtypes", "other-dtypes"), dict), {}, "kernels")
+    submodules = {f"{home}.{name}": home for home, names in table["submodules"].items() for name in names}
     classes = frozenset(f"torch.nn.{name}" for name in modules["classes"])
     return Types(
         tensors=_qualified(tensor["functions"]),
@@ -124,7 +125,7 @@ def load_types(path: Path = RULES_FOLDER / "types.toml") -> Types:
         kernel_floats=_qualified(kernels["floats"]),
         kernel_dtypes=_qualified(kernels["float-dtypes"]) | _qualified(kernels["other-dtypes"]),
         kernel_float_dtypes=_qualified(kernels["float-dtypes"]),
-        aliases=table["aliases"],
+        aliases=table["aliases"] | submodules,
     )
 
 

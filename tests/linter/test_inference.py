@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import inspect
+from types import ModuleType
 
 import pytest
 
-from detlint.linter.values import Kind
+from detlint.linter.values import Kind, load_types
 
 from .conftest import MakeModule
 
@@ -168,3 +170,25 @@ def test_a_nonlocal_count_is_a_number(make_module: MakeModule) -> None:
     (returned,) = module.index.of_type(ast.Return)
     assert returned.value is not None
     assert {value.kind for value in module.inference.values(returned.value)} == {Kind.NUMBER}
+
+
+def public_classes(home: ModuleType) -> dict[str, type]:
+    """Return the classes a package offers that a public module below it defines."""
+    return {
+        f"{home.__name__}.{name}": thing
+        for name, thing in vars(home).items()
+        if inspect.isclass(thing)
+        and thing.__module__.startswith(f"{home.__name__}.")
+        and not any(part.startswith(("_", "datapipes")) for part in (name, *thing.__module__.split(".")))
+    }
+
+
+@pytest.mark.parametrize("home", ["torch.nn", "torch.utils.data", "torch.distributions", "torch.optim"])
+def test_a_class_of_torch_has_one_spelling_wherever_it_is_imported_from(home: str) -> None:
+    offered = public_classes(pytest.importorskip(home))
+    assert offered
+    spellings = {
+        name: load_types().canonical(f"{thing.__module__}.{name.rsplit('.', 1)[1]}") for name, thing in offered.items()
+    }
+    other = {"torch.nn.DataParallel": "torch.nn.parallel.DataParallel"}  # offered twice; wrappers name both
+    assert spellings == {name: other.get(name, name) for name in offered}
