@@ -25,7 +25,7 @@ class AttributeWrite:
 class ClassInfo:
     """One class of the project, read from its own body. Inheritance is the inference's business.
 
-    `declared` are annotations of the class body: the fields of data classes and named tuples.
+    `declared` are annotations of attributes: fields in the class body, and `self.name: Tensor` in a method.
     """
 
     def __init__(self, module: Module, node: ast.ClassDef) -> None:
@@ -72,12 +72,22 @@ def read_classes(module: Module) -> dict[ast.ClassDef, ClassInfo]:
     classes = {node: ClassInfo(module, node) for node in module.index.of_type(ast.ClassDef)}
     writes = [*_assigned(module), *_registered(module)]
     for receiver, name, value, place in sorted(writes, key=lambda write: (write[2].lineno, write[2].col_offset)):
-        method = _method_of(module, receiver)
-        owner = _class_of(module, method) if method is not None else None
-        if owner is not None:
+        for owner, method in _owner(module, receiver):
             classes[owner].add(name, AttributeWrite(value, method, place))
+    for statement in module.index.of_type(ast.AnnAssign):
+        for receiver, name, _ in _attributes(statement.target, ()):
+            for owner, _method in _owner(module, receiver):
+                classes[owner].declared.setdefault(name, statement.annotation)
     return classes
 
+
+# Methods that set an attribute, whose name and value they are given, and what the value's parameter is called.
+_REGISTRATIONS = {
+    "register_buffer": "tensor",
+    "register_parameter": "param",
+    "add_state": "default",
+    "_add_state": "default",
+}
 
 # The receiver's name, the attribute, the value, and the place in the value where it is unpacked.
 _Write = tuple[ast.Name, str, ast.expr, tuple[int, ...]]
@@ -94,15 +104,15 @@ def _assigned(module: Module) -> Iterator[_Write]:
 
 
 def _registered(module: Module) -> Iterator[_Write]:
-    """`self.register_buffer("mean", torch.zeros(3))` sets an attribute too."""
-    for method in ("register_buffer", "register_parameter"):
+    """`self.register_buffer("mean", torch.zeros(3))` sets an attribute too, as does `add_state` of a metric."""
+    for method, keyword in _REGISTRATIONS.items():
         for call in module.index.calls_by_name.get(method, ()):
             receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
-            given = [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg in ("tensor", "param"))]
-            if isinstance(receiver, ast.Name) and len(given) > 1:
-                name = given[0]
-                if isinstance(name, ast.Constant) and isinstance(name.value, str):
-                    yield receiver, name.value, given[1], ()
+            given: dict[str | None, ast.expr] = dict(zip(("name", keyword), call.args, strict=False))
+            given.update({key.arg: key.value for key in call.keywords})
+            match given.get("name"), given.get(keyword):
+                case ast.Constant(value=str(name)), ast.expr() as value if isinstance(receiver, ast.Name):
+                    yield receiver, name, value, ()
 
 
 def _attributes(target: ast.expr, index: tuple[int, ...]) -> Iterator[tuple[ast.Name, str, tuple[int, ...]]]:
@@ -112,6 +122,14 @@ def _attributes(target: ast.expr, index: tuple[int, ...]) -> Iterator[tuple[ast.
     elif isinstance(target, (ast.Tuple, ast.List)):
         for position, element in enumerate(target.elts):
             yield from _attributes(element, (*index, position))
+
+
+def _owner(module: Module, receiver: ast.Name) -> Iterator[tuple[ast.ClassDef, FunctionNode]]:
+    """Yield the class, and its method, whose `self` a name is, if it is one."""
+    method = _method_of(module, receiver)
+    owner = _class_of(module, method) if method is not None else None
+    if method is not None and owner is not None:
+        yield owner, method
 
 
 def _method_of(module: Module, name: ast.Name) -> FunctionNode | None:

@@ -83,7 +83,9 @@ class ElementOrigins:
     def _hashes_itself(self, value: Value) -> bool:
         """An instance of a class of the project that says how it is hashed, or of a data class, by its fields."""
         info = self._ctx.inference.class_named(value.type) if value.kind is Kind.INSTANCE else None
-        return info is not None and ("__hash__" in info.methods or bool(info.declared))
+        if info is None:
+            return False
+        return "__hash__" in info.methods or any(isinstance(part, ast.AnnAssign) for part in info.node.body)
 
     def _by_form(self, node: ast.expr, steps: Steps, callers: int) -> Sort:
         if isinstance(node, ast.Name):

@@ -362,15 +362,19 @@ class Inference:
         if getter is not None:
             yield from returned(getter[0].inference, getter[1])
             return
-        found = False
+        declared = self.attribute_declared(info, node.attr)
+        written = False
         for owner, write in self.attribute_writes(info, node.attr):
-            found = True
+            written = True
             values = owner.module.inference.values(write.value)
             for position in write.index:
                 values = tuple(found for value in values for found in item(value, position)) or (UNKNOWN,)
-            yield from values
-        if not found:
-            yield from self.attribute_declared(info, node.attr) or (self.made(Kind.UNKNOWN, node),)
+            known = [value for value in values if value.kind is not Kind.UNKNOWN]
+            yield from known
+            if len(known) < len(values):
+                yield from declared or values
+        if not written:
+            yield from declared or (self.made(Kind.UNKNOWN, node),)
 
     def _subscript(self, node: ast.Subscript) -> Iterable[Value]:
         for value in self.values(node.value):
