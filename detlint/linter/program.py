@@ -202,7 +202,7 @@ def in_package(module: Module) -> bool:
 
 def _is_program(module: Module, entry_points: Sequence[str]) -> bool:
     path = module.source.path
-    root = module.project.root(path.parent)
+    root = module.project.layout.root(path.parent)
     module.project.consulted[root / _METADATA] = None
     relative = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
     if any(fnmatch.fnmatch(relative, pattern) for pattern in entry_points):

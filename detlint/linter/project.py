@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import sys
 from collections import OrderedDict
 from collections.abc import Callable, Sequence, Set
 from functools import cached_property
@@ -15,6 +14,7 @@ from detlint.linter.discovery import display_path
 from detlint.linter.flow import Flow
 from detlint.linter.index import Index
 from detlint.linter.inference import Inference
+from detlint.linter.layout import Layout
 from detlint.linter.mentions import Mentions, Search
 from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope
 from detlint.linter.outline import Outline, outline_of
@@ -24,9 +24,6 @@ from detlint.linter.sources import SourceFile, SourceProblem, read_source
 _KEPT_CHARACTERS = 6_000_000
 AskedT = TypeVar("AskedT")
 AnswerT = TypeVar("AnswerT")
-
-_OF_OTHERS = sys.stdlib_module_names | {"torch", "numpy"}
-_ROOT_MARKERS = (".git", "pyproject.toml", "setup.py", "setup.cfg", ".hg")
 
 
 class Module:
@@ -159,15 +156,12 @@ class Project:
     def __init__(self) -> None:
         self._by_path: OrderedDict[Path, Module] = OrderedDict()  # the one longest unused first
         self._outlines: dict[Path, Outline] = {}  # of files that had no tree in memory
-        self._found: dict[tuple[str, str], tuple[bool, tuple[Path, ...]]] = {}
         self.consulted: dict[Path | Search, None] = {}  # what was read, looked for or searched for this file
         self._asked: dict[tuple[str, str], Module | None] = {}  # what `find` gave for it
         self._exported: dict[tuple[Path, str], tuple[bool, tuple[Path, ...]]] = {}
-        self._searched: dict[tuple[Path, str], tuple[bool, Sequence[Path]]] = {}
-        self._roots: dict[Path, Path] = {}
-        self._package_roots: dict[Path, Path] = {}
         self._by_name: dict[str, Module] = {}
         self._answers: dict[tuple[Callable[[Any], Any], object], Any] = {}
+        self.layout = Layout()
         self.mentions = Mentions()
         self.kept = 0  # characters of source whose tree is in memory
         self.depth = 0  # of questions that lead to questions, across files
@@ -217,27 +211,14 @@ class Project:
         """Return a module already met from the file being linted, by its dotted name."""
         return self._by_name.get(name)
 
-    def root(self, folder: Path) -> Path:
-        """Return the folder that the project around `folder` begins at.
-
-        That is the nearest one above that holds a version-control folder or packaging metadata; without any, the
-        folder that holds the outermost package, of which folders without an `__init__.py` of their own are part too.
-        """
-        if folder not in self._roots:
-            above = (folder, *folder.parents)
-            marked = (place for place in above if any((place / marker).exists() for marker in _ROOT_MARKERS))
-            packages = (self._package_root(place) for place in above if (place / "__init__.py").is_file())
-            self._roots[folder] = next(marked, None) or next(packages, folder)
-        return self._roots[folder]
-
     def folder(self, module: Module) -> Path | None:
         """Return the folder that holds all files which may use a module: None for a lone file outside any project.
 
         That is the project's root; a package that is not part of a project (one that was installed) stands for itself.
         """
         here = module.source.path.parent
-        root = self.root(here)
-        if any((root / marker).exists() for marker in _ROOT_MARKERS):
+        root = self.layout.root(here)
+        if self.layout.is_marked(root):
             return root
         return root / here.relative_to(root).parts[0] if here != root else None
 
@@ -250,83 +231,33 @@ class Project:
         self.consulted[search] = None
         return search
 
-    def _name(self, path: Path) -> str:
-        base = self._package_root(path.parent)
-        if base == path.parent:
-            # A script outside packages is named by its place, so that two train.py of one project stay apart.
-            root = self.root(path.parent)
-            base = root if path.is_relative_to(root) else base
-        parts = list(path.relative_to(base).with_suffix("").parts)
-        if parts[-1] == "__init__" and len(parts) > 1:
-            parts.pop()
-        return ".".join(parts)
-
     def find(self, name: str, importer: Module) -> Module | None:
         """Return the project's module that `importer` means by the dotted `name`, or None for anything outside."""
         if name == importer.name:
             return importer
         key = (name, importer.folder)
         if key not in self._asked:
-            exists, places = self._places(name, importer)
+            exists, places = self.layout.places(name, importer.folder)
             self.consulted.update(dict.fromkeys(places))
             self._asked[key] = self._module(places[-1]) if exists else None
         return self._asked[key]
-
-    def _places(self, name: str, importer: Module) -> tuple[bool, tuple[Path, ...]]:
-        key = (name, importer.folder)
-        if key not in self._found:
-            self._found[key] = self._search(name, importer.path.parent)
-        return self._found[key]
 
     def at(self, path: Path) -> Module:
         """Return the project's module that stands in the file `path`."""
         self.consulted[path] = None
         return self._module(path)
 
-    def _search(self, name: str, folder: Path) -> tuple[bool, tuple[Path, ...]]:
-        """Return whether there is such a module, and the paths that were tried, the last being its own."""
-        if not name:
-            return False, ()
-        root = self.root(folder)
-        places = dict.fromkeys((self._package_root(folder), folder, root, root / "src"))
-        if name.partition(".")[0] in _OF_OTHERS and (folder / "__init__.py").is_file():
-            del places[folder]  # a package's own torch.py is not what its modules import as torch
-        tried: list[Path] = []
-        for place in places:
-            found, paths = self._search_in(place, name)
-            tried += paths
-            if found:
-                return True, tuple(tried)
-        return False, tuple(tried)
-
-    def _search_in(self, place: Path, name: str) -> tuple[bool, Sequence[Path]]:
-        """Search one place: most are asked for the same modules by the files of many folders."""
-        key = (place, name)
-        if key not in self._searched:
-            base = place.joinpath(*name.split("."))
-            paths = (base / "__init__.py", base.with_suffix(".py"))
-            exists = [path.is_file() for path in paths]
-            self._searched[key] = any(exists), paths[:1] if exists[0] else paths
-        return self._searched[key]
-
-    def _package_root(self, folder: Path) -> Path:
-        """Return the folder that holds the outermost package around `folder` (itself, outside any package)."""
-        if folder not in self._package_roots:
-            inside = (folder / "__init__.py").is_file() and folder.parent != folder
-            self._package_roots[folder] = self._package_root(folder.parent) if inside else folder
-        return self._package_roots[folder]
-
     def _module(self, path: Path) -> Module:
         """Return the module of a file, which is read when the first question about it is asked."""
         if path in self._by_path:
             self._by_path.move_to_end(path)
         else:
-            self._by_path[path] = Module(self, path, self._name(path))
+            self._by_path[path] = Module(self, path, self.layout.name(path))
         module = self._by_path[path]
         return self._by_name.setdefault(module.name, module)
 
     def _parsed(self, source: SourceFile, tree: ast.Module) -> Module:
-        module = Module(self, source.path, self._name(source.path))
+        module = Module(self, source.path, self.layout.name(source.path))
         module.source, module.tree = source, tree
         self.kept += len(source.text)
         return module
@@ -386,7 +317,7 @@ class Project:
         if depth > 4:
             return False
         for star in module.stars:
-            exists, places = self._places(star, module)
+            exists, places = self.layout.places(star, module.folder)
             consulted.update(dict.fromkeys(places))
             if exists and self._exports(self._module(places[-1]), name, consulted, depth + 1):
                 return True

@@ -16,7 +16,7 @@ def is_test_file(module: Module) -> bool:
     path = module.source.path
     if path.name == "conftest.py" or (_is_named_test(path) and not module.project.once(_is_script, module)):
         return True
-    root = module.project.root(path.parent)
+    root = module.project.layout.root(path.parent)
     folders = path.relative_to(root).parts[:-1] if path.is_relative_to(root) else ()
     return not _FOLDERS.isdisjoint(folders)
 

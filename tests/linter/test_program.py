@@ -90,8 +90,8 @@ def test_folders_without_init_belong_to_the_package_around_them(tmp_path: Path) 
         folder.mkdir(parents=True)
     (tmp_path / "lib" / "__init__.py").write_text("")
     project = Project()
-    assert project.root(tmp_path / "lib" / "deep" / "er") == tmp_path
-    assert project.root(tmp_path / "lone") == tmp_path / "lone"
+    assert project.layout.root(tmp_path / "lib" / "deep" / "er") == tmp_path
+    assert project.layout.root(tmp_path / "lone") == tmp_path / "lone"
 
 
 RUNS = {

@@ -1,0 +1,91 @@
+"""Where the modules of a project stand: its root, its packages, and the file that a dotted name may mean.
+
+Only whether files exist is looked at, and an answer holds for the whole run, whichever file asks.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+_OF_OTHERS = sys.stdlib_module_names | {"torch", "numpy"}
+_ROOT_MARKERS = (".git", "pyproject.toml", "setup.py", "setup.cfg", ".hg")
+
+
+class Layout:
+    """Folders of projects, each looked at once."""
+
+    def __init__(self) -> None:
+        self._roots: dict[Path, Path] = {}
+        self._package_roots: dict[Path, Path] = {}
+        self._found: dict[tuple[str, str], tuple[bool, tuple[Path, ...]]] = {}
+        self._searched: dict[tuple[Path, str], tuple[bool, Sequence[Path]]] = {}
+
+    def root(self, folder: Path) -> Path:
+        """Return the folder that the project around `folder` begins at.
+
+        That is the nearest one above that holds a version-control folder or packaging metadata; without any, the
+        folder that holds the outermost package, of which folders without an `__init__.py` of their own are part too.
+        """
+        if folder not in self._roots:
+            above = (folder, *folder.parents)
+            marked = (place for place in above if self.is_marked(place))
+            packages = (self._package_root(place) for place in above if (place / "__init__.py").is_file())
+            self._roots[folder] = next(marked, None) or next(packages, folder)
+        return self._roots[folder]
+
+    def is_marked(self, folder: Path) -> bool:
+        """Whether a folder holds version control or packaging metadata."""
+        return any((folder / marker).exists() for marker in _ROOT_MARKERS)
+
+    def name(self, path: Path) -> str:
+        """Return the dotted name of the module in the file `path`."""
+        base = self._package_root(path.parent)
+        if base == path.parent:
+            # A script outside packages is named by its place, so that two train.py of one project stay apart.
+            root = self.root(path.parent)
+            base = root if path.is_relative_to(root) else base
+        parts = list(path.relative_to(base).with_suffix("").parts)
+        if parts[-1] == "__init__" and len(parts) > 1:
+            parts.pop()
+        return ".".join(parts)
+
+    def places(self, name: str, folder: str) -> tuple[bool, tuple[Path, ...]]:
+        """Return whether there is a module that files of a folder mean by `name`, and the paths tried, its own last."""
+        key = (name, folder)
+        if key not in self._found:
+            self._found[key] = self._search(name, Path(folder))
+        return self._found[key]
+
+    def _search(self, name: str, folder: Path) -> tuple[bool, tuple[Path, ...]]:
+        if not name:
+            return False, ()
+        root = self.root(folder)
+        places = dict.fromkeys((self._package_root(folder), folder, root, root / "src"))
+        if name.partition(".")[0] in _OF_OTHERS and (folder / "__init__.py").is_file():
+            del places[folder]  # a package's own torch.py is not what its modules import as torch
+        tried: list[Path] = []
+        for place in places:
+            found, paths = self._search_in(place, name)
+            tried += paths
+            if found:
+                return True, tuple(tried)
+        return False, tuple(tried)
+
+    def _search_in(self, place: Path, name: str) -> tuple[bool, Sequence[Path]]:
+        """Search one place: most are asked for the same modules by the files of many folders."""
+        key = (place, name)
+        if key not in self._searched:
+            base = place.joinpath(*name.split("."))
+            paths = (base / "__init__.py", base.with_suffix(".py"))
+            exists = [path.is_file() for path in paths]
+            self._searched[key] = any(exists), paths[:1] if exists[0] else paths
+        return self._searched[key]
+
+    def _package_root(self, folder: Path) -> Path:
+        """Return the folder that holds the outermost package around `folder` (itself, outside any package)."""
+        if folder not in self._package_roots:
+            inside = (folder / "__init__.py").is_file() and folder.parent != folder
+            self._package_roots[folder] = self._package_root(folder.parent) if inside else folder
+        return self._package_roots[folder]
