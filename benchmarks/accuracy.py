@@ -29,7 +29,7 @@ from typing import Any
 
 import tomli
 
-from detlint.config import ConfigResolver
+from detlint.config import ConfigResolver, Settings
 from detlint.findings import Finding, Location
 from detlint.linter.engine import lint_paths
 
@@ -37,6 +37,7 @@ LABELS = Path(__file__).parent / "labels"
 SPLITS = ("development", "test")
 READ = {".py", ".pyi", ".ipynb", ".toml", ".cfg"}  # what detlint reads; leaves compiled libraries in the archive
 PYTHON = "3.11"  # which wheel to take where there is one a release of Python
+NOT_LABELLED = ("DET001", "DET002")  # a file that cannot be parsed and an idle comment are no hazards
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,8 @@ def main() -> int:
         cache = arguments.cache or Path(temporary)
         cache.mkdir(parents=True, exist_ok=True)
         paths = {str(locate(file, cache)): file for file in files}
-        result = lint_paths(sorted(paths), resolver=ConfigResolver(isolated=True), jobs=arguments.jobs)
+        resolver = ConfigResolver(isolated=True, overrides=Settings(ignore=NOT_LABELLED))
+        result = lint_paths(sorted(paths), resolver=resolver, jobs=arguments.jobs)
     if result.problems:
         print(*result.problems, sep="\n", file=sys.stderr)
         return 2
