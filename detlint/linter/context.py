@@ -56,10 +56,14 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of one of a rule's triggers. `name` is the qualified name that matched."""
+    """A call of one of a rule's triggers. `name` is the qualified name that matched.
+
+    `written` is the call with arguments that stand elsewhere (see `written_out`), where there are any.
+    """
 
     node: ast.Call
     trigger: Trigger
+    written: ast.Call | None = None
 
     @property
     def name(self) -> str:
@@ -73,21 +77,22 @@ class Call:
 
     def argument(self, name: str) -> Argument:
         """Return what the call passes for a parameter of the trigger: keyword, position, or the signature's default."""
-        for keyword in self.node.keywords:
+        call = self.written or self.node
+        for keyword in call.keywords:
             if keyword.arg == name:
                 return Argument(keyword.value)
         parameters = self.trigger.parameters
         position = next((i for i, p in enumerate(parameters) if p.name == name), None)
         if position is None:
-            hidden = any(keyword.arg is None for keyword in self.node.keywords)
+            hidden = any(keyword.arg is None for keyword in call.keywords)
             return Argument(None, hidden=hidden)
-        starred = [i for i, value in enumerate(self.node.args) if isinstance(value, ast.Starred)]
+        starred = [i for i, value in enumerate(call.args) if isinstance(value, ast.Starred)]
         if not parameters[position].keyword_only:
             if starred and starred[0] <= position:
                 return Argument(None, hidden=True)
-            if position < len(self.node.args):
-                return Argument(self.node.args[position])
-        if any(keyword.arg is None for keyword in self.node.keywords):
+            if position < len(call.args):
+                return Argument(call.args[position])
+        if any(keyword.arg is None for keyword in call.keywords):
             return Argument(None, hidden=True)
         default = parameters[position].default
         return Argument(None) if default is None else Argument(default_expression(default), is_default=True)

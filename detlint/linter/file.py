@@ -15,6 +15,7 @@ from detlint.linter.project import Module, Project
 from detlint.linter.registry import Check, checks
 from detlint.linter.sources import SourceFile, SourceProblem
 from detlint.linter.suppress import apply_suppressions
+from detlint.linter.written_calls import written_out
 from detlint.rulebook import Rule, load_rules
 
 UNREADABLE = "DET001"
@@ -85,4 +86,4 @@ def _calls(module: Module, rule: Rule) -> Iterator[Call]:
     for node in calls_named(module, rule.calls):
         found = next((triggers[name] for name in module.inference.callees(node) if name in triggers), None)
         if found is not None:
-            yield Call(node, found)
+            yield Call(node, found, written_out(module, node, found.name))

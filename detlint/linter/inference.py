@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from detlint.linter.calls import call_values, returned
 from detlint.linter.classes import AttributeWrite, ClassInfo
+from detlint.linter.dicts import written_items
 from detlint.linter.elements import elements, item
 from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode
 from detlint.linter.parameters import annotation_values, parameter_values
@@ -386,10 +387,18 @@ class Inference:
                 yield from elements(self, node.value, (value,))
             elif isinstance(node.slice, ast.Slice) and value.kind in (Kind.LIST, Kind.TUPLE, Kind.STRING):
                 yield self.made(value.kind, node)
+            elif value.kind is Kind.DICT and (found := self._under_key(node)) is not None:
+                yield from self.values(found)
             elif isinstance(node.value, ast.Tuple):
                 yield from elements(self, node.value, (value,))  # ("linear", "bilinear")[dimensions - 1]
             else:
                 yield self.made(Kind.UNKNOWN, node)
+
+    def _under_key(self, node: ast.Subscript) -> ast.expr | None:
+        """Return what stands in a dictionary that is written out: `config["rate"]`."""
+        key = node.slice.value if isinstance(node.slice, ast.Constant) else None
+        items = written_items(self.module, node.value) if isinstance(key, str) else None
+        return items.get(str(key)) if items is not None else None
 
 
 def _arithmetic_dtype(operands: list[Value], op: ast.operator) -> str | None:

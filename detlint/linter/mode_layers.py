@@ -16,6 +16,7 @@ from detlint.linter.mode_events import switches_any
 from detlint.linter.names import FunctionNode, parameters
 from detlint.linter.nodes import walk
 from detlint.linter.project import Module
+from detlint.linter.written_calls import written_out
 
 _MAX_PARTS = 80
 # Names that are called in a constructor and are no layers: `super().__init__`, checks, containers, plain Python.
@@ -107,7 +108,7 @@ class ModelParts:
         table = load_layers()
         layer = table.layers.get(name)
         if layer is not None:
-            return self._is_on(layer, call, frame)
+            return self._is_on(layer, written_out(module, call, name), frame)
         made = table.models.get(name)
         if made is not None:
             holds = made.holds_for(_text(module, call, made.named))
@@ -115,7 +116,7 @@ class ModelParts:
             return holds is True
         definition = module.project.definition(name)
         if definition is not None:
-            return self._definition(*definition, _spelled_out(module, call), frame)
+            return self._definition(*definition, written_out(module, call, name), frame)
         if name.startswith("torch.nn.functional.") and name.rpartition(".")[2] in _FUNCTIONAL:
             return any(
                 "training" in ast.unparse(argument) for argument in (*call.args, *(k.value for k in call.keywords))
@@ -276,32 +277,6 @@ def _number(node: ast.expr) -> float | None:
     if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
         return float(node.value)
     return None
-
-
-def _spelled_out(module: Module, call: ast.Call) -> ast.Call:
-    """Return a call with the keywords written out that it takes from a literal: `sizes = {"width": 8}`, `**sizes`."""
-    keywords: list[ast.keyword] = []
-    for keyword in call.keywords:
-        literal = _literal(module, keyword.value) if keyword.arg is None else None
-        keywords += [keyword] if literal is None else literal
-    return call if keywords == call.keywords else ast.Call(call.func, call.args, keywords)
-
-
-def _literal(module: Module, spread: ast.expr) -> list[ast.keyword] | None:
-    """Return the keywords of a dict that is written out once and not touched afterwards."""
-    if not isinstance(spread, ast.Name):
-        return None
-    values = [binding.value for binding in module.definitions(spread)]
-    parents = [module.index.parents.get(use) for use in module.index.names_used.get(spread.id, ())]
-    touched = any(isinstance(parent, (ast.Subscript, ast.Attribute)) for parent in parents)
-    if touched or len(values) != 1 or not isinstance(values[0], ast.Dict):
-        return None
-    keywords = []
-    for key, value in zip(values[0].keys, values[0].values, strict=True):
-        if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
-            return None
-        keywords.append(ast.keyword(key.value, value))
-    return keywords
 
 
 def _text(module: Module, call: ast.Call, parameter: str) -> str | None:

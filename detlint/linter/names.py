@@ -212,6 +212,16 @@ class ScopeBuilder:
             scope._bind(Binding(alias.asname or alias.name, BindingKind.IMPORT, alias, scope, target=target))
 
 
+def unpacked(binding: Binding) -> ast.expr | None:
+    """Return what a name is bound to where that is written in its place: `f` of `drop, act = f, g`, or else None."""
+    value = binding.value
+    for position in binding.index:
+        inner = value.elts if isinstance(value, (ast.Tuple, ast.List)) else []
+        plain = 0 <= position < len(inner) and not any(isinstance(part, ast.Starred) for part in inner)
+        value = inner[position] if plain else None
+    return value
+
+
 def parameters(arguments: ast.arguments) -> Iterator[tuple[ast.arg, ast.expr | None]]:
     """Yield each parameter with its default, in order of declaration."""
     positional = [*arguments.posonlyargs, *arguments.args]

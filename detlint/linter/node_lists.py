@@ -107,17 +107,29 @@ class NodeLists:
         for alias in self.of_type(ast.alias):
             if alias.asname and alias.asname != alias.name:
                 behind.setdefault(alias.asname, set()).add(alias.name.rpartition(".")[2])
-        for assignment in self.of_type(ast.Assign):
-            named = frozenset(_identifiers_behind(assignment.value))
-            for target in assignment.targets:
-                bound = _identifier(target)
-                if named and bound is not None:
-                    behind.setdefault(bound, set()).update(named)
+        for target, value in self._assigned():
+            bound = _identifier(target)
+            named = frozenset(_identifiers_behind(value)) if bound is not None else frozenset()
+            if named and bound is not None:
+                behind.setdefault(bound, set()).update(named)
         # Two steps are enough for `drop = F.dropout` under `from … import dropout as d`.
         return {
             name: frozenset(direct | {far for near in direct for far in behind.get(near, ())})
             for name, direct in behind.items()
         }
+
+    def _assigned(self) -> Iterator[tuple[ast.expr, ast.expr]]:
+        """Yield each target of an assignment with its value; `drop, act = F.dropout, F.relu` is two of them."""
+        for assignment in self.of_type(ast.Assign):
+            for target in assignment.targets:
+                if isinstance(target, ast.Tuple) and isinstance(assignment.value, ast.Tuple):
+                    if len(target.elts) == len(assignment.value.elts):
+                        yield from zip(target.elts, assignment.value.elts, strict=True)
+                else:
+                    yield target, assignment.value
+        for annotated in self.of_type(ast.AnnAssign):
+            if annotated.value is not None:
+                yield annotated.target, annotated.value
 
 
 def by_dimension(node: ast.expr) -> list[str]:

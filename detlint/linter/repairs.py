@@ -78,6 +78,8 @@ def set_argument(call: ast.Call, name: str, value: str, *, position: int | None 
     """
 
     def text(source: SourceFile) -> str | None:
+        if any(keyword.arg is None for keyword in call.keywords):
+            return None  # it may be passed there, and nothing can be passed twice
         import libcst
 
         segment = _segment(call, source)

@@ -7,7 +7,7 @@ import builtins
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from detlint.linter.names import FUNCTIONS, BindingKind
+from detlint.linter.names import FUNCTIONS, BindingKind, unpacked
 from detlint.linter.node_lists import by_dimension
 from detlint.linter.values import Kind
 
@@ -51,11 +51,12 @@ def _name(inference: Inference, node: ast.Name) -> Iterator[str]:
             yield inference.canonical(binding.target)
         elif isinstance(binding.node, (*FUNCTIONS, ast.ClassDef)):
             yield inference.module.qualified(binding.node)
-        elif binding.kind is BindingKind.ASSIGN and not binding.index:
-            if isinstance(binding.value, _NAMING):
-                yield from inference.resolve(binding.value)
-            elif isinstance(binding.value, ast.Subscript):
-                yield from _looked_up(inference, binding.value.value, binding.value.slice)
+        elif binding.kind is BindingKind.ASSIGN:
+            value = unpacked(binding)
+            if isinstance(value, _NAMING):
+                yield from inference.resolve(value)
+            elif isinstance(value, ast.Subscript):
+                yield from _looked_up(inference, value.value, value.slice)
 
 
 def _unbound(inference: Inference, name: str) -> Iterator[str]:

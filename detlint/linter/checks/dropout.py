@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from detlint.conditions import Truth
 from detlint.findings import Finding
 from detlint.linter.callers import calls_of
+from detlint.linter.calls import argument_of
 from detlint.linter.classes import ClassInfo
 from detlint.linter.context import MISSING, Call, Context
 from detlint.linter.evaluation import without_gradients
-from detlint.linter.names import BindingKind, FunctionNode
+from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode, unpacked
 from detlint.linter.registry import check
 from detlint.linter.repairs import Repair, safe, set_argument, unsafe
 from detlint.linter.training import asks_for_mode, depends_on_mode, guarded_by_mode, named_for_training, trains
@@ -91,14 +92,38 @@ def _is_callers(rate: ast.expr, ctx: Context) -> bool:
     """Return whether the rate is a parameter of the function that is zero unless its caller says otherwise.
 
     That is no answer where nothing can train: a rate that drops at inference only is none that a mode decides about.
+    Nor is it one where a caller says so in both modes.
     """
     if not isinstance(rate, ast.Name):
         return False
     bindings = ctx.module.definitions(rate)
-    return bool(bindings) and all(
-        binding.kind is BindingKind.PARAMETER and binding.value is not None and _is_zero(binding.value, ctx)
-        for binding in bindings
+    return (
+        bool(bindings)
+        and all(
+            binding.kind is BindingKind.PARAMETER and binding.value is not None and _is_zero(binding.value, ctx)
+            for binding in bindings
+        )
+        and not _rate_of_callers(bindings[0], ctx)
     )
+
+
+def _rate_of_callers(parameter: Binding, ctx: Context) -> str:
+    """Return what a caller passes for a rate whatever the mode, as it writes it; nothing where none does."""
+    function = parameter.scope.node
+    if not isinstance(function, FUNCTIONS):
+        return ""
+    for site in calls_of(function, ctx):
+        if site is None:
+            return ""
+        where, call = site
+        given = argument_of(function, parameter.name, call, skip_self=isinstance(call.func, ast.Attribute))
+        around = where.function(call)
+        if given is None or guarded_by_mode(where.module, call) or depends_on_mode(where.module, given):
+            continue
+        rate = _steady_rate(given, where)
+        if rate and not (around is not None and trains(around)):
+            return rate
+    return ""
 
 
 def _rate(call: Call) -> str:
@@ -125,9 +150,24 @@ def _attention_state(rate: ast.expr | None, name: str, ctx: Context) -> str:
     value = ctx.constant(rate)
     if isinstance(value, (int, float)):
         return f"{name} is always {value}"
-    if value is MISSING and isinstance(rate, ast.Attribute) and _is_stored_rate(rate, ctx):
-        return f"{name} is {ast.unparse(rate)} in both modes"
-    return ""
+    steady = _steady_rate(rate, ctx)
+    return f"{name} is {steady} in both modes" if steady else ""
+
+
+def _steady_rate(rate: ast.expr, ctx: Context, steps: int = 3) -> str:
+    """Return the rate that an expression is in both modes, as it is written: a number, or what `__init__` stored."""
+    value = ctx.constant(rate)
+    if value is not MISSING:
+        return str(value) if isinstance(value, float) and value > 0 else ""
+    if isinstance(rate, ast.Attribute):
+        return ast.unparse(rate) if _is_stored_rate(rate, ctx) else ""
+    bindings = ctx.module.definitions(rate) if isinstance(rate, ast.Name) and steps else ()
+    if len(bindings) != 1:
+        return ""
+    if bindings[0].kind is BindingKind.PARAMETER:
+        return _rate_of_callers(bindings[0], ctx)
+    behind = unpacked(bindings[0]) if bindings[0].kind is BindingKind.ASSIGN else None
+    return _steady_rate(behind, ctx, steps - 1) if behind is not None else ""
 
 
 def _is_stored_rate(rate: ast.Attribute, ctx: Context) -> bool:
