@@ -74,10 +74,10 @@ def read_classes(module: Module) -> dict[ast.ClassDef, ClassInfo]:
     for receiver, name, value, place in sorted(writes, key=lambda write: (write[2].lineno, write[2].col_offset)):
         for owner, method in _owner(module, receiver):
             classes[owner].add(name, AttributeWrite(value, method, place))
-    for statement in module.index.of_type(ast.AnnAssign):
-        for receiver, name, _ in _attributes(statement.target, ()):
+    for target, annotation in module.index.annotations.items():
+        for receiver, name, _ in _attributes(target, ()):
             for owner, _method in _owner(module, receiver):
-                classes[owner].declared.setdefault(name, statement.annotation)
+                classes[owner].declared.setdefault(name, annotation)
     return classes
 
 
@@ -94,13 +94,10 @@ _Write = tuple[ast.Name, str, ast.expr, tuple[int, ...]]
 
 
 def _assigned(module: Module) -> Iterator[_Write]:
-    statements: list[ast.Assign | ast.AnnAssign] = [*module.index.of_type(ast.Assign)]
-    statements += module.index.of_type(ast.AnnAssign)
-    for node in statements:
-        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+    for node in module.index.of_type(ast.Assign):
+        for target in node.targets:
             for receiver, name, place in _attributes(target, ()):
-                if node.value is not None:
-                    yield receiver, name, node.value, place
+                yield receiver, name, node.value, place
 
 
 def _registered(module: Module) -> Iterator[_Write]:

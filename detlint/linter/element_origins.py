@@ -159,9 +159,9 @@ class ElementOrigins:
         return together((made, self._filled(node, scope.node, steps, callers)))
 
     def _bound(self, binding: Binding, steps: Steps, callers: int) -> Sort:
-        statement = self._index.parents.get(binding.node)
-        if isinstance(statement, ast.AnnAssign) and statement.target is binding.node:
-            declared = annotated(statement.annotation, steps)
+        annotation = self._index.annotations.get(binding.node) if isinstance(binding.node, ast.Name) else None
+        if annotation is not None:
+            declared = annotated(annotation, steps)
             if declared is not Sort.UNKNOWN:
                 return declared
         if isinstance(binding.node, ast.arg):
@@ -221,10 +221,9 @@ class ElementOrigins:
         owner = self._index.class_at(node)
         if owner is not None and isinstance(node.value, ast.Name) and node.value.id == "self":
             found += [
-                annotated(place.annotation, steps)
-                for place in self._index.of_type(ast.AnnAssign)
-                if self._index.class_at(place) is owner
-                and ast.unparse(place.target) in (f"self.{node.attr}", node.attr)
+                annotated(annotation, steps)
+                for target, annotation in self._index.annotations.items()
+                if self._index.class_at(target) is owner and ast.unparse(target) in (f"self.{node.attr}", node.attr)
             ]
             if steps:
                 found.append(self._filled(node, owner, steps, callers))

@@ -19,7 +19,7 @@ class Index(NodeLists):
     """What one pass over a syntax tree finds.
 
     `parents` leads from every node upward, `nodes` lists nodes by type in source order, `scopes` gives the scope
-    that a node opens.
+    that a node opens. `annotations` are those of variables and attributes, by the target that stands before them.
     """
 
     def __init__(self, tree: ast.Module, module_name: str, is_package: bool) -> None:
@@ -31,6 +31,10 @@ class Index(NodeLists):
         self.root = builder.enter(tree, None)
         self.scopes[tree] = self.root
         self._walk(builder)
+        self.annotations: dict[ast.expr, ast.expr] = {
+            node.target: node.annotation for node in self.of_type(ast.AnnAssign)
+        }
+        self._read_annotated()
 
     def _walk(self, builder: ScopeBuilder) -> None:
         # An explicit stack: source may be nested deeper than Python's own recursion limit.
@@ -79,6 +83,27 @@ class Index(NodeLists):
                     self.parents[child] = node
                     stack += (child, scope if child in outside else inner)
 
+    def _read_annotated(self) -> None:
+        """Make `names: list[str] = found` the assignment that it is, but for fields that a class declares.
+
+        The annotation keeps its place under the old statement.
+        """
+        annotated = [node for node in self.of_type(ast.AnnAssign) if node.value and not self.scope_at(node).is_class]
+        for statement in annotated:
+            assert statement.value is not None
+            plain = ast.copy_location(ast.Assign([statement.target], statement.value), statement)
+            around = self.parents[plain] = self.parents[statement]
+            self.parents[statement.target] = self.parents[statement.value] = plain
+            for field in CHILD_FIELDS[around.__class__]:
+                body = getattr(around, field)
+                if isinstance(body, list) and statement in body:
+                    body[body.index(statement)] = plain
+            self.nodes[ast.Assign].append(plain)
+        if annotated:
+            self.nodes[ast.Assign].sort(key=_place)
+            kept = set(self.of_type(ast.AnnAssign)) - set(annotated)
+            self.nodes[ast.AnnAssign] = sorted(kept, key=_place)
+
     def forget(self) -> None:
         """Free the scopes, whose bindings refer back to them."""
         for scope in self.scopes.values():
@@ -126,6 +151,10 @@ class Index(NodeLists):
     def class_at(self, node: ast.AST) -> ast.ClassDef | None:
         """Return the innermost class around `node`, through functions."""
         return next((parent for parent in self.ancestors(node) if isinstance(parent, ast.ClassDef)), None)
+
+
+def _place(node: ast.AST) -> tuple[int, int]:
+    return (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
 
 
 def _evaluated_outside(node: ast.AST) -> tuple[ast.AST, ...]:

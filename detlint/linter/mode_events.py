@@ -205,18 +205,17 @@ class ModeEvents(ModelNames, ABC):
                 yield from self._binding_event(statement, binding.value, binding.index, key)
 
     def _attribute_bindings(self, scope: Scope, key: Key) -> Iterator[Event]:
-        for statement, target in self._attribute_assignments.get(scope, ()):
+        for target, value in self._attribute_assignments.get(scope, ()):
             if self.key(target) == key:
-                yield from self._binding_event(statement, statement.value, (), key)
+                yield from self._binding_event(self.index.statement(target), value, (), key)
 
     @cached_property
-    def _attribute_assignments(self) -> dict[Scope, list[tuple[ast.Assign, ast.Attribute]]]:
-        """The assignments to attributes, by the body that they stand in."""
-        found: dict[Scope, list[tuple[ast.Assign, ast.Attribute]]] = {}
-        for statement in self.index.of_type(ast.Assign):
-            for target in statement.targets:
-                if isinstance(target, ast.Attribute):
-                    found.setdefault(self.body_of(statement), []).append((statement, target))
+    def _attribute_assignments(self) -> dict[Scope, list[tuple[ast.Attribute, ast.expr]]]:
+        """What is assigned to attributes, by the body that it is done in."""
+        found: dict[Scope, list[tuple[ast.Attribute, ast.expr]]] = {}
+        for target, value in self.index.assigned():
+            if isinstance(target, ast.Attribute):
+                found.setdefault(self.body_of(target), []).append((target, value))
         return found
 
     def _binding_event(self, statement: ast.stmt, value: ast.expr, index: tuple[int, ...], key: Key) -> Iterator[Event]:

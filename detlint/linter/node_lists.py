@@ -107,7 +107,7 @@ class NodeLists:
         for alias in self.of_type(ast.alias):
             if alias.asname and alias.asname != alias.name:
                 behind.setdefault(alias.asname, set()).add(alias.name.rpartition(".")[2])
-        for target, value in self._assigned():
+        for target, value in self.assigned():
             bound = _identifier(target)
             named = frozenset(_identifiers_behind(value)) if bound is not None else frozenset()
             if named and bound is not None:
@@ -118,7 +118,7 @@ class NodeLists:
             for name, direct in behind.items()
         }
 
-    def _assigned(self) -> Iterator[tuple[ast.expr, ast.expr]]:
+    def assigned(self) -> Iterator[tuple[ast.expr, ast.expr]]:
         """Yield each target of an assignment with its value; `drop, act = F.dropout, F.relu` is two of them."""
         for assignment in self.of_type(ast.Assign):
             for target in assignment.targets:

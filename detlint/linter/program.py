@@ -243,6 +243,8 @@ def _executes(module: Module, statement: ast.stmt) -> bool:
         return not module.is_package and any(_executes(module, child) for child in statement.body)
     if module.is_package:
         return False
+    if isinstance(statement, ast.Match):
+        return any(_executes(module, child) for case in statement.cases for child in case.body)
     if isinstance(statement, (ast.For, ast.While, ast.With, ast.Try)):
         return any(_executes(module, child) for child in statement.body)
     if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call):

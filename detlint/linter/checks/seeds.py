@@ -147,12 +147,9 @@ def _seed_values(ctx: Context) -> Iterator[ast.expr]:
     helpers = SeedHelpers()
     for call in _calls_fed(ctx):
         yield from helpers.arguments(ctx.module, call)
-    for assignment in index.of_type(ast.Assign):
-        if any(_SEED.search(_identifier(target)) for target in assignment.targets):
-            yield assignment.value
-    for annotated in index.of_type(ast.AnnAssign):
-        if annotated.value is not None and _SEED.search(_identifier(annotated.target)):
-            yield annotated.value
+    for target, value in index.assigned():
+        if _SEED.search(_identifier(target)):
+            yield value
 
 
 def _identifier(target: ast.expr) -> str:
