@@ -15,14 +15,26 @@ _NOTHING = re.compile(r"(^|_)(no|empty)(_|$)")
 
 def guards_emptiness(target: ast.AST, ctx: Context) -> bool:
     """`if len(boxes) == 0: boxes = x.new_empty(shape)`, `if has_no_edges(n): return out`: there is nothing to read."""
-    tests = [parent.test for parent in ctx.ancestors(target) if isinstance(parent, ast.If)]
-    if any(isinstance(test, ast.UnaryOp) and _is_size_test(test.operand, ctx) for test in tests):
-        return True
-    return any(
-        part.value == 0 if isinstance(part, ast.Constant) else _NOTHING.search(_identifier(part)) is not None
-        for test in tests
-        for part in ast.walk(test)
-    )
+    child = target
+    for parent in ctx.ancestors(target):
+        if isinstance(parent, ast.If) and child is not parent.test:
+            if any(_says_nothing(part, child in parent.body, ctx) for part in ast.walk(parent.test)):
+                return True
+        child = parent
+    return False
+
+
+def _says_nothing(test: ast.AST, holds: bool, ctx: Context) -> bool:
+    """Is there nothing where a part of a condition holds, or does not: `n == 0`, `not x.numel()`, `is_empty`, `n > 0`?"""
+    if isinstance(test, ast.Compare):
+        kind = type(test.ops[0])
+        limit = ctx.constant(test.comparators[0])
+        nothing = (limit == 0 and kind in (ast.Eq, ast.LtE)) or (limit == 1 and kind is ast.Lt)
+        something = (limit == 0 and kind in (ast.NotEq, ast.Gt)) or (limit == 1 and kind is ast.GtE)
+        return len(test.ops) == 1 and (nothing if holds else something)
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return holds and _is_size_test(test.operand, ctx)
+    return _NOTHING.search(_identifier(test)) is not None
 
 
 def tests_of_need(

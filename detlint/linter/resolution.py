@@ -13,7 +13,9 @@ from detlint.linter.values import Kind
 
 if TYPE_CHECKING:
     from detlint.linter.inference import Inference
+    from detlint.linter.project import Module
 
+_MOST_STARRED = 8
 _OF_PATHS_ALONE = frozenset({"iterdir", "rglob"})
 _BUILTIN_NAMES = frozenset(dir(builtins))
 # What an assigned name can be another name for.
@@ -70,9 +72,22 @@ def _unbound(inference: Inference, name: str) -> Iterator[str]:
     if name in _BUILTIN_NAMES:
         yield f"builtins.{name}"
         return
-    for star in stars:
-        if project.find(star, inference.module) is None:
-            yield inference.canonical(f"{star}.{name}")
+    for star in project.once(_stars_outside, inference.module) if stars else ():
+        yield inference.canonical(f"{star}.{name}")
+
+
+def _stars_outside(module: Module) -> tuple[str, ...]:
+    """Return what a file imports all names of outside the project, through star imports of its own files as well."""
+    outside: dict[str, None] = {}
+    pending = [module]
+    for place in pending:  # grows on the way
+        for star in place.stars:
+            starred = place.project.find(star, place)
+            if starred is None:
+                outside[star] = None
+            elif starred not in pending and len(pending) < _MOST_STARRED:
+                pending.append(starred)
+    return tuple(outside)
 
 
 def _attribute(inference: Inference, node: ast.Attribute) -> Iterator[str]:
