@@ -293,6 +293,9 @@ class Project:
                     starred = self.find(star, module)
                     if starred is not None and self.exports(starred, rest[0]):
                         return self.canonical(".".join([starred.name, *rest]), module, depth + 1)
+                outside = [star for star in module.stars if self.find(star, module) is None]
+                if len(outside) == 1:
+                    return ".".join([*outside, *rest])
             return ".".join([module.name, *rest])
         return name
 

@@ -37,6 +37,7 @@ PROJECT = {
         def same(model):
             return model.to("cuda")
         """,
+    "pkg/layers.py": "from torch.nn import *\n",
     "pkg/seeds.py": "import torch\n\ndef set_seed(seed):\n    torch.manual_seed(seed)\n",
 }
 
@@ -97,6 +98,10 @@ NAMES = {
         "import torch.nn as nn\nclass N(nn.Module):\n    def __init__(self):\n        self.d = nn.Dropout()\n"
         "    def go(self, x):\n        self.d(x)",
         ("torch.nn.Dropout.__call__",),
+    ),
+    "a class of a file that imports all of torch.nn": (
+        "from pkg.layers import Dropout\nDropout()",
+        ("torch.nn.Dropout",),
     ),
     "own method": ("class A:\n    def f(self): pass\n    def g(self):\n        self.f()", ("main.A.f",)),
 }
