@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from detlint.linter.names import BindingKind, FunctionNode
+from detlint.linter.names import BindingKind, FunctionNode, unpacked
 from detlint.linter.project import Module
 from detlint.linter.rounding_table import rounding_table
 from detlint.linter.values import Kind
@@ -22,13 +22,9 @@ def is_computed(module: Module, node: ast.expr, depth: int = _DEPTH) -> bool:
     inner = depth - 1
     if isinstance(node, ast.Name):
         bindings = module.definitions(node)
-        return bool(bindings) and all(
-            binding.kind is BindingKind.ASSIGN
-            and binding.value is not None
-            and not binding.index
-            and is_computed(module, binding.value, inner)
-            for binding in bindings
-        )
+        values = [unpacked(binding) for binding in bindings if binding.kind is BindingKind.ASSIGN]
+        known = bool(bindings) and len(values) == len(bindings)
+        return known and all(value is not None and is_computed(module, value, inner) for value in values)
     if isinstance(node, ast.BinOp) and isinstance(node.op, _ARITHMETIC):
         return _is_rounded_arithmetic(module, node, inner)
     if isinstance(node, (ast.UnaryOp, ast.Subscript, ast.Attribute)):

@@ -203,12 +203,16 @@ class Context:
         return Truth.YES if value else Truth.NO
 
     def binding(self, node: ast.expr) -> Binding | None:
-        """Return the binding made by the statement `name = <node>` (or a walrus), or None."""
+        """Return the binding made by `name = <node>`, a walrus or `name, other = <node>, …`, or None."""
         parent = self.parent(node)
         targets: Sequence[ast.expr] = ()
-        if isinstance(parent, ast.Assign) and parent.value is node:
+        if isinstance(parent, ast.Tuple) and isinstance(statement := self.parent(parent), ast.Assign):
+            position = parent.elts.index(node)
+            unpacking = [target.elts for target in statement.targets if isinstance(target, ast.Tuple)]
+            targets = [elements[position] for elements in unpacking if len(elements) == len(parent.elts)]
+        elif isinstance(parent, ast.Assign) and parent.value is node:
             targets = parent.targets
-        elif isinstance(parent, (ast.AnnAssign, ast.NamedExpr)) and parent.value is node:
+        elif isinstance(parent, ast.NamedExpr) and parent.value is node:
             targets = (parent.target,)
         for target in targets:
             if isinstance(target, ast.Name):

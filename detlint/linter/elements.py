@@ -73,6 +73,25 @@ def _iterator_element(inference: Inference, value: Value) -> Iterator[Value]:
         yield inference.made(Kind.UNKNOWN, call)
 
 
+def gone_through(
+    inference: Inference, source: ast.expr, place: tuple[int, ...]
+) -> tuple[ast.expr, tuple[int, ...] | None]:
+    """Return what a loop over `source` goes through, and the place of a target in that; None for a running number.
+
+    Seen through progress bars and counters: the target at (1, 0) of `enumerate(tqdm(found))` stands at (0,) in `found`.
+    """
+    while isinstance(source, ast.Call) and source.args:
+        names = inference.callees(source)
+        if "builtins.enumerate" in names:
+            if place[:1] == (0,):
+                return source.args[0], None
+            place = place[1:]
+        elif inference.types.bars.isdisjoint(names):
+            break
+        source = source.args[0]
+    return source, place
+
+
 def item(value: Value, position: int) -> Iterator[Value]:
     """Yield what stands at `position` of a tuple, list or batch."""
     if value.kind in (Kind.TUPLE, Kind.LIST) and len(value.elements) > position >= -len(value.elements):

@@ -10,6 +10,7 @@ import ast
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from detlint.linter.elements import gone_through
 from detlint.linter.names import FUNCTIONS
 from detlint.linter.order_calls import OrderCalls
 from detlint.linter.order_effects import LoopEffects
@@ -80,7 +81,8 @@ class OrderTracer(OrderCalls):
         index = parent.slice
         if isinstance(index, ast.Slice):
             whole = index.lower is None and index.upper is None
-            return self.destination(parent, replace(trail, subset=trail.subset or not whole))
+            found = self.destination(parent, replace(trail, subset=trail.subset or not whole))
+            return found if found or whole else self._by_position(parent, index)
         if isinstance(index, ast.UnaryOp):
             index = index.operand
         if isinstance(index, ast.Constant):
@@ -239,7 +241,10 @@ class OrderTracer(OrderCalls):
 
     def _inner_name(self, loop: ast.For | ast.comprehension) -> ast.Name | None:
         """Return what holds each sequence in turn: `files` in `for label, files in by_label.items()`."""
-        source, target = loop.iter, loop.target
+        source, place = gone_through(self.inference, loop.iter, (1,))
+        target = loop.target
+        if place == () and isinstance(target, ast.Tuple) and len(target.elts) == 2:
+            target = target.elts[1]
         if isinstance(source, ast.Call) and self.sorts(source) and source.args:
             source = source.args[0]
         if isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute) and source.func.attr == "items":

@@ -10,6 +10,7 @@ from detlint.linter.element_origins import Asked, ElementOrigins
 from detlint.linter.element_sort import Move, Sort, together
 from detlint.linter.element_table import element_table
 from detlint.linter.element_uses import elements_of, used_as
+from detlint.linter.elements import gone_through
 from detlint.linter.names import Binding, BindingKind
 from detlint.linter.values import Kind
 
@@ -61,9 +62,11 @@ def _holder(node: ast.expr, ctx: Context) -> ast.expr | None:
     if bindings[0].kind is BindingKind.ASSIGN and not index:  # `entry = words[key] if key in words else []`
         chosen = made.body if isinstance(made, ast.IfExp) else made
         return chosen.value if isinstance(chosen, ast.Subscript) else None
-    if bindings[0].kind is not BindingKind.ITERATION or not isinstance(made, ast.Call):
+    if bindings[0].kind is not BindingKind.ITERATION or made is None:
         return None
-    listed = made.func if isinstance(made.func, ast.Attribute) else None
+    made, place = gone_through(ctx.inference, made, index)
+    listed = made.func if isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute) else None
+    index = place if place is not None else index
     return listed.value if listed and (listed.attr, index) in (("items", (1,)), ("values", ())) else None
 
 

@@ -79,6 +79,7 @@ class Types:
     module_bases: frozenset[str]
     wrappers: frozenset[str]
     module_methods: frozenset[str]
+    bars: frozenset[str]
     kernel_floats: frozenset[str]
     kernel_dtypes: frozenset[str]
     kernel_float_dtypes: frozenset[str]
@@ -102,12 +103,15 @@ def load_types(path: Path = RULES_FOLDER / "types.toml") -> Types:
     Raises:
         RuleError: the file is broken; names key and reason.
     """
-    table = read_table(path, {"tensor": dict, "modules": dict, "kernels": dict, "submodules": dict, "aliases": dict})
+    parts = ("tensor", "modules", "iteration", "kernels", "submodules", "aliases")
+    table = read_table(path, dict.fromkeys(parts, dict))
     tensor, modules = table["tensor"], table["modules"]
-    parts = ("functions", "tuples", "positions", "dtypes", "attributes")
-    check_keys(path, tensor, dict.fromkeys(parts, dict), {}, "tensor")
+    check_keys(
+        path, tensor, dict.fromkeys(("functions", "tuples", "positions", "dtypes", "attributes"), dict), {}, "tensor"
+    )
     keys = {"classes": list, "bases": list, "wrappers": list, "methods": list}
     check_keys(path, modules, keys, {}, "modules")
+    check_keys(path, table["iteration"], {"bars": list}, {}, "iteration")
     kernels = table["kernels"]
     check_keys(path, kernels, dict.fromkeys(("floats", "float-dtypes", "other-dtypes"), dict), {}, "kernels")
     submodules = {f"{home}.{name}": home for home, names in table["submodules"].items() for name in names}
@@ -122,6 +126,7 @@ def load_types(path: Path = RULES_FOLDER / "types.toml") -> Types:
         module_bases=classes | frozenset(modules["bases"]),
         wrappers=frozenset(modules["wrappers"]),
         module_methods=frozenset(modules["methods"]),
+        bars=frozenset(table["iteration"]["bars"]),
         kernel_floats=_qualified(kernels["floats"]),
         kernel_dtypes=_qualified(kernels["float-dtypes"]) | _qualified(kernels["other-dtypes"]),
         kernel_float_dtypes=_qualified(kernels["float-dtypes"]),

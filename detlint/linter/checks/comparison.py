@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from detlint.findings import Finding
 from detlint.linter.computed import is_computed, is_result
 from detlint.linter.context import MISSING, Call, Context
+from detlint.linter.names import unpacked
 from detlint.linter.nodes import walk
 from detlint.linter.precision import EPSILON, precision
 from detlint.linter.registry import check
@@ -73,20 +74,30 @@ def exact_float_equality(compare: ast.Compare, ctx: Context) -> Iterator[Finding
         yield ctx.finding(compare, what="==")
 
 
-def _is_asserted(compare: ast.Compare, ctx: Context) -> bool:
+def _is_asserted(compare: ast.expr, ctx: Context) -> bool:
+    """`assert a == b`, `self.assertTrue(a == b)`, and `same = a == b` before either."""
     parent = ctx.parent(compare)
     while isinstance(parent, ast.BoolOp):
         parent = ctx.parent(parent)
-    return isinstance(parent, ast.Assert)
+    if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute):
+        return parent.func.attr == "assertTrue" and compare in parent.args
+    return isinstance(parent, ast.Assert) or any(_is_asserted(use, ctx) for use in _uses(compare, ctx))
 
 
 def _is_over_all(compare: ast.expr, ctx: Context) -> bool:
+    """`(a == b).all()`, `torch.all(a == b)`, and `hits = a == b` before either."""
     parent = ctx.parent(compare)
     if isinstance(parent, ast.Attribute):
         return parent.attr == "all"
-    return isinstance(parent, ast.Call) and bool(
-        {"torch.all", "numpy.all", "builtins.all"}.intersection(ctx.resolve(parent.func))
-    )
+    if isinstance(parent, ast.Call):
+        return bool({"torch.all", "numpy.all", "builtins.all"}.intersection(ctx.resolve(parent.func)))
+    return any(_is_over_all(use, ctx) for use in _uses(compare, ctx))
+
+
+def _uses(compare: ast.expr, ctx: Context) -> tuple[ast.Name, ...]:
+    """Return what reads the variable that a comparison is put in."""
+    binding = ctx.binding(compare) if isinstance(compare, (ast.Compare, ast.Call)) else None
+    return ctx.flow(compare).uses(binding) if binding is not None else ()
 
 
 def _differ_by_rounding(left: ast.expr, right: ast.expr, ctx: Context, tensors: bool = False) -> bool:
@@ -159,7 +170,7 @@ def _source(node: ast.expr, ctx: Context, depth: int = 6) -> ast.expr:
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         inner = node.func.value if node.func.attr in rounding_table().keeping else None
     elif isinstance(node, ast.Name):
-        made = [binding.value for binding in ctx.module.definitions(node)]
+        made = [unpacked(binding) or binding.value for binding in ctx.module.definitions(node)]
         inner = made[0] if len(made) == 1 else None
     return node if inner is None or depth == 0 else _source(inner, ctx, depth - 1)
 
@@ -181,8 +192,9 @@ def _behind(node: ast.expr, ctx: Context) -> Iterator[ast.AST]:
     """Every part of an expression, or of what a variable was set to."""
     if isinstance(node, ast.Name):
         for binding in ctx.module.definitions(node):
-            if binding.value is not None:
-                yield from ast.walk(binding.value)
+            value = unpacked(binding) or binding.value
+            if value is not None:
+                yield from ast.walk(value)
     else:
         yield from ast.walk(node)
 
@@ -203,8 +215,9 @@ def _origin(node: ast.expr, ctx: Context) -> str:
     """The text of the computation behind a name: equal texts mean the same computation, done twice."""
     if isinstance(node, ast.Name):
         for binding in ctx.module.definitions(node):
-            if binding.value is not None:
-                return _origin(binding.value, ctx)
+            value = unpacked(binding) or binding.value
+            if value is not None:
+                return _origin(value, ctx)
     return ast.unparse(node)
 
 
@@ -261,7 +274,7 @@ def _picked_from(node: ast.expr, ctx: Context) -> Iterator[ast.expr | None]:
 def _made(node: ast.expr, ctx: Context) -> ast.expr | None:
     """Return the expression that a name stands for, or None where there are several or it is a parameter."""
     found = ctx.module.definitions(node) if isinstance(node, ast.Name) else ()
-    return found[0].value if len(found) == 1 and not found[0].index else None
+    return unpacked(found[0]) if len(found) == 1 else None
 
 
 def _keeps_bits(node: ast.expr, ctx: Context) -> bool:

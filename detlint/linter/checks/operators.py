@@ -23,6 +23,7 @@ from detlint.linter.provenance import without_gradient_dtype, written_into
 from detlint.linter.registry import check_file
 from detlint.linter.repairs import Repair, set_argument, unsafe
 from detlint.linter.values import Kind
+from detlint.linter.written_calls import written_out
 from detlint.operators import CAUSES, NEWEST, WITH_FLAG, Operator, by_python_name, in_force, load_operators
 from detlint.rulebook import Trigger
 
@@ -134,7 +135,7 @@ def _hazards(ctx: Context) -> Iterator[tuple[Call, Operator]]:
     seen: set[tuple[int, str]] = set()
     for node in calls_named(ctx.module, {name.rpartition(".")[2] for name in table}):
         for trigger, operators in _entries(node, table, ctx):
-            call = Call(node, trigger)
+            call = Call(node, trigger, written_out(ctx.module, node, trigger.name))
             operator = next((each for each in operators if _applies(each, call, ctx)), None)
             if operator is not None:
                 if (node.lineno, operator.name) not in seen:
