@@ -8,17 +8,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from detlint.linter.calls import argument_of
 from detlint.linter.context import Argument, Call
-from detlint.linter.names import FUNCTIONS, FunctionNode
+from detlint.linter.names import FUNCTIONS, BindingKind, FunctionNode
 from detlint.linter.origins import Origin, origins
-from detlint.linter.outline import Outline
 from detlint.linter.program import Program, attribute_writes, calls_named, outermost_definition
 from detlint.linter.project import Module
+from detlint.linter.reach import SEEDS, Reach, uses_of
 from detlint.randomness import LIBRARIES, Seeder, load_sources
 
-# Folders of programs that show a library, and words in the names of helpers that seed.
+# Folders of programs that show a library.
 _SHOWCASE = re.compile(r"(examples?|notebooks?|docs?|tutorials?|demos?|benchmarks?|samples?|recipes?)", re.IGNORECASE)
-_SEEDS = re.compile(r"seed|random|determin|reproduc|setup|init|prepare|environment", re.IGNORECASE)
 _HELPER_DEPTH = 4
 _DEVICES = ("torch.cuda.", "torch.mps.", "torch.xpu.", "torch.npu.")
 # The name by which a process learns which of its group it is.
@@ -59,6 +59,7 @@ class Seeding:
 
     def __init__(self, program: Program) -> None:
         self.program = program
+        self._reach = Reach(program)
 
     @cached_property
     def seeds(self) -> tuple[Seed, ...]:
@@ -71,8 +72,8 @@ class Seeding:
             seed
             for module in self.program.modules
             for seed in seeds_in(module)
-            if self.program.runs(module, seed.node)
-            and self._is_reached(seed)
+            if self._reach.leads_to(module, seed.node)
+            and not self._is_left_out(seed)
             and (
                 module not in self._library
                 or module.index.function_at(seed.node) is None
@@ -98,23 +99,35 @@ class Seeding:
                     if at_top and self.program.runs(package_module, seed.node):
                         yield seed
 
-    def _is_reached(self, seed: Seed) -> bool:
-        """A function that seeds on its way to something else must be meant where it is named: `net.train()` is no call
-        of some `train(model, seed)` that is imported along.
+    def _is_left_out(self, seed: Seed) -> bool:
+        """Is it seeded with a parameter, None by default, that all calls in the program leave out?
+
+        `def sample_poses(self, count, seed=None): np.random.seed(seed)` gives NumPy a number of the system's.
         """
-        definition = outermost_definition(seed.module, seed.node)
-        if seed.module is self.program.module or not isinstance(definition, FUNCTIONS) or definition.decorator_list:
-            return True
-        if _SEEDS.search(definition.name):
-            return True
-        qualified = seed.module.qualified(definition)
-        return any(
-            self.program.runs(module, use) and qualified in module.inference.resolve(use)
-            for module in self.program.modules
-            if _reads(module.outline, definition.name)
-            for use in module.index.names_used.get(definition.name, ())
-            if isinstance(use, (ast.Name, ast.Attribute))
-        )
+        value = seed.value
+        if self.program.is_library or not isinstance(value, ast.Name):
+            return False
+        bindings = seed.module.definitions(value)
+        only = bindings[0] if len(bindings) == 1 else None
+        if only is None or only.kind is not BindingKind.PARAMETER or not isinstance(only.scope.node, FUNCTIONS):
+            return False
+        function, missing = only.scope.node, isinstance(only.value, ast.Constant) and only.value.value is None
+        return missing and not function.decorator_list and self._leaves_out(seed.module, function, value.id)
+
+    def _leaves_out(self, owner: Module, function: FunctionNode, parameter: str) -> bool:
+        """Is every use of a function of this name a call, one of them at least, and does none give the parameter?"""
+        around = owner.index.class_at(function)
+        name = around.name if function.name == "__init__" and around is not None else function.name
+        uses = [(module, use) for module in self.program.modules for use in uses_of(module, name)]
+        for module, use in uses:
+            call = module.index.parents.get(use)
+            if not isinstance(call, ast.Call) or call.func is not use or _hides(call):
+                return False
+            skip_self = isinstance(use, ast.Attribute) or name != function.name
+            given = argument_of(function, parameter, call, skip_self=skip_self)
+            if given is not None and not (isinstance(given, ast.Constant) and given.value is None):
+                return False
+        return bool(uses)
 
     @cached_property
     def _library(self) -> frozenset[Module]:
@@ -136,7 +149,7 @@ class Seeding:
         for _ in range(_HELPER_DEPTH):
             callers: dict[tuple[Module, FunctionNode | None], None] = {}
             for owner, function in wanted:
-                if function is None or not _SEEDS.search(function.name):
+                if function is None or not SEEDS.search(function.name):
                     continue
                 qualified = owner.qualified(function)
                 for module in self.program.modules:
@@ -236,8 +249,10 @@ def seeds_in(module: Module) -> Iterator[Seed]:
             yield Seed(module, call, seeder)
 
 
-def _reads(outline: Outline, name: str) -> bool:
-    return name in outline.reads or any(name in names for _, names in outline.definitions)
+def _hides(call: ast.Call) -> bool:
+    """Does a call pass something that is not written out?"""
+    starred = any(isinstance(argument, ast.Starred) for argument in call.args)
+    return starred or any(keyword.arg is None for keyword in call.keywords)
 
 
 def place(call: ast.Call) -> tuple[int, int, int, int]:

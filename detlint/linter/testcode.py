@@ -9,6 +9,7 @@ from detlint.linter.program import program_of
 from detlint.linter.project import Module
 
 _FOLDERS = frozenset({"test", "tests", "testing", "unittests"})
+_RUNNERS = ("unittest.", "pytest.", "absl.testing.", "numpy.testing.")
 
 
 def is_test_file(module: Module) -> bool:
@@ -19,6 +20,19 @@ def is_test_file(module: Module) -> bool:
     root = module.project.layout.root(path.parent)
     folders = path.relative_to(root).parts[:-1] if path.is_relative_to(root) else ()
     return not _FOLDERS.isdisjoint(folders)
+
+
+def is_unit_test(module: Module) -> bool:
+    """Return whether a test file leaves it to a test runner to execute it: no program, at most `unittest.main()`."""
+    if not is_test_file(module):
+        return False
+    runs = any(
+        name.startswith(_RUNNERS) or name.endswith(".run_tests")
+        for word in ("main", "run_tests", "run_module_suite")
+        for call in module.index.calls_by_name.get(word, ())
+        for name in module.inference.callees(call)
+    )
+    return runs or program_of(module) is None
 
 
 def _is_named_test(path: Path) -> bool:

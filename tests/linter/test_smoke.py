@@ -63,10 +63,12 @@ def test_a_main_guard_in_a_package_that_only_tries_the_file_out(
     ("name", "code", "found"),
     [
         ("test_net.py", "import torch\nx = torch.rand(3)\nprint(x)\n", ["DET101"]),
-        ("test_net.py", "import torch\ndef test_it():\n    print(torch.rand(3))\ntest_it()\n", []),
-        ("tests/net.py", "import torch\nx = torch.rand(3)\nprint(x)\n", []),
+        ("test_net.py", "import torch\ndef test_it():\n    print(torch.rand(3))\ntest_it()\n", ["DET101"]),
+        ("tests/net.py", "import torch\nx = torch.rand(3)\nprint(x)\n", ["DET101"]),
+        ("tests/net.py", "import pytest, torch\ndef test_it():\n    print(torch.rand(3))\npytest.main()\n", []),
+        ("tests/net.py", "import torch\ndef test_it():\n    print(torch.rand(3))\n", []),
     ],
-    ids=["script", "test", "folder"],
+    ids=["script", "test", "folder", "runner", "no program"],
 )
 def test_a_script_named_like_a_test(tmp_path: Path, name: str, code: str, found: list[str]) -> None:
     (tmp_path / "pyproject.toml").touch()

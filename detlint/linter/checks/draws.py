@@ -18,7 +18,7 @@ from detlint.linter.registry import check_file
 from detlint.linter.repairs import Repair, unsafe
 from detlint.linter.seeding import Seeding, seeding_of
 from detlint.linter.smoke import is_smoke_test
-from detlint.linter.testcode import is_test_file
+from detlint.linter.testcode import is_test_file, is_unit_test
 from detlint.randomness import LIBRARIES, load_sources
 from detlint.rulebook import Trigger
 
@@ -47,8 +47,11 @@ class _Drawn:
 
 @check_file("DET101")
 def unseeded_rng(ctx: Context) -> Iterator[Finding]:
-    """Silent about draws that set initial weights, and about those that decide nothing."""
-    if is_test_file(ctx.module) or is_smoke_test(ctx.module):
+    """Silent about draws that set initial weights, about those that decide nothing, and in what a test runner runs.
+
+    A test that is a program of its own compares what it draws.
+    """
+    if is_unit_test(ctx.module) or (is_smoke_test(ctx.module) and not is_test_file(ctx.module)):
         return
     options = {draw.node: draw for draw in _option_seeds(ctx)}
     for draw in options.values():

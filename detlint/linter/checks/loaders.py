@@ -17,7 +17,7 @@ from detlint.linter.registry import check, check_file
 from detlint.linter.repeatable import made_up, why_unrepeatable
 from detlint.linter.seeding import seeding_of, seeds_in
 from detlint.linter.smoke import is_smoke_test
-from detlint.linter.testcode import is_test_file
+from detlint.linter.testcode import is_test_file, is_unit_test
 from detlint.randomness import load_sources
 
 _SAMPLERS = ("RandomSampler", "WeightedRandomSampler", "SubsetRandomSampler")
@@ -27,8 +27,8 @@ _UNSEEDED = "the order of this loader comes from torch's global generator, and n
 
 @check("DET106")
 def unseeded_dataloader(call: Call, ctx: Context) -> Iterator[Finding]:
-    """Silent with a generator of its own, in programs that seed torch, and in libraries that no such program uses."""
-    if _tries(ctx.module):
+    """Silent with a generator of its own, in tests, in programs that seed torch, in libraries that no other uses."""
+    if is_unit_test(ctx.module) and ctx.function(call.node) is not None:
         return
     generator = call.argument("generator")
     if generator.hidden or (generator.value is not None and not may_be_none(generator.value, ctx)):
@@ -47,7 +47,8 @@ def _runs_unseeded(node: ast.AST, ctx: Context) -> bool:
         return ctx.program.runs(ctx.module, node) and not seeding_of(ctx.program).shared("torch")
     if _project_seeds(ctx.module):
         return False
-    programs = [user.program for user in users_of(node, ctx) if user.program is not None and not _tries(user.module)]
+    users = (user for user in users_of(node, ctx) if not is_test_file(user.module) and not is_smoke_test(user.module))
+    programs = [user.program for user in users if user.program is not None]
     runs = any(program.runs(ctx.module, node) for program in programs)
     return runs and not any(seeding_of(program).of("torch") for program in programs)
 
@@ -58,10 +59,6 @@ def _project_seeds(module: Module) -> bool:
     words.sort(key="manual_seed".__ne__)  # what nearly all have that seed at all, first
     searches = (module.project.search(word, module, 0) for word in words)
     return any(search is None or search.found is None for search in searches)
-
-
-def _tries(module: Module) -> bool:
-    return is_test_file(module) or is_smoke_test(module)
 
 
 @check_file("DET106")
