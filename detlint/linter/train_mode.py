@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from detlint.conditions import Truth
 from detlint.layers import load_layers
+from detlint.linter.calls import argument_of
 from detlint.linter.classes import ClassInfo
 from detlint.linter.constructors import Constructors
 from detlint.linter.evaluation import (
@@ -24,7 +25,7 @@ from detlint.linter.mode_events import Mode, switched, switches_any
 from detlint.linter.mode_layers import ModelParts, decorated_to_switch, parts_of
 from detlint.linter.model_names import Key
 from detlint.linter.modes import Modes, Reason
-from detlint.linter.names import FUNCTIONS, BindingKind
+from detlint.linter.names import FUNCTIONS, BindingKind, FunctionNode, parameters
 from detlint.linter.nodes import walk
 from detlint.linter.project import Module
 from detlint.linter.testcode import is_test_file
@@ -93,7 +94,7 @@ class _Search:
         self._own: dict[Key, bool] = {}
 
     def examine(self, call: ast.Call) -> TrainModeInference | None:
-        model = self._model(call)
+        model = self._model(call) or self._handed_model(call)
         if model is None:
             return None
         key = self.modes.key(model)
@@ -184,6 +185,24 @@ class _Search:
             return function.value if self._is_module(function.value) and not self._switches_itself(call) else None
         return function if self.modes.key(function) is not None and function.attr not in ("train", "eval") else None
 
+    def _handed_model(self, call: ast.Call) -> ast.expr | None:
+        """`total += squared_error(net, x, y)`: a model that a helper runs, which says nothing of inference itself."""
+        given = [*call.args, *(keyword.value for keyword in call.keywords)]
+        models = [node for node in given if isinstance(node, (ast.Name, ast.Attribute)) and _MODEL.search(_name(node))]
+        for name in self.module.inference.callees(call) if models else ():
+            found = self.module.project.definition(name)
+            if found is None or self._switches_itself(call):
+                continue
+            module, function = found
+            if not isinstance(function, FUNCTIONS) or trains(function):
+                continue
+            for parameter, _ in parameters(function.args):
+                passed = argument_of(function, parameter.arg, call, skip_self=isinstance(call.func, ast.Attribute))
+                runs = _calls_of_parameter(function, parameter.arg) if passed in models else []
+                if runs and not any(is_inference(module, run) for run in runs):
+                    return passed
+        return None
+
     def _is_module(self, node: ast.expr) -> bool:
         """Trainers and estimators train and predict too: what is no call of the model itself needs more evidence."""
         values = self.module.inference.values(node)
@@ -191,8 +210,7 @@ class _Search:
             return True
         if any(value.kind is Kind.INSTANCE for value in values):
             return False
-        name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
-        return bool(_MODEL.search(name))
+        return bool(_MODEL.search(_name(node)))
 
     def _is_model_method(self, call: ast.Call) -> bool:
         return any(self.module.project.definition(name) is not None for name in self.module.inference.callees(call))
@@ -380,6 +398,16 @@ class _Search:
             if found is not None and isinstance(found[1], FUNCTIONS) and trains(found[1]):
                 return True
         return False
+
+
+def _name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def _calls_of_parameter(function: FunctionNode, name: str) -> list[ast.Call]:
+    """Return the calls `net(x)` and `net.forward(x)` of what a function is given as `net`."""
+    calls = [part for part in walk(function) if isinstance(part, ast.Call)]
+    return [call for call in calls if ast.unparse(call.func) in (name, f"{name}.forward")]
 
 
 def _branch(around: ast.If, node: ast.AST) -> list[ast.stmt]:
