@@ -105,6 +105,8 @@ class ElementOrigins:
     def _note(self, name: str, steps: Steps) -> None:
         """Remember a name, unless it is one of records: `rows` says nothing of `row["label"]`."""
         taken = [step for step in steps if not isinstance(step, Move)]
+        if steps[-1:] == (Move.LOOKED_UP,) and (len(steps) > 1 or not name.endswith("s")):
+            return  # `item[key] for item in items`: what a key leads to is called otherwise
         if not taken or (self._table.names_alike(name) and not any(isinstance(step, str) for step in taken)):
             self.asked.names.append(name)
 

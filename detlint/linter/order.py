@@ -113,11 +113,12 @@ class OrderTracer(OrderCalls):
         )
 
     def _by_position(self, item: ast.Subscript, index: ast.expr) -> str | None:
-        """`files[i]`: in a loop over the positions the items follow the order as if the loop ran over them."""
+        """`files[i]`, `files[i:i + 8]`: in a loop over the positions items follow the order as if it ran over them."""
         names = {name.id for name in ast.walk(index) if isinstance(name, ast.Name)}
         for parent in self.index.ancestors(item):
             if isinstance(parent, FUNCTIONS):
-                return "the item at each index" if self.is_asked_for(index, item.value) else None
+                asked = not isinstance(index, ast.Slice) and self.is_asked_for(index, item.value)
+                return "the item at each index" if asked else None
             if isinstance(parent, (ast.For, ast.AsyncFor)) and names & names_in(parent.target):
                 return self._effects(parent, frozenset(), frozenset(names), Trail(), (item,))
             if isinstance(parent, ast.While) and names & counted_up(ast.walk(parent)):
@@ -280,7 +281,7 @@ class OrderTracer(OrderCalls):
 
     def _sorts_folders(self, loop: ast.For) -> bool:
         """Return whether a loop over os.walk sorts its folders in place, which fixes the order of the walk."""
-        target = loop.target
+        target = _counted(loop.target)
         if not isinstance(target, ast.Tuple) or len(target.elts) < 2 or not isinstance(target.elts[1], ast.Name):
             return False
         folders = target.elts[1].id
@@ -290,6 +291,7 @@ class OrderTracer(OrderCalls):
 
     def _names_of_walk(self, target: ast.expr, loop: ast.AST, trail: Trail) -> str | None:
         """Follow the file names of one folder, the last of the three that os.walk gives."""
+        target = _counted(target)
         if not isinstance(target, ast.Tuple) or len(target.elts) < 3 or not isinstance(target.elts[2], ast.Name):
             return None
         names = target.elts[2]
@@ -341,6 +343,12 @@ class OrderTracer(OrderCalls):
         parents = [self.index.parents.get(use) for use in self.module.flow(binding.scope).uses(binding)]
         sorts = any(isinstance(parent, ast.Call) and self.sorts(parent) for parent in parents)
         return sorts and self.destination(call, trail) is None
+
+
+def _counted(target: ast.expr) -> ast.expr:
+    """Return `(folder, dirs, names)` of `for i, (folder, dirs, names) in enumerate(…)`."""
+    parts = target.elts if isinstance(target, ast.Tuple) else []
+    return parts[1] if len(parts) == 2 and isinstance(parts[1], ast.Tuple) else target
 
 
 # How an order goes on, by the node right around the expression that carries it.

@@ -55,6 +55,8 @@ class OrderCalls(OrderPlaces):
             return self.destination(call, trail)
         if trail.tensors and functions["adding"].intersection(names):
             return SUM
+        if functions["splitting"].intersection(names) and trail.form is Form.SEQUENCE:
+            return self.destination(call, replace(trail, form=Form.NESTED, subset=True))
         if functions["carrying"].intersection(names) or self.is_progress_bar(call):
             return self.destination(call, as_sequence(trail))
         if functions["receiving"].intersection(names) or self._keeps_items(names):

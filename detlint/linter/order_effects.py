@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from detlint.linter.names import FUNCTIONS, FunctionNode
+from detlint.linter.names import FUNCTIONS, BindingKind, FunctionNode
 from detlint.linter.order_form import CHOICE, NUMBERING, SUM, Form, Trail, names_in
 from detlint.linter.order_sums import LoopSums
 from detlint.linter.values import Kind
@@ -84,6 +84,8 @@ class LoopEffects(LoopSums):
                     return SUM
         if self._prints(node):
             return "the text that is written"
+        if self._trail.subset and self._handles(node):
+            return CHOICE
         if self._stores_numbered(node):
             return NUMBERING
         if self._draws_from_one_stream(node):
@@ -128,18 +130,31 @@ class LoopEffects(LoopSums):
         file = self._tracer.printed_to(call)
         return file is not None and self._is_open_file(file)
 
+    def _handles(self, call: ast.Call) -> bool:
+        """`shutil.copy(path, train)`, `path.unlink()`: an element is put somewhere, or taken away."""
+        methods = self._tracer.table.methods
+        last = getattr(call.func, "attr", getattr(call.func, "id", ""))
+        return last in methods["storing"] | methods["removing"] and self._has_element(call)
+
     def _stores_numbered(self, call: ast.Call) -> bool:
         """`shutil.copy(name, f"{number}.png")`, `image.save(f"{number}.png")`."""
         function = call.func
         name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-        if name not in self._tracer.table.methods["storing"]:
-            return False
         given = [*call.args, *(keyword.value for keyword in call.keywords)]
         numbered = [value for value in given if self._is_numbered(value)]
+        if name not in self._tracer.table.methods["storing"]:
+            if not self._is_received(function):
+                return False
+            numbered = [value for value in numbered if not _is_name_of(value, self._positions)]
         others = [value for value in given if value not in numbered]
         if isinstance(function, ast.Attribute):
             others.append(function.value)
         return bool(numbered) and any(map(self._has_element, others))
+
+    def _is_received(self, function: ast.expr) -> bool:
+        """Is the function one that the caller gives?"""
+        bindings = self._tracer.module.definitions(function) if isinstance(function, ast.Name) else ()
+        return any(binding.kind is BindingKind.PARAMETER for binding in bindings)
 
     def _through_function(self, call: ast.Call) -> str | None:
         """A method of the project that the body calls may collect in self."""
@@ -164,7 +179,8 @@ class LoopEffects(LoopSums):
             if given:
                 inner = replace(self._trail, calls=self._trail.calls + 1)
                 called = Called(self, call, shared)
-                effects = LoopEffects(self._tracer, function, given, frozenset(), (), inner, files, called)
+                numbers = frozenset(name for name, value in passed if self._is_numbered(value))
+                effects = LoopEffects(self._tracer, function, given, numbers, (), inner, files, called)
                 effects.reseeded = self._seeds_each()
                 found = effects.destination()
                 if found is not None:
@@ -185,9 +201,9 @@ class LoopEffects(LoopSums):
     def _augmented(self, node: ast.AugAssign) -> str | None:
         if not isinstance(node.op, ast.Add) or not self._has_element(node.value):
             return None
-        if not self._is_outside(node.target):
+        if not self._is_shared(node.target):
             return None
-        kinds = {value.kind for value in self._tracer.inference.values(node.target)}
+        kinds = {value.kind for part in (node.target, node.value) for value in self._tracer.inference.values(part)}
         kinds |= self._initial_kinds(node.target)
         if kinds & {Kind.LIST, Kind.TUPLE, Kind.STRING}:
             form = Form.TEXT if Kind.STRING in kinds else Form.SEQUENCE
@@ -290,6 +306,10 @@ class LoopEffects(LoopSums):
         if self._is_pinned(node) or self._tracer.shown(node.value) or _is_truth(node.value):
             return None
         return CHOICE
+
+
+def _is_name_of(value: ast.expr, names: frozenset[str]) -> bool:
+    return isinstance(value, ast.Name) and value.id in names
 
 
 def _counts(value: ast.expr, container: ast.expr) -> bool:

@@ -68,16 +68,23 @@ def names_in(node: ast.AST) -> frozenset[str]:
 
 
 def counted_up(nodes: Iterable[ast.AST]) -> frozenset[str]:
-    """Return the names that are counted up by one."""
+    """Return the names that are counted up by one, or by the length of something."""
     return frozenset(
         node.target.id
         for node in nodes
         if isinstance(node, ast.AugAssign)
         and isinstance(node.target, ast.Name)
         and isinstance(node.op, ast.Add)
-        and isinstance(node.value, ast.Constant)
-        and node.value.value == 1
+        and _is_count(node.value)
     )
+
+
+def _is_count(value: ast.expr) -> bool:
+    """`1`, `len(part)`, `part.shape[0]`."""
+    if isinstance(value, ast.Subscript):
+        return isinstance(value.value, ast.Attribute) and value.value.attr == "shape"
+    called = value.func if isinstance(value, ast.Call) else None
+    return (isinstance(called, ast.Name) and called.id == "len") or getattr(value, "value", None) == 1
 
 
 def stored_names(target: ast.expr) -> set[str]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from detlint.linter.order_places import OrderPlaces
 
 _MAX_STEPS = 4
+_LONGEST_MODE = 3  # `"ab+"`
 _NO_TEXT = ("sys.", "zipfile.")  # read by people, or taken out again by name
 
 
@@ -73,7 +74,8 @@ class LoopBody:
         filled = node.func.value
         if not isinstance(filled, ast.Name) or filled.id not in self._bound or self._starts_outside(filled):
             return set()
-        return {filled.id} if any(self._mentions(argument, names) for argument in node.args) else set()
+        given = [*node.args, *(keyword.value for keyword in node.keywords)]
+        return {filled.id} if any(self._mentions(argument, names) for argument in given) else set()
 
     def _starts_outside(self, name: ast.Name) -> bool:
         scope = self._index.scope_at(name).lookup(name.id)
@@ -153,7 +155,19 @@ class LoopBody:
             return not self._is_imported(node) and not any(value.type.startswith(_NO_TEXT) for value in values)
         # `out = train if drawn else valid`: another name for a file that stands outside
         given = [binding.value for binding in self._places.module.definitions(node)]
-        return any(isinstance(value, (ast.Name, ast.IfExp)) and self._is_open_file(value, steps - 1) for value in given)
+        return any(
+            self._appends(value) if isinstance(value, ast.Call) else self._is_open_file(value, steps - 1)
+            for value in given
+            if isinstance(value, (ast.Name, ast.IfExp, ast.Call))
+        )
+
+    def _appends(self, call: ast.Call) -> bool:
+        """`open(out, "a")`: the same file for each element, and what is written goes to its end."""
+        if getattr(call.func, "attr", getattr(call.func, "id", "")) != "open" or self._has_element(call):
+            return False
+        given = [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg == "mode")]
+        modes = [value.value for value in given if isinstance(value, ast.Constant)]
+        return any(isinstance(mode, str) and mode.startswith("a") and len(mode) <= _LONGEST_MODE for mode in modes)
 
     def _is_imported(self, node: ast.Name) -> bool:
         """`soundfile.write(name, wave)` writes a whole file, not into one that is open."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode
+from detlint.linter.names import FUNCTIONS, Binding, BindingKind
 from detlint.linter.order_counts import OrderCounts
 from detlint.linter.order_form import Form, Trail
 from detlint.linter.values import Kind
@@ -54,7 +54,7 @@ class OrderPlaces(OrderCounts):
         if not isinstance(record, ast.Name) or self.is_complaint(key) or self.is_lookup(key):
             return None
         scope = self.index.scope_at(record).lookup(record.id)
-        if scope is None or not isinstance(scope.node, FUNCTIONS):
+        if scope is None or not isinstance(scope.node, (*FUNCTIONS, ast.Module)):
             return None
         flow = self.module.flow(scope)
         uses = [use for binding in self.module.definitions(record) for use in flow.uses(binding)]
@@ -71,10 +71,10 @@ class OrderPlaces(OrderCounts):
         unread = not same and not whole and trail.form is not Form.MAPPING
         return f"the caller's `{record.id}`" if unread and self._is_received(record, scope.node) else found
 
-    def _is_received(self, record: ast.Name, function: FunctionNode) -> bool:
+    def _is_received(self, record: ast.Name, function: ast.AST) -> bool:
         """Return whether a record is the caller's; `**options` is the function's own."""
         bindings = self.module.definitions(record)
-        own = function.args.kwarg
+        own = function.args.kwarg if isinstance(function, FUNCTIONS) else None
         return bool(bindings) and all(b.kind is BindingKind.PARAMETER and b.node is not own for b in bindings)
 
     def _entry_at(self, use: ast.Name) -> ast.Subscript | ast.Attribute | None:
@@ -98,9 +98,12 @@ class OrderPlaces(OrderCounts):
         ]
         for use in uses:
             fixed = [*sorts, *(test for test in tested if test not in self.index.ancestors(use))]
+            carried = trail
             if fixed and not flow.path(after, use, avoiding=fixed):
-                continue
-            found = self.destination(use, trail)
+                if trail.form is not Form.WALK:
+                    continue
+                carried = replace(trail, form=Form.SORTED_WALK)  # the names in each folder stay as they are
+            found = self.destination(use, carried)
             if found is not None:
                 return found
         return None

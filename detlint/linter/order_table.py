@@ -10,6 +10,7 @@ from detlint.tables import RULES_FOLDER, read_table, word_lists
 
 _FUNCTIONS = (
     "carrying",
+    "splitting",
     "sorting",
     "receiving",
     "registering",
@@ -32,6 +33,7 @@ _METHODS = (
     "adding",
     "training",
     "storing",
+    "removing",
     "passing",
     "keeping",
     "averaging",

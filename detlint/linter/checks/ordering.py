@@ -73,7 +73,8 @@ def _sorted_where_iterated(node: ast.expr, ctx: Context) -> Repair | None:
 @check("DET603")
 def completion_order(call: Call, ctx: Context) -> Iterator[Finding]:
     """Silent where results are stored by key, counted, reduced or sorted."""
-    sink = OrderTracer(ctx.module).destination(call.node)
+    form = Form.NESTED if call.name.endswith(".wait") else Form.SEQUENCE  # those that are done, and the others
+    sink = OrderTracer(ctx.module).destination(call.node, Trail(form))
     if sink is not None:
         yield ctx.finding(call.node, call=f"{call.name}()", sink=sink)
 
@@ -156,8 +157,8 @@ def set_iteration_order(ctx: Context) -> Iterator[Finding]:
 
 
 def _receiving() -> frozenset[str]:
-    """Optimizers, containers and data sets of torch, which number what they are given."""
-    return frozenset(name for name in order_table().functions["receiving"] if name.startswith("torch."))
+    """Optimizers, containers and data sets of torch, which number what they are given; tables with their columns."""
+    return frozenset(name for name in order_table().functions["receiving"] if name.startswith(("torch.", "csv.")))
 
 
 def _handed_on(ctx: Context) -> Iterator[ast.expr]:
@@ -222,8 +223,9 @@ def _iterations(ctx: Context) -> Iterator[tuple[ast.expr, ast.expr]]:
             yield from ((argument, argument) for argument in call.args)
     receiving = _receiving()  # a set that is pickled stays a set
     for call in calls_named(ctx.module, frozenset(name.rpartition(".")[2] for name in receiving)):
-        if call.args and receiving.intersection(ctx.callees(call)):
-            yield call.args[0], call.args[0]
+        if receiving.intersection(ctx.callees(call)):
+            given = [*call.args[:1], *(keyword.value for keyword in call.keywords if keyword.arg == "fieldnames")]
+            yield from ((argument, argument) for argument in given)
 
 
 def _destination(iterated: ast.expr, whole: ast.expr, tracer: OrderTracer) -> str | None:
