@@ -120,9 +120,20 @@ def passed(module: Module, function: FunctionNode, parameter: str, callers: Sequ
     for caller in callers:
         for call in calls_named(caller, (function.name,)):
             if qualified in caller.inference.callees(call):
-                value = argument_of(function, parameter, call, skip_self=isinstance(call.func, ast.Attribute))
+                method = isinstance(call.func, ast.Attribute)
+                if function.args.vararg is not None and function.args.vararg.arg == parameter:
+                    yield from (Origin(caller, value) for value in _further(function, call, skip_self=method))
+                    continue
+                value = argument_of(function, parameter, call, skip_self=method)
                 if value is not None:
                     yield Origin(caller, value)
+
+
+def _further(function: FunctionNode, call: ast.Call, *, skip_self: bool) -> list[ast.expr]:
+    """Return what a call passes for `*args`."""
+    names = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
+    bound = skip_self and names[:1] in (["self"], ["cls"])
+    return call.args[len(names) - bound :]
 
 
 def _stored(module: Module, place: ast.Attribute | ast.Subscript) -> Iterator[ast.expr]:

@@ -50,10 +50,15 @@ def made_up(seed: Seed) -> str:
 
 
 def _hash_varies(module: Module, value: ast.expr) -> bool:
-    """Is the hash of this value salted? Of strings, bytes and None always, of tuples where they may hold them."""
+    """Is the hash of this value salted? Of strings, bytes and None always, of tuples where they may hold them.
+
+    What stands under a key is taken for text: nobody hashes a number for a seed.
+    """
     if isinstance(value, ast.Tuple):
         return not all(_is_number(module, element) for element in value.elts)
-    return any(found.kind in _HASHES for found in module.inference.values(value))
+    found = module.inference.values(value)
+    kept = isinstance(value, (ast.Subscript, ast.Attribute)) and not _is_number(module, value)
+    return any(each.kind in _HASHES or (kept and each.kind is Kind.UNKNOWN) for each in found) or (kept and not found)
 
 
 def _is_number(module: Module, value: ast.expr) -> bool:
@@ -63,4 +68,6 @@ def _is_number(module: Module, value: ast.expr) -> bool:
     if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr == "item":
         return True  # of a tensor
     name = inner.attr if isinstance(inner, ast.Attribute) else getattr(inner, "id", "")
+    if isinstance(inner, ast.Subscript) and isinstance(inner.slice, ast.Constant):
+        name = str(inner.slice.value)
     return _COUNTS.search(name) is not None

@@ -59,7 +59,7 @@ class Seeding:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self._reach = Reach(program)
+        self.reach = Reach(program)
 
     @cached_property
     def seeds(self) -> tuple[Seed, ...]:
@@ -72,7 +72,7 @@ class Seeding:
             seed
             for module in self.program.modules
             for seed in seeds_in(module)
-            if self._reach.leads_to(module, seed.node)
+            if self.reach.leads_to(module, seed.node)
             and not self._is_left_out(seed)
             and (
                 module not in self._library

@@ -1,7 +1,7 @@
 """Is a program only a quick look at what its file defines?
 
 Many library files end in a main guard that builds a model, calls it on random numbers and prints shapes. No result of
-that is kept.
+that is kept. A file without models shows what it computes.
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ from detlint.randomness import load_sources
 
 
 def is_smoke_test(module: Module) -> bool:
-    """Return whether all that a file executes is a main guard that tries out what the file defines.
+    """Return whether all that a file executes is a main guard that tries out a model which the file defines.
 
     In a package that is any guard that reads no command line, hands over to no `main()`, does not train and save, and
-    prints something or writes no files; elsewhere the file has to define models and the guard to do nothing but build,
-    call and show them.
+    prints something or writes no files; elsewhere the guard has to do nothing but build, call and show models.
     """
     guards = [node for node in module.tree.body if isinstance(node, ast.If) and is_main_guard(node)]
     others = [node for node in module.tree.body if node not in guards]
@@ -33,12 +32,14 @@ def is_smoke_test(module: Module) -> bool:
     if any(isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) for node in others):
         return False
     calls = [call for guard in guards for call in _calls(guard)]
+    if not _defines_model(module):
+        return False
     if in_package(module):
         if any(map(training_steps, guards)) and any(_writes(module, call) for call in calls):
             return False
         shows = any("builtins.print" in module.inference.callees(call) for call in calls)
         return not any(_hands_over(module, call) or (not shows and _writes_files(module, call)) for call in calls)
-    return _defines_model(module) and all(_is_harmless(module, call) for call in calls)
+    return all(_is_harmless(module, call) for call in calls)
 
 
 def _hands_over(module: Module, call: ast.Call) -> bool:

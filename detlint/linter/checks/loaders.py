@@ -49,8 +49,9 @@ def _runs_unseeded(node: ast.AST, ctx: Context) -> bool:
         return False
     users = (user for user in users_of(node, ctx) if not is_test_file(user.module) and not is_smoke_test(user.module))
     programs = [user.program for user in users if user.program is not None]
-    runs = any(program.runs(ctx.module, node) for program in programs)
-    return runs and not any(seeding_of(program).of("torch") for program in programs)
+    seedings = [seeding_of(program) for program in programs]
+    runs = any(seeding.reach.leads_to(ctx.module, node) for seeding in seedings)
+    return runs and not any(seeding.of("torch") for seeding in seedings)
 
 
 def _project_seeds(module: Module) -> bool:
