@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from detlint.linter.calls import argument_of
-from detlint.linter.mode_events import switched
+from detlint.linter.mode_events import held_in, switched
 from detlint.linter.model_names import Key
 from detlint.linter.modes import Modes
 from detlint.linter.names import FUNCTIONS, BindingKind
@@ -27,6 +27,8 @@ class Constructors:
         if (module, key) in self._seen:
             return
         self._seen.add((module, key))
+        for value in self._modes.items_of(key):
+            yield from self.of_expression(value, ())
         if isinstance(key.owner, ast.ClassDef):
             for ancestor in module.inference.mro(module.inference.class_info(key.owner)):
                 for write in ancestor.attributes.get(key.name, ()):
@@ -57,6 +59,9 @@ class Constructors:
                 yield from self.of_key(key)
         elif isinstance(node, ast.Call):
             yield from self._of_call(module, node, index)
+        elif not index:
+            for part in held_in(node):
+                yield from self.of_expression(part, ())
 
     def _of_call(self, module: Module, node: ast.Call, index: tuple[int, ...]) -> Iterator[tuple[Module, ast.Call]]:
         if switched(node) is not None and isinstance(node.func, ast.Attribute):

@@ -49,13 +49,18 @@ def is_inference(module: Module, node: ast.AST) -> bool:
         return not in_training_step or _takes_evaluation_data(node)
     if in_training_step:
         return False
-    function = module.index.function_at(node)
-    if function is not None and evaluates(function):
-        return True
-    if any(_takes_evaluation_data(loop.iter) for loop in _loops(module, node) if isinstance(loop, ast.For)):
+    if says_evaluation(module, node):
         return True
     score = isinstance(node, ast.Call) and names_evaluation(_called(node))
     return not score and _goes_to_evaluation(module, node)
+
+
+def says_evaluation(module: Module, node: ast.AST) -> bool:
+    """Return whether the function around `node` is named after evaluation, or a loop in it goes through such data."""
+    function = module.index.function_at(node)
+    if function is not None and evaluates(function):
+        return True
+    return any(_takes_evaluation_data(loop.iter) for loop in _loops(module, node) if isinstance(loop, ast.For))
 
 
 def _goes_to_evaluation(module: Module, node: ast.AST, steps: int = 3) -> bool:

@@ -45,6 +45,9 @@ _LOADS_WEIGHTS = re.compile(r"checkpoint|state_dict|weights|param|__init__|init_
 _PREPARING = ("accelerate.Accelerator.prepare", "apex.amp.initialize", "lightning.fabric.Fabric.setup")
 
 
+_Assignments = dict[Scope, list[tuple[ast.expr, ast.expr]]]
+
+
 class Mode(Enum):
     """What is known of a model's mode at a place."""
 
@@ -96,6 +99,9 @@ class ModeEvents(ModelNames, ABC):
         for mention in self._mentions(scope, key, flow):
             yield from self._mention_events(mention, key)
         yield from self._bindings(scope, key)
+        for target, value in self._item_assignments.get(scope, ()):
+            if self.key(target) == key:
+                yield from self._binding_event(self.index.statement(target), value, (), key)
         yield from self._called_events(scope, key, flow)
 
     def _mentions(self, scope: Scope, key: Key, flow: Flow) -> Iterator[ast.expr]:
@@ -210,13 +216,26 @@ class ModeEvents(ModelNames, ABC):
                 yield from self._binding_event(self.index.statement(target), value, (), key)
 
     @cached_property
-    def _attribute_assignments(self) -> dict[Scope, list[tuple[ast.Attribute, ast.expr]]]:
+    def _attribute_assignments(self) -> _Assignments:
         """What is assigned to attributes, by the body that it is done in."""
-        found: dict[Scope, list[tuple[ast.Attribute, ast.expr]]] = {}
+        return self._assignments(ast.Attribute)
+
+    @cached_property
+    def _item_assignments(self) -> _Assignments:
+        """The same for items: `self.nets[name] = net`."""
+        return self._assignments(ast.Subscript)
+
+    def _assignments(self, kind: type[ast.expr]) -> _Assignments:
+        found: _Assignments = {}
         for target, value in self.index.assigned():
-            if isinstance(target, ast.Attribute):
+            if isinstance(target, kind):
                 found.setdefault(self.body_of(target), []).append((target, value))
         return found
+
+    def items_of(self, key: Key) -> Iterator[ast.expr]:
+        """Yield what is put into the list or dict of models that a variable holds."""
+        for assignments in self._item_assignments.values():
+            yield from (value for target, value in assignments if self.key(target) == key)
 
     def _binding_event(self, statement: ast.stmt, value: ast.expr, index: tuple[int, ...], key: Key) -> Iterator[Event]:
         inner = self.unwrapped(value)
@@ -366,6 +385,17 @@ def switched(call: ast.Call) -> Mode | None:
     if isinstance(value, ast.Constant) and isinstance(value.value, bool):
         return Mode.TRAIN if value.value else Mode.EVAL
     return Mode.UNKNOWN
+
+
+def held_in(node: ast.expr) -> list[ast.expr]:
+    """Return the expressions of the models in `[Net() for _ in range(5)]`, `{"a": Net()}` and their like."""
+    if isinstance(node, ast.ListComp):
+        return [node.elt]
+    if isinstance(node, ast.List):
+        return node.elts
+    if isinstance(node, ast.DictComp):
+        return [node.value]
+    return node.values if isinstance(node, ast.Dict) else []
 
 
 def switches_any(node: ast.AST) -> bool:

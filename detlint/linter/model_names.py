@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from detlint.linter.calls import argument_of
-from detlint.linter.names import FUNCTIONS, BindingKind, FunctionNode, Scope
+from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope
 from detlint.linter.project import Module
 from detlint.linter.values import load_types
 
@@ -44,6 +44,8 @@ class ModelNames:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             owner = self.self_class(node.value)
             return Key(owner, node.attr) if owner is not None else None
+        if isinstance(node, ast.Subscript) and isinstance(node.value, (ast.Name, ast.Attribute)):
+            return self.key(node.value, depth)  # models of one list or dict are in one mode, as far as can be told
         return None
 
     def unwrapped(self, node: ast.expr) -> ast.expr:
@@ -79,6 +81,8 @@ class ModelNames:
             return self._passed_to(scope.node, key.name) or key
         others = set()
         for binding in bindings:
+            if len(bindings) == 1 and binding.kind is BindingKind.ITERATION and not binding.index:
+                return self._gone_through(binding, depth) or key
             if binding.kind is not BindingKind.ASSIGN or binding.value is None or binding.index:
                 return key
             inner = self.unwrapped(binding.value)
@@ -88,6 +92,13 @@ class ModelNames:
             others.add(other)
         found = others.pop() if len(others) == 1 else None
         return key if found is None else found
+
+    def _gone_through(self, binding: Binding, depth: int) -> Key | None:
+        """`for net in self.nets.values()`: the variable that holds what the loop goes through."""
+        source = binding.value
+        if isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute) and source.func.attr == "values":
+            source = source.func.value
+        return self.key(source, depth - 1) if isinstance(source, (ast.Name, ast.Attribute)) else None
 
     def _passed_to(self, method: FunctionNode, name: str) -> Key | None:
         """Return the attribute that all calls of a method in its class pass for a parameter: `self.fit(self.net)`."""
@@ -123,6 +134,9 @@ class ModelNames:
         while True:
             parent = self.index.parents.get(node)
             around: ast.AST | None = parent
+            if isinstance(parent, ast.Subscript) and parent.value is node:
+                node = parent
+                continue
             if isinstance(parent, ast.Attribute):
                 around = self.index.parents.get(parent)
                 if not isinstance(around, ast.Call) and parent.attr in ("module", "_orig_mod"):

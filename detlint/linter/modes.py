@@ -10,7 +10,7 @@ from functools import cached_property
 
 from detlint.linter.calls import argument_of
 from detlint.linter.evaluation import evaluates, without_gradients
-from detlint.linter.mode_events import MAX_DEPTH, Event, Mode, ModeEvents, switched
+from detlint.linter.mode_events import MAX_DEPTH, Event, Mode, ModeEvents, held_in, switched
 from detlint.linter.mode_layers import from_torchvision_by_name, switches_itself
 from detlint.linter.model_names import Key
 from detlint.linter.names import FUNCTIONS, FunctionNode, Scope
@@ -62,6 +62,9 @@ class Modes(ModeEvents):
             return self._one(self.reasons(key, node)[1]) if key is not None else Mode.UNKNOWN
         if isinstance(node, ast.IfExp):
             return _same(self.mode_of(node.body), self.mode_of(node.orelse))
+        if isinstance(node, (ast.ListComp, ast.List, ast.Dict, ast.DictComp)) and not index:
+            held = [self.mode_of(part) for part in held_in(node)]
+            return _same(*held) if held else Mode.UNKNOWN
         if not isinstance(node, ast.Call):
             return Mode.UNKNOWN
         mode = switched(node)

@@ -19,7 +19,9 @@ from detlint.linter.evaluation import (
     is_inference,
     names_evaluation,
     names_inference,
+    says_evaluation,
     shares_training_step,
+    without_gradients,
 )
 from detlint.linter.mode_events import Mode, switched, switches_any
 from detlint.linter.mode_layers import ModelParts, decorated_to_switch, parts_of
@@ -42,6 +44,8 @@ _MODEL = re.compile(r"model|net|module|encoder|decoder|generator|discriminator|b
 # Losses and metrics are modules too, but nothing they compute is a prediction.
 _NO_MODEL = re.compile(r"criteri|loss|metric|(^|_)crit(_|$)|transform|augment", re.I)
 _LOADER = re.compile(r"(load|restore|resume)_?\w*(model|net|check|weight|state|param|ckpt|snapshot)", re.I)
+# How a variable comes by a model.
+_HOLDING = (BindingKind.ASSIGN, BindingKind.PARAMETER, BindingKind.ITERATION)
 _MARKS = ("no_grad", "inference_mode", "set_grad_enabled", "load_state_dict")
 _SHAPES = frozenset({"shape", "size", "dim", "ndim", "numel", "dtype", "device"})
 
@@ -176,8 +180,10 @@ class _Search:
         function = call.func
         if isinstance(function, ast.Name):
             bindings = self.module.definitions(function)
-            plain = all(b.kind in (BindingKind.ASSIGN, BindingKind.PARAMETER) for b in bindings)
+            plain = all(b.kind in _HOLDING for b in bindings)
             return function if bindings and plain else None
+        if isinstance(function, ast.Subscript):
+            return function if self.modes.key(function) is not None else None
         if not isinstance(function, ast.Attribute):
             return None
         named = names_inference(function.attr) and not _ALLOWED.search(function.attr)
@@ -353,12 +359,17 @@ class _Search:
         return False
 
     def _counts(self, reason: Reason, call: ast.Call) -> bool:
-        """A caller may ask for train mode, and a helper called within a training step runs in it on purpose."""
+        """A caller may ask for train mode, and a helper called within a training step runs in it on purpose.
+
+        Not so where the helper says that it evaluates, and asks for no gradients.
+        """
         if not reason.created and chosen_by_caller(reason.module, reason.node):
             return False
         if self._excludes(reason, call):
             return False
         if reason.goal is call:
+            return True
+        if without_gradients(self.module, call) and says_evaluation(self.module, call):
             return True
         return not (isinstance(reason.goal, ast.Call) and shares_training_step(self.module, reason.goal))
 
