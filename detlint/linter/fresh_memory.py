@@ -216,6 +216,8 @@ def _plain(node: ast.expr, parent: ast.AST | None, ctx: Context) -> tuple[Fate |
         return Fate.RETURNED, node
     if isinstance(parent, (ast.Assign, ast.AnnAssign, ast.NamedExpr)):
         return Fate.STORED, node
+    if isinstance(parent, (ast.For, ast.comprehension)) and isinstance(node, (ast.Tuple, ast.List)):
+        return Fate.WRITTEN, node  # for weight in (self.up, self.down): init(weight)
     if isinstance(parent, ast.Tuple) and isinstance(parent.ctx, ast.Load):
         return None, parent
     if isinstance(parent, (*COMPREHENSIONS, ast.List, ast.Dict, ast.Set, ast.Starred)):

@@ -13,6 +13,7 @@ from detlint.linter.nodes import walk
 from detlint.linter.training import file_trains
 
 if TYPE_CHECKING:
+    from detlint.linter.classes import ClassInfo
     from detlint.linter.context import Context
 
 # Models of such bases are made to be loaded.
@@ -22,8 +23,11 @@ _INITIALISES = re.compile(
     r"^_*(init(?!__$)|initiali[sz]e|reset|load)|init_weights|[^_]_init$|from_pretrained|state_dict|post_init|from_checkpoint",
     re.IGNORECASE,
 )
+_LOADED_WHOLE = re.compile(r"load|from_pretrained|state_dict|from_checkpoint", re.IGNORECASE)
 _LOADS = re.compile(r"^_*(download_and_)?load_(state_dict|checkpoint|models?|weights)$|^from_pretrained$|^load_file$")
 _ALL_PARAMETERS = frozenset({"parameters", "named_parameters", "modules", "named_modules", "children"})
+# What reaches attributes that are not named.
+_BY_ANY_NAME = frozenset({"apply", "__dict__", "_parameters", "_buffers", "state_dict", "getattr", "setattr", "vars"})
 _ALIASES = 3
 
 
@@ -31,7 +35,7 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
     """Return the expression that reads the attribute `name` of the class around `made`, if nothing ever writes it."""
     index = ctx.module.index
     owner = index.class_at(made)
-    if owner is None or _is_initialised_elsewhere(owner, ctx):
+    if owner is None or _is_initialised_elsewhere(owner, ctx) or _is_initialised_by_kin(name, owner, ctx):
         return None
     read: ast.expr | None = None
     for node in index.of_type(ast.Attribute):
@@ -99,6 +103,14 @@ def _sets_nothing(target: ast.Attribute, ctx: Context) -> bool:
     return isinstance(value, ast.Constant) and value.value is None
 
 
+def _is_initialised_by_kin(name: str, owner: ast.ClassDef, ctx: Context) -> bool:
+    """Does an initialising method that the class inherits from another file name the attribute?"""
+    inference = ctx.inference
+    ancestors = (info for info in inference.mro(inference.class_info(owner)) if info.module is not ctx.module)
+    methods = (method for info in ancestors for method in info.methods.values() if _INITIALISES.search(method.name))
+    return any(isinstance(part, ast.Attribute) and part.attr == name for method in methods for part in walk(method))
+
+
 def _is_initialised_elsewhere(owner: ast.ClassDef, ctx: Context) -> bool:
     """Return whether code in sight may initialise any attribute of a class: an init hook, a checkpoint, a loop.
 
@@ -113,7 +125,7 @@ def _is_initialised_elsewhere(owner: ast.ClassDef, ctx: Context) -> bool:
     bases = (base for other in index.of_type(ast.ClassDef) for base in other.bases)
     if any(_LOADED.search(name) for base in bases for name in (*ctx.resolve(base), ast.unparse(base))):
         return True
-    if any(_initialises_itself(ancestor.node) for ancestor in inference.mro(info)):
+    if any(_initialises_itself(ancestor) for ancestor in inference.mro(info)):
         return True
     functions = index.of_type(ast.FunctionDef)
     if any(_INITIALISES.search(function.name) and _takes_a_model(function, ctx) for function in functions):
@@ -126,9 +138,21 @@ def _is_initialised_elsewhere(owner: ast.ClassDef, ctx: Context) -> bool:
     )
 
 
-def _initialises_itself(node: ast.ClassDef) -> bool:
-    names = (part.name for part in walk(node) if isinstance(part, FUNCTIONS))
-    return any(_INITIALISES.search(name) for name in names)
+def _initialises_itself(info: ClassInfo) -> bool:
+    """Has a class a method that may initialise attributes without naming them? Those it names are looked at singly."""
+    methods = [part for part in walk(info.node) if isinstance(part, FUNCTIONS) and _INITIALISES.search(part.name)]
+    return any(_LOADED_WHOLE.search(method.name) or _hides_what_it_sets(method, info) for method in methods)
+
+
+def _hides_what_it_sets(method: FunctionNode, info: ClassInfo) -> bool:
+    """`self.apply(init)`, `for weight in self.parameters()`, `init_layer(self)`."""
+    for part in walk(method):
+        name = part.attr if isinstance(part, ast.Attribute) else getattr(part, "id", "")
+        if name in _ALL_PARAMETERS or name in _BY_ANY_NAME:
+            return True
+        if name == "self" and not isinstance(info.module.index.parents.get(part), ast.Attribute):
+            return True
+    return False
 
 
 def _takes_a_model(function: FunctionNode, ctx: Context) -> bool:
@@ -164,4 +188,9 @@ def _reaches_models(call: ast.Call, owner: ast.ClassDef, ctx: Context) -> bool:
     receiver = call.func.value
     own = isinstance(receiver, ast.Name) and receiver.id == "self"
     own = own or (isinstance(receiver, ast.Call) and getattr(receiver.func, "id", "") == "super")
-    return not own or _is_kin(ctx.module.index.class_at(call), owner, ctx)
+    if not _is_kin(ctx.module.index.class_at(call), owner, ctx):
+        return not own
+    if isinstance(receiver, ast.Attribute) and _is_own(receiver):
+        return False  # a layer that it holds
+    ancestors = ctx.inference.mro(ctx.inference.class_info(owner))
+    return not own or not any(call.func.attr in ancestor.methods for ancestor in ancestors)
