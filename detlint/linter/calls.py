@@ -120,7 +120,8 @@ def _call_of(inference: Inference, name: str, node: ast.Call) -> Iterator[Value]
     elif name in types.wrappers:
         yield from _wrapped(inference, node)
     elif name in types.bars and node.args:
-        yield from inference.values(node.args[0])
+        items = elements(inference, node.args[0], inference.values(node.args[0]))
+        yield Value(Kind.ITERATOR, node=node, module=inference.module, elements=(items,))
     elif name in types.modules or inference.is_module_class(name):
         yield inference.made(Kind.MODULE, node, name)
     elif name == "torch.nn.Parameter" or name in ("torch.Tensor", "torch.FloatTensor"):
