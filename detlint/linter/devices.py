@@ -7,14 +7,15 @@ import re
 from collections.abc import Iterator
 
 from detlint.linter.context import Context
-from detlint.linter.names import FUNCTIONS
 from detlint.linter.nodes import walk
 from detlint.linter.program import calls_named
+from detlint.linter.project import Module
 
 # Who seeds the generators of CUDA, picks one of its devices or makes a tensor there means to work on it.
 _MEANS_CUDA = re.compile(r"^torch\.cuda\.(set_device|manual_seed|manual_seed_all|\w+Tensor)$")
 # Functions of a project that choose a device, perhaps among other settings.
 _PREPARES = re.compile(r"device|config|setup|options|args", re.IGNORECASE)
+_DEPTH = 1  # of calls inside of what a file calls
 _FRAMEWORKS = ("lightning.pytorch.Trainer", "accelerate.Accelerator", "lightning.fabric.Fabric", "lightning.Fabric")
 
 
@@ -27,8 +28,8 @@ def uses_cuda(ctx: Context) -> bool:
         return True
     if any(_MEANS_CUDA.search(name) for node in _of_cuda(ctx) for name in ctx.resolve(node)):
         return True
-    pickers = (call for name, calls in index.calls_by_name.items() if _PREPARES.search(name) for call in calls)
-    if any(_picks_cuda(call, ctx) for call in pickers):
+    pickers = (call for name, calls in index.calls_by_name.items() if _may_pick(name) for call in calls)
+    if any(_picks_cuda(call, ctx.module) for call in pickers):
         return True
     frameworks = {ctx.inference.canonical(name) for name in _FRAMEWORKS}
     for call in calls_named(ctx.module, {name.rpartition(".")[2] for name in _FRAMEWORKS}):
@@ -47,16 +48,32 @@ def _of_cuda(ctx: Context) -> Iterator[ast.Attribute]:
             yield node
 
 
-def _picks_cuda(call: ast.Call, ctx: Context) -> bool:
-    """Does a call run a function of the project that names a CUDA device: `device = pick_device()`?"""
-    found = (ctx.module.project.definition(name) for name in ctx.callees(call))
-    functions = [definition[1] for definition in found if definition is not None]
-    return any(
-        isinstance(part, ast.Constant) and _is_cuda(part)
-        for function in functions
-        if isinstance(function, FUNCTIONS)
-        for part in walk(function)
-    )
+def _may_pick(name: str) -> bool:
+    """May something of this name choose a device: `pick_device`, `parse_args`, a class?"""
+    return name[:1].isupper() or _PREPARES.search(name) is not None
+
+
+def _picks_cuda(call: ast.Call, module: Module, depth: int = _DEPTH) -> bool:
+    """Does a call run code of the project that names a CUDA device, itself or through what it calls in turn?
+
+    `device = pick_device()`, `args = Arguments()` with a field that says "cuda" unless it is set, or a trainer.
+    """
+    for name in module.inference.callees(call):
+        definition = module.project.definition(name)
+        if definition is None:
+            continue
+        owner, found = definition
+        parts = list(walk(found))
+        if any(isinstance(part, ast.Constant) and _is_cuda(part) for part in parts):
+            return True
+        inner = (part for part in parts if isinstance(part, ast.Call) and _may_pick(_last(part)))
+        if depth and any(_picks_cuda(part, owner, depth - 1) for part in inner):
+            return True
+    return False
+
+
+def _last(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
 def moves_to_cuda(call: ast.Call, ctx: Context) -> bool:
