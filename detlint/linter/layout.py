@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 _OF_OTHERS = sys.stdlib_module_names | {"torch", "numpy"}
+# So many folders without an `__init__.py` may lie between a package and one inside it.
+_MOST_PLAIN = 3
 _ROOT_MARKERS = (".git", "pyproject.toml", "setup.py", "setup.cfg", ".hg")
 
 
@@ -31,9 +33,17 @@ class Layout:
         if folder not in self._roots:
             above = (folder, *folder.parents)
             marked = (place for place in above if self.is_marked(place))
-            packages = (self._package_root(place) for place in above if (place / "__init__.py").is_file())
-            self._roots[folder] = next(marked, None) or next(packages, folder)
+            self._roots[folder] = next(marked, None) or self._around(folder) or folder
         return self._roots[folder]
+
+    def _around(self, folder: Path) -> Path | None:
+        """Return the folder that holds the outermost package around another; parts of one may hold packages again."""
+        package = next((place for place in (folder, *folder.parents) if (place / "__init__.py").is_file()), None)
+        if package is None:
+            return None
+        base = self._package_root(package)
+        near = (base, *base.parents)[:_MOST_PLAIN]
+        return self._around(base) if any((place / "__init__.py").is_file() for place in near) else base
 
     def is_marked(self, folder: Path) -> bool:
         """Whether a folder holds version control or packaging metadata."""

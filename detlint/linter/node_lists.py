@@ -130,6 +130,7 @@ class NodeLists:
         for annotated in self.of_type(ast.AnnAssign):
             if annotated.value is not None:
                 yield annotated.target, annotated.value
+        yield from ((walrus.target, walrus.value) for walrus in self.of_type(ast.NamedExpr))
 
 
 def by_dimension(node: ast.expr) -> list[str]:

@@ -94,6 +94,17 @@ def test_folders_without_init_belong_to_the_package_around_them(tmp_path: Path) 
     assert project.layout.root(tmp_path / "lone") == tmp_path / "lone"
 
 
+def test_a_package_within_a_package_belongs_to_the_outer_one(tmp_path: Path) -> None:
+    inner = tmp_path / "lib" / "models" / "net"
+    inner.mkdir(parents=True)
+    for folder in (tmp_path / "lib", inner):
+        (folder / "__init__.py").write_text("")
+    (inner / "layers.py").write_text("import torch\n")
+    layout = Project().layout
+    assert layout.root(inner) == tmp_path
+    assert layout.places("lib.models.net.layers", str(inner))[0]
+
+
 RUNS = {
     "called helper": ("import torch\ndef seed():\n    torch.manual_seed(0)\nseed()\n", ["main:3"]),
     "helper never used": ("import torch\ndef seed():\n    torch.manual_seed(0)\nprint(1)\n", []),
