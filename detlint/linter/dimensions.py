@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from detlint.linter.returned import returned_by
-from detlint.linter.values import Kind
+from detlint.linter.values import Kind, Value
 
 if TYPE_CHECKING:
     from detlint.linter.context import Context
@@ -37,6 +37,18 @@ _SAME_FUNCTIONS = frozenset(
     f"torch.nn.functional.{name}" for name in ("softmax", "log_softmax", "relu", "gelu", "dropout", "sigmoid", "linear")
 ) | frozenset(f"torch.{name}" for name in ("softmax", "log_softmax", "sigmoid", "relu", "log", "exp", "clamp"))
 _REARRANGING = frozenset({"einops.rearrange", "einops.reduce", "einops.repeat"})
+# Layers and functions of a kind of data; some of one dimension take rows as well.
+_SPATIAL = re.compile(
+    r"torch\.nn\.(functional\.)?((Adaptive|Fractional|Lazy)?(Avg|Max|LP)?(Conv|ConvTranspose|Pool)[123]d"
+    r"|(BatchNorm|InstanceNorm)[23]d|(conv|conv_transpose|(adaptive_)?(avg|max)_pool)[123]d)"
+)
+_SAME_LAYERS = frozenset(
+    f"torch.nn.{name}"
+    for name in (
+        *("Linear", "LayerNorm", "Dropout", "Identity", "Softmax", "LogSoftmax", "Sigmoid", "Tanh"),
+        *("ReLU", "ReLU6", "LeakyReLU", "ELU", "GELU", "SiLU", "PReLU", "Mish", "Hardswish", "Softplus"),
+    )
+)
 _BY_LAYER = {"1d": 3, "2d": 4, "3d": 5}
 _BY_MODE = {"linear": 3, "bilinear": 4, "bicubic": 4, "trilinear": 5}
 # A target of this name holds a class for every pixel: batch, height, width.
@@ -114,16 +126,19 @@ def _of_call(node: ast.Call, ctx: Context, steps: int) -> int | None:
     if any(name in ("torch.nn.functional.interpolate", "torch.nn.functional.upsample") for name in names):
         mode = next((k.value for k in node.keywords if k.arg == "mode"), None)
         return _BY_MODE.get(str(ctx.constant(mode)))
-    if any(name.startswith("torch.nn.functional.conv") for name in names):
+    if any(_SPATIAL.fullmatch(name) for name in names):
         return _BY_LAYER.get(names[0][-2:])
     if _REARRANGING.intersection(names):
-        return _rearranged(node, ctx)
+        return _rearranged(node, ctx, steps)
+    if "torch.einsum" in names:
+        return _summed(node, ctx)
     if _SAME_FUNCTIONS.intersection(names):
         return dimensions(node.args[0], ctx, steps - 1) if node.args else None
-    layers = [value.type for value in ctx.values(node.func) if value.kind is Kind.MODULE]
-    if layers and all("torch.nn.Conv" in layer for layer in layers):
-        return _BY_LAYER.get(layers[0][-2:])
-    given = returned_by(names, ctx)
+    layers = [value for value in ctx.values(node.func) if value.kind is Kind.MODULE]
+    if layers and all(layer.type.startswith("torch.nn.") for layer in layers):
+        found = {_of_layer(layer, node, ctx, steps) for layer in layers}
+        return found.pop() if len(found) == 1 else None
+    given = returned_by(tuple(re.sub(r"\.__call__$", ".forward", name) for name in names), ctx)
     if given is not None:
         found = {dimensions(value, inside, steps - 1) for value, inside in given}
         return found.pop() if len(found) == 1 else None
@@ -165,12 +180,40 @@ def _swapped(node: ast.Call, ctx: Context) -> int | None:
     return max(counted) + 1 if len(counted) == len(swapped) == 2 and max(counted) > 1 else None
 
 
-def _rearranged(node: ast.Call, ctx: Context) -> int | None:
-    """`rearrange(x, "b n c -> b c n")`: one for each axis or group of them on the right."""
+def _of_layer(layer: Value, call: ast.Call, ctx: Context, steps: int) -> int | None:
+    """Return the dimensions of what a layer of torch gives: those of its kind, or of what it is called with."""
+    if _SPATIAL.fullmatch(layer.type):
+        return _BY_LAYER.get(layer.type[-2:])
+    if layer.type in _SAME_LAYERS:
+        return dimensions(call.args[0], ctx, steps - 1) if call.args else None
+    made = layer.node
+    if layer.type != "torch.nn.Sequential" or not isinstance(made, ast.Call) or layer.module is None:
+        return None
+    for part in reversed(made.args):
+        for value in layer.module.inference.values(part):
+            if value.kind is not Kind.MODULE or value.type not in _SAME_LAYERS:
+                return _of_layer(value, call, ctx, steps - 1) if value.kind is Kind.MODULE and steps > 1 else None
+    return None
+
+
+def _rearranged(node: ast.Call, ctx: Context, steps: int) -> int | None:
+    """`rearrange(x, "b n ... -> b (...) n")`: one for each axis or group of them on the right."""
     pattern = ctx.constant(node.args[1]) if len(node.args) > 1 else None
+    if not isinstance(pattern, str) or "->" not in pattern:
+        return None
+    before, after = (re.findall(r"\([^()]*\)|\w+|\.\.\.", side) for side in pattern.split("->", 1))
+    if "..." not in after:
+        return len(after)
+    known = dimensions(node.args[0], ctx, steps - 1) if "..." in before else None
+    return None if known is None else known - len(before) + len(after)
+
+
+def _summed(node: ast.Call, ctx: Context) -> int | None:
+    """`torch.einsum("bij, bjk -> bik", x, y)`."""
+    pattern = ctx.constant(node.args[0]) if node.args else None
     if not isinstance(pattern, str) or "->" not in pattern or "..." in pattern:
         return None
-    return len(re.findall(r"\([^()]*\)|\w+", pattern.partition("->")[2]))
+    return len(pattern.partition("->")[2].replace(" ", ""))
 
 
 def _of_item(node: ast.Subscript, ctx: Context, steps: int) -> int | None:

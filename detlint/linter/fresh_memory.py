@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from detlint.linter.names import COMPREHENSIONS
+from detlint.linter.calls import argument_of
+from detlint.linter.names import COMPREHENSIONS, FUNCTIONS, parameters
 
 if TYPE_CHECKING:
     from detlint.linter.context import Context
@@ -63,25 +65,28 @@ _THROUGH = frozenset(
         "as_subclass",
     }
 )
-# In place, but out of what is there already.
+# In place, but out of what is there already, or leaving some of it.
 _UPDATING = frozenset(
-    {
-        "add_",
-        "sub_",
-        "mul_",
-        "div_",
-        "pow_",
-        "clamp_",
-        "exp_",
-        "log_",
-        "sqrt_",
-        "neg_",
-        "relu_",
-        "sigmoid_",
-        "tanh_",
-        "lerp_",
-    }
-    | {"abs_", "addmm_", "addcmul_", "addcdiv_", "round_", "floor_", "index_add_", "scatter_add_", "softmax_"}
+    f"{name}_"
+    for name in (
+        *("add", "sub", "mul", "div", "pow", "clamp", "clamp_min", "clamp_max", "exp", "log", "sqrt", "neg", "relu"),
+        *(
+            "sigmoid",
+            "tanh",
+            "lerp",
+            "abs",
+            "addmm",
+            "addcmul",
+            "addcdiv",
+            "baddbmm",
+            "addmv",
+            "addr",
+            "round",
+            "floor",
+        ),
+        *("index_add", "scatter_add", "softmax", "tril", "triu", "cumsum", "cumprod", "reciprocal", "rsqrt", "square"),
+        *("logical_and", "logical_or", "logical_xor", "logical_not", "bitwise_and", "bitwise_or", "index_fill"),
+    )
 )
 _LIKE = frozenset(
     f"torch.{name}"
@@ -102,6 +107,8 @@ _AS = frozenset(
     {"to", "type_as", "view_as", "expand_as", "reshape_as", "resize_as_", "new_tensor", "new_zeros", "new_ones"}
 )
 _READERS = frozenset({"torch.save", "builtins.float", "builtins.int", "builtins.print", "builtins.sum", "numpy.save"})
+# A layer that is called reads what it is given.
+_LAYER_CALL = re.compile(r"torch\.nn\.\w+\.__call__")
 # What hands on the very memory that it is given; `torch.autograd.Variable` is `torch.Tensor` by another name.
 _WRAPPERS = frozenset(
     {"torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer", "torch.Tensor", "torch.as_strided"}
@@ -118,14 +125,17 @@ class Fate(Enum):
     STORED = "stored"  # under another name: look there
 
 
-def fate(node: ast.expr, ctx: Context) -> tuple[Fate, ast.expr]:
-    """Return what happens to the memory that `node` stands for, and the expression that does it."""
+def fate(node: ast.expr, ctx: Context, depth: int = 2) -> tuple[Fate, ast.expr]:
+    """Return what happens to the memory that `node` stands for, and the expression that does it.
+
+    Functions of the project are followed `depth` calls deep.
+    """
     while True:
         parent = ctx.parent(node)
         if isinstance(parent, ast.Attribute):
             outcome, following = _method(parent, ctx)
         elif isinstance(parent, (ast.Call, ast.keyword)):
-            outcome, following = _argument(node, parent, ctx)
+            outcome, following = _argument(node, parent, ctx, depth)
         else:
             outcome, following = _plain(node, parent, ctx)
         if outcome is not None:
@@ -150,7 +160,7 @@ def _method(attribute: ast.Attribute, ctx: Context) -> tuple[Fate | None, ast.ex
     return Fate.WRITTEN, attribute
 
 
-def _argument(node: ast.expr, parent: ast.Call | ast.keyword, ctx: Context) -> tuple[Fate | None, ast.expr]:
+def _argument(node: ast.expr, parent: ast.Call | ast.keyword, ctx: Context, depth: int) -> tuple[Fate | None, ast.expr]:
     call = ctx.parent(parent) if isinstance(parent, ast.keyword) else parent
     if not isinstance(call, ast.Call) or (isinstance(parent, ast.keyword) and parent.arg == "out"):
         return Fate.WRITTEN, node
@@ -169,11 +179,40 @@ def _argument(node: ast.expr, parent: ast.Call | ast.keyword, ctx: Context) -> t
         or any(name in ("builtins.len", "builtins.isinstance") for name in names)
     ):
         return Fate.UNTOUCHED, call
+    if names and all(_LAYER_CALL.fullmatch(name) for name in names):
+        return Fate.READ, call
     if not names or any(name.endswith("_") or name.startswith("torch.nn.init.") for name in names):
+        return Fate.WRITTEN, call
+    if "torch.where" in names and _is_put_back(node, call, ctx):
         return Fate.WRITTEN, call
     if all(name in types.tensors or name in types.tensor_tuples or name in _READERS for name in names):
         return Fate.READ, call
-    return Fate.WRITTEN, call
+    return _inside(node, call, ctx, depth), call
+
+
+def _is_put_back(node: ast.expr, call: ast.Call, ctx: Context) -> bool:
+    """`out = torch.where(mask, values, out)` writes some places of what it reads."""
+    statement = ctx.parent(call)
+    targets = statement.targets if isinstance(statement, ast.Assign) else ()
+    return isinstance(node, ast.Name) and any(getattr(target, "id", None) == node.id for target in targets)
+
+
+def _inside(node: ast.expr, call: ast.Call, ctx: Context, depth: int) -> Fate:
+    """Return what a function of the project does with an argument: it reads it only if all that it does is in sight."""
+    found = [ctx.module.project.definition(name) for name in ctx.callees(call)]
+    definition = found[0] if len(found) == 1 else None
+    if depth == 0 or definition is None or not isinstance(definition[1], FUNCTIONS):
+        return Fate.WRITTEN
+    inside, function = ctx.elsewhere(definition[0]), definition[1]
+    method = isinstance(call.func, ast.Attribute)
+    names = [argument.arg for argument, _ in parameters(function.args)]
+    name = next((name for name in names if argument_of(function, name, call, skip_self=method) is node), "")
+    scope = inside.module.index.scopes[function]
+    bindings = scope.bindings.get(name, ())
+    if len(bindings) != 1 or not isinstance(bindings[0].node, ast.arg):
+        return Fate.WRITTEN
+    fates = {fate(use, inside, depth - 1)[0] for use in inside.module.flow(scope).uses(bindings[0])}
+    return Fate.READ if Fate.READ in fates and fates <= {Fate.READ, Fate.UNTOUCHED} else Fate.WRITTEN
 
 
 def _ignores_memory(call: ast.Call) -> bool:

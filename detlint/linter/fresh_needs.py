@@ -17,15 +17,15 @@ def guards_emptiness(target: ast.AST, ctx: Context) -> bool:
     """`if len(boxes) == 0: boxes = x.new_empty(shape)`, `if has_no_edges(n): return out`: there is nothing to read."""
     child = target
     for parent in ctx.ancestors(target):
-        if isinstance(parent, ast.If) and child is not parent.test:
-            if any(_says_nothing(part, child in parent.body, ctx) for part in ast.walk(parent.test)):
-                return True
+        parts = ast.walk(parent.test) if isinstance(parent, ast.If) and child is not parent.test else ()
+        if any(_says_nothing(part, child in getattr(parent, "body", ()), ctx) for part in parts):
+            return True
         child = parent
     return False
 
 
 def _says_nothing(test: ast.AST, holds: bool, ctx: Context) -> bool:
-    """Is there nothing where a part of a condition holds, or does not: `n == 0`, `not x.numel()`, `is_empty`, `n > 0`?"""
+    """Is there nothing where a part of a condition holds, `n == 0`, `not x.numel()`, or does not: `n > 0`?"""
     if isinstance(test, ast.Compare):
         kind = type(test.ops[0])
         limit = ctx.constant(test.comparators[0])

@@ -169,11 +169,13 @@ def _read_of_name(target: ast.Name, made: ast.expr, ctx: Context) -> ast.expr | 
     writes = [use for use, (outcome, _) in outcomes.items() if outcome is Fate.WRITTEN]
     if len([write for write in writes if _is_conditional(write, target, ctx)]) > 1:
         return None  # the conditions may complement each other
-    masked = _only_masked(writes, target, ctx)
+    in_part = _only_in_part(writes, target, ctx)
     start = ctx.statement(target)
     reads = list(outcomes.items())
     reads += [(b.node, (Fate.READ, b.node)) for b in bindings if _updates(b, ctx) and isinstance(b.node, ast.Name)]
     for use, (outcome, place) in reads:
+        if in_part and isinstance(ctx.parent(use), ast.Subscript):
+            continue  # it may be the part
         if outcome is Fate.RETURNED:
             function = ctx.function(use)
             if function is None or _allocates(function) or guards_emptiness(use, ctx):
@@ -184,7 +186,7 @@ def _read_of_name(target: ast.Name, made: ast.expr, ctx: Context) -> ast.expr | 
         if reads_what_rounds_left(use, [*writes, *others], ctx):
             continue
         barriers = (
-            [] if masked else [*writes, *_loops_of(writes, use, ctx), *tests_of_need(writes, use, target, made, ctx)]
+            [] if in_part else [*writes, *_loops_of(writes, use, ctx), *tests_of_need(writes, use, target, made, ctx)]
         )
         barriers += [*others, *_loops_of([node for node in others if is_in_each_round(node, ctx)], use, ctx)]
         if flow.path(start, use, avoiding=barriers):
@@ -203,8 +205,9 @@ def _is_conditional(write: ast.AST, target: ast.AST, ctx: Context) -> bool:
 
 
 def _reads_a_part(use: ast.AST, writes: list[ast.Name], ctx: Context) -> bool:
-    """`out[:i]` in the loop that writes `out[i]`: what is read was written in the rounds before."""
-    if not isinstance(ctx.parent(use), ast.Subscript):
+    """`out[:i]` in the loop that writes `out[i]`: what is read was written in the rounds before, but for `out[-2:]`."""
+    part = ctx.parent(use)
+    if not isinstance(part, ast.Subscript) or not any(isinstance(name, ast.Name) for name in ast.walk(part.slice)):
         return False
     loops = {parent for parent in ctx.ancestors(use) if isinstance(parent, (ast.For, ast.While))}
     return any(parent in loops for write in writes for parent in ctx.ancestors(write))
@@ -214,16 +217,26 @@ def _updates(binding: Binding, ctx: Context) -> bool:
     return isinstance(ctx.parent(binding.node), ast.AugAssign)
 
 
-def _only_masked(writes: list[ast.Name], target: ast.Name, ctx: Context) -> bool:
-    """Return whether the one write there is goes through one mask, so that the rest stays unwritten.
+def _only_in_part(writes: list[ast.Name], target: ast.Name, ctx: Context) -> bool:
+    """Return whether the one write there is goes through one mask or one slice, so that the rest stays unwritten.
 
     The masks of a loop may leave nothing out: `new[labels == c] = i` for each class there is.
     """
     parent = ctx.parent(writes[0]) if len(writes) == 1 and not any(_loops_of(writes, target, ctx)) else None
-    if not isinstance(parent, ast.Subscript) or not isinstance(parent.slice, (ast.Name, ast.Compare)):
+    if not isinstance(parent, ast.Subscript):
+        return False
+    if _is_slice(parent.slice):
+        return True
+    if not isinstance(parent.slice, (ast.Name, ast.Compare)):
         return False
     values = ctx.values(parent.slice)
     return bool(values) and all(value.kind is Kind.TENSOR and value.dtype == "bool" for value in values)
+
+
+def _is_slice(places: ast.expr) -> bool:
+    """`[1:]`, `[:, :count]`."""
+    parts = places.elts if isinstance(places, ast.Tuple) else [places]
+    return any(isinstance(part, ast.Slice) and (part.lower is not None or part.upper is not None) for part in parts)
 
 
 def _loops_of(writes: Sequence[ast.AST], read: ast.AST, ctx: Context) -> Iterator[ast.AST]:

@@ -40,10 +40,7 @@ _Table = Mapping[str, tuple[Trigger, tuple[Operator, ...]]]
 
 @check_file("DET301")
 def no_deterministic_implementation(ctx: Context) -> Iterator[Finding]:
-    """Silent unless the condition holds, and on backward-only hazards where no gradient is asked for.
-
-    What cannot differ as it is called and only raises is reported where the program asks for deterministic algorithms.
-    """
+    """Silent unless the condition holds, and on backward-only hazards where no gradient is asked for."""
     for call, operator in _hazards(ctx):
         yield _finding(call, operator, ctx)
 
@@ -251,8 +248,6 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
         operator.applies(view) is Truth.YES for view in views or [SourceArguments(call, ctx, word) for word in words]
     ):
         return False
-    if _is_exact(operator, call, ctx) and not asks_for_deterministic_algorithms(ctx):
-        return False
     if _only_counts(call, ctx) or (operator.devices == ("cuda",) and _runs_on_cpu(call, ctx)):
         return False
     if operator.passes != ("backward",):
@@ -338,9 +333,13 @@ def _only_converts(call: ast.Call, function: ast.Attribute, ctx: Context) -> boo
 
 
 def _stays_on_cpu(tensor: ast.expr | None) -> bool:
-    """`labels.cpu().float()`: the tensor was moved to the CPU in the same expression."""
-    parts = ast.walk(tensor) if tensor is not None else ()
-    return any(isinstance(part, ast.Attribute) and part.attr in ("cpu", "numpy") for part in parts)
+    """`labels.cpu().float()`, `labels.to("cpu")`: the tensor was moved to the CPU in the same expression."""
+    parts = list(ast.walk(tensor)) if tensor is not None else []
+    return any(
+        (isinstance(part, ast.Attribute) and part.attr in ("cpu", "numpy"))
+        or (isinstance(part, ast.Constant) and part.value == "cpu")
+        for part in parts
+    )
 
 
 def _input(call: Call) -> ast.expr | None:
