@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from detlint.linter.names import FUNCTIONS, FunctionNode
 from detlint.linter.project import Module
+
+_NAMED = re.compile(r"(^|_)(worker_init|seed_worker|worker_seed|init_fn)(_|$)")
 
 
 def worker_initialisers(module: Module) -> frozenset[FunctionNode | ast.Lambda]:
     """Return the functions and lambdas of this file that it passes as `worker_init_fn`."""
     return module.project.once(_find, module)
+
+
+def in_loader_worker(module: Module, node: ast.AST) -> bool:
+    """Return whether `node` stands in such a function, or in one whose name says so: others may pass it."""
+    workers = worker_initialisers(module)
+    return any(
+        parent in workers or (isinstance(parent, FUNCTIONS) and _NAMED.search(parent.name) is not None)
+        for parent in module.index.ancestors(node)
+    )
 
 
 def _find(module: Module) -> frozenset[FunctionNode | ast.Lambda]:

@@ -10,6 +10,7 @@ from functools import cached_property
 
 from detlint.linter.calls import argument_of
 from detlint.linter.context import Argument, Call
+from detlint.linter.loader_workers import in_loader_worker
 from detlint.linter.names import FUNCTIONS, BindingKind, FunctionNode
 from detlint.linter.origins import Origin, origins
 from detlint.linter.program import Program, attribute_writes, calls_named, outermost_definition
@@ -67,8 +68,14 @@ class Seeding:
 
         An example is not the library that it shows, and library code is not what it imports: what seeds somewhere
         inside that counts only where importing it is enough, or where the file calls it, by helpers whose names say so.
+        The workers of a loader take their seeds from torch: where nothing else seeds that, they are as good as none.
         """
-        found = tuple(
+        found = (*self._named(), *self._at_import())
+        main = tuple(seed for seed in found if not in_loader_worker(seed.module, seed.node))
+        return found if any("torch" in seed.libraries for seed in main) else main
+
+    def _named(self) -> Iterator[Seed]:
+        return (
             seed
             for module in self.program.modules
             for seed in seeds_in(module)
@@ -80,7 +87,6 @@ class Seeding:
                 or self.call_of(seed, self._own_modules) is not None
             )
         )
-        return (*found, *self._at_import())
 
     def _at_import(self) -> Iterator[Seed]:
         """Yield the seeds of packages that run first where a module inside is imported: a/__init__.py for `a.b.c`."""

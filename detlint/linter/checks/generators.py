@@ -218,7 +218,9 @@ def _target_seeded(target: ast.expr, generator: OwnGenerator, ctx: Context, dept
         uses = [
             node
             for node in index.names_used.get(attribute, ())
-            if isinstance(node, ast.Attribute) and not _of_other_class(node, target, ctx)
+            if isinstance(node, ast.Attribute)
+            and not _of_other_class(node, target, ctx)
+            and not ctx.resolve(node)  # `np.random.seed(0)` where the generator is `self.random`
         ]
     elif isinstance(target, ast.Name) and scope is not None:
         uses = [
