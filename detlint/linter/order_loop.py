@@ -133,14 +133,12 @@ class LoopBody:
                 part = part.value
         return self._is_outside(node)
 
-    def _is_numbered(self, node: ast.expr) -> bool:
+    def _is_numbered(self, node: ast.expr, steps: int = _MAX_STEPS) -> bool:
         """Return whether the running number, and nothing of the element itself, stands in an expression."""
-        if self._has_element(node):
+        if not steps or self._has_element(node):
             return False
-        made = [value for target, value in self._made if names_in(target) & names_in(node) and value is not None]
-        return self._gives_number(node) or any(
-            self._gives_number(value) and not self._has_element(value) for value in made
-        )
+        made = (value for target, value in self._made if names_in(target) & names_in(node) and value is not None)
+        return self._gives_number(node) or any(self._is_numbered(value, steps - 1) for value in made)
 
     def _is_open_file(self, node: ast.expr, steps: int = _MAX_STEPS) -> bool:
         """Return whether a file was opened before the loop, so that its text is written piece by piece."""

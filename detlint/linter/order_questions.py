@@ -136,6 +136,9 @@ class OrderQuestions:
     def positions(self, target: ast.expr, iterable: ast.expr) -> frozenset[str]:
         """Return the names that hold the running number of an `enumerate`."""
         call: ast.expr | None = iterable
+        bindings = self.module.definitions(iterable) if isinstance(iterable, ast.Name) else ()
+        if len(bindings) == 1:
+            call = bindings[0].value  # `numbered = enumerate(names)`
         while isinstance(call, ast.Call):
             if "builtins.enumerate" in self.inference.callees(call):
                 first = target.elts[0] if isinstance(target, (ast.Tuple, ast.List)) and target.elts else None
