@@ -114,7 +114,7 @@ class OrderTracer(OrderCalls):
 
     def _by_position(self, item: ast.Subscript, index: ast.expr) -> str | None:
         """`files[i]`, `files[i:i + 8]`: in a loop over the positions items follow the order as if it ran over them."""
-        names = {name.id for name in ast.walk(index) if isinstance(name, ast.Name)}
+        names = self._places_named(index)
         for parent in self.index.ancestors(item):
             if isinstance(parent, FUNCTIONS):
                 asked = not isinstance(index, ast.Slice) and self.is_asked_for(index, item.value)
@@ -126,6 +126,14 @@ class OrderTracer(OrderCalls):
             if isinstance(parent, (ast.ListComp, ast.GeneratorExp)):
                 return self.destination(parent)
         return None
+
+    def _places_named(self, index: ast.expr) -> set[str]:
+        """Return the names in an index; of `start` and `end` of a slice also those that they are worked out from."""
+        found = [name for name in ast.walk(index) if isinstance(name, ast.Name)]
+        made = (
+            [b.value for name in found for b in self.module.definitions(name)] if isinstance(index, ast.Slice) else []
+        )
+        return {name.id for name in found}.union(*(names_in(value) for value in made if value is not None))
 
     def _element(self, node: ast.expr, parent: ast.ListComp | ast.GeneratorExp, trail: Trail) -> str | None:
         return self.destination(parent, replace(trail, form=Form.NESTED))

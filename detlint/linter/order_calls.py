@@ -127,6 +127,8 @@ class OrderCalls(OrderPlaces):
             return self.collected(method.value, call, trail)
         if method.attr in methods["appending"] and trail.form is not Form.TEXT:
             return self.collected(method.value, call, replace(trail, form=Form.NESTED))
+        if method.attr == "update" and trail.form is Form.NESTED and isinstance(node, ast.Dict):
+            return self.collected(method.value, call, trail)
         if method.attr in methods["writing"] and trail.form in (Form.TEXT, Form.SEQUENCE):
             return "the text that is written"
         if method.attr in methods["mapping"] and call.args[1:2] == [node]:

@@ -30,6 +30,18 @@ class LoopChoice(LoopBody):
         later = block[block.index(node) :] if isinstance(block, list) and node in block else []
         return any(isinstance(statement, ast.Break) for statement in later)
 
+    def _is_cut_short(self) -> bool:
+        """`if count >= limit: break`: the order decides which elements are taken up at all."""
+        return any(
+            isinstance(node, ast.If)
+            and isinstance(node.body[-1], ast.Break)
+            and isinstance(node.test, ast.Compare)
+            and isinstance(node.test.left, ast.Name)
+            and node.test.left.id in self._positions
+            and not self._has_element(node.test)
+            for node in self._nodes
+        )
+
     def _is_found(self, node: ast.stmt) -> bool:
         """Return whether entries are searched by a part of their name: `name.endswith(".json")`, `"best" in name`."""
         return any(

@@ -42,7 +42,7 @@ class LoopEffects(LoopSums):
         handed = frozenset(called.arguments) if called is not None else frozenset()
         super().__init__(tracer, body, elements, positions, items, files, handed)
         self._tracer = tracer
-        self._trail = trail or Trail()
+        self._trail = replace(trail or Trail(), subset=True) if self._is_cut_short() else trail or Trail()
         self._called = called
         self.reads_tensors = self._trail.tensors
 
@@ -250,8 +250,15 @@ class LoopEffects(LoopSums):
         if self._has_element(target.slice):
             if self._makes_module(node.value) and self._is_module(target.value):
                 return "the order of the parameters"
+            if self._has_places(target.value):
+                return None
             return self._collected(target.value, node, replace(self._trail, form=Form.MAPPING))
         return None
+
+    def _has_places(self, container: ast.expr) -> bool:
+        """`answers = [None] * count`: each answer is stored at its place, whenever it comes."""
+        made = [b.value for b in self._tracer.module.definitions(container)] if isinstance(container, ast.Name) else []
+        return any(isinstance(value, ast.BinOp) and isinstance(value.left, ast.List) for value in made)
 
     def _is_module(self, node: ast.expr) -> bool:
         return {value.kind for value in self._tracer.inference.values(node)} == {Kind.MODULE}

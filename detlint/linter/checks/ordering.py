@@ -73,10 +73,21 @@ def _sorted_where_iterated(node: ast.expr, ctx: Context) -> Repair | None:
 @check("DET603")
 def completion_order(call: Call, ctx: Context) -> Iterator[Finding]:
     """Silent where results are stored by key, counted, reduced or sorted."""
-    form = Form.NESTED if call.name.endswith(".wait") else Form.SEQUENCE  # those that are done, and the others
-    sink = OrderTracer(ctx.module).destination(call.node, Trail(form))
+    tracer = OrderTracer(ctx.module)
+    finished = _iterations_of_done(call.node, tracer, ctx) if call.name.endswith(".wait") else [call.node]
+    sink = tracer.first(map(tracer.destination, finished))
     if sink is not None:
         yield ctx.finding(call.node, call=f"{call.name}()", sink=sink)
+
+
+def _iterations_of_done(call: ast.Call, tracer: OrderTracer, ctx: Context) -> Iterator[ast.expr]:
+    """Yield where `done` of `done, pending = wait(futures)` is iterated: as a set it has no order yet."""
+    statement = ctx.parent(call)
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    done = target.elts[0] if isinstance(target, ast.Tuple) else None
+    binding = tracer.binding_of(done) if isinstance(done, ast.Name) else None
+    if binding is not None:
+        yield from (use for use in ctx.flow(call).uses(binding) if _is_iterated(use, ctx))
 
 
 @check_file("DET603")
