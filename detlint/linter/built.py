@@ -61,15 +61,18 @@ def is_applied(node: ast.expr, function: FunctionNode, ctx: Context) -> bool:
 
 def is_anew_at_each_call(node: ast.expr, function: FunctionNode, ctx: Context) -> bool:
     """Return whether each forward pass builds and applies a module, or each call of a function that acts as a layer."""
-    made = _built(node, ctx)
-    layer = made.at_once and ctx.module.index.class_at(function) is None and _takes_input(made, function)
+    layer = ctx.module.index.class_at(function) is None and _takes_input(_built(node, ctx), function, ctx)
     return (layer or runs_with_forward(function, ctx)) and is_applied(node, function, ctx)
 
 
-def _takes_input(made: _Built, function: FunctionNode) -> bool:
+def _takes_input(made: _Built, function: FunctionNode, ctx: Context) -> bool:
     """Return whether what `made` is applied to comes from a parameter of the function."""
     names = {argument.arg for argument in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)}
-    return any(isinstance(part, ast.Name) and part.id in names for part in walk(made.expression))
+    binding = ctx.binding(made.expression)
+    named = ctx.flow(made.expression).uses(binding) if binding is not None else ()
+    runs = [run for run in map(ctx.parent, named) if isinstance(run, ast.Call) and run.func in named]
+    given = [made.expression] if made.at_once else [value for run in runs for value in run.args]
+    return any(isinstance(part, ast.Name) and part.id in names for value in given for part in walk(value))
 
 
 def _is_called(use: ast.expr, ctx: Context, *, or_moved: bool = False) -> bool:

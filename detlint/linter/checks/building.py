@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from detlint.findings import Finding
 from detlint.linter.built import is_anew_at_each_call, is_applied, runs_with_forward, stored_on_self
 from detlint.linter.context import Call, Context
-from detlint.linter.names import FunctionNode
+from detlint.linter.names import FunctionNode, unpacked
 from detlint.linter.nodes import walk
 from detlint.linter.registry import check
 from detlint.linter.testcode import is_test_file
@@ -66,5 +66,7 @@ def _used(node: ast.expr, function: FunctionNode, ctx: Context) -> bool:
 def _is_random(data: ast.expr | None, ctx: Context) -> bool:
     if data is None:
         return False
+    if isinstance(data, ast.Name):
+        return any(_is_random(unpacked(binding), ctx) for binding in ctx.module.definitions(data))
     calls = (part for part in walk(data) if isinstance(part, ast.Call))
     return any(_RANDOM.intersection(ctx.resolve(call.func)) for call in calls)
