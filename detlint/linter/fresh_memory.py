@@ -211,7 +211,10 @@ def _inside(node: ast.expr, call: ast.Call, ctx: Context, depth: int) -> Fate:
     bindings = scope.bindings.get(name, ())
     if len(bindings) != 1 or not isinstance(bindings[0].node, ast.arg):
         return Fate.WRITTEN
-    fates = {fate(use, inside, depth - 1)[0] for use in inside.module.flow(scope).uses(bindings[0])}
+    uses = inside.module.flow(scope).uses(bindings[0])
+    if any(inside.function(use) is not function for use in uses):
+        return Fate.WRITTEN  # whoever gets the closure may never call it
+    fates = {fate(use, inside, depth - 1)[0] for use in uses}
     return Fate.READ if Fate.READ in fates and fates <= {Fate.READ, Fate.UNTOUCHED} else Fate.WRITTEN
 
 

@@ -51,8 +51,18 @@ def tests_of_need(
     for write in writes:
         for parent in ctx.ancestors(write):
             test = parent.test if isinstance(parent, ast.If) and parent not in around else None
-            if test is not None and (_is_size_test(test, ctx) or _identifiers(test) & wanted):
+            if test is not None and (
+                _is_size_test(test, ctx) or _is_size_of(test, made) or _identifiers(test) & wanted
+            ):
                 yield parent
+
+
+def _is_size_of(test: ast.expr, made: ast.expr) -> bool:
+    """`if rows > 0` of `torch.empty(rows, 4)`."""
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], (ast.Gt, ast.NotEq)):
+        return False
+    size = ast.unparse(test.left)
+    return any(isinstance(part, ast.expr) and ast.unparse(part) == size for part in ast.walk(made))
 
 
 def reads_what_rounds_left(use: ast.AST, writes: Sequence[ast.AST], ctx: Context) -> bool:

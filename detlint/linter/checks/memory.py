@@ -226,7 +226,7 @@ def _only_in_part(writes: list[ast.Name], target: ast.Name, ctx: Context) -> boo
     if not isinstance(parent, ast.Subscript):
         return False
     if _is_slice(parent.slice):
-        return True
+        return not any(isinstance(around, (ast.For, ast.While)) for around in ctx.ancestors(parent))
     if not isinstance(parent.slice, (ast.Name, ast.Compare)):
         return False
     values = ctx.values(parent.slice)
