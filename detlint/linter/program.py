@@ -6,17 +6,14 @@ import ast
 import fnmatch
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from pathlib import Path
+from functools import cached_property
 
-import tomli
-
+from detlint.linter.console_scripts import METADATA, script_modules
 from detlint.linter.names import FUNCTIONS
 from detlint.linter.outline import is_main_guard
 from detlint.linter.project import Module
 from detlint.randomness import load_sources
 
-_METADATA = "pyproject.toml"
 _ENTRY_DECORATORS = (
     "click.command",
     "click.group",
@@ -27,7 +24,14 @@ _ENTRY_DECORATORS = (
     "rich_click.command",
     "absl.app.run",
     "argh.arg",
+    "sacred.Experiment.automain",
+    "sacred.Experiment.command",
+    "sacred.Experiment.main",
+    "pyrallis.wrap",
+    "draccus.wrap",
+    "nemo.core.config.hydra_runner",
 )
+_SUBCOMMAND = (".cli.command", ".app.command")  # of a group of commands that another file makes
 # Functions of a command that declare its options.
 _COMMAND_OPTIONS = ("add_args", "add_arguments", "add_parser")
 # Top-level calls that set something up; a module full of them is still a library.
@@ -203,18 +207,18 @@ def in_package(module: Module) -> bool:
 def _is_program(module: Module, entry_points: Sequence[str]) -> bool:
     path = module.source.path
     root = module.project.layout.root(path.parent)
-    module.project.consulted[root / _METADATA] = None
+    module.project.consulted.update(dict.fromkeys(root / name for name in METADATA))
     relative = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
     if any(fnmatch.fnmatch(relative, pattern) for pattern in entry_points):
         return True
-    if module.source.is_notebook or module.name in _script_modules(root) or _is_command(module):
+    if module.source.is_notebook or module.name in script_modules(root) or _is_command(module):
         return True
-    if any(_executes(module, statement) for statement in module.tree.body):
+    if any(_executes(module, statement) for statement in module.tree.body) or _is_run_by_package(module):
         return True
     functions: list[ast.FunctionDef | ast.AsyncFunctionDef] = [*module.index.of_type(ast.FunctionDef)]
     functions += module.index.of_type(ast.AsyncFunctionDef)
     return any(
-        name in _ENTRY_DECORATORS
+        name in _ENTRY_DECORATORS or name.endswith(_SUBCOMMAND)
         for function in functions
         for decorator in function.decorator_list
         for name in _decorator_names(module, decorator)
@@ -227,11 +231,23 @@ def _is_command(module: Module) -> bool:
     return "main" in names and not names.isdisjoint(_COMMAND_OPTIONS)
 
 
+def _is_run_by_package(module: Module) -> bool:
+    """Does the `__main__.py` beside the file import its `main`, or what else begins a program by its name?"""
+    package = module.name.rpartition(".")[0]
+    if not package or module.is_package:
+        return False
+    start = module.project.find(f"{package}.__main__", module)
+    if start is None or start is module:
+        return False
+    taken = {name.rpartition(".")[2] for name in start.outline.imports if name.rpartition(".")[0] == module.name}
+    return any(load_sources().smoke_test.entries.search(name) for name in taken & start.outline.reads)
+
+
 def _decorator_names(module: Module, decorator: ast.expr) -> tuple[str, ...]:
     called = decorator.func if isinstance(decorator, ast.Call) else decorator
     last = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
     possible = {last, *module.index.aliases.get(last, ())}
-    entry = any(name.rpartition(".")[2] in possible for name in _ENTRY_DECORATORS)
+    entry = any(name.rpartition(".")[2] in possible for name in (*_ENTRY_DECORATORS, *_SUBCOMMAND))
     return module.inference.resolve(called) if entry else ()
 
 
@@ -259,19 +275,6 @@ def _executes(module: Module, statement: ast.stmt) -> bool:
             return False
         return not any(name.startswith(_SETUP_CALLS) for name in (*names, text)) and "regist" not in text.lower()
     return False
-
-
-@lru_cache(maxsize=64)
-def _script_modules(root: Path) -> frozenset[str]:
-    """Return the modules that the project's packaging metadata names as console scripts."""
-    try:
-        table = tomli.loads((root / _METADATA).read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomli.TOMLDecodeError):
-        return frozenset()
-    project = table.get("project", {})
-    scripts = project.get("scripts", {}) if isinstance(project, dict) else {}
-    targets = scripts.values() if isinstance(scripts, dict) else ()
-    return frozenset(target.partition(":")[0] for target in targets if isinstance(target, str))
 
 
 def outermost_definition(module: Module, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | None:

@@ -17,6 +17,9 @@ PROGRAMS = {
     "loop that works": ("for epoch in range(3):\n    step(epoch)\n", True),
     "click command": ("import click\n@click.command()\ndef main(): pass\n", True),
     "hydra main": ("import hydra\n@hydra.main(config_path='.')\ndef main(cfg): pass\n", True),
+    "sacred": ("from sacred import Experiment\nex = Experiment('x')\n@ex.automain\ndef run(): pass\n", True),
+    "command of a group": ("from other import cli\n@cli.command()\ndef run(): pass\n", True),
+    "method called command": ("from other import chat\n@chat.command\ndef run(): pass\n", False),
     "definitions only": ("import torch\nX = torch.rand(3)\ndef f(): return X\n", False),
     "set-up only": (
         "import warnings, logging\nwarnings.filterwarnings('ignore')\nlogging.basicConfig()\n",
@@ -34,6 +37,32 @@ def test_what_is_a_program(make_module: MakeModule, code: str, expected: bool) -
 
 def test_entry_points_setting_makes_a_program(make_module: MakeModule) -> None:
     assert program_of(make_module("def f(): pass\n"), ["main.py"]) is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("pyproject.toml", "[project.scripts]\nrun = 'main:run'\n"),
+        ("pyproject.toml", "[tool.poetry.scripts]\nrun = 'main:run'\n"),
+        ("setup.cfg", "[options.entry_points]\nconsole_scripts =\n    run = main:run\n"),
+        ("setup.py", "from setuptools import setup\nsetup(entry_points={'console_scripts': ['run=main:run']})\n"),
+        ("setup.py", "setup(entry_points='[console_scripts]\\nrun = main:run')\n"),
+    ],
+)
+@pytest.mark.parametrize("script", ["main", "other"])
+def test_console_scripts_make_programs(tmp_path: Path, name: str, text: str, script: str) -> None:
+    (tmp_path / name).write_text(text.replace("main:", f"{script}:"))
+    (tmp_path / "main.py").write_text("def run(): pass\n")
+    assert (program_of(Project().at(tmp_path / "main.py")) is not None) is (script == "main")
+
+
+@pytest.mark.parametrize(("start", "expected"), [("from main import run\nrun()\n", True), ("import main\n", False)])
+def test_what_the_package_runs_is_a_program(tmp_path: Path, start: str, expected: bool) -> None:
+    files = {"__init__.py": "", "__main__.py": start.replace("main", "lab.main"), "main.py": "def run(): pass\n"}
+    (tmp_path / "lab").mkdir()
+    for name, text in {"../pyproject.toml": "", **files}.items():
+        (tmp_path / "lab" / name).write_text(text)
+    assert (program_of(Project().at(tmp_path / "lab" / "main.py")) is not None) is expected
 
 
 def seeds(program: Program) -> list[str]:

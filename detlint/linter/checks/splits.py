@@ -14,7 +14,7 @@ from detlint.linter.origins import made_by
 from detlint.linter.program import Program, calls_named
 from detlint.linter.registry import check, check_file
 from detlint.linter.seeding import depends_on_rank, seeding_of
-from detlint.linter.testcode import is_test_file
+from detlint.linter.testcode import is_test_file, is_unit_test
 
 _BY_RANK = "with a seed that depends on the process rank"
 _RANDOM_STATES = ("generator", "random_state", "seed")
@@ -23,7 +23,7 @@ _RANDOM_STATES = ("generator", "random_state", "seed")
 @check("DET105")
 def unseeded_split(call: Call, ctx: Context) -> Iterator[Finding]:
     """Silent where it takes a generator, does not shuffle, is thrown away, or where the program seeds its library."""
-    if is_test_file(ctx.module) or not _shuffles(call, ctx) or isinstance(ctx.parent(call.node), ast.Expr):
+    if is_unit_test(ctx.module) or not _shuffles(call, ctx) or isinstance(ctx.parent(call.node), ast.Expr):
         return
     program = ctx.program or Program(ctx.module, is_library=True)
     for parameter in _RANDOM_STATES:
@@ -41,7 +41,7 @@ def unseeded_split(call: Call, ctx: Context) -> Iterator[Finding]:
 @check_file("DET105")
 def unseeded_split_of_datasets(ctx: Context) -> Iterator[Finding]:
     """`train_test_split` as a method of what the datasets library loaded."""
-    if is_test_file(ctx.module):
+    if is_unit_test(ctx.module):
         return
     for call in calls_named(ctx.module, ("train_test_split",)):
         if not isinstance(call.func, ast.Attribute) or ctx.callees(call):

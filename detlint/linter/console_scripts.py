@@ -1,0 +1,54 @@
+"""Which modules does a project's packaging metadata name as console scripts?"""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+import tomli
+
+# Where a project names its console scripts.
+METADATA = ("pyproject.toml", "setup.cfg", "setup.py")
+_SCRIPT = re.compile(r"^\s*[\w.-]+\s*=\s*([A-Za-z_][\w.]*):[A-Za-z_]\w*", re.MULTILINE)
+
+
+@lru_cache(maxsize=64)
+def script_modules(root: Path) -> frozenset[str]:
+    """Return the modules that the project's packaging metadata names as console scripts."""
+    found: set[str] = set()
+    for name in METADATA:
+        try:
+            text = (root / name).read_text("utf-8")
+            found.update(_READERS[name](text))
+        except (OSError, ValueError, SyntaxError, configparser.Error):
+            continue
+    return frozenset(found)
+
+
+def _scripts_of_pyproject(text: str) -> Iterator[str]:
+    table = tomli.loads(text)
+    tool = table.get("tool", {})
+    for section in (table.get("project"), tool.get("poetry") if isinstance(tool, dict) else None):
+        scripts = section.get("scripts") if isinstance(section, dict) else None
+        targets = scripts.values() if isinstance(scripts, dict) else ()
+        yield from (target.partition(":")[0] for target in targets if isinstance(target, str))
+
+
+def _scripts_of_setup_cfg(text: str) -> Iterator[str]:
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.read_string(text)
+    yield from _SCRIPT.findall(parser.get("options.entry_points", "console_scripts", fallback=""))
+
+
+def _scripts_of_setup(text: str) -> Iterator[str]:
+    if "console_scripts" in text:
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield from _SCRIPT.findall(node.value)
+
+
+_READERS = dict(zip(METADATA, (_scripts_of_pyproject, _scripts_of_setup_cfg, _scripts_of_setup), strict=True))
