@@ -123,6 +123,8 @@ class _Question:
         names = tuple(name for name in callees if name.startswith("torch.Tensor.")) or callees
         if any(k.arg == "requires_grad" and ctx.constant(k.value) is not False for k in node.keywords):
             return False
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "requires_grad_":
+            return bool(node.args) and ctx.constant(node.args[0]) is False
         if (table.source_functions | table.cutting_functions).intersection(names):
             return True
         if isinstance(node.func, ast.Attribute) and node.func.attr in table.cutting_methods:
@@ -199,8 +201,11 @@ class _Question:
         if binding.kind is BindingKind.AUGMENTED:
             others = [b for b in binding.of_same_name if b.kind is not BindingKind.AUGMENTED]
             return self.is_data(value, ctx) and all(self._binding(other, ctx) for other in others)
-        if gradient_table().names_data(binding.name) and _mentions(value, binding.name):
-            return True  # mask = mask.float()
+        before = _mentioned(value, binding.name) if gradient_table().names_data(binding.name) else None
+        if before is not None:  # mask = mask.float()
+            return not any(isinstance(b.node, ast.arg) for b in ctx.module.definitions(before)) or self._name(
+                before, ctx
+            )
         if binding.index == (1,) and _gives_positions(value, ctx):
             return True
         for position in binding.index:
@@ -210,7 +215,7 @@ class _Question:
 
     def _parameter(self, binding: Binding, node: ast.arg, ctx: Context) -> bool:
         function = binding.scope.node
-        if gradient_table().names_data(node.arg):
+        if gradient_table().names_data(node.arg) and not self._gets_computed(node.arg, function, ctx):
             return True
         if not isinstance(function, FUNCTIONS) or node in (function.args.vararg, function.args.kwarg):
             return False
@@ -226,6 +231,17 @@ class _Question:
                 return False
             passed += 1
         return passed > 0
+
+    def _gets_computed(self, name: str, function: ast.AST, ctx: Context) -> bool:
+        """Does the project call a helper named like `upsample(img)`, and never with what is known to be data?"""
+        if not isinstance(function, FUNCTIONS) or ctx.module.index.class_at(function) is not None:
+            return False
+        passed = [
+            (inside, argument)
+            for inside, call in (site for site in calls_of(function, ctx) if site is not None)
+            if (argument := argument_of(function, name, call, skip_self=True)) is not None
+        ]
+        return bool(passed) and not any(self.is_data(argument, inside) for inside, argument in passed)
 
     def _is_passed(
         self, name: str, function: FunctionNode, ctx: Context, call: ast.Call, default: ast.expr | None
@@ -336,5 +352,5 @@ def _asks_for_gradient(use: ast.Name, ctx: Context) -> bool:
     )
 
 
-def _mentions(node: ast.AST, name: str) -> bool:
-    return any(isinstance(child, ast.Name) and child.id == name for child in walk(node))
+def _mentioned(node: ast.AST, name: str) -> ast.Name | None:
+    return next((child for child in walk(node) if isinstance(child, ast.Name) and child.id == name), None)
