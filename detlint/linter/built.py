@@ -71,8 +71,19 @@ def _takes_input(made: _Built, function: FunctionNode, ctx: Context) -> bool:
     binding = ctx.binding(made.expression)
     named = ctx.flow(made.expression).uses(binding) if binding is not None else ()
     runs = [run for run in map(ctx.parent, named) if isinstance(run, ast.Call) and run.func in named]
+    runs = [run for run in runs if _is_handed_on(run, names, ctx)]
     given = [made.expression] if made.at_once else [value for run in runs for value in run.args]
     return any(isinstance(part, ast.Name) and part.id in names for value in given for part in walk(value))
+
+
+def _is_handed_on(run: ast.expr, names: set[str], ctx: Context) -> bool:
+    """`x = conv(x)`, `return conv(x).relu()`: what a layer does; tests and examples compare and show what comes out."""
+    parent = ctx.parent(run)
+    while isinstance(parent, ast.Attribute) or (isinstance(parent, ast.Call) and parent.func is run):
+        run, parent = parent, ctx.parent(parent)
+    if isinstance(parent, ast.Assign):
+        return any(isinstance(target, ast.Name) and target.id in names for target in parent.targets)
+    return isinstance(parent, ast.Return)
 
 
 def _is_called(use: ast.expr, ctx: Context, *, or_moved: bool = False) -> bool:

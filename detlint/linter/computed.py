@@ -44,6 +44,19 @@ def is_result(module: Module, node: ast.expr) -> bool:
     return bool(made) and all(isinstance(value, ast.Call) and not _constructs(module, value) for value in made)
 
 
+def is_called_result(module: Module, node: ast.expr, depth: int = _DEPTH) -> bool:
+    """`cmc_score(x, y)`, `2 * model.get_loss(x) / n`: a float going by the name of the function that computes it."""
+    if isinstance(node, ast.Name) and depth:
+        made = [unpacked(binding) for binding in module.definitions(node)]
+        return len(made) == 1 and made[0] is not None and is_called_result(module, made[0], depth - 1)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, _ARITHMETIC):
+        return any(is_called_result(module, side, depth) for side in (node.left, node.right))
+    if not isinstance(node, ast.Call):
+        return False
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    return name == name.lower() and not rounding_table().measures.isdisjoint(name.split("_"))
+
+
 def _constructs(module: Module, call: ast.Call) -> bool:
     """An object that is made of values, or of another one, holds those values and has computed nothing yet."""
     lasts = [name.rpartition(".")[2] for name in module.inference.callees(call) or (ast.unparse(call.func),)]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from detlint.tables import RULES_FOLDER, read_table, word_lists
 
-_NAMES = ("rounding", "floating", "keeping", "adding", "fractions", "results")
+_NAMES = ("rounding", "floating", "keeping", "adding", "fractions", "results", "measures")
 _EXACT = ("calls", "words")
 
 
@@ -22,6 +22,7 @@ class RoundingTable:
     adding: frozenset[str]
     fractions: frozenset[str]
     results: frozenset[str]
+    measures: frozenset[str]
     exact_calls: frozenset[str]
     exact_words: tuple[str, ...]
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from detlint.findings import Finding
-from detlint.linter.computed import is_computed, is_result
+from detlint.linter.computed import is_called_result, is_computed, is_result
 from detlint.linter.context import MISSING, Call, Context
 from detlint.linter.names import unpacked
 from detlint.linter.nodes import walk
@@ -104,7 +104,9 @@ def _differ_by_rounding(left: ast.expr, right: ast.expr, ctx: Context, tensors: 
     """Was one side computed, and the other one not taken from it? `tensors`: both sides can be nothing else."""
     computed = [side for side in (left, right) if is_computed(ctx.module, side)]
     if not computed:
-        results = tensors and all(is_result(ctx.module, side) for side in (left, right))
+        sides = (left, right)
+        results = tensors and all(is_result(ctx.module, side) for side in sides)
+        results = results or _are_called_results(left, right, ctx)
         return results and not _is_repeated(left, right, ctx) and not _keeps_bits(left, ctx)
     if _is_plain(left, right, ctx) or _is_plain(right, left, ctx):
         return False
@@ -117,6 +119,16 @@ def _differ_by_rounding(left: ast.expr, right: ast.expr, ctx: Context, tensors: 
         if not _is_value(other, ctx) and not (tensors and _is_opaque(other, ctx) and _is_fresh(computed[0], ctx)):
             return False
     return not _keeps_bits(left, ctx)
+
+
+def _are_called_results(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
+    """Two scores, or one that was divided and what some call gave for the same."""
+    named = [side for side in (left, right) if is_called_result(ctx.module, side)]
+    if len(named) != 1:
+        return len(named) == 2
+    made = _made(named[0], ctx)
+    divided = isinstance(made, ast.BinOp) and any(isinstance(part, ast.Div) for part in ast.walk(made))
+    return divided and _is_opaque(right if named[0] is left else left, ctx)
 
 
 def _is_opaque(node: ast.expr, ctx: Context) -> bool:
