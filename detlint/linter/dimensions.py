@@ -6,6 +6,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+from detlint.conditions import Truth
 from detlint.linter.returned import returned_by
 from detlint.linter.values import Kind, Value
 
@@ -154,7 +155,7 @@ def _of_method(node: ast.Call, function: ast.Attribute, ctx: Context, steps: int
         if len(sizes) == 1 and isinstance(sizes[0], (ast.Tuple, ast.List)):
             sizes = sizes[0].elts
         known = sizes and not any(isinstance(size, ast.Starred) for size in sizes)
-        return len(sizes) if known and (len(sizes) > 1 or isinstance(ctx.constant(sizes[0]), int)) else None
+        return len(sizes) if known and (len(sizes) > 1 or ctx.is_kind(sizes[0], Kind.NUMBER) is Truth.YES) else None
     if name == "flatten":
         start = ctx.constant(node.args[0]) if len(node.args) == 1 else 0 if not node.args else None
         return start + 1 if isinstance(start, int) and start >= 0 else None

@@ -127,15 +127,51 @@ def _is_initialised_elsewhere(owner: ast.ClassDef, ctx: Context) -> bool:
         return True
     if any(_initialises_itself(ancestor) for ancestor in inference.mro(info)):
         return True
-    functions = index.of_type(ast.FunctionDef)
-    if any(_INITIALISES.search(function.name) and _takes_a_model(function, ctx) for function in functions):
+    hooks = [f for f in index.of_type(ast.FunctionDef) if _INITIALISES.search(f.name) and _takes_a_model(f, ctx)]
+    if not all(_is_for_layers_of_torch(hook.body, ctx) for hook in hooks):
         return True
-    if any(_initialises_all(loop) for loop in index.of_type(ast.For)):
+    if any(_initialises_all(loop, ctx) for loop in index.of_type(ast.For)):
         return True
+    known = {hook.name for hook in hooks}
     return any(
-        (_INITIALISES.search(name) or name == "apply") and any(_reaches_models(call, owner, ctx) for call in calls)
+        (_INITIALISES.search(name) or name == "apply")
+        and any(_reaches_models(call, owner, ctx) and not _hands_on(call, known) for call in calls)
         for name, calls in index.calls_by_name.items()
+        if name not in known
     )
+
+
+def _is_for_layers_of_torch(body: list[ast.stmt], ctx: Context) -> bool:
+    """Does an init hook only touch layers of torch: `if isinstance(m, nn.Linear): nn.init.zeros_(m.bias)`?"""
+    for statement in body:
+        if isinstance(statement, ast.For) and _goes_through_all(statement):
+            if not _is_for_layers_of_torch(statement.body, ctx):
+                return False
+        elif isinstance(statement, ast.If):
+            others = statement.orelse
+            if not _tests_layers_of_torch(statement.test, ctx) or not _is_for_layers_of_torch(others, ctx):
+                return False
+        elif not isinstance(getattr(statement, "value", None), ast.Constant):
+            return False  # anything but a docstring
+    return True
+
+
+def _tests_layers_of_torch(test: ast.expr, ctx: Context) -> bool:
+    """`isinstance(m, (nn.Linear, nn.Embedding))`, `isinstance(m, nn.Linear) and m.bias is not None`."""
+    parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+    asked = parts[0]
+    if not isinstance(asked, ast.Call) or getattr(asked.func, "id", "") != "isinstance" or len(asked.args) != 2:
+        return False
+    kinds = asked.args[1].elts if isinstance(asked.args[1], ast.Tuple) else [asked.args[1]]
+    named = [name for kind in kinds for name in ctx.resolve(kind)]
+    return bool(named) and all(name in ctx.inference.types.modules for name in named)
+
+
+def _hands_on(call: ast.Call, hooks: set[str]) -> bool:
+    """`self.apply(self._init_weights)`."""
+    hook = call.args[0] if len(call.args) == 1 else None
+    name = hook.attr if isinstance(hook, ast.Attribute) else getattr(hook, "id", "")
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "apply" and name in hooks
 
 
 def _initialises_itself(info: ClassInfo) -> bool:
@@ -161,9 +197,13 @@ def _takes_a_model(function: FunctionNode, ctx: Context) -> bool:
     return len(list(parameters(function.args))) > own
 
 
-def _initialises_all(loop: ast.For) -> bool:
+def _goes_through_all(loop: ast.For) -> bool:
+    return not _ALL_PARAMETERS.isdisjoint(part.attr for part in walk(loop.iter) if isinstance(part, ast.Attribute))
+
+
+def _initialises_all(loop: ast.For, ctx: Context) -> bool:
     """`for weight in self.parameters(): nn.init.uniform_(weight)`, and not one that counts or freezes them."""
-    if _ALL_PARAMETERS.isdisjoint(part.attr for part in walk(loop.iter) if isinstance(part, ast.Attribute)):
+    if not _goes_through_all(loop) or _is_for_layers_of_torch(loop.body, ctx):
         return False
     return any(_writes(part) for statement in loop.body for part in walk(statement))
 

@@ -167,8 +167,8 @@ def _read_of_name(target: ast.Name, made: ast.expr, ctx: Context) -> ast.expr | 
     if any(ctx.flow(use) is not flow or outcome is Fate.STORED for use, (outcome, _) in outcomes.items()):
         return None  # a closure or an alias may write it
     writes = [use for use, (outcome, _) in outcomes.items() if outcome is Fate.WRITTEN]
-    if len([write for write in writes if _is_conditional(write, target, ctx)]) > 1:
-        return None  # the conditions may complement each other
+    # The conditions of several writes may complement each other.
+    complementary = len([write for write in writes if _is_conditional(write, target, ctx)]) > 1
     in_part = _only_in_part(writes, target, ctx)
     start = ctx.statement(target)
     reads = list(outcomes.items())
@@ -176,6 +176,8 @@ def _read_of_name(target: ast.Name, made: ast.expr, ctx: Context) -> ast.expr | 
     for use, (outcome, place) in reads:
         if in_part and isinstance(ctx.parent(use), ast.Subscript):
             continue  # it may be the part
+        if complementary and any(write.lineno <= use.lineno for write in writes):
+            continue
         if outcome is Fate.RETURNED:
             function = ctx.function(use)
             if function is None or _allocates(function) or guards_emptiness(use, ctx):
