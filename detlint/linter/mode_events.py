@@ -346,7 +346,19 @@ class ModeEvents(ModelNames, ABC):
 
     def _reaches(self, flow: Flow, event: Event, goal: ast.AST | None, events: tuple[Event, ...]) -> bool:
         others = [other.node for other in events if other is not event]
-        return flow.path(event.node, goal, avoiding=[*others, *self._handlers(flow.scope, goal)])
+        passed = [loop.iter for loop in self._loops_of(others) if not self._holds(loop, event.node, goal)]
+        return flow.path(event.node, goal, avoiding=[*others, *passed, *self._handlers(flow.scope, goal)])
+
+    def _loops_of(self, events: list[ast.AST]) -> Iterator[ast.For]:
+        """Yield the loops that have an event in each turn: training for epochs is not meant to run zero times."""
+        for node in events:
+            statement = self.index.statement(node) if not isinstance(node, ast.Module) else None
+            loop = self.index.parents.get(statement) if statement is not None else None
+            if isinstance(loop, ast.For) and statement in loop.body:
+                yield loop
+
+    def _holds(self, loop: ast.For, *nodes: ast.AST | None) -> bool:
+        return any(node is not None and (node is loop or loop in self.index.ancestors(node)) for node in nodes)
 
     def _handlers(self, scope: Scope, goal: ast.AST | None) -> list[ast.AST]:
         """Paths through `except` are exceptions: they count only where the goal stands in the handler itself."""

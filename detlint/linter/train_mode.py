@@ -204,7 +204,7 @@ class _Search:
                 continue
             for parameter, _ in parameters(function.args):
                 passed = argument_of(function, parameter.arg, call, skip_self=isinstance(call.func, ast.Attribute))
-                runs = _calls_of_parameter(function, parameter.arg) if passed in models else []
+                runs = _calls_of_parameter(module, function, parameter.arg) if passed in models else []
                 if runs and not any(is_inference(module, run) for run in runs):
                     return passed
         return None
@@ -415,10 +415,11 @@ def _name(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
-def _calls_of_parameter(function: FunctionNode, name: str) -> list[ast.Call]:
-    """Return the calls `net(x)` and `net.forward(x)` of what a function is given as `net`."""
-    calls = [part for part in walk(function) if isinstance(part, ast.Call)]
-    return [call for call in calls if ast.unparse(call.func) in (name, f"{name}.forward")]
+def _calls_of_parameter(module: Module, function: FunctionNode, name: str) -> list[ast.Call]:
+    """Return the calls `net(x)` and `net.forward(x)` that a function makes itself of what it is given as `net`."""
+    calls = (part for part in walk(function) if isinstance(part, ast.Call))
+    called = (call for call in calls if ast.unparse(call.func) in (name, f"{name}.forward"))
+    return [call for call in called if module.index.function_at(call) is function]
 
 
 def _branch(around: ast.If, node: ast.AST) -> list[ast.stmt]:
