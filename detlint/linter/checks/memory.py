@@ -21,6 +21,7 @@ _CONSTRUCTORS = re.compile(r"^torch\.(cuda\.)?\w*Tensor$")
 _FACTORIES = re.compile(r"^torch\.((cuda\.)?\w*Tensor|empty|zeros|ones|randn?)$")
 _SIZED = re.compile(r"^torch\.nn\.(Linear|Bilinear|Conv\w+|Embedding|LayerNorm|BatchNorm\w+|LSTM|GRU|RNN)$")
 _JOINING = frozenset({"torch.cat", "torch.concat"})
+_MAX_NAMES = 3
 # Functions of such names, or so decorated, hand out memory that their callers fill, or that stands for a shape only.
 _ALLOCATORS = re.compile(
     r"empty|alloc|buffer|placeholder|storage|workspace|scratch|cache|uninit|new_|fake|meta|abstract|dummy",
@@ -119,8 +120,11 @@ def _is_size(node: ast.expr, ctx: Context) -> bool:
     )
 
 
-def _read(node: ast.expr, ctx: Context) -> ast.expr | None:
-    """Return the expression that reads the fresh memory `node` before it is written, or None."""
+def _read(node: ast.expr, ctx: Context, names: int = _MAX_NAMES) -> ast.expr | None:
+    """Return the expression that reads the fresh memory `node` before it is written, or None.
+
+    It may be handed on from name to name, up to `names` of them.
+    """
     outcome, place = fate(node, ctx)
     if outcome is Fate.READ:
         return place
@@ -131,7 +135,7 @@ def _read(node: ast.expr, ctx: Context) -> ast.expr | None:
         return unwritten_attribute(name, place, ctx)
     for target in _targets(place, node, ctx):
         if isinstance(target, ast.Name):
-            found = _read_of_name(target, node, ctx)
+            found = _read_of_name(target, node, ctx, names - 1)
         elif isinstance(target, ast.Attribute):
             found = unwritten_attribute(target.attr, target, ctx)
         else:
@@ -154,7 +158,7 @@ def _targets(value: ast.expr, node: ast.expr, ctx: Context) -> Iterator[ast.expr
             yield target
 
 
-def _read_of_name(target: ast.Name, made: ast.expr, ctx: Context) -> ast.expr | None:
+def _read_of_name(target: ast.Name, made: ast.expr, ctx: Context, names: int) -> ast.expr | None:
     owner = ctx.module.index.scope_at(target).lookup(target.id)
     bindings = owner.bindings[target.id] if owner is not None else []
     binding = next((found for found in bindings if found.node is target), None)
@@ -164,6 +168,8 @@ def _read_of_name(target: ast.Name, made: ast.expr, ctx: Context) -> ast.expr | 
     if guards_emptiness(target, ctx):
         return None
     outcomes = {use: fate(use, ctx) for use in flow.uses(binding)}
+    if len(outcomes) == 1 and names and [outcome for outcome, _ in outcomes.values()] == [Fate.STORED]:
+        return _read(next(iter(outcomes)), ctx, names)  # under another name, and no longer under this one
     if any(ctx.flow(use) is not flow or outcome is Fate.STORED for use, (outcome, _) in outcomes.items()):
         return None  # a closure or an alias may write it
     writes = [use for use, (outcome, _) in outcomes.items() if outcome is Fate.WRITTEN]
