@@ -20,26 +20,39 @@ from detlint.randomness import load_sources
 
 
 def is_smoke_test(module: Module) -> bool:
-    """Return whether all that a file executes is a main guard that tries out a model which the file defines.
+    """Return whether all that a file executes is a main guard that tries a model of the file out, or makes objects."""
+    return is_trial(module) and (_defines_model(module) or all(_only_makes(guard) for guard in _guards(module)))
+
+
+def is_trial(module: Module) -> bool:
+    """Return whether all that a file executes is a main guard that tries something out.
 
     In a package that is any guard that reads no command line, hands over to no `main()`, does not train and save, and
-    prints something or writes no files; elsewhere the guard has to do nothing but build, call and show models.
+    prints something or writes no files; elsewhere the file has to define models and the guard to do nothing but build,
+    call and show them.
     """
-    guards = [node for node in module.tree.body if isinstance(node, ast.If) and is_main_guard(node)]
+    guards = _guards(module)
     others = [node for node in module.tree.body if node not in guards]
     if not guards or any(isinstance(node, (ast.For, ast.While, ast.With)) for node in others):
         return False
     if any(isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) for node in others):
         return False
     calls = [call for guard in guards for call in _calls(guard)]
-    if not _defines_model(module):
-        return False
     if in_package(module):
         if any(map(training_steps, guards)) and any(_writes(module, call) for call in calls):
             return False
         shows = any("builtins.print" in module.inference.callees(call) for call in calls)
         return not any(_hands_over(module, call) or (not shows and _writes_files(module, call)) for call in calls)
-    return all(_is_harmless(module, call) for call in calls)
+    return _defines_model(module) and all(_is_harmless(module, call) for call in calls)
+
+
+def _guards(module: Module) -> list[ast.If]:
+    return [node for node in module.tree.body if isinstance(node, ast.If) and is_main_guard(node)]
+
+
+def _only_makes(guard: ast.If) -> bool:
+    """`_ = DataModule()`: does nothing draw here but constructors?"""
+    return all(isinstance(call.func, ast.Name) and call.func.id[:1].isupper() for call in _calls(guard))
 
 
 def _hands_over(module: Module, call: ast.Call) -> bool:

@@ -16,7 +16,7 @@ from detlint.linter.project import Module
 from detlint.linter.registry import check, check_file
 from detlint.linter.repeatable import made_up, why_unrepeatable
 from detlint.linter.seeding import seeding_of, seeds_in
-from detlint.linter.smoke import is_smoke_test
+from detlint.linter.smoke import is_trial
 from detlint.linter.testcode import is_test_file, is_unit_test
 from detlint.randomness import load_sources
 
@@ -47,7 +47,7 @@ def _runs_unseeded(node: ast.AST, ctx: Context) -> bool:
         return ctx.program.runs(ctx.module, node) and not seeding_of(ctx.program).shared("torch")
     if _project_seeds(ctx.module):
         return False
-    users = (user for user in users_of(node, ctx) if not is_test_file(user.module) and not is_smoke_test(user.module))
+    users = (user for user in users_of(node, ctx) if not is_test_file(user.module) and not is_trial(user.module))
     programs = [user.program for user in users if user.program is not None]
     seedings = [seeding_of(program) for program in programs]
     runs = any(seeding.reach.leads_to(ctx.module, node) for seeding in seedings)
