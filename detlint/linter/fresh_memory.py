@@ -155,7 +155,11 @@ def _method(attribute: ast.Attribute, ctx: Context) -> tuple[Fate | None, ast.ex
         return None, call if called and isinstance(call, ast.Call) else attribute
     if not isinstance(call, ast.Call) or not called or _ignores_memory(call):
         return Fate.WRITTEN, attribute
-    if name in _UPDATING or (not name.endswith("_") and f"torch.Tensor.{name}" in ctx.inference.types.tensors):
+    if (
+        _adds_up(call)
+        or name in _UPDATING
+        or (not name.endswith("_") and f"torch.Tensor.{name}" in ctx.inference.types.tensors)
+    ):
         return Fate.READ, attribute
     return Fate.WRITTEN, attribute
 
@@ -216,6 +220,14 @@ def _inside(node: ast.expr, call: ast.Call, ctx: Context, depth: int) -> Fate:
         return Fate.WRITTEN  # whoever gets the closure may never call it
     fates = {fate(use, inside, depth - 1)[0] for use in uses}
     return Fate.READ if Fate.READ in fates and fates <= {Fate.READ, Fate.UNTOUCHED} else Fate.WRITTEN
+
+
+def _adds_up(call: ast.Call) -> bool:
+    """`memory.scatter_(0, rows, 1, reduce="add")`, `memory.index_put_(…, accumulate=True)`: to what is there."""
+    values = {keyword.arg: getattr(keyword.value, "value", None) for keyword in call.keywords}
+    return values.get("accumulate") is True or (
+        values.get("reduce") is not None and values.get("include_self") is not False
+    )
 
 
 def _ignores_memory(call: ast.Call) -> bool:

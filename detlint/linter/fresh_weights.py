@@ -192,9 +192,15 @@ def _hides_what_it_sets(method: FunctionNode, info: ClassInfo) -> bool:
 
 
 def _takes_a_model(function: FunctionNode, ctx: Context) -> bool:
-    """Return whether a function works on what it is given: `init_weights(module)`, also as a method."""
-    own = isinstance(ctx.parent(function), ast.ClassDef)
-    return len(list(parameters(function.args))) > own
+    """Return whether a function works on what it is given: `init_weights(module)`, also as a method.
+
+    One that only gets settings, `init_weights(self, scale)`, is about its own object.
+    """
+    given = [argument.arg for argument, _ in parameters(function.args)]
+    if function.decorator_list or not isinstance(ctx.parent(function), ast.ClassDef):
+        return bool(given)
+    asked = (part.value for part in walk(function) if isinstance(part, ast.Attribute))
+    return any(isinstance(value, ast.Name) and value.id in given[1:] for value in asked)
 
 
 def _goes_through_all(loop: ast.For) -> bool:

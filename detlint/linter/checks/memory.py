@@ -235,10 +235,19 @@ def _only_in_part(writes: list[ast.Name], target: ast.Name, ctx: Context) -> boo
         return False
     if _is_slice(parent.slice):
         return not any(isinstance(around, (ast.For, ast.While)) for around in ctx.ancestors(parent))
+    if isinstance(parent.slice, ast.UnaryOp) or _marks(parent, ctx):
+        return True
     if not isinstance(parent.slice, (ast.Name, ast.Compare)):
         return False
     values = ctx.values(parent.slice)
     return bool(values) and all(value.kind is Kind.TENSOR and value.dtype == "bool" for value in values)
+
+
+def _marks(places: ast.Subscript, ctx: Context) -> bool:
+    """`mask[rows] = True` sets the rest to nothing."""
+    statement = ctx.parent(places)
+    value = statement.value if isinstance(statement, ast.Assign) else None
+    return isinstance(value, ast.Constant) and isinstance(places.slice, (ast.Name, ast.Attribute))
 
 
 def _is_slice(places: ast.expr) -> bool:
