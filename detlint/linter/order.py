@@ -14,7 +14,7 @@ from detlint.linter.elements import gone_through
 from detlint.linter.names import FUNCTIONS
 from detlint.linter.order_calls import OrderCalls
 from detlint.linter.order_effects import LoopEffects
-from detlint.linter.order_form import MAX_CALLS, NUMBERING, SUM, Form, Trail, counted_up, names_in
+from detlint.linter.order_form import CHOICE, MAX_CALLS, NUMBERING, SUM, Form, Trail, counted_up, names_in
 from detlint.linter.order_sums import is_measure, reading_calls
 from detlint.linter.values import Kind
 
@@ -61,6 +61,11 @@ class OrderTracer(OrderCalls):
         """`found or other`; whoever writes `found and other` asks whether there are any."""
         return self.destination(parent, trail) if isinstance(parent.op, ast.Or) else None
 
+    def _searched(self, node: ast.expr, parent: ast.Compare, trail: Trail) -> str | None:
+        """`name in names[:100]`: the order has decided what is in."""
+        searched = node in parent.comparators and any(isinstance(op, (ast.In, ast.NotIn)) for op in parent.ops)
+        return CHOICE if searched and trail.subset else None
+
     def _branch(self, node: ast.expr, parent: ast.IfExp, trail: Trail) -> str | None:
         return None if node is parent.test else self.destination(parent, trail)
 
@@ -81,7 +86,8 @@ class OrderTracer(OrderCalls):
         index = parent.slice
         if isinstance(index, ast.Slice):
             whole = index.lower is None and index.upper is None
-            found = self.destination(parent, replace(trail, subset=trail.subset or not whole))
+            subset = trail.subset or not (whole or self._is_chunk(parent))
+            found = self.destination(parent, replace(trail, subset=subset))
             return found if found or whole else self._by_position(parent, index)
         if isinstance(index, ast.UnaryOp):
             index = index.operand
@@ -124,8 +130,19 @@ class OrderTracer(OrderCalls):
             if isinstance(parent, ast.While) and names & counted_up(ast.walk(parent)):
                 return self._effects(parent, frozenset(), frozenset(names), Trail(), (item,))
             if isinstance(parent, (ast.ListComp, ast.GeneratorExp)):
-                return self.destination(parent)
+                return self.destination(parent, Trail(subset=_goes_in_steps(parent.generators[0].iter)))
         return None
+
+    def _is_chunk(self, item: ast.Subscript) -> bool:
+        """`files[i:i + 8]` in a loop over `i`: all of them have their turn."""
+        names = self._places_named(item.slice)
+        around = {item, *self.index.ancestors(item)}
+        return any(
+            isinstance(parent, (ast.For, ast.AsyncFor))
+            and parent.iter not in around
+            and not names.isdisjoint(names_in(parent.target))
+            for parent in around
+        )
 
     def _places_named(self, index: ast.expr) -> set[str]:
         """Return the names in an index; of `start` and `end` of a slice also those that they are worked out from."""
@@ -238,7 +255,7 @@ class OrderTracer(OrderCalls):
             return self._inner(parent, trail)
         if trail.form is Form.SORTED_WALK or (trail.form is Form.WALK and self._sorts_folders(parent)):
             return self._names_of_walk(parent.target, parent, trail)
-        positions = self.positions(parent.target, parent.iter)
+        positions = self.positions(parent.target, parent.iter) or self.partners(parent.target, parent.iter)
         found = self._effects(parent, names_in(parent.target) - positions, positions, trail)
         return self._names_of_walk(parent.target, parent, trail) if not found and trail.form is Form.WALK else found
 
@@ -353,6 +370,11 @@ class OrderTracer(OrderCalls):
         return sorts and self.destination(call, trail) is None
 
 
+def _goes_in_steps(places: ast.expr) -> bool:
+    """`range(rank, len(names), world_size)`."""
+    return isinstance(places, ast.Call) and getattr(places.func, "id", "") == "range" and len(places.args) == 3
+
+
 def _counted(target: ast.expr) -> ast.expr:
     """Return `(folder, dirs, names)` of `for i, (folder, dirs, names) in enumerate(…)`."""
     parts = target.elts if isinstance(target, ast.Tuple) else []
@@ -371,6 +393,7 @@ _PARENTS: Mapping[type[ast.AST], Callable[..., str | None]] = {
     ast.Dict: OrderTracer._display,
     ast.BinOp: OrderTracer._binary,
     ast.IfExp: OrderTracer._branch,
+    ast.Compare: OrderTracer._searched,
     ast.FormattedValue: OrderTracer._formatted,
     ast.Subscript: OrderTracer._subscript,
     ast.Attribute: OrderTracer._method,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.calls import argument_of
 from detlint.linter.names import BindingKind, FunctionNode
-from detlint.linter.order_form import MAX_CALLS, NUMBERING, SUM, Entered, Form, Trail, as_sequence
+from detlint.linter.order_form import CHOICE, MAX_CALLS, NUMBERING, SUM, Entered, Form, Trail, as_sequence
 from detlint.linter.order_places import OrderPlaces
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class OrderCalls(OrderPlaces):
         if method.attr in methods["writing"] and trail.form in (Form.TEXT, Form.SEQUENCE):
             return "the text that is written"
         if method.attr in methods["mapping"] and call.args[1:2] == [node]:
-            return self.destination(call, trail)
+            return CHOICE if trail.subset else self.destination(call, trail)
         if method.attr in methods["passing"]:
             return self.destination(call, trail)
         if method.attr in methods["keeping"] and trail.form is not Form.MAPPING:

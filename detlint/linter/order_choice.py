@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from detlint.linter.order_form import names_in
 from detlint.linter.order_loop import LoopBody
 
 _COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
@@ -39,6 +40,7 @@ class LoopChoice(LoopBody):
             and isinstance(node.test.left, ast.Name)
             and node.test.left.id in self._positions
             and not self._has_element(node.test)
+            and not any(name.isupper() for name in names_in(node.test))  # a cap that nobody means to reach
             for node in self._nodes
         )
 

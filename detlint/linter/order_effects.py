@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from detlint.linter.names import FUNCTIONS, BindingKind, FunctionNode
+from detlint.linter.names import FUNCTIONS, FunctionNode
 from detlint.linter.order_form import CHOICE, NUMBERING, SUM, Form, Trail, names_in
 from detlint.linter.order_sums import LoopSums
 from detlint.linter.values import Kind
@@ -143,18 +143,13 @@ class LoopEffects(LoopSums):
         given = [*call.args, *(keyword.value for keyword in call.keywords)]
         numbered = [value for value in given if self._is_numbered(value)]
         if name not in self._tracer.table.methods["storing"]:
-            if not self._is_received(function):
+            if not self._tracer.is_parameter(function):
                 return False
             numbered = [value for value in numbered if not _is_name_of(value, self._positions)]
         others = [value for value in given if value not in numbered]
         if isinstance(function, ast.Attribute):
             others.append(function.value)
         return bool(numbered) and any(map(self._has_element, others))
-
-    def _is_received(self, function: ast.expr) -> bool:
-        """Is the function one that the caller gives?"""
-        bindings = self._tracer.module.definitions(function) if isinstance(function, ast.Name) else ()
-        return any(binding.kind is BindingKind.PARAMETER for binding in bindings)
 
     def _through_function(self, call: ast.Call) -> str | None:
         """A method of the project that the body calls may collect in self."""
