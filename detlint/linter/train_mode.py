@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -46,6 +47,7 @@ _NO_MODEL = re.compile(r"criteri|loss|metric|(^|_)crit(_|$)|transform|augment", 
 _LOADER = re.compile(r"(load|restore|resume)_?\w*(model|net|check|weight|state|param|ckpt|snapshot)", re.I)
 # How a variable comes by a model.
 _HOLDING = (BindingKind.ASSIGN, BindingKind.PARAMETER, BindingKind.ITERATION)
+_BUILTINS = frozenset(dir(builtins))
 _MARKS = ("no_grad", "inference_mode", "set_grad_enabled", "load_state_dict")
 _SHAPES = frozenset({"shape", "size", "dim", "ndim", "numel", "dtype", "device"})
 
@@ -193,9 +195,15 @@ class _Search:
 
     def _handed_model(self, call: ast.Call) -> ast.expr | None:
         """`total += squared_error(net, x, y)`: a model that a helper runs, which says nothing of inference itself."""
+        called = _name(call.func)
+        if not called or called[0].isupper() or called in _BUILTINS:
+            return None
         given = [*call.args, *(keyword.value for keyword in call.keywords)]
-        models = [node for node in given if isinstance(node, (ast.Name, ast.Attribute)) and _MODEL.search(_name(node))]
-        for name in self.module.inference.callees(call) if models else ():
+        named = [node for node in given if isinstance(node, (ast.Name, ast.Attribute)) and _name(node) != "self"]
+        models = [node for node in named if _MODEL.search(_name(node))]
+        if not models or not is_inference(self.module, call):
+            return None
+        for name in self.module.inference.callees(call):
             found = self.module.project.definition(name)
             if found is None or self._switches_itself(call):
                 continue
