@@ -26,6 +26,14 @@ _INITIALISES = re.compile(
 _LOADED_WHOLE = re.compile(r"load|from_pretrained|state_dict|from_checkpoint", re.IGNORECASE)
 _LOADS = re.compile(r"^_*(download_and_)?load_(state_dict|checkpoint|models?|weights)$|^from_pretrained$|^load_file$")
 _ALL_PARAMETERS = frozenset({"parameters", "named_parameters", "modules", "named_modules", "children"})
+_PLAIN_BASES = frozenset({"abc.ABC", "typing.Generic", "typing.Protocol", "builtins.object"})
+# What code takes of a module that it initialises.
+_OF_MODULES = frozenset({"weight", "bias", "apply", "state_dict", "load_state_dict"}) | _ALL_PARAMETERS
+_MODELS = re.compile(r"model|module|net(work)?$|coder$", re.IGNORECASE)
+# What a model gets of these, it gets by `load_state_dict`.
+_READS_DATA = frozenset(
+    {"torch.load", "numpy.load", "json.load", "json.loads", "pickle.load", "pickle.loads", "yaml.safe_load"}
+)
 # What reaches attributes that are not named.
 _BY_ANY_NAME = frozenset({"apply", "__dict__", "_parameters", "_buffers", "state_dict", "getattr", "setattr", "vars"})
 _ALIASES = 3
@@ -119,13 +127,11 @@ def _is_initialised_elsewhere(owner: ast.ClassDef, ctx: Context) -> bool:
     """
     index, inference = ctx.module.index, ctx.inference
     info = inference.class_info(owner)
-    bases_known = inference.external_bases(info) or not info.node.bases
-    if not bases_known or any(base != "torch.nn.Module" for base in inference.external_bases(info)):
+    outside = set(inference.external_bases(info)) - _PLAIN_BASES
+    if outside != {"torch.nn.Module"} and (outside or info.node.bases):
         return True
     bases = (base for other in index.of_type(ast.ClassDef) for base in other.bases)
     if any(_LOADED.search(name) for base in bases for name in (*ctx.resolve(base), ast.unparse(base))):
-        return True
-    if any(_initialises_itself(ancestor) for ancestor in inference.mro(info)):
         return True
     hooks = [f for f in index.of_type(ast.FunctionDef) if _INITIALISES.search(f.name) and _takes_a_model(f, ctx)]
     if not all(_is_for_layers_of_torch(hook.body, ctx) for hook in hooks):
@@ -133,6 +139,8 @@ def _is_initialised_elsewhere(owner: ast.ClassDef, ctx: Context) -> bool:
     if any(_initialises_all(loop, ctx) for loop in index.of_type(ast.For)):
         return True
     known = {hook.name for hook in hooks}
+    if any(_initialises_itself(ancestor, known, ctx) for ancestor in inference.mro(info)):
+        return True
     return any(
         (_INITIALISES.search(name) or name == "apply")
         and any(_reaches_models(call, owner, ctx) and not _hands_on(call, known) for call in calls)
@@ -174,33 +182,41 @@ def _hands_on(call: ast.Call, hooks: set[str]) -> bool:
     return isinstance(call.func, ast.Attribute) and call.func.attr == "apply" and name in hooks
 
 
-def _initialises_itself(info: ClassInfo) -> bool:
+def _initialises_itself(info: ClassInfo, hooks: set[str], ctx: Context) -> bool:
     """Has a class a method that may initialise attributes without naming them? Those it names are looked at singly."""
     methods = [part for part in walk(info.node) if isinstance(part, FUNCTIONS) and _INITIALISES.search(part.name)]
-    return any(_LOADED_WHOLE.search(method.name) or _hides_what_it_sets(method, info) for method in methods)
+    return any(_LOADED_WHOLE.search(method.name) or _hides_what_it_sets(method, info, hooks, ctx) for method in methods)
 
 
-def _hides_what_it_sets(method: FunctionNode, info: ClassInfo) -> bool:
+def _hides_what_it_sets(method: FunctionNode, info: ClassInfo, hooks: set[str], ctx: Context) -> bool:
     """`self.apply(init)`, `for weight in self.parameters()`, `init_layer(self)`."""
+    if info.module is ctx.module and _is_for_layers_of_torch(method.body, ctx):
+        return False
+    parents = info.module.index.parents
     for part in walk(method):
         name = part.attr if isinstance(part, ast.Attribute) else getattr(part, "id", "")
+        call = parents.get(part)
+        if isinstance(call, ast.Call) and _hands_on(call, hooks):
+            continue
         if name in _ALL_PARAMETERS or name in _BY_ANY_NAME:
             return True
-        if name == "self" and not isinstance(info.module.index.parents.get(part), ast.Attribute):
+        if name == "self" and not isinstance(call, ast.Attribute):
             return True
     return False
 
 
 def _takes_a_model(function: FunctionNode, ctx: Context) -> bool:
-    """Return whether a function works on what it is given: `init_weights(module)`, also as a method.
-
-    One that only gets settings, `init_weights(self, scale)`, is about its own object.
-    """
-    given = [argument.arg for argument, _ in parameters(function.args)]
-    if function.decorator_list or not isinstance(ctx.parent(function), ast.ClassDef):
-        return bool(given)
-    asked = (part.value for part in walk(function) if isinstance(part, ast.Attribute))
-    return any(isinstance(value, ast.Name) and value.id in given[1:] for value in asked)
+    """Return whether a function works on a module that it is given: `init_weights(module)`, also as a method."""
+    own = isinstance(ctx.parent(function), ast.ClassDef)
+    names = {argument.arg for argument, _ in list(parameters(function.args))[own:]}
+    if any(map(_MODELS.search, names)) or (own and names and _LOADED_WHOLE.search(function.name)):
+        return True
+    uses = (ctx.parent(part) for part in walk(function) if isinstance(part, ast.Name) and part.id in names)
+    return any(
+        (isinstance(use, ast.Attribute) and use.attr in _OF_MODULES)
+        or (isinstance(use, ast.Call) and getattr(use.func, "id", "") in ("isinstance", "hasattr", "getattr"))
+        for use in uses
+    )
 
 
 def _goes_through_all(loop: ast.For) -> bool:
@@ -223,20 +239,20 @@ def _writes(node: ast.AST) -> bool:
 
 
 def _reaches_models(call: ast.Call, owner: ast.ClassDef, ctx: Context) -> bool:
-    """Return whether a call may be about an instance of `owner`, and not only about the object that makes it.
+    """Return whether a call may be about an instance of `owner`, though not one of its own methods.
 
     `self.apply(init)` reaches all that an object holds; `Function.apply(x)` is about no module at all.
     """
-    if not isinstance(call.func, ast.Attribute):
-        return True
-    if call.func.attr == "apply":
+    function = call.func
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    if isinstance(function, ast.Attribute) and name == "apply":
         return isinstance(ctx.parent(call), ast.Expr)
-    receiver = call.func.value
-    own = isinstance(receiver, ast.Name) and receiver.id == "self"
-    own = own or (isinstance(receiver, ast.Call) and getattr(receiver.func, "id", "") == "super")
-    if not _is_kin(ctx.module.index.class_at(call), owner, ctx):
-        return not own
-    if isinstance(receiver, ast.Attribute) and _is_own(receiver):
-        return False  # a layer that it holds
-    ancestors = ctx.inference.mro(ctx.inference.class_info(owner))
-    return not own or not any(call.func.attr in ancestor.methods for ancestor in ancestors)
+    if _LOADED_WHOLE.search(name):
+        return not _READS_DATA.intersection(ctx.callees(call))
+    if isinstance(function, ast.Attribute):
+        if _is_own(function) and not _is_kin(ctx.module.index.class_at(call), owner, ctx):
+            return False
+        ancestors = ctx.inference.mro(ctx.inference.class_info(owner))
+        if any(name in ancestor.methods for ancestor in ancestors):
+            return False
+    return any(isinstance(argument, ast.Name) for argument in call.args)
