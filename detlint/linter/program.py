@@ -32,6 +32,7 @@ _ENTRY_DECORATORS = (
     "nemo.core.config.hydra_runner",
 )
 _SUBCOMMAND = (".cli.command", ".app.command")  # of a group of commands that another file makes
+_ENTRY_LASTS = frozenset(name.rpartition(".")[2] for name in (*_ENTRY_DECORATORS, *_SUBCOMMAND))
 # Functions of a command that declare its options.
 _COMMAND_OPTIONS = ("add_args", "add_arguments", "add_parser")
 # Top-level calls that set something up; a module full of them is still a library.
@@ -247,8 +248,7 @@ def _decorator_names(module: Module, decorator: ast.expr) -> tuple[str, ...]:
     called = decorator.func if isinstance(decorator, ast.Call) else decorator
     last = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
     possible = {last, *module.index.aliases.get(last, ())}
-    entry = any(name.rpartition(".")[2] in possible for name in (*_ENTRY_DECORATORS, *_SUBCOMMAND))
-    return module.inference.resolve(called) if entry else ()
+    return () if _ENTRY_LASTS.isdisjoint(possible) else module.inference.resolve(called)
 
 
 def _executes(module: Module, statement: ast.stmt) -> bool:
