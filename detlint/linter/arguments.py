@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from detlint.conditions import UNKNOWN, Truth, holds
@@ -351,15 +352,26 @@ def words_of(node: ast.expr, ctx: Context, steps: int) -> list[str]:
         if isinstance(made, ast.Constant) and isinstance(made.value, str):
             found = [made.value]
         elif isinstance(made, ast.arg) and value.module is not None and steps:
-            found = _words_passed(made, ctx.elsewhere(value.module), steps - 1)
+            asked = _Parameter(made, steps - 1, ctx.elsewhere(value.module))
+            found = ctx.module.project.once(_words_passed, asked)
         if not found:
             return []
         words.update(dict.fromkeys(found))
     return list(words)
 
 
-def _words_passed(parameter: ast.arg, ctx: Context, steps: int) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class _Parameter:
+    """A parameter that is asked what it is, `steps` calls back; the answer is that of any context of its file."""
+
+    node: ast.arg
+    steps: int
+    ctx: Context = field(compare=False)
+
+
+def _words_passed(asked: _Parameter) -> list[str]:
     """Return the strings that a parameter is by default and that calls in the project pass for it."""
+    parameter, ctx, steps = asked.node, asked.ctx, asked.steps
     function = ctx.parent(ctx.parent(parameter) or parameter)
     if not isinstance(function, FUNCTIONS):
         return []
