@@ -107,8 +107,8 @@ _AS = frozenset(
     {"to", "type_as", "view_as", "expand_as", "reshape_as", "resize_as_", "new_tensor", "new_zeros", "new_ones"}
 )
 _READERS = frozenset({"torch.save", "builtins.float", "builtins.int", "builtins.print", "builtins.sum", "numpy.save"})
-# A layer that is called reads what it is given.
-_LAYER_CALL = re.compile(r"torch\.nn\.\w+\.__call__")
+# A loss reads what it is given; other layers may be called to learn the shape of what they give.
+_LOSS_CALL = re.compile(r"torch\.nn\.\w+Loss\.__call__")
 # What hands on the very memory that it is given; `torch.autograd.Variable` is `torch.Tensor` by another name.
 _WRAPPERS = frozenset(
     {"torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer", "torch.Tensor", "torch.as_strided"}
@@ -183,7 +183,7 @@ def _argument(node: ast.expr, parent: ast.Call | ast.keyword, ctx: Context, dept
         or any(name in ("builtins.len", "builtins.isinstance") for name in names)
     ):
         return Fate.UNTOUCHED, call
-    if names and all(_LAYER_CALL.fullmatch(name) for name in names):
+    if names and all(_LOSS_CALL.fullmatch(name) for name in names):
         return Fate.READ, call
     if not names or any(name.endswith("_") or name.startswith("torch.nn.init.") for name in names):
         return Fate.WRITTEN, call
