@@ -14,7 +14,7 @@ from detlint.linter.origins import made_by
 from detlint.linter.program import Program, calls_named
 from detlint.linter.registry import check, check_file
 from detlint.linter.seeding import depends_on_rank, seeding_of
-from detlint.linter.testcode import is_test_file, is_unit_test
+from detlint.linter.testcode import is_unit_test
 
 _BY_RANK = "with a seed that depends on the process rank"
 _RANDOM_STATES = ("generator", "random_state", "seed")
