@@ -54,13 +54,21 @@ def _used(node: ast.expr, function: FunctionNode, ctx: Context) -> bool:
     binding = ctx.binding(node)
     if binding is not None:
         uses = ctx.flow(node).uses(binding)
-        return bool(uses) and not any(isinstance(ctx.parent(use), (ast.Return, ast.Assign)) for use in uses)
+        return bool(uses) and not any(_is_handed_on(use, ctx) for use in uses)
     parent = ctx.parent(node)
     if isinstance(parent, ast.BinOp):
         return True
     if isinstance(parent, ast.Call):
-        return not any(word in ast.unparse(parent.func) for word in ("register", "setattr", "append"))
+        return not _is_handed_on(node, ctx)
     return stored_on_self(node, function, ctx) is not None
+
+
+def _is_handed_on(use: ast.expr, ctx: Context) -> bool:
+    """Is it returned, registered, or kept under another name or in a collection?"""
+    parent = ctx.parent(use)
+    if isinstance(parent, ast.Call):
+        return any(word in ast.unparse(parent.func) for word in ("register", "setattr", "append"))
+    return isinstance(parent, (ast.Return, ast.Assign, ast.Tuple, ast.List, ast.Dict))
 
 
 def _is_random(data: ast.expr | None, ctx: Context) -> bool:

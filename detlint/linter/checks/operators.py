@@ -40,7 +40,10 @@ _Table = Mapping[str, tuple[Trigger, tuple[Operator, ...]]]
 
 @check_file("DET301")
 def no_deterministic_implementation(ctx: Context) -> Iterator[Finding]:
-    """Silent unless the condition holds, and on backward-only hazards where no gradient is asked for."""
+    """Silent unless the condition holds, and on backward-only hazards where no gradient is asked for.
+
+    What cannot differ as it is called and only raises is reported where the program asks for deterministic algorithms.
+    """
     for call, operator in _hazards(ctx):
         yield _finding(call, operator, ctx)
 
@@ -247,6 +250,8 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
     if not any(
         operator.applies(view) is Truth.YES for view in views or [SourceArguments(call, ctx, word) for word in words]
     ):
+        return False
+    if _is_exact(operator, call, ctx) and not asks_for_deterministic_algorithms(ctx):
         return False
     if _only_counts(call, ctx) or (operator.devices == ("cuda",) and _runs_on_cpu(call, ctx)):
         return False
