@@ -36,7 +36,6 @@ from detlint.linter.engine import lint_paths
 LABELS = Path(__file__).parent / "labels"
 SPLITS = ("development", "test")
 READ = {".py", ".pyi", ".ipynb", ".toml", ".cfg"}  # what detlint reads; leaves compiled libraries in the archive
-PYTHON = "3.11"  # which wheel to take where there is one a release of Python
 NOT_LABELLED = ("DET001", "DET002")  # a file that cannot be parsed and an idle comment are no hazards
 
 
@@ -132,7 +131,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as temporary:
         cache = arguments.cache or Path(temporary)
         cache.mkdir(parents=True, exist_ok=True)
-        paths = {str(locate(file, cache)): file for file in files}
+        paths = {str(path): file for file, path in _located(files, cache)}
         resolver = ConfigResolver(isolated=True, overrides=Settings(ignore=NOT_LABELLED))
         result = lint_paths(sorted(paths), resolver=resolver, jobs=arguments.jobs)
     if result.problems:
@@ -163,6 +162,18 @@ def read_labels(folder: Path) -> tuple[LabelledFile, ...]:
     return tuple(file for text in texts for file in _files_of(tomli.loads(text)))
 
 
+def _located(files: Sequence[LabelledFile], cache: Path) -> Iterator[tuple[LabelledFile, Path]]:
+    """Yield each file with its place; a package that pip cannot download here is left out, with a line about it."""
+    missing: set[str] = set()
+    for file in files:
+        if file.archive not in missing:
+            try:
+                yield file, locate(file, cache)
+            except subprocess.CalledProcessError:
+                missing.add(file.archive)
+                print(f"left out: {file.archive}: pip cannot download it here", file=sys.stderr)
+
+
 def locate(file: LabelledFile, cache: Path) -> Path:
     """Return where the file lies under the cache, after download and unpacking; other content ends the run."""
     tree = cache / f"{file.archive}.tree"
@@ -178,13 +189,23 @@ def locate(file: LabelledFile, cache: Path) -> Path:
 
 
 def download(file: LabelledFile, folder: Path) -> None:
-    """Download the archive of that very name with pip."""
+    """Download the archive of that very name with pip, whatever Python and system it is meant for.
+
+    Raises:
+        subprocess.CalledProcessError: it cannot be had, or is a source archive whose build script fails here.
+    """
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder)]
     if file.archive.endswith(".whl"):
-        abi, platform = file.archive.removesuffix(".whl").split("-")[-2:]
-        command += ["--only-binary", ":all:", "--python-version", PYTHON, "--platform", platform, "--abi", abi]
+        python, abi, platforms = file.archive.removesuffix(".whl").split("-")[-3:]
+        implementation, version = python[:2], python[2:].partition(".")[0]
+        command += ["--only-binary", ":all:", "--ignore-requires-python", "--abi", abi]
+        if abi != "none":
+            command += ["--implementation", implementation, "--python-version", version]
+        elif version not in ("2", "3"):
+            command += ["--python-version", version]
+        command += [part for platform in platforms.split(".") for part in ("--platform", platform)]
     else:
-        command += ["--no-binary", ":all:"]
+        command += ["--no-binary", file.package]  # not `:all:`: the tools that build it may come as wheels
     subprocess.run([*command, f"{file.package}=={file.version}"], check=True)
 
 

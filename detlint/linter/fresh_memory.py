@@ -120,6 +120,7 @@ class Fate(Enum):
 
     READ = "read"
     WRITTEN = "written"  # or handed to code that may write it
+    ADDED_TO = "added to"  # in places that another statement may have written: `totals[rows] += 1`
     UNTOUCHED = "untouched"
     RETURNED = "returned"
     STORED = "stored"  # under another name: look there
@@ -185,6 +186,8 @@ def _argument(node: ast.expr, parent: ast.Call | ast.keyword, ctx: Context, dept
         return Fate.UNTOUCHED, call
     if names and all(_LOSS_CALL.fullmatch(name) for name in names):
         return Fate.READ, call
+    if isinstance(node, ast.Attribute) and _runs_a_part(call, ctx):
+        return Fate.READ, call
     if not names or any(name.endswith("_") or name.startswith("torch.nn.init.") for name in names):
         return Fate.WRITTEN, call
     if "torch.where" in names and _is_put_back(node, call, ctx):
@@ -192,6 +195,19 @@ def _argument(node: ast.expr, parent: ast.Call | ast.keyword, ctx: Context, dept
     if all(name in types.tensors or name in types.tensor_tuples or name in _READERS for name in names):
         return Fate.READ, call
     return _inside(node, call, ctx, depth), call
+
+
+def _runs_a_part(call: ast.Call, ctx: Context) -> bool:
+    """`self.drop(self.weight)` in `forward`: what the parts of a module are given when it runs has its values already.
+
+    Methods of the project are followed instead.
+    """
+    called, function = call.func, ctx.function(call)
+    own = isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) and called.value.id == "self"
+    if not own or function is None or function.name != "forward":
+        return False
+    found = [ctx.module.project.definition(name) for name in ctx.callees(call)]
+    return not any(definition is not None and isinstance(definition[1], FUNCTIONS) for definition in found)
 
 
 def _is_put_back(node: ast.expr, call: ast.Call, ctx: Context) -> bool:
@@ -256,7 +272,7 @@ def _plain(node: ast.expr, parent: ast.AST | None, ctx: Context) -> tuple[Fate |
     if isinstance(parent, ast.Subscript):
         if parent.value is not node or isinstance(parent.ctx, ast.Load):
             return (None, parent) if parent.value is node else (Fate.READ, parent)
-        return Fate.WRITTEN, parent
+        return (Fate.ADDED_TO if isinstance(ctx.parent(parent), ast.AugAssign) else Fate.WRITTEN), parent
     if isinstance(parent, ast.Compare):
         identity = all(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in parent.ops)
         return (Fate.UNTOUCHED if identity or _is_asked_for_form(parent, ctx) else Fate.READ), parent

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.callers import users_of
 from detlint.linter.fresh_memory import Fate, fate
+from detlint.linter.kernels import KERNEL_LANGUAGES
 from detlint.linter.names import FUNCTIONS, FunctionNode, parameters
 from detlint.linter.nodes import walk
 from detlint.linter.training import file_trains
+from detlint.linter.values import Kind
 
 if TYPE_CHECKING:
     from detlint.linter.classes import ClassInfo
@@ -27,6 +29,7 @@ _LOADED_WHOLE = re.compile(r"load|from_pretrained|state_dict|from_checkpoint", r
 _LOADS = re.compile(r"^_*(download_and_)?load_(state_dict|checkpoint|models?|weights)$|^from_pretrained$|^load_file$")
 _ALL_PARAMETERS = frozenset({"parameters", "named_parameters", "modules", "named_modules", "children"})
 _PLAIN_BASES = frozenset({"abc.ABC", "typing.Generic", "typing.Protocol", "builtins.object"})
+_CONTAINERS = (".Sequential", "List", "Dict", "Parallel", ".Module")
 # What code takes of a module that it initialises.
 _OF_MODULES = frozenset({"weight", "bias", "apply", "state_dict", "load_state_dict"}) | _ALL_PARAMETERS
 _MODELS = re.compile(r"model|module|net(work)?$|coder$", re.IGNORECASE)
@@ -47,7 +50,7 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
         return None
     read: ast.expr | None = None
     for node in index.of_type(ast.Attribute):
-        if node.attr != name or (_is_own(node) and not _is_kin(index.class_at(node), owner, ctx)):
+        if node.attr != name or _is_of_another(node, owner, ctx):
             continue
         if not isinstance(node.ctx, ast.Load):
             if node is not made and not _keeps_a_part(node, name, ctx) and not _sets_nothing(node, ctx):
@@ -56,7 +59,7 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
         outcome, place = _fate(node, ctx)
         if outcome in (Fate.WRITTEN, Fate.STORED):
             return None
-        if outcome is Fate.READ and read is None and index.class_at(node) is owner:
+        if outcome in (Fate.READ, Fate.ADDED_TO) and read is None and index.class_at(node) is owner:
             read = place
     return None if read is None or _is_only_loaded(owner, ctx) else read
 
@@ -65,6 +68,25 @@ def _is_only_loaded(owner: ast.ClassDef, ctx: Context) -> bool:
     """Return whether files that use the class load what they run, and none of them trains anything."""
     users = [user.module for user in users_of(owner.body[0], ctx)]
     return any(_LOADS.search(name) for user in users for name in user.calls) and not any(map(file_trains, users))
+
+
+def _is_of_another(node: ast.Attribute, owner: ast.ClassDef, ctx: Context) -> bool:
+    """`self.weight` in another class, and `self.linear.weight` where that is a layer of torch."""
+    if _is_own(node):
+        return not _is_kin(ctx.module.index.class_at(node), owner, ctx)
+    if _is_layer_of_torch(node.value, ctx):
+        return True
+    function = ctx.function(node)
+    return function is not None and _takes_a_model(function, ctx) and _is_for_layers_of_torch(function.body, ctx)
+
+
+def _is_layer_of_torch(node: ast.expr, ctx: Context) -> bool:
+    """Is a module known that holds no module of the project?"""
+    values = ctx.values(node)
+    return bool(values) and all(
+        value.kind is Kind.MODULE and value.type.startswith("torch.nn.") and not value.type.endswith(_CONTAINERS)
+        for value in values
+    )
 
 
 def _is_own(node: ast.Attribute) -> bool:
@@ -87,7 +109,7 @@ def _fate(node: ast.expr, ctx: Context, aliases: int = 0) -> tuple[Fate, ast.exp
     if binding is None or aliases == _ALIASES:
         return outcome, place
     fates = [_fate(use, ctx, aliases + 1) for use in ctx.flow(place).uses(binding)]
-    for deciding in (Fate.WRITTEN, Fate.STORED, Fate.READ):
+    for deciding in (Fate.WRITTEN, Fate.STORED, Fate.ADDED_TO, Fate.READ):
         for found in fates:
             if found[0] is deciding:
                 return found
@@ -136,9 +158,9 @@ def _is_initialised_elsewhere(owner: ast.ClassDef, ctx: Context) -> bool:
     hooks = [f for f in index.of_type(ast.FunctionDef) if _INITIALISES.search(f.name) and _takes_a_model(f, ctx)]
     if not all(_is_for_layers_of_torch(hook.body, ctx) for hook in hooks):
         return True
-    if any(_initialises_all(loop, ctx) for loop in index.of_type(ast.For)):
-        return True
     known = {hook.name for hook in hooks}
+    if any(_initialises_all(loop, owner, known, ctx) for loop in index.of_type(ast.For)):
+        return True
     if any(_initialises_itself(ancestor, known, ctx) for ancestor in inference.mro(info)):
         return True
     return any(
@@ -159,8 +181,10 @@ def _is_for_layers_of_torch(body: list[ast.stmt], ctx: Context) -> bool:
             others = statement.orelse
             if not _tests_layers_of_torch(statement.test, ctx) or not _is_for_layers_of_torch(others, ctx):
                 return False
-        elif not isinstance(getattr(statement, "value", None), ast.Constant):
-            return False  # anything but a docstring
+        elif not isinstance(
+            getattr(statement, "value", None), ast.Name if isinstance(statement, ast.Return) else ast.Constant
+        ):
+            return False  # anything but a docstring, and the layer that is given back
     return True
 
 
@@ -207,8 +231,9 @@ def _hides_what_it_sets(method: FunctionNode, info: ClassInfo, hooks: set[str], 
 
 def _takes_a_model(function: FunctionNode, ctx: Context) -> bool:
     """Return whether a function works on a module that it is given: `init_weights(module)`, also as a method."""
-    own = isinstance(ctx.parent(function), ast.ClassDef)
-    names = {argument.arg for argument, _ in list(parameters(function.args))[own:]}
+    arguments = [argument.arg for argument, _ in parameters(function.args)]
+    own = arguments[:1] in (["self"], ["cls"])
+    names = set(arguments[own:])
     if any(map(_MODELS.search, names)) or (own and names and _LOADED_WHOLE.search(function.name)):
         return True
     uses = (ctx.parent(part) for part in walk(function) if isinstance(part, ast.Name) and part.id in names)
@@ -223,11 +248,33 @@ def _goes_through_all(loop: ast.For) -> bool:
     return not _ALL_PARAMETERS.isdisjoint(part.attr for part in walk(loop.iter) if isinstance(part, ast.Attribute))
 
 
-def _initialises_all(loop: ast.For, ctx: Context) -> bool:
-    """`for weight in self.parameters(): nn.init.uniform_(weight)`, and not one that counts or freezes them."""
+def _initialises_all(loop: ast.For, owner: ast.ClassDef, hooks: set[str], ctx: Context) -> bool:
+    """`for weight in self.parameters(): nn.init.uniform_(weight)`, and not one that counts or freezes them.
+
+    Nor one that goes through a part of the object: `for weight in self.head.parameters()`.
+    """
     if not _goes_through_all(loop) or _is_for_layers_of_torch(loop.body, ctx):
         return False
-    return any(_writes(part) for statement in loop.body for part in walk(statement))
+    if _is_about_a_part(loop, owner, ctx):
+        return False
+    statements = [statement for statement in loop.body if not _calls_one_of(statement, hooks)]
+    return any(_writes(part) for statement in statements for part in walk(statement))
+
+
+def _is_about_a_part(loop: ast.For, owner: ast.ClassDef, ctx: Context) -> bool:
+    """`self.head.parameters()` as against `self.parameters()`: a part of the object, or of another a layer of torch."""
+    function = loop.iter.func if isinstance(loop.iter, ast.Call) else None
+    part = function.value if isinstance(function, ast.Attribute) else None
+    if not isinstance(part, ast.Attribute) or not _is_own(part):
+        return False
+    return ctx.module.index.class_at(loop) is owner or _is_layer_of_torch(part, ctx)
+
+
+def _calls_one_of(statement: ast.stmt, hooks: set[str]) -> bool:
+    """`self.init_weights(layer)`."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    function = call.func if isinstance(call, ast.Call) else None
+    return (function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")) in hooks
 
 
 def _writes(node: ast.AST) -> bool:
@@ -248,11 +295,13 @@ def _reaches_models(call: ast.Call, owner: ast.ClassDef, ctx: Context) -> bool:
     if isinstance(function, ast.Attribute) and name == "apply":
         return isinstance(ctx.parent(call), ast.Expr)
     if _LOADED_WHOLE.search(name):
-        return not _READS_DATA.intersection(ctx.callees(call))
+        return not any(each in _READS_DATA or each.startswith(KERNEL_LANGUAGES) for each in ctx.callees(call))
     if isinstance(function, ast.Attribute):
         if _is_own(function) and not _is_kin(ctx.module.index.class_at(call), owner, ctx):
             return False
         ancestors = ctx.inference.mro(ctx.inference.class_info(owner))
         if any(name in ancestor.methods for ancestor in ancestors):
             return False
+    elif any(each.name == name for each in ctx.module.index.of_type(ast.FunctionDef)):
+        return False  # of this file, and no hook: it takes no model
     return any(isinstance(argument, ast.Name) for argument in call.args)

@@ -20,6 +20,8 @@ _CONSTRUCTORS = re.compile(r"^torch\.(cuda\.)?\w*Tensor$")
 # What takes sizes: functions where more than one argument is given, and layers.
 _FACTORIES = re.compile(r"^torch\.((cuda\.)?\w*Tensor|empty|zeros|ones|randn?)$")
 _SIZED = re.compile(r"^torch\.nn\.(Linear|Bilinear|Conv\w+|Embedding|LayerNorm|BatchNorm\w+|LSTM|GRU|RNN)$")
+_SIZE_NAME = re.compile(r"(^|_|\.)(num|dim|size|features?|feats|channels|units|hidden|width|heads)(_|$)|dim$|size$")
+_WEIGHT = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter"})
 _JOINING = frozenset({"torch.cat", "torch.concat"})
 _MAX_NAMES = 3
 # Functions of such names, or so decorated, hand out memory that their callers fill, or that stands for a shape only.
@@ -108,16 +110,28 @@ def _takes_sizes(node: ast.Call, ctx: Context) -> bool:
 
 
 def _is_size(node: ast.expr, ctx: Context) -> bool:
-    """Does the function use the same variable as one size of several, or give it to a layer? It is no data, then."""
+    """Is a variable no data? The function uses it as one size of several, gives it to a layer, or a weight is as long.
+
+    The last only where it is called after a size: `nn.Parameter(torch.Tensor(out_features))`.
+    """
     function = ctx.function(node)
-    if not isinstance(node, ast.Name) or function is None:
+    if not isinstance(node, (ast.Name, ast.Attribute)) or function is None:
         return False
+    text = ast.unparse(node)
+    if _SIZE_NAME.search(text) and _WEIGHT.intersection(_makers(node, ctx)):
+        return True
     calls = (part for part in walk(function) if isinstance(part, ast.Call))
     return any(
-        any(isinstance(argument, ast.Name) and argument.id == node.id for argument in call.args[:2])
+        any(ast.unparse(argument) == text for argument in call.args[:2])
         and any(_SIZED.match(name) or (_FACTORIES.match(name) and len(call.args) > 1) for name in ctx.callees(call))
         for call in calls
     )
+
+
+def _makers(size: ast.expr, ctx: Context) -> tuple[str, ...]:
+    """Return what is called with the memory of that size."""
+    user = ctx.parent(ctx.parent(size) or size)
+    return ctx.callees(user) if isinstance(user, ast.Call) else ()
 
 
 def _read(node: ast.expr, ctx: Context, names: int = _MAX_NAMES) -> ast.expr | None:
@@ -173,6 +187,10 @@ def _read_of_name(target: ast.Name, made: ast.expr, ctx: Context, names: int) ->
     if any(ctx.flow(use) is not flow or outcome is Fate.STORED for use, (outcome, _) in outcomes.items()):
         return None  # a closure or an alias may write it
     writes = [use for use, (outcome, _) in outcomes.items() if outcome is Fate.WRITTEN]
+    sums = [use for use, (outcome, _) in outcomes.items() if outcome is Fate.ADDED_TO]
+    if writes:
+        writes += sums
+    outcomes |= {use: (Fate.WRITTEN if writes else Fate.READ, outcomes[use][1]) for use in sums}
     # The conditions of several writes may complement each other.
     complementary = len([write for write in writes if _is_conditional(write, target, ctx)]) > 1
     in_part = _only_in_part(writes, target, ctx)
