@@ -12,6 +12,7 @@ from detlint.linter.values import Kind
 _WRAPPERS = frozenset({"builtins.float", "builtins.round", "numpy.asarray", "numpy.array", "torch.as_tensor"})
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.MatMult)
 _COMPUTING = {Kind.TENSOR, Kind.MODULE, Kind.INSTANCE, Kind.UNKNOWN}
+_OF_MODELS = ("eval", "train", "parameters", "named_parameters", "state_dict", "load_state_dict")
 _DEPTH = 8
 
 
@@ -125,7 +126,22 @@ def _is_computed_call(module: Module, call: ast.Call, depth: int) -> bool:
         return True
     if any(value.kind is Kind.MODULE and _computes(value.type) for value in module.inference.values(function)):
         return True
+    if not names and _is_used_as_model(module, function):
+        return True
     return any(_returns_computed(module, name, depth) for name in names)
+
+
+def _is_used_as_model(module: Module, called: ast.expr) -> bool:
+    """Does the function or class around ask what is called for its weights, or set its mode: `net.eval()`, `net(x)`?"""
+    index, text = module.index, ast.unparse(called)
+    place = index.class_at(called) if text.startswith("self.") else index.function_at(called)
+    return any(
+        isinstance(call.func, ast.Attribute)
+        and ast.unparse(call.func.value) == text
+        and (index.class_at(call) if text.startswith("self.") else index.function_at(call)) is place
+        for name in _OF_MODELS
+        for call in index.calls_by_name.get(name, ())
+    )
 
 
 def _is_computed_method(module: Module, method: ast.Attribute, depth: int) -> bool:

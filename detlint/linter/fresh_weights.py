@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from detlint.linter.callers import users_of
-from detlint.linter.fresh_memory import Fate, fate
+from detlint.linter.fresh_memory import Fate, fate, registered_name
 from detlint.linter.kernels import KERNEL_LANGUAGES
 from detlint.linter.names import FUNCTIONS, FunctionNode, parameters
 from detlint.linter.nodes import walk
@@ -48,6 +48,8 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
     owner = index.class_at(made)
     if owner is None or _is_initialised_elsewhere(owner, ctx) or _is_initialised_by_kin(name, owner, ctx):
         return None
+    if any(_is_spelt(constant, name, made, ctx) for constant in walk(owner) if isinstance(constant, ast.Constant)):
+        return None
     read: ast.expr | None = None
     for node in index.of_type(ast.Attribute):
         if node.attr != name or _is_of_another(node, owner, ctx):
@@ -62,6 +64,14 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
         if outcome in (Fate.READ, Fate.ADDED_TO) and read is None and index.class_at(node) is owner:
             read = place
     return None if read is None or _is_only_loaded(owner, ctx) else read
+
+
+def _is_spelt(constant: ast.Constant, name: str, made: ast.AST, ctx: Context) -> bool:
+    """`self.update("mean", value)` may set it; where it is registered it is only made, and `hasattr` asks for it."""
+    call = ctx.parent(constant)
+    if constant.value != name or not isinstance(call, ast.Call) or call is made:
+        return False
+    return registered_name(call) is None and getattr(call.func, "id", "") not in ("hasattr", "getattr")
 
 
 def _is_only_loaded(owner: ast.ClassDef, ctx: Context) -> bool:

@@ -20,7 +20,7 @@ _CONSTRUCTORS = re.compile(r"^torch\.(cuda\.)?\w*Tensor$")
 # What takes sizes: functions where more than one argument is given, and layers.
 _FACTORIES = re.compile(r"^torch\.((cuda\.)?\w*Tensor|empty|zeros|ones|randn?)$")
 _SIZED = re.compile(r"^torch\.nn\.(Linear|Bilinear|Conv\w+|Embedding|LayerNorm|BatchNorm\w+|LSTM|GRU|RNN)$")
-_SIZE_NAME = re.compile(r"(^|_|\.)(num|dim|size|features?|feats|channels|units|hidden|width|heads)(_|$)|dim$|size$")
+_SIZE_NAME = re.compile(r"(^|_|\.)(num|n|in|out)_\w+[^_]$|(^|_|\.)(dim|size|channels|units|width|heads|hidden)$")
 _WEIGHT = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter"})
 _JOINING = frozenset({"torch.cat", "torch.concat"})
 _MAX_NAMES = 3
