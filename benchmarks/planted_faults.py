@@ -98,9 +98,10 @@ def missing_seed(tree: ast.Module) -> Iterator[list[Edit]]:
 
 def clock_seed(tree: ast.Module) -> Iterator[list[Edit]]:
     """`torch.manual_seed(seed)` takes the clock."""
-    for call in _calls(tree, {"manual_seed", "seed_everything", "set_seed"}):
-        if len(call.args) == 1 and not call.keywords:
-            yield [Edit(call.args[0], "int(__import__('time').time())")]
+    for statement in (node for node in ast.walk(tree) if isinstance(node, ast.Expr)):
+        for call in _calls(statement, {"manual_seed", "seed_everything", "set_seed"}):
+            if call is statement.value and len(call.args) == 1 and not call.keywords:
+                yield [Edit(statement, f"import time; {ast.unparse(call.func)}(int(time.time()))")]
 
 
 def unsorted_listing(tree: ast.Module) -> Iterator[list[Edit]]:

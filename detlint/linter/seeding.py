@@ -140,10 +140,9 @@ class Seeding:
         """The modules of the library that a program among its examples shows; for library code, all but itself."""
         if self.program.is_library:
             return frozenset(self.program.modules[1:])
-        folder = self.program.module.name.split(".")[0]
-        if folder == self.program.module.name or not _SHOWCASE.fullmatch(folder):
-            return frozenset()
-        return frozenset(module for module in self.program.modules if module.name.split(".")[0] != folder)
+        folders = self.program.module.name.split(".")[:-1]
+        depth = next((depth for depth, folder in enumerate(folders, 1) if _SHOWCASE.fullmatch(folder)), 0)
+        return frozenset(module for module in self.program.modules if module.name.split(".")[:depth] != folders[:depth])
 
     @cached_property
     def _own_modules(self) -> tuple[Module, ...]:

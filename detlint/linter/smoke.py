@@ -18,6 +18,8 @@ from detlint.linter.training import training_steps
 from detlint.linter.values import Kind
 from detlint.randomness import load_sources
 
+_EXAMPLES = frozenset({"example", "examples", "tutorial", "tutorials", "scripts", "experiments", "demo", "demos"})
+
 
 def is_smoke_test(module: Module) -> bool:
     """Return whether all that a file executes is a main guard that tries a model of the file out, or makes objects."""
@@ -27,9 +29,9 @@ def is_smoke_test(module: Module) -> bool:
 def is_trial(module: Module) -> bool:
     """Return whether all that a file executes is a main guard that tries something out.
 
-    In a package that is any guard that reads no command line, hands over to no `main()`, does not train and save, and
-    prints something or writes no files; elsewhere the file has to define models and the guard to do nothing but build,
-    call and show them.
+    In a package that is any guard that reads no command line, hands over to no `main()`, does not train and save, nor
+    train as one of the package's examples, and prints something or writes no files; elsewhere the file has to define
+    models and the guard to do nothing but build, call and show them.
     """
     guards = _guards(module)
     others = [node for node in module.tree.body if node not in guards]
@@ -39,11 +41,15 @@ def is_trial(module: Module) -> bool:
         return False
     calls = [call for guard in guards for call in _calls(guard)]
     if in_package(module):
-        if any(map(training_steps, guards)) and any(_writes(module, call) for call in calls):
+        if any(map(training_steps, guards)) and (_is_example(module) or any(_writes(module, call) for call in calls)):
             return False
         shows = any("builtins.print" in module.inference.callees(call) for call in calls)
         return not any(_hands_over(module, call) or (not shows and _writes_files(module, call)) for call in calls)
     return _defines_model(module) and all(_is_harmless(module, call) for call in calls)
+
+
+def _is_example(module: Module) -> bool:
+    return any(folder in _EXAMPLES for folder in module.name.split(".")[:-1])
 
 
 def _guards(module: Module) -> list[ast.If]:

@@ -77,3 +77,18 @@ def test_a_script_named_like_a_test(tmp_path: Path, name: str, code: str, found:
     path.write_text(code)
     result = lint_paths([str(path)], resolver=ConfigResolver(isolated=True), jobs=1)
     assert [finding.code for finding in result.findings] == found
+
+
+@pytest.mark.parametrize(("folder", "found"), [("examples", ["DET101"]), ("layers", [])])
+def test_an_example_inside_a_package_that_trains(tmp_path: Path, folder: str, found: list[str]) -> None:
+    """It is a program, and the seeds inside the library that it shows are not its own."""
+    (tmp_path / "pyproject.toml").touch()
+    path = tmp_path / "spikes" / folder / "memory.py"
+    path.parent.mkdir(parents=True)
+    for package in (path.parent, path.parent.parent):
+        (package / "__init__.py").touch()
+    sampler = "import torch\nclass Sampler:\n    def reset(self):\n        torch.manual_seed(0)\n"
+    (tmp_path / "spikes" / "sampler.py").write_text(sampler)
+    path.write_text("from spikes.sampler import Sampler\nSAMPLER = Sampler\n" + HEAD + TRAINED)
+    result = lint_paths([str(path)], resolver=ConfigResolver(isolated=True), jobs=1)
+    assert [finding.code for finding in result.findings] == found

@@ -22,6 +22,7 @@ _UNDOES = re.compile(
     re.IGNORECASE,
 )
 _SEED = re.compile(r"seed", re.IGNORECASE)
+_REPEATABLE = re.compile(r"^(use_|full_|be_|is_|set_|cudnn_)?(determin|reproduc)", re.IGNORECASE)
 _BENCHMARK = "torch.backends.cudnn.benchmark"
 _FLAG = re.compile(r"(^|\.)cudnn[._]benchmark$", re.IGNORECASE)
 _SWITCHES = ("_deterministic", "deterministic", "mode", "d")
@@ -208,7 +209,7 @@ def chosen_by_user(node: ast.AST, ctx: Context) -> bool:
             return False
         if isinstance(parent, (ast.If, ast.IfExp)) and child is not parent.test:
             taken = child is parent.body if isinstance(parent, ast.IfExp) else child in parent.body
-            if _names_choice(parent.test) and not _is_seeded(parent.test, taken):
+            if _names_choice(parent.test) and not _asks_to_repeat(parent.test, taken):
                 return truth_by_default(parent.test, ctx) is not Truth.of(taken)
         child = parent
     return False
@@ -218,11 +219,14 @@ def _names_choice(test: ast.expr) -> bool:
     return any(_CHOICE.search(word) for word in _words(test))
 
 
-def _is_seeded(test: ast.expr, taken: bool) -> bool:
-    """`if seed is not None:`: who gives a seed asks for results that can be repeated, not for speed."""
+def _asks_to_repeat(test: ast.expr, taken: bool) -> bool:
+    """`if seed is not None:`, `if deterministic:`: who gives a seed asks for results that can be repeated."""
     absent = isinstance(test, ast.UnaryOp) or (isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is))
     choices = [word for word in _words(test) if _CHOICE.search(word)]
-    return taken is not absent and all(_SEED.search(word) for word in choices)
+    if taken is absent:
+        return False
+    plain = not any(isinstance(part, (ast.Compare, ast.Not, ast.Or)) for part in ast.walk(test))
+    return all(_SEED.search(word) or (plain and _REPEATABLE.search(word)) for word in choices)
 
 
 def _words(test: ast.expr) -> Iterator[str]:
