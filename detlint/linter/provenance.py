@@ -233,13 +233,17 @@ class _Question:
         return passed > 0
 
     def _gets_computed(self, name: str, function: ast.AST, ctx: Context) -> bool:
-        """Does the project call a helper named like `upsample(img)`, and never with what is known to be data?"""
+        """Does the project call a helper named like `upsample(img)`, and never with what is known to be data?
+
+        What runs behind a model, such as `post_process_masks`, calls it with results that nobody differentiates.
+        """
         if not isinstance(function, FUNCTIONS) or ctx.module.index.class_at(function) is not None:
             return False
         passed = [
             (inside, argument)
             for inside, call in (site for site in calls_of(function, ctx) if site is not None)
             if (argument := argument_of(function, name, call, skip_self=True)) is not None
+            and not _prepares(inside.function(call))
         ]
         return bool(passed) and not any(self.is_data(argument, inside) for inside, argument in passed)
 
@@ -350,6 +354,10 @@ def _asks_for_gradient(use: ast.Name, ctx: Context) -> bool:
     return isinstance(attribute.ctx, ast.Store) and not (
         isinstance(said, ast.Assign) and ctx.constant(said.value) is False
     )
+
+
+def _prepares(function: FunctionNode | None) -> bool:
+    return function is not None and gradient_table().data_functions.match(function.name) is not None
 
 
 def _mentioned(node: ast.AST, name: str) -> ast.Name | None:

@@ -18,9 +18,9 @@ from tests.linter.conftest import MakeModule
 HEAD = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
 
 
-def marked(code: str, make_module: MakeModule) -> tuple[ast.Call, Context]:
+def marked(code: str, make_module: MakeModule, files: dict[str, str] | None = None) -> tuple[ast.Call, Context]:
     """Return the call of `op` in the code, with a context."""
-    module = make_module(HEAD + code)
+    module = make_module(HEAD + code, files)
     facts = FileFacts(module, ConfigResolver(isolated=True).for_file(module.source.path), with_fixes=False)
     calls = module.index.of_type(ast.Call)
     return next(c for c in calls if isinstance(c.func, ast.Name) and c.func.id == "op"), Context(
@@ -268,3 +268,15 @@ def test_dimensions(code: str, expected: int | None, make_module: MakeModule) ->
 )
 def test_names_of_pixel_targets(text: str, expected: bool) -> None:
     assert names_pixels(ast.parse(text, mode="eval").body) is expected
+
+
+@pytest.mark.parametrize(("caller", "expected"), [("post_process_masks", False), ("mix", True)])
+def test_a_helper_whose_name_too_many_files_hold(caller: str, expected: bool, make_module: MakeModule) -> None:
+    """What calls it in its own file tells whether masks that a model computed are resized behind the model."""
+    code = (
+        f"class Masks:\n    def {caller}(self, out):\n        return segments_of(out.sigmoid())\n\n"
+        "def segments_of(masks):\n    masks = op(masks.unsqueeze(0))\n    return masks * masks.sum()\n"
+    )
+    others = {f"other{i}.py": "def segments_of(masks):\n    return masks\n" for i in range(20)}
+    call, ctx = marked(code, make_module, others)
+    assert can_need_gradient(call, call.args[0], ctx) is expected
