@@ -129,7 +129,8 @@ class Module:
         flows = owner in (scope, scope.function()) and isinstance(owner.node, (*FUNCTIONS, ast.Module))
         if flows and len(bindings) > 1:
             return self.flow(owner).definitions(name)
-        return tuple(bindings)
+        rebound = len(bindings) > 1 and any(_starts_from(binding.value, name.id) for binding in bindings)
+        return tuple(binding for binding in bindings if not rebound or binding.kind is not BindingKind.IMPORT)
 
     def qualified(self, node: FunctionNode | ast.ClassDef) -> str:
         """Return the dotted name of a definition of this file."""
@@ -144,6 +145,15 @@ class Module:
             if module is not None and module is not self:
                 found.setdefault(module.name, module)
         return tuple(found.values())
+
+
+def _starts_from(value: ast.expr | None, name: str) -> bool:
+    """`model.Net().to(device)` starts from `model`: a module of that name that was imported has had its day then."""
+    while isinstance(value, (ast.Attribute, ast.Call)):
+        value = value.func if isinstance(value, ast.Call) else value.value
+        if isinstance(value, ast.Name):
+            return value.id == name
+    return False
 
 
 class Project:
