@@ -194,11 +194,12 @@ def download(file: LabelledFile, folder: Path) -> None:
     Raises:
         subprocess.CalledProcessError: it cannot be had, or is a source archive whose build script fails here.
     """
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder)]
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--ignore-requires-python"]
+    command += ["--dest", str(folder)]
     if file.archive.endswith(".whl"):
         python, abi, platforms = file.archive.removesuffix(".whl").split("-")[-3:]
         implementation, version = python[:2], python[2:].partition(".")[0]
-        command += ["--only-binary", ":all:", "--ignore-requires-python", "--abi", abi]
+        command += ["--only-binary", ":all:", "--abi", abi]
         if abi != "none":
             command += ["--implementation", implementation, "--python-version", version]
         elif version not in ("2", "3"):
