@@ -191,10 +191,11 @@ def _is_for_layers_of_torch(body: list[ast.stmt], ctx: Context) -> bool:
             others = statement.orelse
             if not _tests_layers_of_torch(statement.test, ctx) or not _is_for_layers_of_torch(others, ctx):
                 return False
-        elif not isinstance(
-            getattr(statement, "value", None), ast.Name if isinstance(statement, ast.Return) else ast.Constant
-        ):
-            return False  # anything but a docstring, and the layer that is given back
+        elif isinstance(statement, ast.Return):
+            if not isinstance(statement.value, ast.Name):
+                return False  # anything but the layer, given back
+        elif not isinstance(getattr(statement, "value", None), ast.Constant):
+            return False  # anything but a docstring
     return True
 
 
@@ -283,15 +284,17 @@ def _is_about_a_part(loop: ast.For, owner: ast.ClassDef, ctx: Context) -> bool:
 def _calls_one_of(statement: ast.stmt, hooks: set[str]) -> bool:
     """`self.init_weights(layer)`."""
     call = statement.value if isinstance(statement, ast.Expr) else None
-    function = call.func if isinstance(call, ast.Call) else None
-    return (function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")) in hooks
+    return isinstance(call, ast.Call) and _called(call) in hooks
+
+
+def _called(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
 def _writes(node: ast.AST) -> bool:
     if isinstance(node, ast.Attribute):
         return node.attr == "data" and not isinstance(node.ctx, ast.Load)
-    function = node.func if isinstance(node, ast.Call) else None
-    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    name = _called(node) if isinstance(node, ast.Call) else ""
     return (name.endswith("_") and name != "requires_grad_") or bool(_INITIALISES.search(name))
 
 
@@ -300,8 +303,7 @@ def _reaches_models(call: ast.Call, owner: ast.ClassDef, ctx: Context) -> bool:
 
     `self.apply(init)` reaches all that an object holds; `Function.apply(x)` is about no module at all.
     """
-    function = call.func
-    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    function, name = call.func, _called(call)
     if isinstance(function, ast.Attribute) and name == "apply":
         return isinstance(ctx.parent(call), ast.Expr)
     if _LOADED_WHOLE.search(name):
