@@ -129,7 +129,9 @@ class Module:
         flows = owner in (scope, scope.function()) and isinstance(owner.node, (*FUNCTIONS, ast.Module))
         if flows and len(bindings) > 1:
             return self.flow(owner).definitions(name)
-        rebound = len(bindings) > 1 and any(_starts_from(binding.value, name.id) for binding in bindings)
+        if len(bindings) == 1 or bindings[0].kind is not BindingKind.IMPORT:
+            return tuple(bindings)
+        rebound = any(_starts_from(binding.value, name.id) for binding in bindings)
         return tuple(binding for binding in bindings if not rebound or binding.kind is not BindingKind.IMPORT)
 
     def qualified(self, node: FunctionNode | ast.ClassDef) -> str:
