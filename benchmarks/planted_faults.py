@@ -245,6 +245,8 @@ def main() -> int:
     arguments = parser.parse_args()
     faults = [fault for fault in FAULTS if not arguments.only or fault.name in arguments.only]
     files = sorted(_files(arguments.cache, arguments.split), key=lambda path: _rank(path, arguments.cache))[:MOST_FILES]
+    if not files:
+        parser.error(f"{arguments.cache} holds none of the packages: run accuracy.py --cache {arguments.cache} first")
     planted = sorted(_places(faults, files, arguments.cache, arguments.places), key=lambda place: place.fault)
     with ProcessPoolExecutor(arguments.jobs) as pool:
         found = list(pool.map(is_found, planted, chunksize=4))
