@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from detlint.linter.names import FunctionNode
+from detlint.linter.nodes import identifier
 from detlint.linter.program import outermost_definition
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def _calls_of_instances(owner: ast.ClassDef, ctx: Context) -> Iterator[CallSite 
         if isinstance(parent, ast.Call) and parent.func is use:
             target = ctx.parent(parent)
             targets = target.targets if isinstance(target, ast.Assign) else []
-            names = {t.attr if isinstance(t, ast.Attribute) else getattr(t, "id", "") for t in targets}
+            names = {identifier(t) for t in targets}
             made |= names
             if not names:
                 yield None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from detlint.linter.names import BindingKind, FunctionNode, unpacked
+from detlint.linter.nodes import identifier
 from detlint.linter.project import Module
 from detlint.linter.rounding_table import rounding_table
 from detlint.linter.values import Kind
@@ -54,7 +55,7 @@ def is_called_result(module: Module, node: ast.expr, depth: int = _DEPTH) -> boo
         return any(is_called_result(module, side, depth) for side in (node.left, node.right))
     if not isinstance(node, ast.Call):
         return False
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    name = identifier(node.func)
     return name == name.lower() and not rounding_table().measures.isdisjoint(name.split("_"))
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from detlint.linter.context import Context
-from detlint.linter.nodes import walk
+from detlint.linter.nodes import identifier, walk
 from detlint.linter.program import calls_named
 from detlint.linter.project import Module
 
@@ -44,7 +44,7 @@ def _of_cuda(ctx: Context) -> Iterator[ast.Attribute]:
     """Yield `torch.cuda.set_device` and the like: attributes of something that is called cuda."""
     for node in ctx.module.index.of_type(ast.Attribute):
         owner = node.value
-        if (owner.attr if isinstance(owner, ast.Attribute) else getattr(owner, "id", "")) == "cuda":
+        if identifier(owner) == "cuda":
             yield node
 
 
@@ -66,14 +66,10 @@ def _picks_cuda(call: ast.Call, module: Module, depth: int = _DEPTH) -> bool:
         parts = list(walk(found))
         if any(isinstance(part, ast.Constant) and _is_cuda(part) for part in parts):
             return True
-        inner = (part for part in parts if isinstance(part, ast.Call) and _may_pick(_last(part)))
+        inner = (part for part in parts if isinstance(part, ast.Call) and _may_pick(identifier(part.func)))
         if depth and any(_picks_cuda(part, owner, depth - 1) for part in inner):
             return True
     return False
-
-
-def _last(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
 def moves_to_cuda(call: ast.Call, ctx: Context) -> bool:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from detlint.linter.names import FUNCTIONS, FunctionNode
-from detlint.linter.nodes import walk
+from detlint.linter.nodes import identifier, walk
 from detlint.linter.project import Module
 from detlint.linter.training import file_trains, training_steps, trains
 
@@ -51,7 +51,7 @@ def is_inference(module: Module, node: ast.AST) -> bool:
         return False
     if says_evaluation(module, node):
         return True
-    score = isinstance(node, ast.Call) and names_evaluation(_called(node))
+    score = isinstance(node, ast.Call) and names_evaluation(identifier(node.func))
     return not score and _goes_to_evaluation(module, node)
 
 
@@ -69,17 +69,13 @@ def _goes_to_evaluation(module: Module, node: ast.AST, steps: int = 3) -> bool:
     while isinstance(parent, (ast.Subscript, ast.Tuple, ast.keyword)):
         parent = module.index.parents.get(parent)
     if isinstance(parent, ast.Call):
-        name = _called(parent)
+        name = identifier(parent.func)
         return _JUDGES.search(name) is not None and not _TRAINS.search(name)
     if not isinstance(parent, ast.Assign) or steps == 0:
         return False
     flow = module.flow_at(parent)
     bound = (binding for names in flow.scope.bindings.values() for binding in names if binding.value is parent.value)
     return any(_goes_to_evaluation(module, use, steps - 1) for binding in bound for use in flow.uses(binding))
-
-
-def _called(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
 def evaluates(function: FunctionNode) -> bool:

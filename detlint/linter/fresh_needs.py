@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from detlint.linter.context import Context
+from detlint.linter.nodes import identifier
 
 # What tells how much there is, and that there is nothing.
 _SIZES = re.compile(r"^(numel|shape|size|len|prod|nelement)$")
@@ -34,7 +35,7 @@ def _says_nothing(test: ast.AST, holds: bool, ctx: Context) -> bool:
         return len(test.ops) == 1 and (nothing if holds else something)
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return holds and _is_size_test(test.operand, ctx)
-    return _NOTHING.search(_identifier(test)) is not None
+    return _NOTHING.search(identifier(test)) is not None
 
 
 def tests_of_need(
@@ -72,7 +73,7 @@ def reads_what_rounds_left(use: ast.AST, writes: Sequence[ast.AST], ctx: Context
         if isinstance(parent, ast.If):
             tests.append(parent.test)
         elif isinstance(parent, (ast.For, ast.While)) and any(parent in ctx.ancestors(write) for write in writes):
-            counters = {_identifier(part) for part in ast.walk(parent.target)} if isinstance(parent, ast.For) else set()
+            counters = {identifier(part) for part in ast.walk(parent.target)} if isinstance(parent, ast.For) else set()
             return any(
                 isinstance(part, ast.Name) and (part.id in counters or "first" in part.id)
                 for test in tests
@@ -97,13 +98,9 @@ def _is_size_test(test: ast.expr, ctx: Context) -> bool:
         test = test.left
     made = [binding.value for binding in ctx.module.definitions(test)] if isinstance(test, ast.Name) else [test]
     return bool(made) and all(
-        value is not None and any(_SIZES.search(_identifier(part)) for part in ast.walk(value)) for value in made
+        value is not None and any(_SIZES.search(identifier(part)) for part in ast.walk(value)) for value in made
     )
 
 
 def _identifiers(node: ast.expr) -> set[str]:
-    return {name for part in ast.walk(node) if (name := _identifier(part))} - {"self"}
-
-
-def _identifier(node: ast.AST) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+    return {name for part in ast.walk(node) if (name := identifier(part))} - {"self"}

@@ -10,7 +10,7 @@ from detlint.linter.callers import users_of
 from detlint.linter.fresh_memory import Fate, fate, registered_name
 from detlint.linter.kernels import KERNEL_LANGUAGES
 from detlint.linter.names import FUNCTIONS, FunctionNode, parameters
-from detlint.linter.nodes import walk
+from detlint.linter.nodes import identifier, walk
 from detlint.linter.training import file_trains
 from detlint.linter.values import Kind
 
@@ -213,7 +213,7 @@ def _tests_layers_of_torch(test: ast.expr, ctx: Context) -> bool:
 def _hands_on(call: ast.Call, hooks: set[str]) -> bool:
     """`self.apply(self._init_weights)`."""
     hook = call.args[0] if len(call.args) == 1 else None
-    name = hook.attr if isinstance(hook, ast.Attribute) else getattr(hook, "id", "")
+    name = identifier(hook)
     return isinstance(call.func, ast.Attribute) and call.func.attr == "apply" and name in hooks
 
 
@@ -229,7 +229,7 @@ def _hides_what_it_sets(method: FunctionNode, info: ClassInfo, hooks: set[str], 
         return False
     parents = info.module.index.parents
     for part in walk(method):
-        name = part.attr if isinstance(part, ast.Attribute) else getattr(part, "id", "")
+        name = identifier(part)
         call = parents.get(part)
         if isinstance(call, ast.Call) and _hands_on(call, hooks):
             continue
@@ -284,17 +284,13 @@ def _is_about_a_part(loop: ast.For, owner: ast.ClassDef, ctx: Context) -> bool:
 def _calls_one_of(statement: ast.stmt, hooks: set[str]) -> bool:
     """`self.init_weights(layer)`."""
     call = statement.value if isinstance(statement, ast.Expr) else None
-    return isinstance(call, ast.Call) and _called(call) in hooks
-
-
-def _called(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    return isinstance(call, ast.Call) and identifier(call.func) in hooks
 
 
 def _writes(node: ast.AST) -> bool:
     if isinstance(node, ast.Attribute):
         return node.attr == "data" and not isinstance(node.ctx, ast.Load)
-    name = _called(node) if isinstance(node, ast.Call) else ""
+    name = identifier(node.func) if isinstance(node, ast.Call) else ""
     return (name.endswith("_") and name != "requires_grad_") or bool(_INITIALISES.search(name))
 
 
@@ -303,7 +299,7 @@ def _reaches_models(call: ast.Call, owner: ast.ClassDef, ctx: Context) -> bool:
 
     `self.apply(init)` reaches all that an object holds; `Function.apply(x)` is about no module at all.
     """
-    function, name = call.func, _called(call)
+    function, name = call.func, identifier(call.func)
     if isinstance(function, ast.Attribute) and name == "apply":
         return isinstance(ctx.parent(call), ast.Expr)
     if _LOADED_WHOLE.search(name):

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from detlint.linter.names import BindingKind
+from detlint.linter.nodes import identifier
 from detlint.linter.returned import returned_by
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def _annotated(annotation: ast.expr | None) -> int | None:
     if not isinstance(annotation, ast.Subscript) or not isinstance(annotation.slice, ast.Tuple):
         return None
     name = annotation.value
-    last = name.attr if isinstance(name, ast.Attribute) else getattr(name, "id", "")
+    last = identifier(name)
     parts = annotation.slice.elts
     open_ended = any(isinstance(part, ast.Constant) and part.value is ... for part in parts)
     return len(parts) if last in ("Tuple", "tuple") and not open_ended else None

@@ -14,7 +14,7 @@ from detlint.linter.calls import argument_of
 from detlint.linter.flow import Flow
 from detlint.linter.model_names import Key, ModelNames
 from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope
-from detlint.linter.nodes import walk
+from detlint.linter.nodes import identifier, walk
 from detlint.linter.project import Module
 
 MAX_DEPTH = 6
@@ -290,7 +290,7 @@ class ModeEvents(ModelNames, ABC):
                         return Mode.UNKNOWN if switches_any(definition) else Mode.SAME
                     return peer.effect(definition, Key(definition, parameter.arg))
             return Mode.UNKNOWN if switches_any(definition) else Mode.SAME
-        last = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        last = identifier(call.func)
         if names and all(name.startswith(_HARMLESS) for name in names):
             return Mode.SAME
         suspicious = last[:1].isupper() or (_MAY_SWITCH.search(last) and not _LOADS_WEIGHTS.search(last))

@@ -14,7 +14,7 @@ from detlint.linter.classes import ClassInfo
 from detlint.linter.context import Call
 from detlint.linter.mode_events import switches_any
 from detlint.linter.names import FunctionNode, parameters
-from detlint.linter.nodes import walk
+from detlint.linter.nodes import identifier, walk
 from detlint.linter.project import Module
 from detlint.linter.written_calls import written_out
 
@@ -301,7 +301,7 @@ def _is_handed_on(node: ast.expr, module: Module) -> bool:
 def _may_make_a_layer(call: ast.Call) -> bool:
     """`Block(…)`, `norm_layer(…)`, `build_encoder(…)` of no known origin."""
     function = call.func
-    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    name = identifier(function)
     if isinstance(function, ast.Attribute) and name[:1].islower():
         return name.startswith(("from_", "create_", "build", "make_", "load_"))
     return (

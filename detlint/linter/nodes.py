@@ -58,3 +58,8 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
                 stack.extend([child for child in reversed(value) if child is not None])
             elif value is not None:
                 push(value)
+
+
+def identifier(node: ast.AST | None) -> str:
+    """Return the last word of a dotted name, `Linear` of `nn.Linear`; nothing of an expression that is no name."""
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from detlint.linter.names import FUNCTIONS, FunctionNode
+from detlint.linter.nodes import identifier
 from detlint.linter.order_form import CHOICE, NUMBERING, SUM, Form, Trail, names_in
 from detlint.linter.order_sums import LoopSums
 from detlint.linter.values import Kind
@@ -139,7 +140,7 @@ class LoopEffects(LoopSums):
     def _stores_numbered(self, call: ast.Call) -> bool:
         """`shutil.copy(name, f"{number}.png")`, `image.save(f"{number}.png")`."""
         function = call.func
-        name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+        name = identifier(function)
         given = [*call.args, *(keyword.value for keyword in call.keywords)]
         numbered = [value for value in given if self._is_numbered(value)]
         if name not in self._tracer.table.methods["storing"]:

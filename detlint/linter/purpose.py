@@ -9,6 +9,7 @@ import ast
 
 from detlint.linter.context import Context
 from detlint.linter.names import COMPREHENSIONS, FUNCTIONS
+from detlint.linter.nodes import identifier
 from detlint.linter.values import Kind
 from detlint.randomness import load_sources
 
@@ -93,7 +94,7 @@ def _argument_decides(argument: ast.expr, call: ast.Call, ctx: Context, depth: i
 
 def _measures(function: ast.expr) -> bool:
     """Does a function only measure or trace the model it gets, going by its name?"""
-    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    name = identifier(function)
     return bool(load_sources().indifferent.measures(name))
 
 

@@ -6,6 +6,7 @@ import ast
 import re
 
 from detlint.linter.context import Call
+from detlint.linter.nodes import identifier
 from detlint.linter.origins import Origin
 from detlint.linter.project import Module
 from detlint.linter.seeding import Seed
@@ -67,7 +68,7 @@ def _is_number(module: Module, value: ast.expr) -> bool:
         return True
     if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr == "item":
         return True  # of a tensor
-    name = inner.attr if isinstance(inner, ast.Attribute) else getattr(inner, "id", "")
+    name = identifier(inner)
     if isinstance(inner, ast.Subscript) and isinstance(inner.slice, ast.Constant):
         name = str(inner.slice.value)
     return _COUNTS.search(name) is not None

@@ -12,6 +12,7 @@ from detlint.linter.calls import argument_of
 from detlint.linter.context import Argument, Call
 from detlint.linter.loader_workers import in_loader_worker
 from detlint.linter.names import FUNCTIONS, BindingKind, FunctionNode
+from detlint.linter.nodes import identifier
 from detlint.linter.origins import Origin, origins
 from detlint.linter.program import Program, attribute_writes, calls_named, outermost_definition
 from detlint.linter.project import Module
@@ -271,8 +272,7 @@ def _is_unknown_helper(module: Module, call: ast.Call, names: tuple[str, ...]) -
     if any(module.project.definition(name) is not None for name in names):
         return False
     if not names:
-        identifier = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-        return table.helpers.fits(identifier, wide=True)
+        return table.helpers.fits(identifier(call.func), wide=True)
     return any(table.helpers.covers(name) for name in names)
 
 

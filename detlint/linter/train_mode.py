@@ -29,7 +29,7 @@ from detlint.linter.mode_layers import ModelParts, decorated_to_switch, parts_of
 from detlint.linter.model_names import Key
 from detlint.linter.modes import Modes, Reason
 from detlint.linter.names import FUNCTIONS, BindingKind, FunctionNode, parameters
-from detlint.linter.nodes import walk
+from detlint.linter.nodes import identifier, walk
 from detlint.linter.project import Module
 from detlint.linter.testcode import is_test_file
 from detlint.linter.training import chosen_by_caller, file_trains, training_steps, trains
@@ -195,12 +195,12 @@ class _Search:
 
     def _handed_model(self, call: ast.Call) -> ast.expr | None:
         """`total += squared_error(net, x, y)`: a model that a helper runs, which says nothing of inference itself."""
-        called = _name(call.func)
+        called = identifier(call.func)
         if not called or called[0].isupper() or called in _BUILTINS:
             return None
         given = [*call.args, *(keyword.value for keyword in call.keywords)]
-        named = [node for node in given if isinstance(node, (ast.Name, ast.Attribute)) and _name(node) != "self"]
-        models = [node for node in named if _MODEL.search(_name(node))]
+        named = [node for node in given if isinstance(node, (ast.Name, ast.Attribute)) and identifier(node) != "self"]
+        models = [node for node in named if _MODEL.search(identifier(node))]
         if not models or not is_inference(self.module, call):
             return None
         for name in self.module.inference.callees(call):
@@ -224,7 +224,7 @@ class _Search:
             return True
         if any(value.kind is Kind.INSTANCE for value in values):
             return False
-        return bool(_MODEL.search(_name(node)))
+        return bool(_MODEL.search(identifier(node)))
 
     def _is_model_method(self, call: ast.Call) -> bool:
         return any(self.module.project.definition(name) is not None for name in self.module.inference.callees(call))
@@ -417,10 +417,6 @@ class _Search:
             if found is not None and isinstance(found[1], FUNCTIONS) and trains(found[1]):
                 return True
         return False
-
-
-def _name(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def _calls_of_parameter(module: Module, function: FunctionNode, name: str) -> list[ast.Call]:

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from detlint.linter.index import Index
 from detlint.linter.names import FUNCTIONS, FunctionNode
-from detlint.linter.nodes import walk
+from detlint.linter.nodes import identifier, walk
 from detlint.linter.project import Module
 
 _MODE_WORDS = re.compile(r"train|eval|infer|(^|_)(test|mode|phase|stage|mc|switch)(_|$)", re.IGNORECASE)
@@ -135,7 +135,7 @@ def _is_step(call: ast.Call) -> bool:
     if function.attr in _STEP_METHODS:
         return True
     receiver = function.value
-    name = receiver.attr if isinstance(receiver, ast.Attribute) else getattr(receiver, "id", "")
+    name = identifier(receiver)
     if isinstance(receiver, ast.Subscript):
         name = ast.unparse(receiver)
     if function.attr == "step":

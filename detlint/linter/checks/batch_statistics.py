@@ -10,6 +10,7 @@ from detlint.findings import Finding
 from detlint.linter.built import is_anew_at_each_call
 from detlint.linter.context import Call, Context
 from detlint.linter.evaluation import without_gradients
+from detlint.linter.nodes import identifier
 from detlint.linter.registry import check
 from detlint.linter.testcode import is_test_file
 from detlint.linter.training import guarded_by_mode, named_for_training, trains
@@ -57,7 +58,4 @@ def _is_weight(node: ast.expr | None) -> bool:
     """Weight standardisation borrows batch_norm to normalise a kernel."""
     if node is None:
         return False
-    return any(
-        "weight" in (part.attr if isinstance(part, ast.Attribute) else getattr(part, "id", ""))
-        for part in ast.walk(node)
-    )
+    return any("weight" in identifier(part) for part in ast.walk(node))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from detlint.findings import Finding
 from detlint.linter.context import Context
+from detlint.linter.nodes import identifier
 from detlint.linter.registry import check
 from detlint.linter.values import Kind
 from detlint.operators import CAUSES
@@ -49,5 +50,5 @@ def _is_index(node: ast.expr, ctx: Context) -> bool:
 
 def _is_distinct(node: ast.AST | None) -> bool:
     function = node.func if isinstance(node, ast.Call) else None
-    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    name = identifier(function)
     return name in _DISTINCT

@@ -18,6 +18,7 @@ from detlint.linter.determinism import asks_for_deterministic_algorithms
 from detlint.linter.gradients import can_need_gradient
 from detlint.linter.kernels import KERNEL_LANGUAGES
 from detlint.linter.names import FUNCTIONS
+from detlint.linter.nodes import identifier
 from detlint.linter.program import calls_named
 from detlint.linter.provenance import without_gradient_dtype, written_into
 from detlint.linter.registry import check_file
@@ -165,7 +166,7 @@ def _derived(ctx: Context) -> Iterator[tuple[Call, Operator]]:
 
 def _may_be_named(base: ast.expr, names: Container[str], aliases: Mapping[str, Collection[str]]) -> bool:
     """Is an identifier or what it stands for one of the names, so that it is worth resolving?"""
-    last = base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "")
+    last = identifier(base)
     return last in names or any(name in names for name in aliases.get(last, ()))
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from detlint.findings import Finding
 from detlint.linter.context import Context
 from detlint.linter.devices import moves_to_cuda, uses_cuda
+from detlint.linter.nodes import identifier
 from detlint.linter.program_start import insert_at_start
 from detlint.linter.registry import check_file
 from detlint.linter.repairs import Repair, unsafe
@@ -65,7 +66,7 @@ def _work(ctx: Context) -> str:
         names = ctx.callees(call)
         if any(name.startswith(_OPTIMIZES) for name in names):
             return "trains"
-        last = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        last = identifier(call.func)
         if _WORK.search(last) and any(module.project.definition(name) is not None for name in names):
             if "train" in last or "fit" in last:
                 return "trains"

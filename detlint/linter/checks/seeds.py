@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from detlint.findings import Finding
 from detlint.linter.context import Context
 from detlint.linter.loader_workers import worker_initialisers
+from detlint.linter.nodes import identifier
 from detlint.linter.origins import origins
 from detlint.linter.program import calls_named
 from detlint.linter.project import Module
@@ -155,4 +156,4 @@ def _seed_values(ctx: Context) -> Iterator[ast.expr]:
 def _identifier(target: ast.expr) -> str:
     if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
         return str(target.slice.value)
-    return target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
+    return identifier(target)
