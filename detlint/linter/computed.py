@@ -127,19 +127,15 @@ def _is_computed_call(module: Module, call: ast.Call, depth: int) -> bool:
         return True
     if any(value.kind is Kind.MODULE and _computes(value.type) for value in module.inference.values(function)):
         return True
-    if not names and _is_used_as_model(module, function):
-        return True
-    return any(_returns_computed(module, name, depth) for name in names)
+    return any(_returns_computed(module, name, depth) for name in names) if names else _is_model(module, function)
 
 
-def _is_used_as_model(module: Module, called: ast.expr) -> bool:
+def _is_model(module: Module, called: ast.expr) -> bool:
     """Does the function or class around ask what is called for its weights, or set its mode: `net.eval()`, `net(x)`?"""
     index, text = module.index, ast.unparse(called)
-    place = index.class_at(called) if text.startswith("self.") else index.function_at(called)
+    around = index.class_at if text.startswith("self.") else index.function_at
     return any(
-        isinstance(call.func, ast.Attribute)
-        and ast.unparse(call.func.value) == text
-        and (index.class_at(call) if text.startswith("self.") else index.function_at(call)) is place
+        isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == text and around(call) is around(called)
         for name in _OF_MODELS
         for call in index.calls_by_name.get(name, ())
     )

@@ -18,6 +18,7 @@ from detlint.linter.element_sort import Move, Sort, Steps, annotated, as_tuple, 
 from detlint.linter.element_table import element_table
 from detlint.linter.element_uses import loads, sort_of_use
 from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode
+from detlint.linter.nodes import is_own
 from detlint.linter.values import Kind, Value
 
 if TYPE_CHECKING:
@@ -221,7 +222,7 @@ class ElementOrigins:
             self._note(node.attr, steps)
         found = [self._of_value(value, steps, callers) for value in self._ctx.values(node)]
         owner = self._index.class_at(node)
-        if owner is not None and isinstance(node.value, ast.Name) and node.value.id == "self":
+        if owner is not None and is_own(node):
             found += [
                 annotated(annotation, steps)
                 for target, annotation in self._index.annotations.items()

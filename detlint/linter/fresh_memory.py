@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.calls import argument_of
 from detlint.linter.names import COMPREHENSIONS, FUNCTIONS, parameters
+from detlint.linter.nodes import is_own
 
 if TYPE_CHECKING:
     from detlint.linter.context import Context
@@ -202,9 +203,8 @@ def _runs_a_part(call: ast.Call, ctx: Context) -> bool:
 
     Methods of the project are followed instead.
     """
-    called, function = call.func, ctx.function(call)
-    own = isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) and called.value.id == "self"
-    if not own or function is None or function.name != "forward":
+    function = ctx.function(call)
+    if not is_own(call.func) or function is None or function.name != "forward":
         return False
     found = [ctx.module.project.definition(name) for name in ctx.callees(call)]
     return not any(definition is not None and isinstance(definition[1], FUNCTIONS) for definition in found)

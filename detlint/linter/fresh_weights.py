@@ -10,7 +10,7 @@ from detlint.linter.callers import users_of
 from detlint.linter.fresh_memory import Fate, fate, registered_name
 from detlint.linter.kernels import KERNEL_LANGUAGES
 from detlint.linter.names import FUNCTIONS, FunctionNode, parameters
-from detlint.linter.nodes import identifier, walk
+from detlint.linter.nodes import identifier, is_own, walk
 from detlint.linter.training import file_trains
 from detlint.linter.values import Kind
 
@@ -82,7 +82,7 @@ def _is_only_loaded(owner: ast.ClassDef, ctx: Context) -> bool:
 
 def _is_of_another(node: ast.Attribute, owner: ast.ClassDef, ctx: Context) -> bool:
     """`self.weight` in another class, and `self.linear.weight` where that is a layer of torch."""
-    if _is_own(node):
+    if is_own(node):
         return not _is_kin(ctx.module.index.class_at(node), owner, ctx)
     if _is_layer_of_torch(node.value, ctx):
         return True
@@ -97,10 +97,6 @@ def _is_layer_of_torch(node: ast.expr, ctx: Context) -> bool:
         value.kind is Kind.MODULE and value.type.startswith("torch.nn.") and not value.type.endswith(_CONTAINERS)
         for value in values
     )
-
-
-def _is_own(node: ast.Attribute) -> bool:
-    return isinstance(node.value, ast.Name) and node.value.id == "self"
 
 
 def _is_kin(node: ast.ClassDef | None, owner: ast.ClassDef, ctx: Context) -> bool:
@@ -276,7 +272,7 @@ def _is_about_a_part(loop: ast.For, owner: ast.ClassDef, ctx: Context) -> bool:
     """`self.head.parameters()` as against `self.parameters()`: a part of the object, or of another a layer of torch."""
     function = loop.iter.func if isinstance(loop.iter, ast.Call) else None
     part = function.value if isinstance(function, ast.Attribute) else None
-    if not isinstance(part, ast.Attribute) or not _is_own(part):
+    if part is None or not is_own(part):
         return False
     return ctx.module.index.class_at(loop) is owner or _is_layer_of_torch(part, ctx)
 
@@ -305,7 +301,7 @@ def _reaches_models(call: ast.Call, owner: ast.ClassDef, ctx: Context) -> bool:
     if _LOADED_WHOLE.search(name):
         return not any(each in _READS_DATA or each.startswith(KERNEL_LANGUAGES) for each in ctx.callees(call))
     if isinstance(function, ast.Attribute):
-        if _is_own(function) and not _is_kin(ctx.module.index.class_at(call), owner, ctx):
+        if is_own(function) and not _is_kin(ctx.module.index.class_at(call), owner, ctx):
             return False
         ancestors = ctx.inference.mro(ctx.inference.class_info(owner))
         if any(name in ancestor.methods for ancestor in ancestors):

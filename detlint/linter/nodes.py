@@ -63,3 +63,8 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
 def identifier(node: ast.AST | None) -> str:
     """Return the last word of a dotted name, `Linear` of `nn.Linear`; nothing of an expression that is no name."""
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def is_own(node: ast.AST) -> bool:
+    """Return whether an expression is an attribute of the object itself: `self.weight`."""
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"

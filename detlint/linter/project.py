@@ -129,10 +129,9 @@ class Module:
         flows = owner in (scope, scope.function()) and isinstance(owner.node, (*FUNCTIONS, ast.Module))
         if flows and len(bindings) > 1:
             return self.flow(owner).definitions(name)
-        if len(bindings) == 1 or bindings[0].kind is not BindingKind.IMPORT:
-            return tuple(bindings)
-        rebound = any(_starts_from(binding.value, name.id) for binding in bindings)
-        return tuple(binding for binding in bindings if not rebound or binding.kind is not BindingKind.IMPORT)
+        if bindings[0].kind is BindingKind.IMPORT and any(_starts_from(each.value, name.id) for each in bindings):
+            bindings = [each for each in bindings if each.kind is not BindingKind.IMPORT]
+        return tuple(bindings)
 
     def qualified(self, node: FunctionNode | ast.ClassDef) -> str:
         """Return the dotted name of a definition of this file."""

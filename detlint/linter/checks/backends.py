@@ -222,9 +222,9 @@ def _names_choice(test: ast.expr) -> bool:
 def _asks_to_repeat(test: ast.expr, taken: bool) -> bool:
     """`if seed is not None:`, `if deterministic:`: who gives a seed asks for results that can be repeated."""
     absent = isinstance(test, ast.UnaryOp) or (isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is))
-    choices = [word for word in _words(test) if _CHOICE.search(word)]
     if taken is absent:
         return False
+    choices = [word for word in _words(test) if _CHOICE.search(word)]
     plain = not any(isinstance(part, (ast.Compare, ast.Not, ast.Or)) for part in ast.walk(test))
     return all(_SEED.search(word) or (plain and _REPEATABLE.search(word)) for word in choices)
 

@@ -10,6 +10,7 @@ from detlint.findings import Finding
 from detlint.linter.callers import is_set_from_outside, is_used_elsewhere
 from detlint.linter.context import Call, Context
 from detlint.linter.names import FUNCTIONS, BindingKind
+from detlint.linter.nodes import is_own
 from detlint.linter.purpose import draws_decide
 from detlint.linter.registry import check
 from detlint.linter.testcode import is_test_file
@@ -254,5 +255,4 @@ def _replaced(attribute: str, target: ast.expr, generator: OwnGenerator, ctx: Co
 
 def _of_other_class(use: ast.Attribute, target: ast.expr, ctx: Context) -> bool:
     """Is this `self.rng` of another class than the one that makes the generator?"""
-    own = isinstance(use.value, ast.Name) and use.value.id == "self"
-    return own and ctx.module.index.class_at(use) is not ctx.module.index.class_at(target)
+    return is_own(use) and ctx.module.index.class_at(use) is not ctx.module.index.class_at(target)

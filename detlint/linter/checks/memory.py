@@ -21,7 +21,6 @@ _CONSTRUCTORS = re.compile(r"^torch\.(cuda\.)?\w*Tensor$")
 _FACTORIES = re.compile(r"^torch\.((cuda\.)?\w*Tensor|empty|zeros|ones|randn?)$")
 _SIZED = re.compile(r"^torch\.nn\.(Linear|Bilinear|Conv\w+|Embedding|LayerNorm|BatchNorm\w+|LSTM|GRU|RNN)$")
 _SIZE_NAME = re.compile(r"(^|_|\.)(num|n|in|out)_\w+[^_]$|(^|_|\.)(dim|size|channels|units|width|heads|hidden)$")
-_WEIGHT = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter"})
 _JOINING = frozenset({"torch.cat", "torch.concat"})
 _MAX_NAMES = 3
 # Functions of such names, or so decorated, hand out memory that their callers fill, or that stands for a shape only.
@@ -106,10 +105,10 @@ def _takes_sizes(node: ast.Call, ctx: Context) -> bool:
     if isinstance(only, ast.Call) and isinstance(only.func, ast.Attribute) and only.func.attr == "size":
         return True
     values = ctx.values(only)
-    return all(value.kind is Kind.NUMBER and value.dtype != "float" for value in values) or _is_size(only, ctx)
+    return all(value.kind is Kind.NUMBER and value.dtype != "float" for value in values) or _is_size(only, node, ctx)
 
 
-def _is_size(node: ast.expr, ctx: Context) -> bool:
+def _is_size(node: ast.expr, made: ast.Call, ctx: Context) -> bool:
     """Is a variable no data? The function uses it as one size of several, gives it to a layer, or a weight is as long.
 
     The last only where it is called after a size: `nn.Parameter(torch.Tensor(out_features))`.
@@ -117,8 +116,8 @@ def _is_size(node: ast.expr, ctx: Context) -> bool:
     function = ctx.function(node)
     if not isinstance(node, (ast.Name, ast.Attribute)) or function is None:
         return False
-    text = ast.unparse(node)
-    if _SIZE_NAME.search(text) and _WEIGHT.intersection(_makers(node, ctx)):
+    text, user = ast.unparse(node), ctx.parent(made)
+    if _SIZE_NAME.search(text) and isinstance(user, ast.Call) and "torch.nn.Parameter" in ctx.callees(user):
         return True
     calls = (part for part in walk(function) if isinstance(part, ast.Call))
     return any(
@@ -126,12 +125,6 @@ def _is_size(node: ast.expr, ctx: Context) -> bool:
         and any(_SIZED.match(name) or (_FACTORIES.match(name) and len(call.args) > 1) for name in ctx.callees(call))
         for call in calls
     )
-
-
-def _makers(size: ast.expr, ctx: Context) -> tuple[str, ...]:
-    """Return what is called with the memory of that size."""
-    user = ctx.parent(ctx.parent(size) or size)
-    return ctx.callees(user) if isinstance(user, ast.Call) else ()
 
 
 def _read(node: ast.expr, ctx: Context, names: int = _MAX_NAMES) -> ast.expr | None:
@@ -181,16 +174,12 @@ def _read_of_name(target: ast.Name, made: ast.expr, ctx: Context, names: int) ->
         return None
     if guards_emptiness(target, ctx):
         return None
-    outcomes = {use: fate(use, ctx) for use in flow.uses(binding)}
+    outcomes = _settled({use: fate(use, ctx) for use in flow.uses(binding)})
     if len(outcomes) == 1 and names and [outcome for outcome, _ in outcomes.values()] == [Fate.STORED]:
         return _read(next(iter(outcomes)), ctx, names)  # under another name, and no longer under this one
     if any(ctx.flow(use) is not flow or outcome is Fate.STORED for use, (outcome, _) in outcomes.items()):
         return None  # a closure or an alias may write it
     writes = [use for use, (outcome, _) in outcomes.items() if outcome is Fate.WRITTEN]
-    sums = [use for use, (outcome, _) in outcomes.items() if outcome is Fate.ADDED_TO]
-    if writes:
-        writes += sums
-    outcomes |= {use: (Fate.WRITTEN if writes else Fate.READ, outcomes[use][1]) for use in sums}
     # The conditions of several writes may complement each other.
     complementary = len([write for write in writes if _is_conditional(write, target, ctx)]) > 1
     in_part = _only_in_part(writes, target, ctx)
@@ -218,6 +207,13 @@ def _read_of_name(target: ast.Name, made: ast.expr, ctx: Context, names: int) ->
         if flow.path(start, use, avoiding=barriers):
             return place
     return None
+
+
+def _settled(outcomes: dict[ast.Name, tuple[Fate, ast.expr]]) -> dict[ast.Name, tuple[Fate, ast.expr]]:
+    """Where anything writes, it may have written what is added to; where nothing does, adding reads."""
+    written = any(outcome is Fate.WRITTEN for outcome, _ in outcomes.values())
+    adding = Fate.WRITTEN if written else Fate.READ
+    return {use: (adding if found is Fate.ADDED_TO else found, place) for use, (found, place) in outcomes.items()}
 
 
 def _allocates(function: FunctionNode) -> bool:
