@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeGuard
 
 from accuracy import LABELS, SPLITS, read_labels
 
@@ -60,8 +61,7 @@ class Fault:
 class Planted:
     """One place with a fault, ready to lint."""
 
-    fault: str
-    codes: tuple[str, ...]
+    fault: Fault
     path: Path
     line: int
     source: bytes
@@ -90,8 +90,7 @@ def _outside_functions(node: ast.AST) -> Iterator[ast.AST]:
 def missing_seed(tree: ast.Module) -> Iterator[list[Edit]]:
     """All seeds of a file that starts as a program go at once."""
     guards = [node for node in tree.body if isinstance(node, ast.If) and "__main__" in ast.unparse(node.test)]
-    calls = {id(call) for call in _calls(tree, SEEDS)}
-    statements = [node for node in ast.walk(tree) if isinstance(node, ast.Expr) and id(node.value) in calls]
+    statements = [node for node in ast.walk(tree) if isinstance(node, ast.Expr) and _is_called(node.value, SEEDS)]
     if guards and statements:
         yield [Edit(statement, "pass") for statement in statements]
 
@@ -99,15 +98,19 @@ def missing_seed(tree: ast.Module) -> Iterator[list[Edit]]:
 def clock_seed(tree: ast.Module) -> Iterator[list[Edit]]:
     """`torch.manual_seed(seed)` takes the clock."""
     for statement in (node for node in ast.walk(tree) if isinstance(node, ast.Expr)):
-        for call in _calls(statement, {"manual_seed", "seed_everything", "set_seed"}):
-            if call is statement.value and len(call.args) == 1 and not call.keywords:
-                yield [Edit(statement, f"import time; {ast.unparse(call.func)}(int(time.time()))")]
+        call = statement.value
+        if (
+            _is_called(call, {"manual_seed", "seed_everything", "set_seed"})
+            and len(call.args) == 1
+            and not call.keywords
+        ):
+            yield [Edit(statement, f"import time; {ast.unparse(call.func)}(int(time.time()))")]
 
 
 def unsorted_listing(tree: ast.Module) -> Iterator[list[Edit]]:
     """`sorted(os.listdir(folder))` keeps the order of the file system."""
     for call in _calls(tree, {"sorted"}):
-        if len(call.args) == 1 and any(True for _ in _calls(call.args[0], LISTINGS)):
+        if len(call.args) == 1 and any(_calls(call.args[0], LISTINGS)):
             yield [Edit(call, f"list({ast.unparse(call.args[0])})")]
 
 
@@ -115,16 +118,13 @@ def unsorted_set(tree: ast.Module) -> Iterator[list[Edit]]:
     """`sorted(set(labels))` keeps the order of the set."""
     for call in _calls(tree, {"sorted"}):
         inner = call.args[0] if len(call.args) == 1 else None
-        if isinstance(inner, ast.Call) and _last(inner.func) == "set":
+        if inner is not None and _is_called(inner, {"set"}):
             yield [Edit(call, f"list({ast.unparse(inner)})")]
 
 
 def dropout_always_on(tree: ast.Module) -> Iterator[list[Edit]]:
     """`F.dropout(x, p, training=self.training)` loses the last argument."""
-    for call in _calls(tree, {"dropout", "dropout1d", "dropout2d", "dropout3d"}):
-        kept = [keyword for keyword in call.keywords if keyword.arg != "training"]
-        if len(kept) < len(call.keywords):
-            yield [Edit(call, ast.unparse(ast.Call(call.func, call.args, kept)))]
+    yield from _dropped(tree, {"dropout", "dropout1d", "dropout2d", "dropout3d"}, {"training"})
 
 
 def forgotten_weight(tree: ast.Module) -> Iterator[list[Edit]]:
@@ -135,7 +135,7 @@ def forgotten_weight(tree: ast.Module) -> Iterator[list[Edit]]:
             for node in ast.walk(owner)
             if isinstance(node, ast.Assign)
             and _is_called(node.value, {"Parameter"})
-            and any(True for _ in _calls(node.value, {"empty", "Tensor", "FloatTensor"}))
+            and any(_calls(node.value, {"empty", "Tensor", "FloatTensor"}))
         }
         for name in sorted(fresh):
             fills = [
@@ -159,7 +159,7 @@ def empty_sums(tree: ast.Module) -> Iterator[list[Edit]]:
                 sums = [
                     node for later in block[at + 1 :] for node in ast.walk(later) if isinstance(node, ast.AugAssign)
                 ]
-                if isinstance(call, ast.Call) and any(ast.unparse(node.target) == name for node in sums):
+                if any(ast.unparse(node.target) == name for node in sums):
                     function = ast.unparse(call.func)
                     if function.startswith("torch.") or "new_zeros" in function:
                         yield [Edit(call.func, function.replace("zeros", "empty"))]
@@ -194,10 +194,8 @@ def unseeded_generator(tree: ast.Module) -> Iterator[list[Edit]]:
 
 def unseeded_split(tree: ast.Module) -> Iterator[list[Edit]]:
     """`train_test_split(rows, random_state=0)` and `random_split(…, generator=…)` lose that argument."""
-    for call in _calls(tree, {"train_test_split", "random_split", "KFold", "StratifiedKFold", "ShuffleSplit"}):
-        kept = [keyword for keyword in call.keywords if keyword.arg not in ("random_state", "generator")]
-        if len(kept) < len(call.keywords):
-            yield [Edit(call, ast.unparse(ast.Call(call.func, call.args, kept)))]
+    splitters = {"train_test_split", "random_split", "KFold", "StratifiedKFold", "ShuffleSplit"}
+    yield from _dropped(tree, splitters, {"random_state", "generator"})
 
 
 def unsynchronized_copy(tree: ast.Module) -> Iterator[list[Edit]]:
@@ -247,16 +245,16 @@ def main() -> int:
     files = sorted(_files(arguments.cache, arguments.split), key=lambda path: _rank(path, arguments.cache))[:MOST_FILES]
     if not files:
         parser.error(f"{arguments.cache} holds none of the packages: run accuracy.py --cache {arguments.cache} first")
-    planted = sorted(_places(faults, files, arguments.cache, arguments.places), key=lambda place: place.fault)
+    planted = sorted(_places(faults, files, arguments.cache, arguments.places), key=lambda place: place.fault.name)
     with ProcessPoolExecutor(arguments.jobs) as pool:
         found = list(pool.map(is_found, planted, chunksize=4))
     print(f"{arguments.split} set\n\n{'fault':<22}{'planted':>8}{'found':>8}{'share':>8}")
     for fault in faults:
-        results = [result for place, result in zip(planted, found, strict=True) if place.fault == fault.name]
+        results = [result for place, result in zip(planted, found, strict=True) if place.fault is fault]
         print(f"{fault.name:<22}{len(results):>8}{sum(results):>8}{sum(results) / max(len(results), 1):>8.2f}")
     if arguments.show and arguments.split == "development":
         silent = (place for place, result in zip(planted, found, strict=True) if not result)
-        print("", *(f"{place.fault}: {place.path}:{place.line}" for place in silent), sep="\n")
+        print("", *(f"{place.fault.name}: {place.path}:{place.line}" for place in silent), sep="\n")
     return 0
 
 
@@ -273,7 +271,7 @@ def is_found(place: Planted) -> bool:
         for source in (place.path.read_bytes(), place.source)
     )
     known = {_identity(finding) for finding in before}
-    return any(finding.code in place.codes and _identity(finding) not in known for finding in after)
+    return any(finding.code in place.fault.codes and _identity(finding) not in known for finding in after)
 
 
 def _identity(finding: Finding) -> tuple[str, int]:
@@ -305,7 +303,7 @@ def _places(faults: Sequence[Fault], files: Sequence[Path], cache: Path, most: i
             if source is not None:
                 count[fault.name] += 1
                 used[fault.name, package] += 1
-                yield Planted(fault.name, fault.codes, path, line, source)
+                yield Planted(fault, path, line, source)
 
 
 def _edited(text: str, edits: Sequence[Edit]) -> bytes | None:
@@ -332,11 +330,19 @@ def _switched(tree: ast.Module, name: str, *, before: bool) -> Iterator[list[Edi
             yield [Edit(value, str(not before))]
 
 
+def _dropped(tree: ast.Module, functions: set[str], arguments: set[str]) -> Iterator[list[Edit]]:
+    """Each call of the functions goes without the arguments."""
+    for call in _calls(tree, functions):
+        kept = [keyword for keyword in call.keywords if keyword.arg not in arguments]
+        if len(kept) < len(call.keywords):
+            yield [Edit(call, ast.unparse(ast.Call(call.func, call.args, kept)))]
+
+
 def _calls(tree: ast.AST, names: set[str]) -> Iterator[ast.Call]:
-    return (node for node in ast.walk(tree) if isinstance(node, ast.Call) and _last(node.func) in names)
+    return (node for node in ast.walk(tree) if _is_called(node, names))
 
 
-def _is_called(node: ast.expr, names: set[str]) -> bool:
+def _is_called(node: ast.AST, names: set[str]) -> TypeGuard[ast.Call]:
     return isinstance(node, ast.Call) and _last(node.func) in names
 
 
