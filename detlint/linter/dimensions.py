@@ -36,7 +36,14 @@ _REDUCING = frozenset({"argmax", "argmin", "sum", "mean", "prod", "amax", "amin"
 _SIZED = frozenset({"view", "reshape", "permute", "expand", "repeat", "new_zeros", "new_ones", "new_empty"})
 _SAME_FUNCTIONS = frozenset(
     f"torch.nn.functional.{name}" for name in ("softmax", "log_softmax", "relu", "gelu", "dropout", "sigmoid", "linear")
-) | frozenset(f"torch.{name}" for name in ("softmax", "log_softmax", "sigmoid", "relu", "log", "exp", "clamp"))
+) | frozenset(
+    f"torch.{name}"
+    for name in (
+        *("softmax", "log_softmax", "sigmoid", "relu", "log", "exp", "clamp", "abs", "sqrt"),
+        *("argsort", "cumsum", "flip", "zeros_like", "ones_like", "full_like", "empty_like", "rand_like", "randn_like"),
+    )
+)
+_FLAT_FUNCTIONS = frozenset(f"torch.{name}" for name in ("arange", "linspace", "logspace", "randperm"))
 _REARRANGING = frozenset({"einops.rearrange", "einops.reduce", "einops.repeat"})
 # Layers and functions of a kind of data; some of one dimension take rows as well.
 _SPATIAL = re.compile(
@@ -135,6 +142,8 @@ def _of_call(node: ast.Call, ctx: Context, steps: int) -> int | None:
         return _summed(node, ctx)
     if _SAME_FUNCTIONS.intersection(names):
         return dimensions(node.args[0], ctx, steps - 1) if node.args else None
+    if _FLAT_FUNCTIONS.intersection(names):
+        return 1
     layers = [value for value in ctx.values(node.func) if value.kind is Kind.MODULE]
     if layers and all(layer.type.startswith("torch.nn.") for layer in layers):
         found = {_of_layer(layer, node, ctx, steps) for layer in layers}
@@ -218,6 +227,7 @@ def _summed(node: ast.Call, ctx: Context) -> int | None:
 
 
 def _of_item(node: ast.Subscript, ctx: Context, steps: int) -> int | None:
+    """A list of rows, or a mask of them, leaves as many dimensions as there were."""
     before = dimensions(node.value, ctx, steps - 1)
     if before is None:
         return None
@@ -230,6 +240,6 @@ def _of_item(node: ast.Subscript, ctx: Context, steps: int) -> int | None:
             before += 1
         elif isinstance(value, int):
             before -= 1
-        else:
+        elif dimensions(part, ctx, steps - 1) != 1:
             return None
     return before

@@ -14,6 +14,7 @@ from detlint.linter.training import file_trains, training_steps, trains
 _NO_GRAD = frozenset(
     {"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.inference_mode"}
 )
+_DISABLING = ("_no_grad", "_inference_mode")
 _SWITCH = frozenset({"torch.set_grad_enabled", "torch._C._set_grad_enabled"})
 _EVALUATES = re.compile(
     r"(^|_)(test|tests|testing|eval|evaluate|evaluates|evaluation|val|valid|validate|validation|dev|predict|predicts|"
@@ -105,7 +106,7 @@ def without_gradients(module: Module, node: ast.AST) -> bool:
             if any(_disables(module, item.context_expr) for item in parent.items):
                 return True
         elif isinstance(parent, FUNCTIONS) and child in parent.body:
-            if any(_disables(module, decorator) for decorator in parent.decorator_list):
+            if any(_disables(module, decorator) or _is_named_so(decorator) for decorator in parent.decorator_list):
                 return True
             if any(_switched_off(module, statement) for statement in parent.body if statement.lineno < child.lineno):
                 return True
@@ -122,6 +123,11 @@ def _disables(module: Module, node: ast.expr) -> bool:
         # inference_mode(not self.training) leaves them on where it matters
         return call is None or not _arguments(call) or _is_given(call, True)
     return call is not None and bool(_SWITCH.intersection(names)) and _is_given(call, False)
+
+
+def _is_named_so(decorator: ast.expr) -> bool:
+    """`@smart_inference_mode()`, a decorator of the project for one of those of torch."""
+    return identifier(decorator.func if isinstance(decorator, ast.Call) else decorator).endswith(_DISABLING)
 
 
 def _switched_off(module: Module, statement: ast.stmt) -> bool:

@@ -11,7 +11,7 @@ from detlint.conditions import Truth
 from detlint.layers import Layer, load_layers
 from detlint.linter.calls import argument_of
 from detlint.linter.classes import ClassInfo
-from detlint.linter.context import Call
+from detlint.linter.context import MISSING, Call
 from detlint.linter.mode_events import switches_any
 from detlint.linter.names import FunctionNode, parameters
 from detlint.linter.nodes import identifier, walk
@@ -36,45 +36,49 @@ class _Frame:
     call: ast.Call | None
     caller: _Frame | None
 
-    def number(self, node: ast.expr) -> float | None:
-        """Return the number that an expression of this function has: a literal, or what its callers pass for a name."""
-        if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
-            return float(node.value)
-        if not isinstance(node, ast.Name) or _is_rebound(self.function, node.id):
-            return None
+    def literal(self, node: ast.expr) -> object:
+        """Return the constant that an expression of this function has: written there, or what callers pass for a name.
+
+        `MISSING` where that cannot be told.
+        """
+        if not isinstance(node, ast.Name):
+            return _literal(node)
+        if _is_rebound(self.function, node.id):
+            return MISSING
         given = argument_of(self.function, node.id, self.call, skip_self=True) if self.call is not None else None
         if given is not None:
-            return self.caller.number(given) if self.caller is not None else _number(given)
+            return self.caller.literal(given) if self.caller is not None else _literal(given)
         spread = [keyword.value for keyword in self.call.keywords if keyword.arg is None] if self.call else []
         if spread:
-            return self.caller._handed_on(spread, node.id) if self.caller is not None else None
+            return self.caller._handed_on(spread, node.id) if self.caller is not None else MISSING
         default = next((value for argument, value in parameters(self.function.args) if argument.arg == node.id), None)
-        return _number(default) if default is not None else None
+        return _literal(default)
 
     def truth(self, test: ast.expr) -> bool | None:
-        """Return whether a condition on the function's own parameters holds: `if norm:`, `norm is True`, `p > 0`."""
+        """Return whether a condition on the function's parameters holds: `if norm:`, `norm is not None`, `p > 0`."""
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             inner = self.truth(test.operand)
             return None if inner is None else not inner
         if not isinstance(test, ast.Compare):
-            value = self.number(test)
-            return None if value is None else value != 0
-        left, right = self.number(test.left), self.number(test.comparators[0])
-        if left is None or right is None or len(test.ops) > 1:
+            value = self.literal(test)
+            return None if value is MISSING else bool(value)
+        left, right = self.literal(test.left), self.literal(test.comparators[0])
+        if left is MISSING or right is MISSING or len(test.ops) > 1:
             return None
         if isinstance(test.ops[0], (ast.Is, ast.Eq)):
             return left == right
-        return left > right if isinstance(test.ops[0], ast.Gt) else None
+        if isinstance(test.ops[0], (ast.IsNot, ast.NotEq)):
+            return left != right
+        small, great = _number(right), _number(left)
+        return great > small if isinstance(test.ops[0], ast.Gt) and small is not None and great is not None else None
 
-    def _handed_on(self, spread: list[ast.expr], name: str) -> float | None:
-        """Return the number of a keyword argument that the function takes into its `**kwargs` and hands on."""
+    def _handed_on(self, spread: list[ast.expr], name: str) -> object:
+        """Return the constant of a keyword argument that the function takes into its `**kwargs` and hands on."""
         kept = self.function.args.kwarg
         if self.call is None or kept is None or [getattr(value, "id", "") for value in spread] != [kept.arg]:
-            return None
+            return MISSING
         given = next((keyword.value for keyword in self.call.keywords if keyword.arg == name), None)
-        if given is None:
-            return None
-        return self.caller.number(given) if self.caller is not None else _number(given)
+        return self.caller.literal(given) if self.caller is not None and given is not None else _literal(given)
 
 
 class ModelParts:
@@ -201,15 +205,15 @@ class ModelParts:
         """A rate that cannot be told counts: people write dropout layers to drop."""
         if not layer.rate:
             return True
-        number = frame.number if frame is not None else _number
+        literal = frame.literal if frame is not None else _literal
         if layer.stacked:
             count = Call(call, layer.call).argument(layer.stacked)
-            if count.value is not None and number(count.value) == 1:
+            if count.value is not None and literal(count.value) == 1:
                 return False
         argument = Call(call, layer.call).argument(layer.rate)
         if argument.value is None:
             return True
-        rate = number(argument.value)
+        rate = _number(literal(argument.value))
         return rate is None or rate > 0
 
 
@@ -273,10 +277,12 @@ def _is_rebound(function: FunctionNode, name: str) -> bool:
     return any(part.id == name for part in stores)
 
 
-def _number(node: ast.expr) -> float | None:
-    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
-        return float(node.value)
-    return None
+def _literal(node: ast.expr | None) -> object:
+    return node.value if isinstance(node, ast.Constant) else MISSING
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, (int, float)) else None
 
 
 def _text(module: Module, call: ast.Call, parameter: str) -> str | None:

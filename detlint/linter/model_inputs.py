@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from detlint.linter.calls import argument_of
 from detlint.linter.gradient_table import gradient_table
 from detlint.linter.names import FunctionNode, parameters
-from detlint.linter.nodes import walk
+from detlint.linter.nodes import identifier, is_own, walk
 
 if TYPE_CHECKING:
     from detlint.linter.context import Context
@@ -87,11 +87,19 @@ def _starts_from_data(owner: ast.ClassDef, ctx: Context) -> bool:
         names = ctx.callees(call)
         if any(table.image_makers.match(name) for name in names):
             return True
-        if isinstance(call.func, ast.Attribute) and call.func.attr in table.loading_methods:
+        loads = isinstance(call.func, ast.Attribute) and call.func.attr in table.loading_methods
+        if loads or _loads(call, owner, ctx):
             return True
         if call.args and _CONVOLUTIONS.intersection(names) and ctx.constant(call.args[0]) in (1, 3):
             return True
     return False
+
+
+def _loads(call: ast.Call, owner: ast.ClassDef, ctx: Context) -> bool:
+    """`self.load_pretrained()`, a method of the class that loads its own weights."""
+    method = ctx.inference.class_info(owner).methods.get(identifier(call.func)) if is_own(call.func) else None
+    calls = (part for part in walk(method) if isinstance(part, ast.Call)) if method is not None else ()
+    return any(is_own(part.func) and identifier(part.func) in gradient_table().loading_methods for part in calls)
 
 
 def _given(name: str, made: FunctionNode, owner: ast.ClassDef, ctx: Context) -> list[ast.expr]:
@@ -103,8 +111,4 @@ def _given(name: str, made: FunctionNode, owner: ast.ClassDef, ctx: Context) -> 
 
 def _are_features(channels: ast.expr, ctx: Context) -> bool:
     """`Patches()` with three channels by default, and `Patches(in_chans=dims[0])` further inside the same network?"""
-    return ctx.constant(channels) not in (1, 3) and not gradient_table().image_channels.match(_last_name(channels))
-
-
-def _last_name(node: ast.expr) -> str:
-    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+    return ctx.constant(channels) not in (1, 3) and not gradient_table().image_channels.match(identifier(channels))

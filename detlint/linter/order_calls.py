@@ -80,12 +80,20 @@ class OrderCalls(OrderPlaces):
     def _numbers(self, node: ast.expr, call: ast.Call, names: tuple[str, ...]) -> bool:
         """`zip(words, range(n))` and `dict(enumerate(words))` number what they get."""
         if "builtins.zip" in names:
-            others = [argument for argument in call.args if isinstance(argument, ast.Call) and argument is not node]
-            counters = {"builtins.range", "itertools.count"}
-            return any(counters.intersection(self.inference.callees(other)) for other in others)
+            return any(self._counts(other) for other in call.args if other is not node)
         if "builtins.dict" in names and isinstance(node, ast.Call):
             return "builtins.enumerate" in self.inference.callees(node)
         return False
+
+    def _counts(self, node: ast.expr) -> bool:
+        """`range(n)`, `itertools.count()`, also as a list or under a name."""
+        if isinstance(node, ast.Name):
+            made = [binding.value for binding in self.module.definitions(node)]
+            return len(made) == 1 and isinstance(made[0], ast.Call) and self._counts(made[0])
+        names = self.inference.callees(node) if isinstance(node, ast.Call) else ()
+        if isinstance(node, ast.Call) and node.args and {"builtins.list", "builtins.tuple"}.intersection(names):
+            return self._counts(node.args[0])
+        return not {"builtins.range", "itertools.count", "numpy.arange"}.isdisjoint(names)
 
     def _flattens(self, node: ast.expr, names: tuple[str, ...]) -> bool:
         """`chain(*listings)`, `chain.from_iterable(listings)`."""

@@ -12,6 +12,7 @@ from detlint.linter.order_questions import OrderQuestions
 
 _AT_MOST_ONE = frozenset({(ast.Eq, 1), (ast.LtE, 1), (ast.Lt, 2)})
 _SEVERAL = frozenset({(ast.NotEq, 1), (ast.Gt, 1), (ast.GtE, 2)})
+_AT_LEAST_ONE = frozenset({(ast.GtE, 1), (ast.Lt, 1)})
 _LEAVING = (ast.Raise, ast.Return, ast.Continue, ast.Break)
 _STOPPING = ("exit", "error", "fail")  # `sys.exit(…)`, `parser.error(…)`
 
@@ -41,6 +42,7 @@ class OrderCounts(OrderQuestions):
             if (
                 counted
                 and number in (1, 2)
+                and (type(compare.ops[0]), number) not in _AT_LEAST_ONE
                 and not self._has_several(node, compare)
                 and self._counts_for(node, compare)
                 and self._is_left_to_one(node, compare)

@@ -173,9 +173,10 @@ class Seeding:
         return tuple(seed for seed in self.seeds if library in seed.libraries)
 
     def origins(self, seed: Seed) -> Iterator[Origin]:
-        """Yield the expressions that a seed is made of."""
-        if seed.value is not None:
-            yield from origins(seed.module, seed.value, self.program.modules)
+        """Yield the expressions that a seed is made of: for a helper that cannot be read, its arguments."""
+        values = seed.node.args if seed.seeder is None else [seed.value] if seed.value is not None else []
+        for value in values:
+            yield from origins(seed.module, value, self.program.modules)
 
     def depends_on_rank(self, seed: Seed) -> bool:
         """Does each process of a group get a seed of its own?"""

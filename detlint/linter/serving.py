@@ -15,14 +15,17 @@ _RUNNING = (("eval", "inference_mode"), ("no_grad", "inference_mode"), ("load_st
 # Two files that mention training for three that load weights, switch to eval, or drop gradients: of packages that were
 # looked at, those above the line only ran models, and below it stand collections of models for others to train.
 _MOST_TRAINING = 2 / 3
+# A package by this name says that the project trains, however seldom.
+_TRAINS = frozenset({"train", "training", "trainer", "trainers", "finetune", "finetuning"})
 
 
 def serves(module: Module) -> bool:
     """Return whether the project trains nowhere, loads weights, switches to eval and drops gradients.
 
-    A file outside any project serves nobody; nor does a collection of models, which others train.
+    A file outside any project serves nobody; nor does a collection of models, which others train, nor a package that is
+    named after training.
     """
-    return module.project.once(_serves, module)
+    return _TRAINS.isdisjoint(module.name.split(".")) and module.project.once(_serves, module)
 
 
 def _serves(module: Module) -> bool:

@@ -126,9 +126,10 @@ def _called_numbers(node: ast.expr, asked: Asked, ctx: Context, numbering: bool)
     telling = [name for name in looped if "_" in name or table.names_texts(name)]
     names = list(dict.fromkeys([*telling, *names]))
     decided = next((name for name in names if table.names_numbers(name) or table.names_texts(name)), None)
+    if numbering and any(map(table.names_texts, names)):
+        return False  # numbers have little need of others
     if decided is not None:
         return table.names_numbers(decided)
-    # Numbers have little need of others.
     return not numbering and not asked.keys and any(map(table.names_either, names))
 
 
