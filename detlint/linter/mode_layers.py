@@ -14,7 +14,7 @@ from detlint.linter.classes import ClassInfo
 from detlint.linter.context import MISSING, Call
 from detlint.linter.mode_events import switches_any
 from detlint.linter.names import FunctionNode, parameters
-from detlint.linter.nodes import identifier, walk
+from detlint.linter.nodes import identifier, is_own, walk
 from detlint.linter.project import Module
 from detlint.linter.written_calls import written_out
 
@@ -190,6 +190,8 @@ class ModelParts:
                 found = found or self._call(module, part, frame)
             elif isinstance(part, (ast.Name, ast.Attribute)) and _is_handed_on(part, module):
                 found = found or self._refers_to_layer(part, module)
+            elif isinstance(part, ast.Assign) and frame is not None and frame.call is None:
+                self._unknown |= _keeps_given(part, frame.function)
             if found:
                 return True
         return False
@@ -292,6 +294,14 @@ def _text(module: Module, call: ast.Call, parameter: str) -> str | None:
         if isinstance(value.node, ast.Constant) and isinstance(value.node.value, str):
             return value.node.value
     return None
+
+
+def _keeps_given(statement: ast.Assign, function: FunctionNode) -> bool:
+    """`self.net = net`: a part of the model that whoever makes it hands in."""
+    given = {argument.arg for argument, _ in parameters(function.args)}
+    return identifier(statement.value) in given and any(
+        is_own(target) and _PART.search(identifier(target)) for target in statement.targets
+    )
 
 
 def _is_handed_on(node: ast.expr, module: Module) -> bool:

@@ -40,8 +40,13 @@ def _is_named_test(path: Path) -> bool:
 
 
 def _is_script(module: Module) -> bool:
-    """`test_net.py` may be the program that evaluates a trained net: it executes something, and holds no tests."""
+    """`test_net.py` may be the program that evaluates a trained net: it executes something, and holds no tests.
+
+    What reads a command line is a program, whatever its functions are called.
+    """
     index = module.index
+    if "ArgumentParser" in index.names_used:
+        return program_of(module) is not None
     names = [node.name.lower() for node in index.of_type(ast.FunctionDef)]
     names += [node.name.lower() for node in index.of_type(ast.ClassDef)]
     if any(name.startswith("test") or name.endswith(("test", "tests", "testcase")) for name in names):

@@ -115,11 +115,10 @@ class _Search:
             return None
         made = list(Constructors(self.modes).of_key(key))
         holds = parts_of(iter(made)) if made else self._file_holds()
-        reasons = [
-            reason
-            for reason in reasons
-            if holds is Truth.YES or (holds is Truth.UNKNOWN and (not reason.created or self._is_forgotten(key)))
-        ]
+        if holds is Truth.NO:
+            return None
+        if holds is Truth.UNKNOWN:
+            reasons = [reason for reason in reasons if not reason.created or self._is_forgotten(key, reason)]
         if not reasons:
             return None
         if made and all(_is_layer(module, call) for module, call in made):
@@ -314,16 +313,27 @@ class _Search:
                     if binding.value is not None:
                         yield from walk(binding.value)
 
-    def _is_forgotten(self, key: Key) -> bool:
+    def _is_forgotten(self, key: Key, reason: Reason) -> bool:
         """A model of unknown class is loaded, and the whole file never switches anything to eval mode."""
         switches = (switched(call) for call in self.module.index.calls_by_name.get("eval", ()))
-        return all(mode is None for mode in switches) and self._loads_state(key)
+        return all(mode is None for mode in switches) and (self._loads_state(key) or self._is_loaded_there(key, reason))
 
     def _loads_state(self, key: Key) -> bool:
-        return any(
-            isinstance(call.func, ast.Attribute) and self.modes.key(call.func.value) == key
-            for call in self.module.index.calls_by_name.get("load_state_dict", ())
+        return any(self.modes.key(model) == key for model in self._loaded())
+
+    def _is_loaded_there(self, key: Key, reason: Reason) -> bool:
+        """Are weights loaded into a variable of the same name where the model was made, which a caller hands on?"""
+        made_in = self.module.index.function_at(reason.node)
+        return reason.module is self.module and any(
+            identifier(model) == key.name and self.module.index.function_at(model) is made_in
+            for model in self._loaded()
         )
+
+    def _loaded(self) -> Iterator[ast.expr]:
+        """Yield what `load_state_dict` is called on."""
+        for call in self.module.index.calls_by_name.get("load_state_dict", ()):
+            if isinstance(call.func, ast.Attribute):
+                yield call.func.value
 
     def _loads_weights(self, key: Key) -> bool:
         """Return whether the file loads weights into the model, or makes it with pretrained ones."""

@@ -59,6 +59,26 @@ def test_a_main_guard_in_a_package_that_only_tries_the_file_out(
     assert is_smoke_test(make_module(HEAD + guard, {"__init__.py": ""})) is expected
 
 
+# What a function is called says nothing where the file is started with a checkpoint on the command line.
+EVALUATION = """
+import argparse
+import torch
+from zoo.models import Net
+
+def test_one_epoch(model, loader):
+    return [model(x) for x, _ in loader]
+
+def main():
+    path = argparse.ArgumentParser().parse_args().path
+    model = Net()
+    model.load_state_dict(torch.load(path))
+    print(test_one_epoch(model, load()))
+
+if __name__ == "__main__":
+    main()
+"""
+
+
 @pytest.mark.parametrize(
     ("name", "code", "found"),
     [
@@ -67,8 +87,10 @@ def test_a_main_guard_in_a_package_that_only_tries_the_file_out(
         ("tests/net.py", "import torch\nx = torch.rand(3)\nprint(x)\n", ["DET101"]),
         ("tests/net.py", "import pytest, torch\ndef test_it():\n    print(torch.rand(3))\npytest.main()\n", []),
         ("tests/net.py", "import torch\ndef test_it():\n    print(torch.rand(3))\n", []),
+        ("test_net.py", EVALUATION, ["DET201"]),
+        ("tests/net.py", EVALUATION, []),
     ],
-    ids=["script", "test", "folder", "runner", "no program"],
+    ids=["script", "test", "folder", "runner", "no program", "reads a command line", "in a folder of tests"],
 )
 def test_a_script_named_like_a_test(tmp_path: Path, name: str, code: str, found: list[str]) -> None:
     (tmp_path / "pyproject.toml").touch()

@@ -11,6 +11,7 @@ from detlint.linter.names import FUNCTIONS
 from detlint.linter.nodes import walk
 from detlint.linter.registry import check_file
 from detlint.linter.repairs import Repair, insert_before, unsafe
+from detlint.linter.restored_mode import restored_modes
 from detlint.linter.train_mode import TrainModeInference, train_mode_inferences
 from detlint.linter.training import file_trains, training_steps
 
@@ -20,11 +21,15 @@ _HOISTED = (ast.With, ast.AsyncWith, ast.For, ast.AsyncFor, ast.While)
 
 @check_file("DET201")
 def missing_eval(ctx: Context) -> Iterator[Finding]:
-    """The model was made or trained, and nothing switches it before it predicts."""
+    """The model was made or trained, and nothing switches it before it predicts; or what puts its mode back says so."""
     for found in train_mode_inferences(ctx.module):
         if found.after_training:
             why = "since it was made" if found.reason.created else "since its training"
             yield _finding(found, why, ctx)
+    for kept in restored_modes(ctx.module):
+        why = f"if it is in it, though line {kept.restore.lineno} puts its mode back"
+        related = [(ctx.module, kept.restore, "the mode is put back here")]
+        yield ctx.finding(kept.call, model=kept.model, why=why, related=related)
 
 
 @check_file("DET204")
