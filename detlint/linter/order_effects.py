@@ -301,7 +301,7 @@ class LoopEffects(LoopSums):
     def _yielded(self, node: ast.Yield | ast.YieldFrom) -> str | None:
         if isinstance(self._body, FUNCTIONS) or node.value is None or not self._has_element(node.value):
             return None
-        return self._tracer.returned(node.value, node, self._trail)
+        return None if _is_entry(node.value) else self._tracer.returned(node.value, node, self._trail)
 
     def _returned(self, node: ast.Return) -> str | None:
         if isinstance(self._body, FUNCTIONS) or node.value is None or not self._has_element(node.value):
@@ -313,6 +313,19 @@ class LoopEffects(LoopSums):
 
 def _is_name_of(value: ast.expr, names: frozenset[str]) -> bool:
     return isinstance(value, ast.Name) and value.id in names
+
+
+def _is_entry(value: ast.expr) -> bool:
+    """`yield from weights.items()`, `yield name, weights[name]`: whoever takes them goes by the name."""
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+        return value.func.attr == "items"
+    if not isinstance(value, ast.Tuple) or len(value.elts) != 2 or not isinstance(value.elts[0], ast.Name):
+        return False
+    name, held = value.elts[0].id, value.elts[1]
+    key = held.slice if isinstance(held, ast.Subscript) else None
+    if isinstance(held, ast.Call) and isinstance(held.func, ast.Attribute) and held.func.attr in ("pop", "get_tensor"):
+        key = held.args[0] if held.args else None
+    return isinstance(key, ast.Name) and key.id == name
 
 
 def _counts(value: ast.expr, container: ast.expr) -> bool:

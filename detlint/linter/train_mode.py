@@ -33,6 +33,7 @@ from detlint.linter.nodes import identifier, walk
 from detlint.linter.project import Module
 from detlint.linter.testcode import is_test_file
 from detlint.linter.training import chosen_by_caller, file_trains, training_steps, trains
+from detlint.linter.trial_runs import is_demo, is_unused
 from detlint.linter.values import Kind
 
 # Methods by which models predict, other than by being called.
@@ -49,7 +50,6 @@ _LOADER = re.compile(r"(load|restore|resume)_?\w*(model|net|check|weight|state|p
 _HOLDING = (BindingKind.ASSIGN, BindingKind.PARAMETER, BindingKind.ITERATION)
 _BUILTINS = frozenset(dir(builtins))
 _MARKS = ("no_grad", "inference_mode", "set_grad_enabled", "load_state_dict")
-_SHAPES = frozenset({"shape", "size", "dim", "ndim", "numel", "dtype", "device"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class _Search:
         if model is None:
             return None
         key = self.modes.key(model)
-        if key is None or _NO_MODEL.search(key.name) or self._is_own(key) or self._is_unused(call):
+        if key is None or _NO_MODEL.search(key.name) or self._is_own(key) or is_unused(self.module, call):
             return None
         if computes_loss(self.module, call) or self._is_switched_around(call):
             return None
@@ -124,11 +124,13 @@ class _Search:
         if made and all(_is_layer(module, call) for module, call in made):
             return None
         reason = min(reasons, key=lambda reason: reason.created)
-        if reason.created and not (self._trains or self._loads_weights(key)) and self._is_demo(call):
+        if reason.created and not (self._trains or self._loads_weights(key)) and is_demo(self.module, call):
             return None
         after_training = reason.created or self._trained_between(reason)
         if not after_training and (
-            self._is_demo(call) or self._is_deliberate(call, reason, holds) or self._is_for_a_while(call, key, reason)
+            is_demo(self.module, call)
+            or self._is_deliberate(call, reason, holds)
+            or self._is_for_a_while(call, key, reason)
         ):
             return None
         return TrainModeInference(call, ast.unparse(model), reason, after_training)
@@ -274,44 +276,6 @@ class _Search:
         if inference.is_module_class(info.name) or any(base.endswith(("Module", "Model")) for base in bases):
             return True
         return bool(info.node.bases) and "forward" in info.methods  # of a base that cannot be read
-
-    def _is_unused(self, call: ast.Call) -> bool:
-        """Timing and warm-up runs throw the result away; others only look at its shape."""
-        parent = self.module.index.parents.get(call)
-        if isinstance(parent, ast.Expr) or (isinstance(parent, ast.Attribute) and parent.attr in _SHAPES):
-            return True
-        targets = parent.targets if isinstance(parent, ast.Assign) else []
-        names = [part for target in targets for part in walk(target) if isinstance(part, ast.Name)]
-        plain = all(isinstance(target, (ast.Name, ast.Tuple)) for target in targets)
-        return bool(names) and plain and all(self._only_shape(name, call) for name in names)
-
-    def _only_shape(self, name: ast.Name, call: ast.Call) -> bool:
-        scope = self.module.index.scope_at(name).lookup(name.id)
-        binding = next((b for b in scope.bindings[name.id] if b.node is name), None) if scope is not None else None
-        return binding is not None and all(self._is_shape(use) for use in self.module.flow_at(call).uses(binding))
-
-    def _is_shape(self, use: ast.AST) -> bool:
-        parent = self.module.index.parents.get(use)
-        while isinstance(parent, ast.Subscript) and parent.value is use:
-            use, parent = parent, self.module.index.parents.get(parent)
-        return isinstance(parent, ast.Attribute) and parent.attr in _SHAPES
-
-    def _is_demo(self, call: ast.Call) -> bool:
-        """Random or constant input through fresh random weights predicts nothing."""
-        return any(
-            isinstance(part, ast.Call)
-            and getattr(part.func, "attr", "") in ("randn", "rand", "zeros", "ones", "randint", "empty")
-            for argument in call.args
-            for part in self._behind(argument)
-        )
-
-    def _behind(self, node: ast.expr) -> Iterator[ast.AST]:
-        yield from walk(node)
-        for name in walk(node):
-            if isinstance(name, ast.Name):
-                for binding in self.module.definitions(name):
-                    if binding.value is not None:
-                        yield from walk(binding.value)
 
     def _is_forgotten(self, key: Key, reason: Reason) -> bool:
         """A model of unknown class is loaded, and the whole file never switches anything to eval mode."""
