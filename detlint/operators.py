@@ -67,6 +67,8 @@ _OPTIONAL: Final[Mapping[str, type]] = {
     "aten-parameters": list,
     "when": dict,
     "exact-when": dict,
+    "exact-is-reported": bool,
+    "only-in-training": bool,
     "with-warn-only": str,
     "since": str,
     "until": str,
@@ -94,7 +96,9 @@ class Operator:
     name. `forward` names those whose derivative executes them, `python` the public names with signatures.
     The entry is in force from release `since` on and no longer in release `until`. `auditor_only` is why the
     linter leaves the entry alone (empty: it does not), and `table` the entry as it stands in the file. Where
-    `exact_when` holds as well, the result is the same every time although torch raises its alert.
+    `exact_when` holds as well, the result is the same every time although torch raises its alert; the linter is then
+    silent where nobody asks for deterministic algorithms, unless `exact_is_reported`. Of what holds `only_in_training`
+    it speaks in files that train.
     """
 
     name: str
@@ -115,6 +119,8 @@ class Operator:
     source: tuple[str, ...]
     when: Mapping[str, Any] = field(hash=False)
     exact_when: Mapping[str, Any] = field(hash=False)
+    exact_is_reported: bool
+    only_in_training: bool
     table: Mapping[str, Any] = field(hash=False, compare=False, repr=False)
 
     @property
@@ -288,6 +294,8 @@ def _operator(path: Path, number: int, entry: Any, signatures: Mapping[str, tupl
         source=tuple(entry["source"]),
         when=entry.get("when", {}),
         exact_when=entry.get("exact-when", {}),
+        exact_is_reported=entry.get("exact-is-reported", False),
+        only_in_training=entry.get("only-in-training", False),
         table=entry,
     )
 

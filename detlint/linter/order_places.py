@@ -88,7 +88,19 @@ class OrderPlaces(OrderCounts):
         if self.is_complaint(binding.name) or not isinstance(binding.scope.node, (*FUNCTIONS, ast.Module)):
             return None
         flow = self.module.flow(binding.scope)
-        return self._uses(flow.uses(binding), flow, after, trail)
+        longer = self._made_longer(binding, flow) if trail.form is Form.SEQUENCE else ()
+        uses = {use: None for each in (binding, *longer) for use in flow.uses(each)}
+        return self._uses(uses, flow, after, trail)
+
+    def _made_longer(self, binding: Binding, flow: Flow) -> Iterator[Binding]:
+        """Yield what the variable is after `names += ["unknown"]`, which leaves its elements where they are."""
+        same = binding.scope.bindings[binding.name]
+        others = [each.node for each in same if each is not binding and each.kind is not BindingKind.AUGMENTED]
+        for each in same:
+            adds = self.index.parents.get(each.node)
+            if isinstance(adds, ast.AugAssign) and isinstance(adds.op, ast.Add) and binding.kind is BindingKind.ASSIGN:
+                if flow.path(binding.node, each.node, avoiding=others):
+                    yield each
 
     def _uses(self, uses: Iterable[ast.Name], flow: Flow, after: ast.AST | None, trail: Trail) -> str | None:
         uses = tuple(uses)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from detlint.findings import Finding
 from detlint.linter.context import Call, Context
+from detlint.linter.loader_workers import in_loader_worker
 from detlint.linter.names import parameters
 from detlint.linter.origins import made_by
 from detlint.linter.program import calls_named
@@ -169,10 +170,14 @@ def _matters(draw: _Drawn, ctx: Context) -> bool:
 
 
 def _drawn_seeds(drawn: list[_Drawn], seeding: Seeding, library: str) -> Iterator[_Drawn]:
-    """Yield the draws that make up the seeds of a program which has no other seed for their own library."""
+    """Yield the draws that make up the seeds of a program which has no other seed for their own library.
+
+    What seeds the workers of a loader comes too late for a seed that is drawn before.
+    """
     by_node = {draw.node: draw for draw in drawn}
     made_of = {seed: {origin.node for origin in seeding.origins(seed)} for seed in seeding.seeds}
-    independent = [seed for seed in seeding.of(library) if made_of[seed].isdisjoint(by_node)]
+    main = (seed for seed in seeding.of(library) if not in_loader_worker(seed.module, seed.node))
+    independent = [seed for seed in main if made_of[seed].isdisjoint(by_node)]
     if not independent:
         used = set().union(*made_of.values())
         yield from (draw for node, draw in by_node.items() if node in used)

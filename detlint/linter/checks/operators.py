@@ -23,6 +23,7 @@ from detlint.linter.program import calls_named
 from detlint.linter.provenance import without_gradient_dtype, written_into
 from detlint.linter.registry import check_file
 from detlint.linter.repairs import Repair, set_argument, unsafe
+from detlint.linter.training import file_trains
 from detlint.linter.values import Kind
 from detlint.linter.written_calls import written_out
 from detlint.operators import CAUSES, NEWEST, WITH_FLAG, Operator, by_python_name, in_force, load_operators
@@ -43,7 +44,8 @@ _Table = Mapping[str, tuple[Trigger, tuple[Operator, ...]]]
 def no_deterministic_implementation(ctx: Context) -> Iterator[Finding]:
     """Silent unless the condition holds, and on backward-only hazards where no gradient is asked for.
 
-    What cannot differ as it is called and only raises is reported where the program asks for deterministic algorithms.
+    What cannot differ as it is called and only raises is reported where the program asks for deterministic algorithms,
+    or where the operator table says so.
     """
     for call, operator in _hazards(ctx):
         yield _finding(call, operator, ctx)
@@ -238,6 +240,8 @@ def _is_exact(operator: Operator, call: Call, ctx: Context) -> bool:
 
 
 def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
+    if operator.only_in_training and not file_trains(ctx.module):
+        return False
     uses = _uses(call, ctx)
     words = branches(call, operator.when, ctx)
     views: list[SourceArguments] = [LayerArguments(call, use, ctx, word) for use in uses or () for word in words]
@@ -252,7 +256,8 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
         operator.applies(view) is Truth.YES for view in views or [SourceArguments(call, ctx, word) for word in words]
     ):
         return False
-    if _is_exact(operator, call, ctx) and not asks_for_deterministic_algorithms(ctx):
+    silent = _is_exact(operator, call, ctx) and not operator.exact_is_reported
+    if silent and not asks_for_deterministic_algorithms(ctx):
         return False
     if _only_counts(call, ctx) or (operator.devices == ("cuda",) and _runs_on_cpu(call, ctx)):
         return False
