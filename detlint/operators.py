@@ -69,6 +69,7 @@ _OPTIONAL: Final[Mapping[str, type]] = {
     "exact-when": dict,
     "exact-is-reported": bool,
     "only-in-training": bool,
+    "only-learned": bool,
     "with-warn-only": str,
     "since": str,
     "until": str,
@@ -97,8 +98,8 @@ class Operator:
     The entry is in force from release `since` on and no longer in release `until`. `auditor_only` is why the
     linter leaves the entry alone (empty: it does not), and `table` the entry as it stands in the file. Where
     `exact_when` holds as well, the result is the same every time although torch raises its alert; the linter is then
-    silent where nobody asks for deterministic algorithms, unless `exact_is_reported`. Of what holds `only_in_training`
-    it speaks in files that train.
+    silent where nobody asks for deterministic algorithms, unless `exact_is_reported`. What is `only_in_training` it
+    reports in files that train, and what is `only_learned` on tensors that are known to come out of layers or weights.
     """
 
     name: str
@@ -121,6 +122,7 @@ class Operator:
     exact_when: Mapping[str, Any] = field(hash=False)
     exact_is_reported: bool
     only_in_training: bool
+    only_learned: bool
     table: Mapping[str, Any] = field(hash=False, compare=False, repr=False)
 
     @property
@@ -296,6 +298,7 @@ def _operator(path: Path, number: int, entry: Any, signatures: Mapping[str, tupl
         exact_when=entry.get("exact-when", {}),
         exact_is_reported=entry.get("exact-is-reported", False),
         only_in_training=entry.get("only-in-training", False),
+        only_learned=entry.get("only-learned", False),
         table=entry,
     )
 

@@ -24,6 +24,8 @@ _UNDIFFERENTIATED = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift, 
 _UNRECORDED = frozenset(
     {"torch.autograd.Function", "torch.autograd.function.Function", "torch.autograd.InplaceFunction"}
 )
+# Base classes of what measures a model.
+_MEASURING = ("torchmetrics.",)
 
 
 def can_need_gradient(call: ast.Call, tensor: ast.expr | None, ctx: Context) -> bool:
@@ -120,7 +122,8 @@ def _never_records(owner: ast.ClassDef, is_layer: bool, ctx: Context) -> bool:
     table = gradient_table()
     if table.inferring_classes.search(owner.name) or (not is_layer and table.inferring_objects.search(owner.name)):
         return True
-    return not _UNRECORDED.isdisjoint(ctx.inference.external_bases(ctx.inference.class_info(owner)))
+    bases = ctx.inference.external_bases(ctx.inference.class_info(owner))
+    return any(base in _UNRECORDED or base.startswith(_MEASURING) for base in bases)
 
 
 def _differentiates(function: FunctionNode, ctx: Context) -> bool:

@@ -94,13 +94,13 @@ class OrderPlaces(OrderCounts):
 
     def _made_longer(self, binding: Binding, flow: Flow) -> Iterator[Binding]:
         """Yield what the variable is after `names += ["unknown"]`, which leaves its elements where they are."""
-        same = binding.scope.bindings[binding.name]
+        same = binding.scope.bindings[binding.name] if binding.kind is BindingKind.ASSIGN else ()
         others = [each.node for each in same if each is not binding and each.kind is not BindingKind.AUGMENTED]
         for each in same:
-            adds = self.index.parents.get(each.node)
-            if isinstance(adds, ast.AugAssign) and isinstance(adds.op, ast.Add) and binding.kind is BindingKind.ASSIGN:
-                if flow.path(binding.node, each.node, avoiding=others):
-                    yield each
+            statement = self.index.parents.get(each.node)
+            adds = isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Add)
+            if adds and flow.path(binding.node, each.node, avoiding=others):
+                yield each
 
     def _uses(self, uses: Iterable[ast.Name], flow: Flow, after: ast.AST | None, trail: Trail) -> str | None:
         uses = tuple(uses)

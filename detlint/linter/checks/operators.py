@@ -17,6 +17,7 @@ from detlint.linter.derived_layers import constructions, overrides
 from detlint.linter.determinism import asks_for_deterministic_algorithms
 from detlint.linter.gradients import can_need_gradient
 from detlint.linter.kernels import KERNEL_LANGUAGES
+from detlint.linter.learned import is_learned
 from detlint.linter.names import FUNCTIONS
 from detlint.linter.nodes import identifier
 from detlint.linter.program import calls_named
@@ -267,6 +268,8 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
         return not (built and operator.devices == ("cuda",))  # what a constructor computes, it computes on the CPU
     if not uses:
         tensors = _inputs(call, ctx) if uses is None else [None]
+        if operator.only_learned and not any(is_learned(tensor, ctx) for tensor in tensors):
+            return False
         return any(can_need_gradient(call.node, tensor, ctx) for tensor in tensors)
     # The weights of a layer need a gradient whatever the layer is called with; what it pads is its input.
     weighted = any(word in call.name for word in _WEIGHTED) and "padding_mode" not in operator.when
