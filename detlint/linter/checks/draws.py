@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
 from detlint.findings import Finding
@@ -20,6 +20,7 @@ from detlint.linter.repairs import Repair, unsafe
 from detlint.linter.seeding import Seeding, seeding_of
 from detlint.linter.smoke import is_smoke_test
 from detlint.linter.testcode import is_test_file, is_unit_test
+from detlint.linter.unused_seeds import unused_seeds
 from detlint.randomness import LIBRARIES, load_sources
 from detlint.rulebook import Trigger
 
@@ -50,15 +51,31 @@ class _Drawn:
 def unseeded_rng(ctx: Context) -> Iterator[Finding]:
     """Silent about draws that set initial weights, about those that decide nothing, and in what a test runner runs.
 
-    A test that is a program of its own compares what it draws.
+    A test that is a program of its own compares what it draws. A seed that is asked for and never read counts too,
+    where nothing in the program seeds: what draws may stand in files that are not there to be read.
     """
     if is_unit_test(ctx.module) or (is_smoke_test(ctx.module) and not is_test_file(ctx.module)):
         return
     options = {draw.node: draw for draw in _option_seeds(ctx)}
     for draw in options.values():
-        yield ctx.finding(draw.node, call=draw.name, library=_TITLES[draw.library])
+        yield ctx.finding(draw.node, what=_what(draw), it="it")
     if ctx.program is None:
         return
+    findings = list(_unseeded_draws(ctx, options))
+    yield from findings
+    if not findings and not options and not is_test_file(ctx.module):
+        for place, name in unused_seeds(ctx):
+            if not seeding_of(ctx.program).seeds:
+                yield ctx.finding(place, what=f"{name} is never read", it="anything")
+
+
+def _what(draw: _Drawn) -> str:
+    return f"{draw.name} draws from {_TITLES[draw.library]}'s global generator"
+
+
+def _unseeded_draws(ctx: Context, options: Container[ast.Call]) -> Iterator[Finding]:
+    """Yield a finding at the first draw from each library that the program never seeds."""
+    assert ctx.program is not None
     others = (draw for draw in _draws(ctx) if draw.node not in options)
     drawn = tuple(draw for draw in others if ctx.program.runs(ctx.module, draw.node))
     if not drawn:
@@ -76,7 +93,7 @@ def unseeded_rng(ctx: Context) -> Iterator[Finding]:
             first, *more = found
             related = [(ctx.module, draw.node, f"{draw.name} draws from it too") for draw in more[:_RELATED]]
             repair = None if seeding.of(library) else _seeded(library, ctx)
-            yield ctx.finding(first.node, related=related, repair=repair, call=first.name, library=_TITLES[library])
+            yield ctx.finding(first.node, related=related, repair=repair, what=_what(first), it="it")
 
 
 def _option_seeds(ctx: Context) -> Iterator[_Drawn]:
