@@ -16,7 +16,13 @@ _MEANS_CUDA = re.compile(r"^torch\.cuda\.(set_device|manual_seed|manual_seed_all
 # Functions of a project that choose a device, perhaps among other settings.
 _PREPARES = re.compile(r"device|config|setup|options|args", re.IGNORECASE)
 _DEPTH = 1  # of calls inside of what a file calls
-_FRAMEWORKS = ("lightning.pytorch.Trainer", "accelerate.Accelerator", "lightning.fabric.Fabric", "lightning.Fabric")
+_FRAMEWORKS = (
+    "lightning.pytorch.Trainer",
+    "lightning.pytorch.Trainer.from_argparse_args",
+    "accelerate.Accelerator",
+    "lightning.fabric.Fabric",
+    "lightning.Fabric",
+)
 
 
 def uses_cuda(ctx: Context) -> bool:

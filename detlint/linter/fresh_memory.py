@@ -8,8 +8,8 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from detlint.linter.calls import argument_of
-from detlint.linter.names import COMPREHENSIONS, FUNCTIONS, parameters
-from detlint.linter.nodes import is_own
+from detlint.linter.names import COMPREHENSIONS, FUNCTIONS, BindingKind, parameters
+from detlint.linter.nodes import is_own, walk
 
 if TYPE_CHECKING:
     from detlint.linter.context import Context
@@ -201,13 +201,22 @@ def _argument(node: ast.expr, parent: ast.Call | ast.keyword, ctx: Context, dept
 def _runs_a_part(call: ast.Call, ctx: Context) -> bool:
     """`self.drop(self.weight)` in `forward`: what the parts of a module are given when it runs has its values already.
 
-    Methods of the project are followed instead.
+    So has what `for layer in self.layers` goes through. Methods of the project are followed instead.
     """
     function = ctx.function(call)
-    if not is_own(call.func) or function is None or function.name != "forward":
+    if function is None or function.name != "forward" or not (is_own(call.func) or _is_one_of_own(call.func, ctx)):
         return False
     found = [ctx.module.project.definition(name) for name in ctx.callees(call)]
     return not any(definition is not None and isinstance(definition[1], FUNCTIONS) for definition in found)
+
+
+def _is_one_of_own(node: ast.expr, ctx: Context) -> bool:
+    """Return whether a variable goes through an attribute of the module, in a `zip` perhaps."""
+    bindings = ctx.module.definitions(node) if isinstance(node, ast.Name) else ()
+    return bool(bindings) and all(
+        binding.kind is BindingKind.ITERATION and binding.value is not None and any(map(is_own, walk(binding.value)))
+        for binding in bindings
+    )
 
 
 def _is_put_back(node: ast.expr, call: ast.Call, ctx: Context) -> bool:

@@ -13,7 +13,7 @@ from detlint.linter.names import FunctionNode
 from detlint.linter.provenance import is_data, without_gradient_dtype
 from detlint.linter.served import is_only_served
 from detlint.linter.serving import serves
-from detlint.linter.training import runs_in_eval_only, trains
+from detlint.linter.training import runs_in_eval_only, training_steps, trains
 
 if TYPE_CHECKING:
     from detlint.linter.context import Context
@@ -46,7 +46,8 @@ def _is_cut_off(node: ast.expr, ctx: Context, steps: int = 3) -> bool:
     if isinstance(parent, ast.BinOp):
         return isinstance(parent.op, _UNDIFFERENTIATED) or _is_cut_off(parent, ctx, steps)
     if isinstance(parent, ast.Call) and node in parent.args:
-        return _takes_numbers_alone(parent, ctx)
+        passes_on = node is parent.args[0] and not table.of_first_functions.isdisjoint(ctx.callees(parent))
+        return _takes_numbers_alone(parent, ctx) or (passes_on and _is_cut_off(parent, ctx, steps))
     if isinstance(parent, ast.Attribute):
         call = ctx.parent(parent)
         if parent.attr in table.cutting_methods or parent.attr in table.cutting_attributes:
@@ -108,13 +109,19 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
         return True
     if function is None:
         return owner is None and ctx.program is not None and not trains(module.tree)
-    if evaluates(function) or table.data_functions.match(function.name) or _differentiates(function, ctx):
+    prepares = table.data_functions.match(function.name) and not _generates_in_training(function, owner)
+    if evaluates(function) or prepares or _differentiates(function, ctx):
         return True
     if not in_model and ctx.program is not None and not trains(module.tree) and function.name != "forward":
         return True  # a function of that name is given to some class
     if in_model and owner is not None and module.project.once(is_only_served, (module, owner)):
         return True
     return depth > 0 and function.name != "forward" and _callers_infer(function, ctx, depth)
+
+
+def _generates_in_training(function: FunctionNode, owner: ast.ClassDef | None) -> bool:
+    """`generate_images_pred` of a trainer is a part of its forward pass, `generate` of a model is not."""
+    return owner is not None and function.name.startswith("generate_") and bool(training_steps(owner))
 
 
 def _never_records(owner: ast.ClassDef, is_layer: bool, ctx: Context) -> bool:

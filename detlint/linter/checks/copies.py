@@ -23,6 +23,7 @@ _READING_BUILTINS = frozenset({"float", "int", "bool", "print", "list", "tuple",
 _WAITING_METHODS = frozenset({"synchronize", "item", "tolist", "cpu", "wait_stream"})
 _FILLING = frozenset({"append", "extend", "insert"})
 _KEEPING = ("save_for_backward", "P2POp")  # functions of torch that keep a tensor for later
+_ASIDE = ("offload", "unload", "onload", "sleep", "swap", "free", "drop", "release", "evict", "exit")
 _PROMISES = ("async", "enqueue")  # what is called so leaves waiting to whoever calls it
 
 
@@ -32,7 +33,13 @@ def unsynchronized_copy(call: ast.Call, ctx: Context) -> Iterator[Finding]:
     function = call.func
     if not isinstance(function, ast.Attribute) or function.attr not in ("to", "copy_"):
         return
-    if not _is_non_blocking(call, ctx) or not _may_be_tensor(function.value, ctx) or _is_promised(call, ctx):
+    if not _is_non_blocking(call, ctx) or _is_promised(call, ctx):
+        return
+    if isinstance(ctx.parent(call), ast.Expr) and function.attr == "to":
+        if _goes_to_cpu(call, ctx) and not _is_waited_for(call, ctx):
+            yield ctx.finding(call, copy=ast.unparse(call)[:80], where="next")
+        return
+    if not _may_be_tensor(function.value, ctx):
         return
     if function.attr == "to":
         copies = _goes_to_cpu(call, ctx) and not _is_of_cpu(function.value, ctx)
@@ -40,7 +47,19 @@ def unsynchronized_copy(call: ast.Call, ctx: Context) -> Iterator[Finding]:
     else:
         read = _read_of_buffer(function.value, call, ctx) if _is_pinned(function.value, ctx) else None
     if read is not None:
-        yield ctx.finding(call, copy=ast.unparse(call)[:80], line=read.lineno)
+        yield ctx.finding(call, copy=ast.unparse(call)[:80], where=f"at line {read.lineno}")
+
+
+def _is_waited_for(call: ast.Call, ctx: Context) -> bool:
+    """Does the function wait after `model.to("cpu", non_blocking=True)`, or only put a model aside for the device?"""
+    function = ctx.module.index.function_at(call)
+    tests = (ast.unparse(parent.test) for parent in ctx.ancestors(call) if isinstance(parent, ast.If))
+    said = (function.name, *tests) if function is not None else ()
+    if not said or any(word in text.lower() for word in _ASIDE for text in said):
+        return True
+    flow = ctx.flow(call)
+    waits = (part for name in _WAITING_METHODS for part in ctx.module.index.calls_by_name.get(name, ()))
+    return any(part in flow and flow.path(call, part) for part in waits)
 
 
 def _is_promised(call: ast.Call, ctx: Context) -> bool:

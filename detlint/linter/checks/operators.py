@@ -36,6 +36,7 @@ _ARGUMENT = re.compile(r"(?P<name>\w+)=(?P<value>True)(?: \([^)]*\))?")
 # Another dtype for the same numbers.
 _CASTS = frozenset({"float", "double", "long", "int"})
 _MOVES = frozenset({"to", "cuda", "type", "type_as"})
+_VIEWS = frozenset({"view", "reshape", "flatten", "squeeze", "unsqueeze", "expand", "contiguous"})
 # A name that says where a function runs.
 _ON_CPU = re.compile(r"(^|_)cpu(_|$)")
 _Table = Mapping[str, tuple[Trigger, tuple[Operator, ...]]]
@@ -307,10 +308,10 @@ def _is_whole(node: ast.AST | None, ctx: Context) -> bool:
     function = node.func if isinstance(node, ast.Call) else None
     if not isinstance(function, ast.Attribute):
         return False
-    if function.attr in _MOVES:
+    if function.attr in _MOVES or function.attr in _VIEWS:
         return _is_whole(function.value, ctx)
     if function.attr in _CASTS:
-        return without_gradient_dtype(ctx.values(function.value))
+        return isinstance(function.value, ast.Compare) or without_gradient_dtype(ctx.values(function.value))
     return function.attr.removeprefix("new_").removesuffix("_like") in ("ones", "zeros")
 
 
