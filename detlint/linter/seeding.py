@@ -218,6 +218,8 @@ class Seeding:
                         found.append(argument.value)
                     elif argument.hidden:
                         found.append(call)
+            for call in calls_named(module, ("set_defaults",)):  # of a parser, whatever it is called
+                found += [keyword.value for keyword in call.keywords if keyword.arg == "deterministic"]
             lasts = frozenset(name.rpartition(".")[2] for name in table.request_assignments)
             found += [
                 write.value
