@@ -4,11 +4,11 @@
     python benchmarks/accuracy.py --cache DIR             keep archives and unpacked trees in DIR (about 3 GB)
     python benchmarks/accuracy.py --show development      also list false findings and missed labels of that set
 
-`benchmarks/labels/` names package, version, file, SHA-256 and line; no line of the code itself. Packages marked
-`opened = true` are the development set, which rules may be tuned on; the files of the others, the test set, are for
-measuring only, and nobody who changes rules looks at them. A label that two experts could dispute (`certain = false`)
-counts neither for nor against. Packages are downloaded with pip, which runs the build script of those that come as
-source archives.
+`benchmarks/labels/` names package, version, file, SHA-256 and line; no line of the code itself. Packages and files
+marked `opened = true` are the development set, which rules may be tuned on; the others, the test set, are for measuring
+only, and nobody who changes rules looks at them. What a file says goes before what its package says. A label that two
+experts could dispute (`certain = false`) counts neither for nor against. Packages are downloaded with pip, which runs
+the build script of those that come as source archives.
 """
 
 from __future__ import annotations
@@ -236,7 +236,7 @@ def _wanted(name: str) -> bool:
 def _files_of(document: dict[str, Any]) -> Iterator[LabelledFile]:
     for file in document.pop("file"):
         labels = [Label(**{**label, "also": tuple(label.get("also", ()))}) for label in file.pop("label", ())]
-        yield LabelledFile(**document, **file, labels=tuple(labels))
+        yield LabelledFile(**{**document, **file}, labels=tuple(labels))
 
 
 def _row(name: str, found: int, missed: int, true: int, false: int, neutral: int) -> str:

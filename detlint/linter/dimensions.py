@@ -43,7 +43,6 @@ _SAME_FUNCTIONS = frozenset(
         *("argsort", "cumsum", "flip", "zeros_like", "ones_like", "full_like", "empty_like", "rand_like", "randn_like"),
     )
 )
-_FLAT_FUNCTIONS = frozenset(f"torch.{name}" for name in ("arange", "linspace", "logspace", "randperm"))
 _REARRANGING = frozenset({"einops.rearrange", "einops.reduce", "einops.repeat"})
 # Layers and functions of a kind of data; some of one dimension take rows as well.
 _SPATIAL = re.compile(
@@ -142,8 +141,6 @@ def _of_call(node: ast.Call, ctx: Context, steps: int) -> int | None:
         return _summed(node, ctx)
     if _SAME_FUNCTIONS.intersection(names):
         return dimensions(node.args[0], ctx, steps - 1) if node.args else None
-    if _FLAT_FUNCTIONS.intersection(names):
-        return 1
     layers = [value for value in ctx.values(node.func) if value.kind is Kind.MODULE]
     if layers and all(layer.type.startswith("torch.nn.") for layer in layers):
         found = {_of_layer(layer, node, ctx, steps) for layer in layers}
