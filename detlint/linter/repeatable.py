@@ -13,6 +13,7 @@ from detlint.linter.seeding import Seed
 from detlint.linter.values import Kind
 from detlint.randomness import load_sources
 
+SALTED = "hash(), which Python salts anew for strings in every process"
 _HASHES = frozenset({Kind.STRING, Kind.NONE})
 # Names of what is counted; a tuple of these holds no strings.
 _COUNTS = re.compile(
@@ -31,8 +32,8 @@ def why_unrepeatable(origin: Origin) -> str:
         words = table.get(name)
         if words is not None:
             return words
-        if name == "builtins.hash" and call.args and _hash_varies(origin.module, call.args[0]):
-            return "hash(), which Python salts anew for strings in every process"
+        if name == "builtins.hash" and call.args and hash_varies(origin.module, call.args[0]):
+            return SALTED
     return ""
 
 
@@ -50,7 +51,7 @@ def made_up(seed: Seed) -> str:
     return "the operating system's randomness" if nothing else ""
 
 
-def _hash_varies(module: Module, value: ast.expr) -> bool:
+def hash_varies(module: Module, value: ast.expr) -> bool:
     """Is the hash of this value salted? Of strings, bytes and None always, of tuples where they may hold them.
 
     What stands under a key is taken for text: nobody hashes a number for a seed.

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from detlint.findings import Finding
 from detlint.linter.context import Context
+from detlint.linter.hashed_numbers import hashed_numbers
 from detlint.linter.loader_workers import worker_initialisers
 from detlint.linter.nodes import identifier
 from detlint.linter.origins import origins
@@ -15,7 +16,7 @@ from detlint.linter.program import calls_named
 from detlint.linter.project import Module
 from detlint.linter.purpose import draws_decide
 from detlint.linter.registry import check_file
-from detlint.linter.repeatable import made_up, why_unrepeatable
+from detlint.linter.repeatable import SALTED, made_up, why_unrepeatable
 from detlint.linter.seed_helpers import SeedHelpers
 from detlint.linter.seeding import Seed, seeds_in
 from detlint.linter.testcode import is_test_file
@@ -33,7 +34,8 @@ _WHERE_NONE = "the operating system's randomness where the caller gives none"
 def nondeterministic_seed(ctx: Context) -> Iterator[Finding]:
     """One finding for each value that cannot be repeated and takes part in a seed, at that value.
 
-    What a worker_init_fn does is reported beside its DataLoader's rule.
+    So for the hash of a text that picks a number for it: a row of an embedding, a part of a split. What a
+    worker_init_fn does is reported beside its DataLoader's rule.
     """
     reported: set[ast.AST] = set()
     workers = worker_initialisers(ctx.module)
@@ -41,7 +43,10 @@ def nondeterministic_seed(ctx: Context) -> Iterator[Finding]:
         in_worker = any(parent in workers for parent in ctx.ancestors(node))
         if node not in reported and not in_worker:
             reported.add(node)
-            yield ctx.finding(node, source=source)
+            yield ctx.finding(node, what="seed", source=source)
+    for node in hashed_numbers(ctx.module) if not is_test_file(ctx.module) else ():
+        if node not in reported:
+            yield ctx.finding(node, what="number", source=SALTED)
 
 
 def _found(ctx: Context) -> Iterator[tuple[ast.expr, str]]:
