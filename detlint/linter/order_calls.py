@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -33,6 +33,7 @@ class OrderCalls(OrderPlaces):
         if node is call.func:
             return None
         names = tuple(name.removesuffix(".__init__") for name in self.inference.callees(call))
+        names += tuple(self._bases(names))
         functions = self.table.functions
         if functions["sorting"].intersection(names):
             if trail.form is Form.WALK:
@@ -111,6 +112,12 @@ class OrderCalls(OrderPlaces):
         step = call.args[0]
         adds = isinstance(step, ast.Lambda) and isinstance(step.body, ast.BinOp) and isinstance(step.body.op, ast.Add)
         return adds or not _ADDING.isdisjoint(self.inference.resolve(step))
+
+    def _bases(self, names: Iterable[str]) -> Iterator[str]:
+        """Yield what the classes of the project among the names derive from: a table of pandas, a data set of torch."""
+        for info in map(self.inference.class_named, names):
+            if info is not None:
+                yield from self.inference.external_bases(info)
 
     def _keeps_items(self, names: Iterable[str]) -> bool:
         endings = self.table.receiving_endings
