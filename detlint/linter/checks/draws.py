@@ -63,10 +63,11 @@ def unseeded_rng(ctx: Context) -> Iterator[Finding]:
         return
     findings = list(_unseeded_draws(ctx, options))
     yield from findings
-    if not findings and not options and not is_test_file(ctx.module):
-        for place, name in unused_seeds(ctx):
-            if not seeding_of(ctx.program).seeds:
-                yield ctx.finding(place, what=f"{name} is never read", it="anything")
+    alone = not findings and not options and not is_test_file(ctx.module)
+    unused = tuple(unused_seeds(ctx)) if alone else ()
+    if unused and not seeding_of(ctx.program).seeds:
+        for place, name in unused:
+            yield ctx.finding(place, what=f"{name} is never read", it="anything")
 
 
 def _what(draw: _Drawn) -> str:
