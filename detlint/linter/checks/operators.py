@@ -10,9 +10,7 @@ from functools import lru_cache
 from detlint.conditions import Truth
 from detlint.findings import Finding
 from detlint.linter.arguments import LayerArguments, SourceArguments, branches
-from detlint.linter.calls import dtype_named
 from detlint.linter.context import Call, Context
-from detlint.linter.data_code import prepares_data
 from detlint.linter.derived_layers import constructions, overrides
 from detlint.linter.determinism import asks_for_deterministic_algorithms
 from detlint.linter.gradients import can_need_gradient
@@ -20,6 +18,7 @@ from detlint.linter.kernels import KERNEL_LANGUAGES
 from detlint.linter.learned import is_learned
 from detlint.linter.names import FUNCTIONS
 from detlint.linter.nodes import identifier
+from detlint.linter.on_cpu import runs_on_cpu
 from detlint.linter.program import calls_named
 from detlint.linter.provenance import without_gradient_dtype, written_into
 from detlint.linter.registry import check_file
@@ -37,8 +36,6 @@ _ARGUMENT = re.compile(r"(?P<name>\w+)=(?P<value>True)(?: \([^)]*\))?")
 _CASTS = frozenset({"float", "double", "long", "int"})
 _MOVES = frozenset({"to", "cuda", "type", "type_as"})
 _VIEWS = frozenset({"view", "reshape", "flatten", "squeeze", "unsqueeze", "expand", "contiguous"})
-# A name that says where a function runs.
-_ON_CPU = re.compile(r"(^|_)cpu(_|$)")
 _Table = Mapping[str, tuple[Trigger, tuple[Operator, ...]]]
 
 
@@ -261,7 +258,10 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
     silent = _is_exact(operator, call, ctx) and not operator.exact_is_reported
     if silent and not asks_for_deterministic_algorithms(ctx):
         return False
-    if _only_counts(call, ctx) or (operator.devices == ("cuda",) and _runs_on_cpu(call, ctx)):
+    operands = [] if _is_layer(call) else call.node.args
+    if _only_counts(call, ctx) or (
+        operator.devices == ("cuda",) and runs_on_cpu(call.node, _input(call), operands, ctx)
+    ):
         return False
     if operator.passes != ("backward",):
         function = ctx.function(call.node)
@@ -313,48 +313,6 @@ def _is_whole(node: ast.AST | None, ctx: Context) -> bool:
     if function.attr in _CASTS:
         return isinstance(function.value, ast.Compare) or without_gradient_dtype(ctx.values(function.value))
     return function.attr.removeprefix("new_").removesuffix("_like") in ("ones", "zeros")
-
-
-def _runs_on_cpu(call: Call, ctx: Context) -> bool:
-    """One operand on the CPU is enough: an operator does not mix devices."""
-    function = ctx.function(call.node)
-    if function is not None and _ON_CPU.search(function.name):
-        return True
-    if _stays_on_cpu(_input(call)) or prepares_data(call.node, ctx):
-        return True
-    return not _is_layer(call) and any(_comes_from_numpy(operand, ctx) for operand in call.node.args)
-
-
-def _comes_from_numpy(operand: ast.expr, ctx: Context, steps: int = 4) -> bool:
-    """`torch.from_numpy(rows)`, also as a view or by name; a copy to a device is no view."""
-    if isinstance(operand, ast.Name):
-        made = [binding.value for binding in ctx.module.definitions(operand)]
-        return bool(made) and all(isinstance(node, ast.Call) and _comes_from_numpy(node, ctx, steps) for node in made)
-    if not isinstance(operand, ast.Call) or steps == 0:
-        return False
-    if "torch.from_numpy" in ctx.callees(operand):
-        return True
-    function = operand.func
-    if not isinstance(function, ast.Attribute):
-        return False
-    view = function.attr in ("view", "reshape", "flatten", "long", "float") or _only_converts(operand, function, ctx)
-    return view and _comes_from_numpy(function.value, ctx, steps - 1)
-
-
-def _only_converts(call: ast.Call, function: ast.Attribute, ctx: Context) -> bool:
-    """`rows.to(torch.float)`: another dtype on the same device."""
-    dtypes = [dtype_named(ctx.inference, argument) for argument in call.args]
-    return function.attr == "to" and not call.keywords and bool(dtypes) and all(dtypes)
-
-
-def _stays_on_cpu(tensor: ast.expr | None) -> bool:
-    """`labels.cpu().float()`, `labels.to("cpu")`: the tensor was moved to the CPU in the same expression."""
-    parts = list(ast.walk(tensor)) if tensor is not None else []
-    return any(
-        (isinstance(part, ast.Attribute) and part.attr in ("cpu", "numpy"))
-        or (isinstance(part, ast.Constant) and part.value == "cpu")
-        for part in parts
-    )
 
 
 def _input(call: Call) -> ast.expr | None:
