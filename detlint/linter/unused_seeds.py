@@ -28,11 +28,11 @@ def unused_seeds(ctx: Context) -> Iterator[tuple[ast.AST, str]]:
     if program is None or not _WHOLE.isdisjoint(index.names_used):
         return
     for option in calls_named(ctx.module, ("add_argument",)):
-        flag = next((flag for flag in _flags(option) if _SEED.fullmatch(flag.lstrip("-").replace("-", "_"))), None)
+        flag = next((flag for flag in flags_of(option) if _SEED.fullmatch(_destination(flag))), None)
         if flag is None or not flag.startswith("--") or any(keyword.arg == "dest" for keyword in option.keywords):
             continue
-        name = flag.lstrip("-").replace("-", "_")
-        if not any(_reads(module, name, option) for module in program.modules) and not _hands_options_on(ctx):
+        read = any(_reads(module, _destination(flag), option) for module in program.modules)
+        if not read and not _hands_options_on(ctx):
             yield option, flag
     for function in index.of_type(ast.FunctionDef):
         for argument, _ in parameters(function.args):
@@ -40,8 +40,14 @@ def unused_seeds(ctx: Context) -> Iterator[tuple[ast.AST, str]]:
                 yield argument, argument.arg
 
 
-def _flags(option: ast.Call) -> list[str]:
+def flags_of(option: ast.Call) -> list[str]:
+    """Return what a call that declares an option calls it: `-s` and `--seed`."""
     return [flag.value for flag in option.args if isinstance(flag, ast.Constant) and isinstance(flag.value, str)]
+
+
+def _destination(flag: str) -> str:
+    """Return the name under which the parser keeps an option."""
+    return flag.lstrip("-").replace("-", "_")
 
 
 def _reads(module: Module, name: str, option: ast.Call) -> bool:

@@ -91,7 +91,7 @@ class Types:
         while prefix:
             target = self.aliases.get(prefix)
             if target is not None:
-                return target + name[len(prefix) :]
+                return self.canonical(target + name[len(prefix) :])
             prefix = prefix.rpartition(".")[0]
         return name
 

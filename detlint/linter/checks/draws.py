@@ -20,7 +20,7 @@ from detlint.linter.repairs import Repair, unsafe
 from detlint.linter.seeding import Seeding, seeding_of
 from detlint.linter.smoke import is_smoke_test
 from detlint.linter.testcode import is_test_file, is_unit_test
-from detlint.linter.unused_seeds import unused_seeds
+from detlint.linter.unused_seeds import flags_of, unused_seeds
 from detlint.randomness import LIBRARIES, load_sources
 from detlint.rulebook import Trigger
 
@@ -101,8 +101,7 @@ def _option_seeds(ctx: Context) -> Iterator[_Drawn]:
     """Yield the draws that are the default of a seed on the command line: nothing is seeded yet when they are made."""
     table = load_sources().draws
     for option in calls_named(ctx.module, _OPTIONS):
-        flags = [flag.value for flag in option.args if isinstance(flag, ast.Constant) and isinstance(flag.value, str)]
-        if not any(_SEED_FLAG.search(flag) for flag in flags):
+        if not any(_SEED_FLAG.search(flag) for flag in flags_of(option)):
             continue
         for keyword in option.keywords:
             for part in ast.walk(keyword.value) if keyword.arg == "default" else ():

@@ -258,10 +258,10 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
     silent = _is_exact(operator, call, ctx) and not operator.exact_is_reported
     if silent and not asks_for_deterministic_algorithms(ctx):
         return False
+    if _only_counts(call, ctx):
+        return False
     operands = [] if _is_layer(call) else call.node.args
-    if _only_counts(call, ctx) or (
-        operator.devices == ("cuda",) and runs_on_cpu(call.node, _input(call), operands, ctx)
-    ):
+    if operator.devices == ("cuda",) and runs_on_cpu(call.node, _input(call), operands, ctx):
         return False
     if operator.passes != ("backward",):
         function = ctx.function(call.node)
