@@ -67,7 +67,7 @@ def test_there_is_enough_of_both_sets() -> None:
     files = Counter(file.split for file in FILES)
     labels = Counter(file.split for file in FILES for label in file.labels if label.certain)
     assert all(files[split] >= 100 for split in accuracy.SPLITS)
-    assert all(labels[split] >= 40 for split in accuracy.SPLITS)
+    assert all(labels[split] >= 50 for split in accuracy.SPLITS)
 
 
 def test_a_finding_beside_every_label_is_counted_once() -> None:
