@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from detlint.linter.names import FUNCTIONS, FunctionNode
-from detlint.linter.nodes import identifier, walk
+from detlint.linter.nodes import arguments_of, decorating, identifier, walk
 from detlint.linter.project import Module
 from detlint.linter.training import file_trains, training_steps, trains
 
@@ -121,13 +121,13 @@ def _disables(module: Module, node: ast.expr) -> bool:
     names = module.inference.resolve(call.func if call is not None else node)
     if _NO_GRAD.intersection(names):
         # inference_mode(not self.training) leaves them on where it matters
-        return call is None or not _arguments(call) or _is_given(call, True)
+        return call is None or not arguments_of(call) or _is_given(call, True)
     return call is not None and bool(_SWITCH.intersection(names)) and _is_given(call, False)
 
 
 def _is_named_so(decorator: ast.expr) -> bool:
     """`@smart_inference_mode()`, a decorator of the project for one of those of torch."""
-    return identifier(decorator.func if isinstance(decorator, ast.Call) else decorator).endswith(_DISABLING)
+    return identifier(decorating(decorator)).endswith(_DISABLING)
 
 
 def _switched_off(module: Module, statement: ast.stmt) -> bool:
@@ -138,12 +138,8 @@ def _switched_off(module: Module, statement: ast.stmt) -> bool:
 
 
 def _is_given(call: ast.Call, mode: bool) -> bool:
-    arguments = _arguments(call)
+    arguments = arguments_of(call)
     return len(arguments) == 1 and isinstance(arguments[0], ast.Constant) and arguments[0].value is mode
-
-
-def _arguments(call: ast.Call) -> list[ast.expr]:
-    return [*call.args, *(keyword.value for keyword in call.keywords)]
 
 
 def _loops(module: Module, node: ast.AST) -> Iterator[ast.For | ast.AsyncFor | ast.While]:

@@ -10,6 +10,7 @@ from detlint.linter.data_code import in_data_module, prepares_data
 from detlint.linter.evaluation import evaluates, without_gradients
 from detlint.linter.gradient_table import gradient_table
 from detlint.linter.names import FunctionNode
+from detlint.linter.nodes import decorating
 from detlint.linter.provenance import is_data, without_gradient_dtype
 from detlint.linter.served import is_only_served
 from detlint.linter.serving import serves
@@ -136,14 +137,10 @@ def _never_records(owner: ast.ClassDef, is_layer: bool, ctx: Context) -> bool:
 def _differentiates(function: FunctionNode, ctx: Context) -> bool:
     """Is a function a derivative written by hand, or the body of an operator that brings its own?"""
     table = gradient_table()
-    names = (name for decorator in function.decorator_list for name in ctx.resolve(_called(decorator)))
+    names = (name for decorator in function.decorator_list for name in ctx.resolve(decorating(decorator)))
     if any(name in table.unrecorded_decorators for name in names):
         return True
     return table.derivatives.search(function.name) is not None and not trains(function)
-
-
-def _called(decorator: ast.expr) -> ast.expr:
-    return decorator.func if isinstance(decorator, ast.Call) else decorator
 
 
 def _callers_infer(function: FunctionNode, ctx: Context, depth: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from detlint.linter.nodes import walk
+from detlint.linter.nodes import arguments_of, walk
 
 if TYPE_CHECKING:
     from detlint.linter.context import Context
@@ -41,7 +41,7 @@ def computes_floats(node: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> bo
         known = _called(node, ctx)
         if known is not None:
             return known
-        parts = [*node.args, *(keyword.value for keyword in node.keywords)]
+        parts = arguments_of(node)
         parts += [node.func.value] if isinstance(node.func, ast.Attribute) else []
     return any(computes_floats(part, ctx, steps - 1) for part in parts)
 
@@ -58,6 +58,6 @@ def _called(call: ast.Call, ctx: Context) -> bool | None:
     types = ctx.inference.types
     if not types.kernel_floats.isdisjoint(ctx.callees(call)):
         return True
-    passed = (name for argument in (*call.args, *(k.value for k in call.keywords)) for name in ctx.resolve(argument))
+    passed = (name for argument in arguments_of(call) for name in ctx.resolve(argument))
     dtypes = {name in types.kernel_float_dtypes for name in passed if name in types.kernel_dtypes}
     return None if not dtypes else dtypes == {True}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from detlint.linter.callers import calls_of
 from detlint.linter.calls import argument_of
 from detlint.linter.names import FUNCTIONS, Binding, BindingKind
+from detlint.linter.nodes import arguments_of
 from detlint.linter.values import Kind
 
 if TYPE_CHECKING:
@@ -62,5 +63,5 @@ def _gives_learned(call: ast.Call, ctx: Context, steps: int) -> bool:
     if any(value.kind is Kind.MODULE for value in ctx.values(call.func)):
         return True
     receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
-    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    given = arguments_of(call)
     return any(is_learned(part, ctx, steps) for part in (receiver, *given) if part is not None)

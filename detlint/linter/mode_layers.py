@@ -14,7 +14,7 @@ from detlint.linter.classes import ClassInfo
 from detlint.linter.context import MISSING, Call
 from detlint.linter.mode_events import switches_any
 from detlint.linter.names import FunctionNode, parameters
-from detlint.linter.nodes import identifier, is_own, walk
+from detlint.linter.nodes import arguments_of, decorating, identifier, is_own, walk
 from detlint.linter.project import Module
 from detlint.linter.written_calls import written_out
 
@@ -122,9 +122,7 @@ class ModelParts:
         if definition is not None:
             return self._definition(*definition, written_out(module, call, name), frame)
         if name.startswith("torch.nn.functional.") and name.rpartition(".")[2] in _FUNCTIONAL:
-            return any(
-                "training" in ast.unparse(argument) for argument in (*call.args, *(k.value for k in call.keywords))
-            )
+            return any("training" in ast.unparse(argument) for argument in arguments_of(call))
         last = name.rpartition(".")[2]
         known = name.startswith(("torch.", *_PLAIN)) or table.steady.get(name) is not None
         self._unknown |= not known and (
@@ -267,7 +265,7 @@ def switches_itself(info: ClassInfo) -> bool:
 def decorated_to_switch(module: Module, function: FunctionNode) -> bool:
     """Return whether a decorator of the project switches a model before it runs the function: `@eval_decorator`."""
     for decorator in function.decorator_list:
-        for name in module.inference.resolve(decorator.func if isinstance(decorator, ast.Call) else decorator):
+        for name in module.inference.resolve(decorating(decorator)):
             found = module.project.definition(name)
             if found is not None and switches_any(found[1]):
                 return True

@@ -68,3 +68,13 @@ def identifier(node: ast.AST | None) -> str:
 def is_own(node: ast.AST) -> bool:
     """Return whether an expression is an attribute of the object itself: `self.weight`."""
     return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+
+
+def arguments_of(call: ast.Call) -> list[ast.expr]:
+    """Return all arguments of a call, given by place or by name."""
+    return [*call.args, *(keyword.value for keyword in call.keywords)]
+
+
+def decorating(decorator: ast.expr) -> ast.expr:
+    """Return what decorates: `torch.no_grad` of `@torch.no_grad` and of `@torch.no_grad()`."""
+    return decorator.func if isinstance(decorator, ast.Call) else decorator

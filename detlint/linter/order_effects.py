@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from detlint.linter.names import FUNCTIONS, FunctionNode
-from detlint.linter.nodes import identifier
+from detlint.linter.nodes import arguments_of, identifier
 from detlint.linter.order_form import CHOICE, NUMBERING, SUM, Form, Trail, names_in
 from detlint.linter.order_sums import LoopSums
 from detlint.linter.values import Kind
@@ -62,7 +62,7 @@ class LoopEffects(LoopSums):
         function = node.func
         methods = self._tracer.table.methods
         if isinstance(function, ast.Attribute):
-            given = [*node.args, *(keyword.value for keyword in node.keywords)]
+            given = arguments_of(node)
             if any(map(self._has_element, given)):
                 filling = function.attr in methods["appending"] | methods["extending"]
                 if filling and self._is_shared(function.value) and not self._starts_anew(function.value):
@@ -141,7 +141,7 @@ class LoopEffects(LoopSums):
         """`shutil.copy(name, f"{number}.png")`, `image.save(f"{number}.png")`."""
         function = call.func
         name = identifier(function)
-        given = [*call.args, *(keyword.value for keyword in call.keywords)]
+        given = arguments_of(call)
         numbered = [value for value in given if self._is_numbered(value)]
         if name not in self._tracer.table.methods["storing"]:
             if not self._tracer.is_parameter(function):

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from detlint.linter.names import FUNCTIONS, BindingKind, FunctionNode
+from detlint.linter.nodes import arguments_of
 from detlint.linter.order_form import base_names, counted_up, names_in, stored_names
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class LoopBody:
         filled = node.func.value
         if not isinstance(filled, ast.Name) or filled.id not in self._bound or self._starts_outside(filled):
             return set()
-        given = [*node.args, *(keyword.value for keyword in node.keywords)]
+        given = arguments_of(node)
         return {filled.id} if any(self._mentions(argument, names) for argument in given) else set()
 
     def _starts_outside(self, name: ast.Name) -> bool:

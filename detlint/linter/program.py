@@ -10,7 +10,7 @@ from functools import cached_property
 
 from detlint.linter.console_scripts import METADATA, script_modules
 from detlint.linter.names import FUNCTIONS
-from detlint.linter.nodes import identifier
+from detlint.linter.nodes import decorating, identifier
 from detlint.linter.outline import is_main_guard
 from detlint.linter.project import Module
 from detlint.randomness import load_sources
@@ -246,7 +246,7 @@ def _is_run_by_package(module: Module) -> bool:
 
 
 def _decorator_names(module: Module, decorator: ast.expr) -> tuple[str, ...]:
-    called = decorator.func if isinstance(decorator, ast.Call) else decorator
+    called = decorating(decorator)
     last = identifier(called)
     possible = {last, *module.index.aliases.get(last, ())}
     return () if _ENTRY_LASTS.isdisjoint(possible) else module.inference.resolve(called)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from detlint.linter.mode_events import switched
 from detlint.linter.names import FUNCTIONS, FunctionNode
-from detlint.linter.nodes import identifier, walk
+from detlint.linter.nodes import arguments_of, identifier, walk
 from detlint.linter.project import Module
 from detlint.linter.testcode import is_test_file
 
@@ -56,7 +56,7 @@ def _kept(function: FunctionNode, restore: ast.Call, model: ast.expr) -> Restore
 
 def _may_switch(call: ast.Call, model: str) -> bool:
     """`set_eval(model)`, `with inference_mode_of(model):`."""
-    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    given = arguments_of(call)
     named = any(word in identifier(call.func) for word in _SWITCHING)
     return named and any(ast.unparse(argument) in (model, "self") for argument in given)
 

@@ -29,7 +29,7 @@ from detlint.linter.mode_layers import ModelParts, decorated_to_switch, parts_of
 from detlint.linter.model_names import Key
 from detlint.linter.modes import Modes, Reason
 from detlint.linter.names import FUNCTIONS, BindingKind, FunctionNode, parameters
-from detlint.linter.nodes import identifier, walk
+from detlint.linter.nodes import arguments_of, identifier, walk
 from detlint.linter.project import Module
 from detlint.linter.testcode import is_test_file
 from detlint.linter.training import chosen_by_caller, file_trains, training_steps, trains
@@ -199,7 +199,7 @@ class _Search:
         called = identifier(call.func)
         if not called or called[0].isupper() or called in _BUILTINS:
             return None
-        given = [*call.args, *(keyword.value for keyword in call.keywords)]
+        given = arguments_of(call)
         named = [node for node in given if isinstance(node, (ast.Name, ast.Attribute)) and identifier(node) != "self"]
         models = [node for node in named if _MODEL.search(identifier(node))]
         if not models or not is_inference(self.module, call):

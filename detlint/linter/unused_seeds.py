@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from detlint.linter.names import FUNCTIONS, FunctionNode, parameters
-from detlint.linter.nodes import identifier, walk
+from detlint.linter.nodes import arguments_of, identifier, walk
 from detlint.linter.program import calls_named
 from detlint.linter.project import Module
 from detlint.linter.training import trains
@@ -66,7 +66,7 @@ def _hands_options_on(ctx: Context) -> bool:
         if isinstance(statement, ast.Return) or not names:
             names = {"args", "opt", "opts", "options", "params", "hparams", "flags", "cfg", "config"}
         for call in ctx.module.index.of_type(ast.Call):
-            given = [*call.args, *(keyword.value for keyword in call.keywords)]
+            given = arguments_of(call)
             passed = any(identifier(part) in names and isinstance(part, (ast.Name, ast.Attribute)) for part in given)
             known = any(ctx.module.project.definition(name) is not None for name in ctx.callees(call))
             if passed and not known and identifier(call.func) not in _SHOWN:

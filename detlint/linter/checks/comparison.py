@@ -9,7 +9,7 @@ from detlint.findings import Finding
 from detlint.linter.computed import is_called_result, is_computed, is_result
 from detlint.linter.context import MISSING, Call, Context
 from detlint.linter.names import unpacked
-from detlint.linter.nodes import walk
+from detlint.linter.nodes import arguments_of, walk
 from detlint.linter.precision import EPSILON, precision
 from detlint.linter.registry import check
 from detlint.linter.rounding_table import rounding_table
@@ -195,7 +195,7 @@ def _is_passed(given: ast.expr, computed: ast.expr, ctx: Context) -> bool:
     receiver = call.func.value if isinstance(call.func, ast.Attribute) else call.func
     maker = _source(receiver, ctx)
     calls = [call, *([maker] if isinstance(maker, ast.Call) else [])]
-    passed = [value for one in calls for value in (*one.args, *(keyword.value for keyword in one.keywords))]
+    passed = [value for one in calls for value in arguments_of(one)]
     source = _source(given, ctx)
     return not isinstance(source, ast.Constant) and any(_source(value, ctx) is source for value in passed)
 
