@@ -84,8 +84,10 @@ class OrderTracer(OrderCalls):
         if trail.form is not Form.SEQUENCE:
             return None
         index = parent.slice
+        if isinstance(index, ast.Tuple) and _is_whole(index.elts[0]):  # `waves[:, :length]`
+            return self.destination(parent, trail)
         if isinstance(index, ast.Slice):
-            whole = index.lower is None and index.upper is None
+            whole = _is_whole(index)
             subset = trail.subset or not (whole or self._is_chunk(parent))
             found = self.destination(parent, replace(trail, subset=subset))
             return found if found or whole else self._by_position(parent, index)
@@ -131,7 +133,15 @@ class OrderTracer(OrderCalls):
                 return self._effects(parent, frozenset(), frozenset(names), Trail(), (item,))
             if isinstance(parent, (ast.ListComp, ast.GeneratorExp)):
                 return self.destination(parent, Trail(subset=_goes_in_steps(parent.generators[0].iter)))
+            if isinstance(parent, ast.DictComp) and names & names_in(parent.generators[0].target):
+                return self._entry_by_position(item, parent, names)
         return None
+
+    def _entry_by_position(self, item: ast.Subscript, made: ast.DictComp, names: set[str]) -> str | None:
+        """`{folders[i]: i for i in range(len(folders))}`."""
+        around = {item, *self.index.ancestors(item)}
+        other = made.value if made.key in around else made.key
+        return NUMBERING if names & names_in(other) else self.destination(made, Trail(Form.MAPPING))
 
     def _is_chunk(self, item: ast.Subscript) -> bool:
         """`files[i:i + 8]` in a loop over `i`: all of them have their turn."""
@@ -300,6 +310,8 @@ class OrderTracer(OrderCalls):
         for parent in self.index.ancestors(call):
             if isinstance(parent, FUNCTIONS):
                 break
+            if isinstance(parent, ast.While) and _leaves_some(parent.test, node):
+                return self.choice(node, call)
             if isinstance(parent, (ast.While, ast.For)):
                 return self._effects(parent, frozenset(names), frozenset(), Trail(Form.SEQUENCE), (call,))
         return self.choice(node, call)
@@ -370,9 +382,22 @@ class OrderTracer(OrderCalls):
         return sorts and self.destination(call, trail) is None
 
 
+def _is_whole(index: ast.expr) -> bool:
+    """`[:]`."""
+    return isinstance(index, ast.Slice) and index.lower is None and index.upper is None
+
+
 def _goes_in_steps(places: ast.expr) -> bool:
     """`range(rank, len(names), world_size)`."""
     return isinstance(places, ast.Call) and getattr(places.func, "id", "") == "range" and len(places.args) == 3
+
+
+def _leaves_some(test: ast.expr, emptied: ast.expr) -> bool:
+    """`while len(saved) > limit`."""
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], (ast.Gt, ast.GtE)):
+        return False
+    least = test.comparators[0]
+    return ast.unparse(test.left) == f"len({ast.unparse(emptied)})" and not isinstance(least, ast.Constant)
 
 
 def _counted(target: ast.expr) -> ast.expr:

@@ -59,7 +59,7 @@ class LoopBody:
         while len(found) != size:
             size = len(found)
             for target, value in self._made:
-                if value is not None and self._mentions(value, found):
+                if value is not None and self._mentions(value, found) and not self._only_starts(target):
                     # `rows = rows + [row]` collects in `rows`, it does not make an element of it.
                     found |= stored_names(target) - names_in(value)
                     # `data.x = read(path)` makes `data` depend on the element too.
@@ -83,7 +83,33 @@ class LoopBody:
         if scope is None or isinstance(self._body, FUNCTIONS):
             return scope is None or scope.node is not self._body or name.id in self._handed
         reaching = self._places.module.definitions(name) if isinstance(name.ctx, ast.Load) else scope.bindings[name.id]
-        return any(self._body not in self._index.ancestors(binding.node) for binding in reaching)
+        return any(
+            self._body not in self._index.ancestors(binding.node) or self._only_starts(binding.node)
+            for binding in reaching
+        )
+
+    def _only_starts(self, place: ast.AST) -> bool:
+        """`if i == 0: total = part`, `if total is None: total = part`: what is collected starts with the first element."""
+        for parent in self._index.ancestors(place):
+            if parent is self._body:
+                return False
+            if isinstance(parent, ast.If) and place not in ast.walk(parent.test) and self._asks_for_first(parent, place):
+                return True
+        return False
+
+    def _asks_for_first(self, branch: ast.If, place: ast.AST) -> bool:
+        test = branch.test
+        if not any(place in ast.walk(statement) for statement in branch.body):
+            return False
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            return isinstance(test.operand, ast.Name) and test.operand.id in self._positions
+        if not isinstance(test, ast.Compare) or not isinstance(test.left, ast.Name) or len(test.ops) != 1:
+            return False
+        other = test.comparators[0]
+        if isinstance(test.ops[0], ast.Is) and isinstance(other, ast.Constant) and other.value is None:
+            return test.left.id in stored_names(place)
+        number = isinstance(other, ast.Constant) and other.value in (0, 1) and isinstance(test.ops[0], ast.Eq)
+        return number and test.left.id in self._positions
 
     def _has_default(self, name: ast.Name) -> bool:
         """Return whether the name has a value before the body runs; one given in another loop is for that loop."""

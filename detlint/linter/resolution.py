@@ -7,7 +7,7 @@ import builtins
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from detlint.linter.names import FUNCTIONS, BindingKind, unpacked
+from detlint.linter.names import FUNCTIONS, Binding, BindingKind, unpacked
 from detlint.linter.node_lists import by_dimension
 from detlint.linter.values import Kind
 
@@ -53,12 +53,25 @@ def _name(inference: Inference, node: ast.Name) -> Iterator[str]:
             yield inference.canonical(binding.target)
         elif isinstance(binding.node, (*FUNCTIONS, ast.ClassDef)):
             yield inference.module.qualified(binding.node)
+        elif binding.kind is BindingKind.PARAMETER:
+            owner = class_of_classmethod(inference, binding)
+            if owner is not None:
+                yield inference.module.qualified(owner)
         elif binding.kind is BindingKind.ASSIGN:
             value = unpacked(binding)
             if isinstance(value, _NAMING):
                 yield from inference.resolve(value)
             elif isinstance(value, ast.Subscript):
                 yield from _looked_up(inference, value.value, value.slice)
+
+
+def class_of_classmethod(inference: Inference, binding: Binding) -> ast.ClassDef | None:
+    """Return the class that `cls` is, the first parameter of a class method."""
+    function = binding.scope.node
+    if binding.name != "cls" or not isinstance(function, FUNCTIONS) or function.args.args[:1] != [binding.node]:
+        return None
+    decorators = {name for decorator in function.decorator_list for name in inference.resolve(decorator)}
+    return inference.index.class_at(function) if "builtins.classmethod" in decorators else None
 
 
 def _unbound(inference: Inference, name: str) -> Iterator[str]:
