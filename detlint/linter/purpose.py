@@ -39,7 +39,7 @@ def decides(node: ast.expr, ctx: Context, depth: int = 0) -> bool:
         return not _names_place(key, ctx) and decides(parent, ctx, depth + 1)
     if isinstance(parent, ast.Subscript) and parent.value is not node:
         return True
-    if isinstance(parent, (*COMPREHENSIONS, ast.Compare)) or not isinstance(parent, ast.expr):
+    if isinstance(parent, (*COMPREHENSIONS, ast.Compare, ast.Yield, ast.YieldFrom)) or not isinstance(parent, ast.expr):
         return True
     return decides(parent, ctx, depth + 1)
 

@@ -40,19 +40,27 @@ def unseeded_split(call: Call, ctx: Context) -> Iterator[Finding]:
 
 @check_file("DET105")
 def unseeded_split_of_datasets(ctx: Context) -> Iterator[Finding]:
-    """`train_test_split` as a method of what the datasets library loaded."""
+    """`train_test_split` as a method of what the datasets library loaded, or may have: nothing else splits itself."""
     if is_unit_test(ctx.module):
         return
     for call in calls_named(ctx.module, ("train_test_split",)):
         if not isinstance(call.func, ast.Attribute) or ctx.callees(call):
             continue
-        if not made_by(ctx.module, call.func.value, "datasets"):
+        if not made_by(ctx.module, call.func.value, "datasets") and not _splits_itself(call, ctx):
             continue
         given = {keyword.arg: keyword.value for keyword in call.keywords}
         seeded = any(not may_be_none(given[name], ctx) for name in ("seed", "generator") if name in given)
         if not seeded and None not in given and ctx.truth(given.get("shuffle")) is not Truth.NO:
             program = ctx.program or Program(ctx.module, is_library=True)
             yield from _unless_seeded(call, "datasets.Dataset.train_test_split", "numpy", program, ctx)
+
+
+def _splits_itself(call: ast.Call, ctx: Context) -> bool:
+    """`rows.train_test_split(test_size=0.2)`: given sizes and nothing to split."""
+    sizes = {"test_size", "train_size"}.intersection(keyword.arg or "" for keyword in call.keywords)
+    numbers = all(isinstance(ctx.constant(given), (int, float)) for given in call.args)
+    defined = any(function.name == "train_test_split" for function in ctx.module.index.of_type(ast.FunctionDef))
+    return numbers and (bool(sizes) or bool(call.args)) and not defined
 
 
 def _unless_seeded(node: ast.Call, name: str, library: str, program: Program, ctx: Context) -> Iterator[Finding]:
