@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.calls import argument_of
 from detlint.linter.names import BindingKind, FunctionNode
+from detlint.linter.nodes import identifier
 from detlint.linter.order_form import CHOICE, MAX_CALLS, NUMBERING, SUM, Entered, Form, Trail, as_sequence
 from detlint.linter.order_places import OrderPlaces
 
 if TYPE_CHECKING:
     from detlint.linter.project import Module
 
+_PASSING = ("Error", "Exception", "Warning", "Response")  # objects that tell somebody something
 _ADDING = frozenset({"operator.add", "operator.iadd", "operator.concat", "operator.iconcat"})
 
 
@@ -43,6 +45,8 @@ class OrderCalls(OrderPlaces):
             return self.destination(call, trail) if unsorted else None
         if self._numbers(node, call, names):
             return NUMBERING
+        if "builtins.zip" in names and any(self.lists_anew(other) for other in call.args if other is not node):
+            return "the pairs that zip() makes"
         if "builtins.print" in names:
             return "the text that is written"  # what is printed for people to read was left out before
         if isinstance(node, ast.Starred) and "builtins.zip" in names:
@@ -70,7 +74,24 @@ class OrderCalls(OrderPlaces):
                 return found
         if trail.form is Form.TEXT and self._makes_over(node, call):
             return self.destination(call, trail)
-        return self._through_function(node, call, names, trail)
+        found = self._through_function(node, call, names, trail)
+        return self._held(call, names, trail) if found is None else found
+
+    def _held(self, call: ast.Call, names: tuple[str, ...], trail: Trail) -> str | None:
+        """`return NodeOutput(images)`, `return super().load(files)`: what is made of it, or by the parent, holds it."""
+        known = any(self.module.project.definition(name) is not None for name in names)
+        if known or trail.form in (Form.MAPPING, Form.TEXT) or self.is_complaint(identifier(call.func)):
+            return None
+        if _makes_object(call, names) or self._asks_parent(call):
+            return self.destination(call, replace(trail, form=Form.NESTED))
+        return None
+
+    def _asks_parent(self, call: ast.Call) -> bool:
+        function = self.index.function_at(call)
+        method = call.func
+        if not isinstance(method, ast.Attribute) or not isinstance(method.value, ast.Call) or function is None:
+            return False
+        return identifier(method.value.func) == "super" and method.attr == function.name != "__init__"
 
     def _makes_over(self, node: ast.expr, call: ast.Call) -> bool:
         """`text = clean(text)`: what is still called the same still has its order."""
@@ -189,3 +210,10 @@ class OrderCalls(OrderPlaces):
         scope = self.index.scopes[function]
         binding = next((b for b in scope.bindings[name] if b.kind is BindingKind.PARAMETER), None)
         return None if binding is None else self.binding(binding, None, trail)
+
+
+def _makes_object(call: ast.Call, names: tuple[str, ...]) -> bool:
+    """Is this the constructor of a class that cannot be read?"""
+    name = identifier(call.func)
+    builtin = any(each.startswith("builtins.") for each in names)
+    return name[:1].isupper() and not name.isupper() and not builtin and not name.endswith(_PASSING)

@@ -74,7 +74,7 @@ class LoopEffects(LoopSums):
                     return self._updated(function.value, node)
                 if function.attr in methods["adding"] and self._is_outside(function.value):
                     return f"{ast.unparse(function)}()"
-                if function.attr in ("add_module", "register_module"):
+                if function.attr in ("add_module", "register_module", "register_parameter", "register_buffer"):
                     return "the order of the parameters"
                 if function.attr in methods["training"]:
                     return "the order of training"
@@ -164,7 +164,7 @@ class LoopEffects(LoopSums):
             if not isinstance(function, FUNCTIONS) or function in self._index.ancestors(call):
                 continue
             parameters = [argument.arg for argument in ast.walk(function.args) if isinstance(argument, ast.arg)]
-            skip = 1 if isinstance(call.func, ast.Attribute) and parameters[:1] == ["self"] else 0
+            skip = 1 if isinstance(call.func, ast.Attribute) and parameters[:1] in (["self"], ["cls"]) else 0
             passed = [
                 *zip(parameters[skip:], call.args, strict=False),
                 *((k.arg, k.value) for k in call.keywords if k.arg),

@@ -42,10 +42,9 @@ class LoopBody:
         self._body = body
         self._nodes = tuple(_own_nodes(body))
         self._made = tuple(binding for node in self._nodes for binding in bindings_of(node))
-        self._bound = frozenset(
-            node.id for node in self._nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-        )
         self._positions = positions | counted_up(self._nodes)
+        stores = (node for node in self._nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+        self._bound = frozenset(node.id for node in stores if not self._only_starts(node))
         self._items = frozenset(items)
         self._files = files
         self._handed = handed

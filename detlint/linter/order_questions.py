@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode
 from detlint.linter.order_form import names_in
-from detlint.linter.order_table import order_table
+from detlint.linter.order_table import listings, order_table
 from detlint.linter.program import calls_named
 from detlint.randomness import load_sources
 
@@ -130,6 +130,18 @@ class OrderQuestions:
                 if any(self.is_asked_for(value, sequence, depth - 1) for value in values):
                     return True
         return False
+
+    def lists_anew(self, node: ast.expr) -> bool:
+        """`os.listdir(masks)`, also under a name: a listing of its own, in whatever order."""
+        if isinstance(node, ast.Name):
+            made = [binding.value for binding in self.module.definitions(node)]
+            return len(made) == 1 and isinstance(made[0], ast.Call) and self.lists_anew(made[0])
+        if not isinstance(node, ast.Call):
+            return False
+        names = self.inference.callees(node)
+        if node.args and not {"builtins.sorted", "builtins.list"}.isdisjoint(names):
+            return self.lists_anew(node.args[0])
+        return not listings().isdisjoint(names)
 
     def sorts(self, call: ast.Call) -> bool:
         """Return whether a call gives its argument in a fixed order."""

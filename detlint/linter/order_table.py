@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from detlint.rulebook import load_rules
 from detlint.tables import RULES_FOLDER, read_table, word_lists
 
 _FUNCTIONS = (
@@ -79,3 +80,9 @@ def order_table(path: Path = RULES_FOLDER / "order.toml") -> OrderTable:
         patterns=frozenset(said["patterns"]),
         files=tuple(said["files"]),
     )
+
+
+@cache
+def listings() -> frozenset[str]:
+    """Return the functions that list files in no fixed order: those of which DET601 speaks."""
+    return frozenset(load_rules()["DET601"].triggers_by_name)
