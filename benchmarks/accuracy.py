@@ -21,7 +21,7 @@ import sys
 import tarfile
 import tempfile
 import zipfile
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -137,11 +137,14 @@ def main() -> int:
     if result.problems:
         print(*result.problems, sep="\n", file=sys.stderr)
         return 2
+    found: defaultdict[Path, list[Finding]] = defaultdict(list)
+    for finding in result.findings:
+        found[Path(finding.location.path).resolve()].append(finding)
     for split in SPLITS:
         chosen = {path: file for path, file in paths.items() if file.split == split}
         score = Score()
         for path, file in sorted(chosen.items()):
-            score.add(file, [finding for finding in result.findings if finding.location.path == path])
+            score.add(file, found[Path(path).resolve()])
         labels = Counter(label.certain for file in chosen.values() for label in file.labels)
         packages = {file.package for file in chosen.values()}
         print(f"\n{split} set: {len(chosen)} files of {len(packages)} packages, ", end="")
