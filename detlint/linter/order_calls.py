@@ -45,7 +45,7 @@ class OrderCalls(OrderPlaces):
             return self.destination(call, trail) if unsorted else None
         if self._numbers(node, call, names):
             return NUMBERING
-        if "builtins.zip" in names and any(self.lists_anew(other) for other in call.args if other is not node):
+        if "builtins.zip" in names and len({self.listing_of(given) for given in call.args} - {None}) > 1:
             return "the pairs that zip() makes"
         if "builtins.print" in names:
             return "the text that is written"  # what is printed for people to read was left out before

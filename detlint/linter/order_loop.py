@@ -88,11 +88,15 @@ class LoopBody:
         )
 
     def _only_starts(self, place: ast.AST) -> bool:
-        """`if i == 0: total = part`, `if total is None: total = part`: what is collected starts with the first element."""
+        """`if i == 0: total = part`, `if total is None: total = part`: the first element starts what is collected."""
         for parent in self._index.ancestors(place):
             if parent is self._body:
                 return False
-            if isinstance(parent, ast.If) and place not in ast.walk(parent.test) and self._asks_for_first(parent, place):
+            if (
+                isinstance(parent, ast.If)
+                and place not in ast.walk(parent.test)
+                and self._asks_for_first(parent, place)
+            ):
                 return True
         return False
 

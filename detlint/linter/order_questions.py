@@ -131,17 +131,20 @@ class OrderQuestions:
                     return True
         return False
 
-    def lists_anew(self, node: ast.expr) -> bool:
-        """`os.listdir(masks)`, also under a name: a listing of its own, in whatever order."""
+    def listing_of(self, node: ast.expr) -> ast.Call | None:
+        """Return the call that lists what a sequence holds: of `sorted(names)`, of `[load(name) for name in names]`."""
         if isinstance(node, ast.Name):
             made = [binding.value for binding in self.module.definitions(node)]
-            return len(made) == 1 and isinstance(made[0], ast.Call) and self.lists_anew(made[0])
+            only = made[0] if len(made) == 1 else None
+            return self.listing_of(only) if isinstance(only, (ast.Call, ast.ListComp)) else None
+        if isinstance(node, ast.ListComp):
+            return self.listing_of(node.generators[0].iter)
         if not isinstance(node, ast.Call):
-            return False
+            return None
         names = self.inference.callees(node)
         if node.args and not {"builtins.sorted", "builtins.list"}.isdisjoint(names):
-            return self.lists_anew(node.args[0])
-        return not listings().isdisjoint(names)
+            return self.listing_of(node.args[0])
+        return node if not listings().isdisjoint(names) else None
 
     def sorts(self, call: ast.Call) -> bool:
         """Return whether a call gives its argument in a fixed order."""

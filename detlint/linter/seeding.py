@@ -274,9 +274,19 @@ def _is_unknown_helper(module: Module, call: ast.Call, names: tuple[str, ...]) -
     table = load_sources()
     if any(module.project.definition(name) is not None for name in names):
         return False
+    if _seeds_an_object(module, call.func):
+        return False
     if not names:
         return table.helpers.fits(identifier(call.func), wide=True)
     return any(table.helpers.covers(name) for name in names)
+
+
+def _seeds_an_object(module: Module, function: ast.expr) -> bool:
+    """`environment.seed(0)` of what a call made: its own generator, and no other."""
+    if not isinstance(function, ast.Attribute) or function.attr != "seed" or not isinstance(function.value, ast.Name):
+        return False
+    made = [binding.value for binding in module.definitions(function.value)]
+    return bool(made) and all(isinstance(value, ast.Call) for value in made)
 
 
 def depends_on_rank(module: Module, value: ast.expr, program: Program) -> bool:

@@ -8,11 +8,12 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
 from detlint.findings import Finding
+from detlint.linter.callers import users_of
 from detlint.linter.context import Call, Context
 from detlint.linter.loader_workers import in_loader_worker
 from detlint.linter.names import parameters
 from detlint.linter.origins import made_by
-from detlint.linter.program import calls_named
+from detlint.linter.program import calls_named, in_package
 from detlint.linter.program_start import insert_at_start
 from detlint.linter.purpose import decides
 from detlint.linter.registry import check_file
@@ -60,6 +61,7 @@ def unseeded_rng(ctx: Context) -> Iterator[Finding]:
     for draw in options.values():
         yield ctx.finding(draw.node, what=_what(draw), it="it")
     if ctx.program is None:
+        yield from _imported_draws(ctx)
         return
     findings = list(_unseeded_draws(ctx, options))
     yield from findings
@@ -95,6 +97,33 @@ def _unseeded_draws(ctx: Context, options: Container[ast.Call]) -> Iterator[Find
             related = [(ctx.module, draw.node, f"{draw.name} draws from it too") for draw in more[:_RELATED]]
             repair = None if seeding.of(library) else _seeded(library, ctx)
             yield ctx.finding(first.node, related=related, repair=repair, what=_what(first), it="it")
+
+
+def _imported_draws(ctx: Context) -> Iterator[Finding]:
+    """Yield a finding at the first draw from each library that no program which leads there seeds.
+
+    Of scripts that import each other; the code of a package is for programs elsewhere too.
+    """
+    if is_test_file(ctx.module) or in_package(ctx.module):
+        return
+    done: set[str] = set()
+    for draw in _draws(ctx):
+        if draw.library in done or not _matters(draw, ctx):
+            continue
+        done.add(draw.library)
+        if _is_never_seeded(draw, ctx):
+            yield ctx.finding(draw.node, what=_what(draw), it="it")
+
+
+def _is_never_seeded(draw: _Drawn, ctx: Context) -> bool:
+    """Do programs run a draw, and does none of them seed its library?"""
+    users = {user.module: user.program for user in users_of(draw.node, ctx) if user.program is not None}
+    running = [
+        program
+        for module, program in users.items()
+        if not is_test_file(module) and not is_smoke_test(module) and program.runs(ctx.module, draw.node)
+    ]
+    return bool(running) and not any(seeding_of(program).of(draw.library) for program in running)
 
 
 def _option_seeds(ctx: Context) -> Iterator[_Drawn]:
