@@ -24,6 +24,7 @@ from detlint.linter.evaluation import (
     shares_training_step,
     without_gradients,
 )
+from detlint.linter.loaded_weights import LoadedWeights
 from detlint.linter.mode_events import Mode, switched, switches_any
 from detlint.linter.mode_layers import ModelParts, decorated_to_switch, parts_of
 from detlint.linter.model_names import Key
@@ -45,7 +46,6 @@ _ALLOWED = re.compile(r"(^|_)valid_")
 _MODEL = re.compile(r"model|net|module|encoder|decoder|generator|discriminator|backbone|policy|self", re.I)
 # Losses and metrics are modules too, but nothing they compute is a prediction.
 _NO_MODEL = re.compile(r"criteri|loss|metric|(^|_)crit(_|$)|transform|augment", re.I)
-_LOADER = re.compile(r"(load|restore|resume)_?\w*(model|net|check|weight|state|param|ckpt|snapshot)", re.I)
 # How a variable comes by a model.
 _HOLDING = (BindingKind.ASSIGN, BindingKind.PARAMETER, BindingKind.ITERATION)
 _BUILTINS = frozenset(dir(builtins))
@@ -97,6 +97,7 @@ class _Search:
         self.module = module
         self.modes = module.project.once(Modes, module)
         self._trains = file_trains(module)
+        self._weights = LoadedWeights(self.modes)
         self._own: dict[Key, bool] = {}
 
     def examine(self, call: ast.Call) -> TrainModeInference | None:
@@ -106,11 +107,13 @@ class _Search:
         key = self.modes.key(model)
         if key is None or _NO_MODEL.search(key.name) or self._is_own(key) or is_unused(self.module, call):
             return None
-        if computes_loss(self.module, call) or self._is_switched_around(call):
+        if self._is_switched_around(call):
             return None
-        if not is_inference(self.module, call) and (self._trains or not self._loads_weights(key)):
+        if not is_inference(self.module, call) and (self._trains or not self._weights.into(key)):
             return None
         reasons = [reason for reason in self.modes.reasons(key, call)[0] if self._counts(reason, call)]
+        if computes_loss(self.module, call):
+            reasons = [reason for reason in reasons if self._is_switched_for(call, reason)]
         if not reasons:
             return None
         made = list(Constructors(self.modes).of_key(key))
@@ -124,7 +127,7 @@ class _Search:
         if made and all(_is_layer(module, call) for module, call in made):
             return None
         reason = min(reasons, key=lambda reason: reason.created)
-        if reason.created and not (self._trains or self._loads_weights(key)) and is_demo(self.module, call):
+        if reason.created and not (self._trains or self._weights.into(key)) and is_demo(self.module, call):
             return None
         after_training = reason.created or self._trained_between(reason)
         if not after_training and (
@@ -146,6 +149,12 @@ class _Search:
         steady = bool(classes) and all(ModelParts().of_class(info) is Truth.NO for info in classes)
         return Truth.NO if steady else Truth.UNKNOWN
 
+    def _is_switched_for(self, call: ast.Call, reason: Reason) -> bool:
+        """`train()` in the function that predicts, and makes no training step."""
+        function = self.module.index.function_at(call)
+        own = function is not None and not reason.created and reason.node in walk(function)
+        return own and function is not None and not trains(function)
+
     def _is_deliberate(self, call: ast.Call, reason: Reason, holds: Truth) -> bool:
         """Some models give their losses in train mode only; and learning without gradients looks like inference.
 
@@ -164,8 +173,8 @@ class _Search:
 
     def _is_for_a_while(self, call: ast.Call, key: Key, reason: Reason) -> bool:
         """Training goes on after the inference, which is a part of it; or `eval()` ends what `train()` began for it."""
-        body = self.modes.body_of(reason.node)
-        flow = self.module.flow(body)
+        body = self.modes.peer(reason.module).body_of(reason.node)
+        flow = reason.module.flow(body)
         switches = [part for part in walk(body.node) if isinstance(part, ast.Call) and switched(part) is not None]
         goal = reason.goal
         if goal and any(flow.path(goal, step, avoiding=switches) for step in self._steps_of(reason)):
@@ -280,53 +289,8 @@ class _Search:
     def _is_forgotten(self, key: Key, reason: Reason) -> bool:
         """A model of unknown class is loaded, and the whole file never switches anything to eval mode."""
         switches = (switched(call) for call in self.module.index.calls_by_name.get("eval", ()))
-        return all(mode is None for mode in switches) and (self._loads_state(key) or self._is_loaded_there(key, reason))
-
-    def _loads_state(self, key: Key) -> bool:
-        return any(self.modes.key(model) == key for model in self._loaded())
-
-    def _is_loaded_there(self, key: Key, reason: Reason) -> bool:
-        """Are weights loaded into a variable of the same name where the model was made, which a caller hands on?"""
-        made_in = self.module.index.function_at(reason.node)
-        return reason.module is self.module and any(
-            identifier(model) == key.name and self.module.index.function_at(model) is made_in
-            for model in self._loaded()
-        )
-
-    def _loaded(self) -> Iterator[ast.expr]:
-        """Yield what `load_state_dict` is called on."""
-        for call in self.module.index.calls_by_name.get("load_state_dict", ()):
-            if isinstance(call.func, ast.Attribute):
-                yield call.func.value
-
-    def _loads_weights(self, key: Key) -> bool:
-        """Return whether the file loads weights into the model, or makes it with pretrained ones."""
-        if self._loads_state(key):
-            return True
-        for module, made in Constructors(self.modes).of_key(key):
-            for keyword in made.keywords:
-                given = keyword.value
-                off = isinstance(given, ast.Constant) and not given.value
-                if keyword.arg in ("pretrained", "weights") and not off:
-                    return True
-            if module is self.module and self._loaded_in_helper(made):
-                return True
-        return self._handed_to_loader(key)
-
-    def _handed_to_loader(self, key: Key) -> bool:
-        """`load_model(path, model)`, `utils.load_checkpoint(model)`: helpers that load weights into what they get."""
-        for name, calls in self.module.index.calls_by_name.items():
-            if not _LOADER.match(name):
-                continue
-            for call in calls:
-                if any(self.modes.key(argument) == key for argument in call.args if isinstance(argument, ast.Name)):
-                    return True
-        return False
-
-    def _loaded_in_helper(self, made: ast.Call) -> bool:
-        function = self.module.index.function_at(made)
-        return function is not None and any(
-            isinstance(part, ast.Attribute) and part.attr == "load_state_dict" for part in walk(function)
+        return all(mode is None for mode in switches) and (
+            self._weights.from_state(key) or self._weights.where_made(key, reason)
         )
 
     def _is_switched_around(self, call: ast.Call) -> bool:
@@ -353,7 +317,7 @@ class _Search:
             return True
         if without_gradients(self.module, call) and says_evaluation(self.module, call):
             return True
-        return not (isinstance(reason.goal, ast.Call) and shares_training_step(self.module, reason.goal))
+        return not (isinstance(reason.goal, ast.Call) and shares_training_step(reason.module, reason.goal))
 
     def _excludes(self, reason: Reason, call: ast.Call) -> bool:
         """`if isinstance(model, nn.Module): … model.train()`, `else: model(x)`: one is switched, another predicts."""
@@ -370,7 +334,7 @@ class _Search:
         """Return whether training steps lie between the switch and the inference: then eval() is what is missing."""
         if reason.goal is None:
             return True
-        flow = self.module.flow(self.modes.body_of(reason.node))
+        flow = reason.module.flow(self.modes.peer(reason.module).body_of(reason.node))
         again = [reason.node]  # the next round of a loop starts with the switch, not with the training
         return any(
             step is reason.node or (flow.path(reason.node, step) and flow.path(step, reason.goal, avoiding=again))
@@ -379,18 +343,20 @@ class _Search:
 
     def _steps_of(self, reason: Reason) -> Iterator[ast.Call]:
         """Yield the calls that train, in the body that switches the mode."""
-        scope = self.modes.body_of(reason.node)
+        home = self.modes.peer(reason.module)
+        scope = home.body_of(reason.node)
         calls = (part for part in walk(scope.node) if isinstance(part, ast.Call))
-        return (call for call in calls if self.modes.body_of(call) is scope and self._makes_steps(call))
+        return (call for call in calls if home.body_of(call) is scope and _makes_steps(reason.module, call))
 
-    def _makes_steps(self, call: ast.Call) -> bool:
-        if call in training_steps(call):
+
+def _makes_steps(module: Module, call: ast.Call) -> bool:
+    if call in training_steps(call):
+        return True
+    for name in module.inference.callees(call):
+        found = module.project.definition(name)
+        if found is not None and isinstance(found[1], FUNCTIONS) and trains(found[1]):
             return True
-        for name in self.module.inference.callees(call):
-            found = self.module.project.definition(name)
-            if found is not None and isinstance(found[1], FUNCTIONS) and trains(found[1]):
-                return True
-        return False
+    return False
 
 
 def _calls_of_parameter(module: Module, function: FunctionNode, name: str) -> list[ast.Call]:
