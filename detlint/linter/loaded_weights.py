@@ -10,6 +10,7 @@ from detlint.linter.constructors import Constructors
 from detlint.linter.model_names import Key
 from detlint.linter.modes import Modes, Reason
 from detlint.linter.nodes import identifier, walk
+from detlint.linter.project import Module
 
 _LOADER = re.compile(r"(load|restore|resume)_?\w*(model|net|check|weight|state|param|ckpt|snapshot)", re.I)
 
@@ -26,11 +27,8 @@ class LoadedWeights:
         if self.from_state(key):
             return True
         for module, made in Constructors(self._modes).of_key(key):
-            for keyword in made.keywords:
-                given = keyword.value
-                off = isinstance(given, ast.Constant) and not given.value
-                if keyword.arg in ("pretrained", "weights") and not off:
-                    return True
+            if any(_is_pretrained(call) for call in _behind(module, made)):
+                return True
             if module is self._modes.module and self._by_helper(made):
                 return True
         return self._by_what_it_is_given(key)
@@ -68,3 +66,19 @@ class LoadedWeights:
         return function is not None and any(
             isinstance(part, ast.Attribute) and part.attr == "load_state_dict" for part in walk(function)
         )
+
+
+def _is_pretrained(made: ast.Call) -> bool:
+    """`resnet50(weights="DEFAULT")`, `resnet50(pretrained=True)`."""
+    given = [keyword.value for keyword in made.keywords if keyword.arg in ("pretrained", "weights")]
+    return any(not isinstance(value, ast.Constant) or bool(value.value) for value in given)
+
+
+def _behind(module: Module, made: ast.Call) -> Iterator[ast.Call]:
+    """Yield the constructor, and those of what it is given: `nn.Sequential(*list(resnet.children())[:-1])`."""
+    yield made
+    for name in walk(made):
+        if isinstance(name, ast.Name):
+            for binding in module.definitions(name):
+                if isinstance(binding.value, ast.Call):
+                    yield binding.value

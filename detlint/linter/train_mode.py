@@ -31,6 +31,7 @@ from detlint.linter.model_names import Key
 from detlint.linter.modes import Modes, Reason
 from detlint.linter.names import FUNCTIONS, BindingKind, FunctionNode, parameters
 from detlint.linter.nodes import arguments_of, identifier, walk
+from detlint.linter.predictions import leaves_graph
 from detlint.linter.project import Module
 from detlint.linter.testcode import is_test_file
 from detlint.linter.training import chosen_by_caller, file_trains, training_steps, trains
@@ -49,7 +50,7 @@ _NO_MODEL = re.compile(r"criteri|loss|metric|(^|_)crit(_|$)|transform|augment", 
 # How a variable comes by a model.
 _HOLDING = (BindingKind.ASSIGN, BindingKind.PARAMETER, BindingKind.ITERATION)
 _BUILTINS = frozenset(dir(builtins))
-_MARKS = ("no_grad", "inference_mode", "set_grad_enabled", "load_state_dict")
+_MARKS = ("no_grad", "inference_mode", "set_grad_enabled", "load_state_dict", "generate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +69,14 @@ def train_mode_inferences(module: Module) -> tuple[TrainModeInference, ...]:
 
 
 def _inferences(module: Module) -> tuple[TrainModeInference, ...]:
-    if is_test_file(module) or not _may_infer(module):
+    if is_test_file(module):
         return ()
+    marked = _may_infer(module)
     search = _Search(module)
     found: dict[ast.AST, TrainModeInference] = {}
-    for call in module.index.of_type(ast.Call):
+    for call in module.index.of_type(ast.Call) if marked or _may_judge(module) else ():
+        if not marked and not (leaves_graph(module, call) or is_inference(module, call)):
+            continue
         result = search.examine(call)
         if result is not None:
             known = found.get(result.reason.node)
@@ -90,6 +94,12 @@ def _may_infer(module: Module) -> bool:
     names += [node.name for node in index.of_type(ast.AsyncFunctionDef)]
     loops = (name for loop in index.of_type(ast.For) for name in identifiers(loop.iter))
     return any(names_evaluation(name) for name in (*names, *loops))
+
+
+def _may_judge(module: Module) -> bool:
+    """`output.detach()`, `output[idx_val]`, `next(iter(test_loader))`: a hint, of which each call has to say more."""
+    words = module.index.names_used
+    return "detach" in words or any(names_inference(word) for word in words)
 
 
 class _Search:
