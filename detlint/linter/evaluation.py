@@ -61,7 +61,7 @@ def is_inference(module: Module, node: ast.AST) -> bool:
 
 
 def _is_for_held_out_data(module: Module, call: ast.Call) -> bool:
-    """`model(next(iter(test_loader)))`, or a result of which only `output[idx_val]` is used; and nothing trains on it."""
+    """`model(next(iter(test_loader)))`, or a result read at `output[idx_val]` alone; nothing trains on it."""
     asked = (takes_batch_of, is_read_only_at)
     held_out = any(question(module, call, _takes_evaluation_data) for question in asked)
     return held_out and not may_be_differentiated(module, call)

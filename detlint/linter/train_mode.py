@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import ast
-import builtins
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from detlint.conditions import Truth
 from detlint.layers import load_layers
-from detlint.linter.calls import argument_of
 from detlint.linter.classes import ClassInfo
 from detlint.linter.constructors import Constructors
 from detlint.linter.evaluation import (
@@ -25,31 +23,21 @@ from detlint.linter.evaluation import (
     without_gradients,
 )
 from detlint.linter.loaded_weights import LoadedWeights
-from detlint.linter.mode_events import Mode, switched, switches_any
-from detlint.linter.mode_layers import ModelParts, decorated_to_switch, parts_of
+from detlint.linter.mode_events import Mode, switched
+from detlint.linter.mode_layers import ModelParts, parts_of
 from detlint.linter.model_names import Key
+from detlint.linter.model_runs import ModelRuns
 from detlint.linter.modes import Modes, Reason
-from detlint.linter.names import FUNCTIONS, BindingKind, FunctionNode, parameters
-from detlint.linter.nodes import arguments_of, identifier, walk
+from detlint.linter.names import FUNCTIONS
+from detlint.linter.nodes import walk
 from detlint.linter.predictions import leaves_graph
 from detlint.linter.project import Module
 from detlint.linter.testcode import is_test_file
 from detlint.linter.training import chosen_by_caller, file_trains, training_steps, trains
 from detlint.linter.trial_runs import is_demo, is_unused
-from detlint.linter.values import Kind
 
-# Methods by which models predict, other than by being called.
-_PREDICTS = re.compile(
-    r"forward|(predict|generate|sample|encode|decode|infer|transcribe|translate|embed|reconstruct)(_|$)|inference"
-)
-# `valid_length` gives what length is allowed.
-_ALLOWED = re.compile(r"(^|_)valid_")
-_MODEL = re.compile(r"model|net|module|encoder|decoder|generator|discriminator|backbone|policy|self", re.I)
 # Losses and metrics are modules too, but nothing they compute is a prediction.
 _NO_MODEL = re.compile(r"criteri|loss|metric|(^|_)crit(_|$)|transform|augment", re.I)
-# How a variable comes by a model.
-_HOLDING = (BindingKind.ASSIGN, BindingKind.PARAMETER, BindingKind.ITERATION)
-_BUILTINS = frozenset(dir(builtins))
 _MARKS = ("no_grad", "inference_mode", "set_grad_enabled", "load_state_dict", "generate")
 
 
@@ -107,11 +95,12 @@ class _Search:
         self.module = module
         self.modes = module.project.once(Modes, module)
         self._trains = file_trains(module)
+        self._runs = ModelRuns(self.modes)
         self._weights = LoadedWeights(self.modes)
         self._own: dict[Key, bool] = {}
 
     def examine(self, call: ast.Call) -> TrainModeInference | None:
-        model = self._model(call) or self._handed_model(call)
+        model = self._runs.model_of(call)
         if model is None:
             return None
         key = self.modes.key(model)
@@ -197,67 +186,6 @@ class _Search:
         )
         return any(self.modes.key(model) == key for model in ends)
 
-    def _model(self, call: ast.Call) -> ast.expr | None:
-        """Return the expression of what may be a model that `call` runs."""
-        function = call.func
-        if isinstance(function, ast.Name):
-            bindings = self.module.definitions(function)
-            plain = all(b.kind in _HOLDING for b in bindings)
-            return function if bindings and plain else None
-        if isinstance(function, ast.Subscript):
-            return function if self.modes.key(function) is not None else None
-        if not isinstance(function, ast.Attribute):
-            return None
-        named = names_inference(function.attr) and not _ALLOWED.search(function.attr)
-        if _PREDICTS.match(function.attr) or (named and self._is_model_method(call)):
-            return function.value if self._is_module(function.value) and not self._switches_itself(call) else None
-        return function if self.modes.key(function) is not None and function.attr not in ("train", "eval") else None
-
-    def _handed_model(self, call: ast.Call) -> ast.expr | None:
-        """`total += squared_error(net, x, y)`: a model that a helper runs, which says nothing of inference itself."""
-        called = identifier(call.func)
-        if not called or called[0].isupper() or called in _BUILTINS:
-            return None
-        given = arguments_of(call)
-        named = [node for node in given if isinstance(node, (ast.Name, ast.Attribute)) and identifier(node) != "self"]
-        models = [node for node in named if _MODEL.search(identifier(node))]
-        if not models or not is_inference(self.module, call):
-            return None
-        for name in self.module.inference.callees(call):
-            found = self.module.project.definition(name)
-            if found is None or self._switches_itself(call):
-                continue
-            module, function = found
-            if not isinstance(function, FUNCTIONS) or trains(function):
-                continue
-            for parameter, _ in parameters(function.args):
-                passed = argument_of(function, parameter.arg, call, skip_self=isinstance(call.func, ast.Attribute))
-                runs = _calls_of_parameter(module, function, parameter.arg) if passed in models else []
-                if runs and not any(is_inference(module, run) for run in runs):
-                    return passed
-        return None
-
-    def _is_module(self, node: ast.expr) -> bool:
-        """Trainers and estimators train and predict too: what is no call of the model itself needs more evidence."""
-        values = self.module.inference.values(node)
-        if any(value.kind is Kind.MODULE for value in values):
-            return True
-        if any(value.kind is Kind.INSTANCE for value in values):
-            return False
-        return bool(_MODEL.search(identifier(node)))
-
-    def _is_model_method(self, call: ast.Call) -> bool:
-        return any(self.module.project.definition(name) is not None for name in self.module.inference.callees(call))
-
-    def _switches_itself(self, call: ast.Call) -> bool:
-        for name in self.module.inference.callees(call):
-            found = self.module.project.definition(name)
-            if found is not None and (
-                switches_any(found[1]) or (isinstance(found[1], FUNCTIONS) and decorated_to_switch(found[0], found[1]))
-            ):
-                return True
-        return False
-
     def _is_own(self, key: Key) -> bool:
         if key not in self._own:
             self._own[key] = self._is_submodule(key) or self._is_local_submodule(key)
@@ -310,7 +238,7 @@ class _Search:
                 return False
             items = parent.items if isinstance(parent, (ast.With, ast.AsyncWith)) else []
             for item in items:
-                if isinstance(item.context_expr, ast.Call) and self._switches_itself(item.context_expr):
+                if isinstance(item.context_expr, ast.Call) and self._runs.switches_itself(item.context_expr):
                     return True
         return False
 
@@ -367,13 +295,6 @@ def _makes_steps(module: Module, call: ast.Call) -> bool:
         if found is not None and isinstance(found[1], FUNCTIONS) and trains(found[1]):
             return True
     return False
-
-
-def _calls_of_parameter(module: Module, function: FunctionNode, name: str) -> list[ast.Call]:
-    """Return the calls `net(x)` and `net.forward(x)` that a function makes itself of what it is given as `net`."""
-    calls = (part for part in walk(function) if isinstance(part, ast.Call))
-    called = (call for call in calls if ast.unparse(call.func) in (name, f"{name}.forward"))
-    return [call for call in called if module.index.function_at(call) is function]
 
 
 def _branch(around: ast.If, node: ast.AST) -> list[ast.stmt]:
