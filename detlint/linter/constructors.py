@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from detlint.linter.calls import argument_of
+from detlint.linter.calls_elsewhere import calls_elsewhere
 from detlint.linter.mode_events import held_in, switched
 from detlint.linter.model_names import Key
 from detlint.linter.modes import Modes
@@ -36,11 +37,12 @@ class Constructors:
             return
         for binding in module.index.scopes[key.owner].bindings.get(key.name, ()):
             if binding.kind is BindingKind.PARAMETER and isinstance(key.owner, FUNCTIONS):
-                for call in self._modes.callers(key.owner):
+                calls = [(module, call) for call in self._modes.callers(key.owner)]
+                for other, call in calls or calls_elsewhere(module, key.owner):
                     skip = isinstance(call.func, ast.Attribute)
                     given = argument_of(key.owner, key.name, call, skip_self=skip)
                     if given is not None:
-                        yield from self.of_expression(given, ())
+                        yield from self._peer(other).of_expression(given, ())
             elif binding.value is not None:
                 yield from self.of_expression(binding.value, binding.index)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from detlint.linter.names import FUNCTIONS, FunctionNode
 from detlint.linter.nodes import arguments_of, decorating, identifier, walk
+from detlint.linter.predictions import is_read_only_at, may_be_differentiated, takes_batch_of
 from detlint.linter.project import Module
 from detlint.linter.training import file_trains, training_steps, trains
 
@@ -21,6 +22,9 @@ _EVALUATES = re.compile(
     r"prediction|predictions|infer|inference|demo)(?=_|\d|$)",
     re.IGNORECASE,
 )
+_DATA = re.compile(r"(test|val|valid)_?(data)?(loader|set)$", re.IGNORECASE)
+# Methods by which a model writes a text: they choose words, one after the other.
+_GENERATES = frozenset({"generate", "translate", "transcribe"})
 # What is given a prediction and judges it; `predict(features)` may be a layer.
 _JUDGES = re.compile(r"(^|_)(eval|evaluate|evaluation|test|validate)(_|$)", re.IGNORECASE)
 _LOSS = re.compile(r"(^|_)(loss|losses|objective)(?=_|\d|$)", re.IGNORECASE)
@@ -30,7 +34,7 @@ _TRAINS = re.compile(r"train|fit|finetune|fine_tune|calibrat|update|optimi[sz]e|
 def names_evaluation(name: str) -> bool:
     """Return whether an identifier says that it evaluates: `validate`, `test_loader`, `x_val`, `runTest`."""
     snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
-    return bool(_EVALUATES.search(snake)) or snake.lower().endswith(("testloader", "valloader", "testset", "valset"))
+    return bool(_EVALUATES.search(snake)) or _DATA.search(name) is not None
 
 
 def names_inference(name: str) -> bool:
@@ -49,11 +53,24 @@ def is_inference(module: Module, node: ast.AST) -> bool:
     if without_gradients(module, node):
         return not in_training_step or _takes_evaluation_data(node)
     if in_training_step:
-        return False
-    if says_evaluation(module, node):
+        return isinstance(node, ast.Call) and _is_for_held_out_data(module, node)
+    if says_evaluation(module, node) or _generates(node):
         return True
     score = isinstance(node, ast.Call) and names_evaluation(identifier(node.func))
     return not score and _goes_to_evaluation(module, node)
+
+
+def _is_for_held_out_data(module: Module, call: ast.Call) -> bool:
+    """`model(next(iter(test_loader)))`, or a result read at `output[idx_val]` alone; nothing trains on it."""
+    asked = (takes_batch_of, is_read_only_at)
+    held_out = any(question(module, call, _takes_evaluation_data) for question in asked)
+    return held_out and not may_be_differentiated(module, call)
+
+
+def _generates(node: ast.AST) -> bool:
+    """`model.generate(prompt)`, which no gradient flows through."""
+    called = node.func if isinstance(node, ast.Call) else None
+    return isinstance(called, ast.Attribute) and called.attr in _GENERATES
 
 
 def says_evaluation(module: Module, node: ast.AST) -> bool:

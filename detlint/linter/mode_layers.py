@@ -23,6 +23,7 @@ _MAX_PARTS = 80
 _PLAIN = ("builtins.", "math.", "typing.", "collections.", "functools.", "itertools.", "warnings.", "os.", "logging.")
 # Names of variables that hold parts of a model.
 _PART = re.compile(r"model|net|module|layer|block|norm|coder|backbone|head|trunk|stem|body|features|cell|cnn|vit", re.I)
+_ANY_MODULE = {"torch.nn.Module.__call__"}
 _FUNCTIONAL = frozenset(
     {"dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout", "batch_norm", "rrelu"}
 )
@@ -92,6 +93,7 @@ class ModelParts:
         """Does the model that `call` makes hold a layer that depends on the mode?"""
         if self._expression(module, call):
             return Truth.YES
+        self._unknown |= set(module.inference.callees(call)) <= _ANY_MODULE  # `self.net_class(8)`
         return Truth.UNKNOWN if self._unknown else Truth.NO
 
     def of_class(self, info: ClassInfo) -> Truth:

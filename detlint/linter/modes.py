@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from detlint.linter.calls import argument_of
+from detlint.linter.calls_elsewhere import calls_elsewhere
 from detlint.linter.evaluation import evaluates, without_gradients
 from detlint.linter.mode_events import MAX_DEPTH, Event, Mode, ModeEvents, held_in, switched
 from detlint.linter.mode_layers import from_torchvision_by_name, switches_itself
@@ -146,29 +147,51 @@ class Modes(ModeEvents):
             for call in self.callers(function):
                 traced = True
                 if key.owner is function:
-                    given = argument_of(function, key.name, call, skip_self=isinstance(call.func, ast.Attribute))
-                    inner = self.key(given) if given is not None else None
-                    if inner is not None:
-                        self._trace(inner, call, reasons, modes, seen)
-                    elif given is not None and self.mode_of(given) is Mode.TRAIN:
-                        modes.add(Mode.TRAIN)
-                        reasons.setdefault(given, Reason(self.module, given, call, True))
-                    else:
-                        modes.add(Mode.UNKNOWN)
+                    self._trace_given(key, function, call, reasons, modes, seen)
                 else:
                     self._trace(key, call, reasons, modes, seen)
         if not traced and isinstance(function, FUNCTIONS):
-            self._trace_uncalled(key, function, reasons, modes)
+            self._trace_uncalled(key, function, reasons, modes, seen)
         elif not traced:
             modes.add(Mode.SAME)
 
+    def _trace_given(
+        self,
+        key: Key,
+        function: FunctionNode,
+        call: ast.Call,
+        reasons: dict[ast.AST, Reason],
+        modes: set[Mode],
+        seen: set[tuple[ast.AST, Key]],
+    ) -> None:
+        """`evaluate(net, loader)`: the mode that a call of this module hands a parameter's model over in."""
+        given = argument_of(function, key.name, call, skip_self=isinstance(call.func, ast.Attribute))
+        inner = self.key(given) if given is not None else None
+        if inner is not None:
+            self._trace(inner, call, reasons, modes, seen)
+        elif given is not None and self.mode_of(given) is Mode.TRAIN:
+            modes.add(Mode.TRAIN)
+            reasons.setdefault(given, Reason(self.module, given, call, True))
+        else:
+            modes.add(Mode.UNKNOWN)
+
     def _trace_uncalled(
-        self, key: Key, function: FunctionNode, reasons: dict[ast.AST, Reason], modes: set[Mode]
+        self,
+        key: Key,
+        function: FunctionNode,
+        reasons: dict[ast.AST, Reason],
+        modes: set[Mode],
+        seen: set[tuple[ast.AST, Key]],
     ) -> None:
         """A function that others call: train mode is sure only where something sets it and nothing ever leaves it."""
         modes.add(Mode.SAME)
         if key.owner is function:
-            self._trace_sibling(key, function, reasons)
+            theirs: set[Mode] = set()
+            for module, call in calls_elsewhere(self.module, function):
+                self.peer(module)._trace_given(key, function, call, reasons, theirs, seen)
+            modes |= theirs
+            if theirs != {Mode.EVAL}:
+                self._trace_sibling(key, function, reasons)
             return
         if function.name == "__init__" or self._switched_elsewhere(key):
             return

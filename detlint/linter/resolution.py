@@ -193,16 +193,31 @@ def _call(inference: Inference, node: ast.Call) -> Iterator[str]:
 
 
 def _looked_up(inference: Inference, table: ast.expr, key: ast.expr) -> Iterator[str]:
-    """`{"mean": mean_pool, "max": max_pool}[reduce]`: what stands under the key, all of it where that is not told."""
+    """`{"mean": mean_pool, "max": max_pool}[reduce]`: what stands under the key, all of it where that is not told.
+
+    `[Encoder, Decoder][1]` and `models.__dict__["unet"]` are told.
+    """
     if isinstance(table, ast.Name):
         made = [binding.value for binding in inference.module.definitions(table)]
         table = made[0] if len(made) == 1 and made[0] is not None else table
-    if not isinstance(table, ast.Dict):
+    if isinstance(table, (ast.List, ast.Tuple)):
+        yield from _at_place(inference, table.elts, key)
         return
     name = _text(inference, key)
+    if isinstance(table, ast.Attribute) and table.attr == "__dict__" and name is not None:
+        yield from (inference.canonical(f"{base}.{name}") for base in inference.resolve(table.value))
+    if not isinstance(table, ast.Dict):
+        return
     for named, value in zip(table.keys, table.values, strict=True):
         if isinstance(value, (ast.Name, ast.Attribute)) and (name is None or getattr(named, "value", name) == name):
             yield from inference.resolve(value)
+
+
+def _at_place(inference: Inference, elements: list[ast.expr], key: ast.expr) -> Iterator[str]:
+    place = key.value if isinstance(key, ast.Constant) and type(key.value) is int else len(elements)
+    plain = not any(isinstance(element, ast.Starred) for element in elements)
+    if plain and place < len(elements) and isinstance(elements[place], (ast.Name, ast.Attribute)):
+        yield from inference.resolve(elements[place])
 
 
 def _attributes(inference: Inference, node: ast.expr) -> list[str]:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import ast
-import builtins
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from detlint.conditions import Truth
 from detlint.layers import load_layers
-from detlint.linter.calls import argument_of
 from detlint.linter.classes import ClassInfo
 from detlint.linter.constructors import Constructors
 from detlint.linter.evaluation import (
@@ -24,32 +22,23 @@ from detlint.linter.evaluation import (
     shares_training_step,
     without_gradients,
 )
-from detlint.linter.mode_events import Mode, switched, switches_any
-from detlint.linter.mode_layers import ModelParts, decorated_to_switch, parts_of
+from detlint.linter.loaded_weights import LoadedWeights
+from detlint.linter.mode_events import Mode, switched
+from detlint.linter.mode_layers import ModelParts, parts_of
 from detlint.linter.model_names import Key
+from detlint.linter.model_runs import ModelRuns
 from detlint.linter.modes import Modes, Reason
-from detlint.linter.names import FUNCTIONS, BindingKind, FunctionNode, parameters
-from detlint.linter.nodes import arguments_of, identifier, walk
+from detlint.linter.names import FUNCTIONS
+from detlint.linter.nodes import walk
+from detlint.linter.predictions import leaves_graph
 from detlint.linter.project import Module
 from detlint.linter.testcode import is_test_file
 from detlint.linter.training import chosen_by_caller, file_trains, training_steps, trains
 from detlint.linter.trial_runs import is_demo, is_unused
-from detlint.linter.values import Kind
 
-# Methods by which models predict, other than by being called.
-_PREDICTS = re.compile(
-    r"forward|(predict|generate|sample|encode|decode|infer|transcribe|translate|embed|reconstruct)(_|$)|inference"
-)
-# `valid_length` gives what length is allowed.
-_ALLOWED = re.compile(r"(^|_)valid_")
-_MODEL = re.compile(r"model|net|module|encoder|decoder|generator|discriminator|backbone|policy|self", re.I)
 # Losses and metrics are modules too, but nothing they compute is a prediction.
 _NO_MODEL = re.compile(r"criteri|loss|metric|(^|_)crit(_|$)|transform|augment", re.I)
-_LOADER = re.compile(r"(load|restore|resume)_?\w*(model|net|check|weight|state|param|ckpt|snapshot)", re.I)
-# How a variable comes by a model.
-_HOLDING = (BindingKind.ASSIGN, BindingKind.PARAMETER, BindingKind.ITERATION)
-_BUILTINS = frozenset(dir(builtins))
-_MARKS = ("no_grad", "inference_mode", "set_grad_enabled", "load_state_dict")
+_MARKS = ("no_grad", "inference_mode", "set_grad_enabled", "load_state_dict", "generate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +57,14 @@ def train_mode_inferences(module: Module) -> tuple[TrainModeInference, ...]:
 
 
 def _inferences(module: Module) -> tuple[TrainModeInference, ...]:
-    if is_test_file(module) or not _may_infer(module):
+    if is_test_file(module):
         return ()
+    marked = _may_infer(module)
     search = _Search(module)
     found: dict[ast.AST, TrainModeInference] = {}
-    for call in module.index.of_type(ast.Call):
+    for call in module.index.of_type(ast.Call) if marked or _may_judge(module) else ():
+        if not marked and not (leaves_graph(module, call) or is_inference(module, call)):
+            continue
         result = search.examine(call)
         if result is not None:
             known = found.get(result.reason.node)
@@ -92,25 +84,35 @@ def _may_infer(module: Module) -> bool:
     return any(names_evaluation(name) for name in (*names, *loops))
 
 
+def _may_judge(module: Module) -> bool:
+    """`output.detach()`, `output[idx_val]`, `next(iter(test_loader))`: a hint, of which each call has to say more."""
+    words = module.index.names_used
+    return "detach" in words or any(names_inference(word) for word in words)
+
+
 class _Search:
     def __init__(self, module: Module) -> None:
         self.module = module
         self.modes = module.project.once(Modes, module)
         self._trains = file_trains(module)
+        self._runs = ModelRuns(self.modes)
+        self._weights = LoadedWeights(self.modes)
         self._own: dict[Key, bool] = {}
 
     def examine(self, call: ast.Call) -> TrainModeInference | None:
-        model = self._model(call) or self._handed_model(call)
+        model = self._runs.model_of(call)
         if model is None:
             return None
         key = self.modes.key(model)
         if key is None or _NO_MODEL.search(key.name) or self._is_own(key) or is_unused(self.module, call):
             return None
-        if computes_loss(self.module, call) or self._is_switched_around(call):
+        if self._is_switched_around(call):
             return None
-        if not is_inference(self.module, call) and (self._trains or not self._loads_weights(key)):
+        if not is_inference(self.module, call) and (self._trains or not self._weights.into(key)):
             return None
         reasons = [reason for reason in self.modes.reasons(key, call)[0] if self._counts(reason, call)]
+        if computes_loss(self.module, call):
+            reasons = [reason for reason in reasons if self._is_switched_for(call, reason)]
         if not reasons:
             return None
         made = list(Constructors(self.modes).of_key(key))
@@ -124,7 +126,7 @@ class _Search:
         if made and all(_is_layer(module, call) for module, call in made):
             return None
         reason = min(reasons, key=lambda reason: reason.created)
-        if reason.created and not (self._trains or self._loads_weights(key)) and is_demo(self.module, call):
+        if reason.created and not (self._trains or self._weights.into(key)) and is_demo(self.module, call):
             return None
         after_training = reason.created or self._trained_between(reason)
         if not after_training and (
@@ -146,6 +148,12 @@ class _Search:
         steady = bool(classes) and all(ModelParts().of_class(info) is Truth.NO for info in classes)
         return Truth.NO if steady else Truth.UNKNOWN
 
+    def _is_switched_for(self, call: ast.Call, reason: Reason) -> bool:
+        """`train()` in the function that predicts, and makes no training step."""
+        function = self.module.index.function_at(call)
+        own = function is not None and not reason.created and reason.node in walk(function)
+        return own and function is not None and not trains(function)
+
     def _is_deliberate(self, call: ast.Call, reason: Reason, holds: Truth) -> bool:
         """Some models give their losses in train mode only; and learning without gradients looks like inference.
 
@@ -164,8 +172,8 @@ class _Search:
 
     def _is_for_a_while(self, call: ast.Call, key: Key, reason: Reason) -> bool:
         """Training goes on after the inference, which is a part of it; or `eval()` ends what `train()` began for it."""
-        body = self.modes.body_of(reason.node)
-        flow = self.module.flow(body)
+        body = self.modes.peer(reason.module).body_of(reason.node)
+        flow = reason.module.flow(body)
         switches = [part for part in walk(body.node) if isinstance(part, ast.Call) and switched(part) is not None]
         goal = reason.goal
         if goal and any(flow.path(goal, step, avoiding=switches) for step in self._steps_of(reason)):
@@ -177,67 +185,6 @@ class _Search:
             if switched(end) is Mode.EVAL and isinstance(end.func, ast.Attribute) and flow.path(call, end)
         )
         return any(self.modes.key(model) == key for model in ends)
-
-    def _model(self, call: ast.Call) -> ast.expr | None:
-        """Return the expression of what may be a model that `call` runs."""
-        function = call.func
-        if isinstance(function, ast.Name):
-            bindings = self.module.definitions(function)
-            plain = all(b.kind in _HOLDING for b in bindings)
-            return function if bindings and plain else None
-        if isinstance(function, ast.Subscript):
-            return function if self.modes.key(function) is not None else None
-        if not isinstance(function, ast.Attribute):
-            return None
-        named = names_inference(function.attr) and not _ALLOWED.search(function.attr)
-        if _PREDICTS.match(function.attr) or (named and self._is_model_method(call)):
-            return function.value if self._is_module(function.value) and not self._switches_itself(call) else None
-        return function if self.modes.key(function) is not None and function.attr not in ("train", "eval") else None
-
-    def _handed_model(self, call: ast.Call) -> ast.expr | None:
-        """`total += squared_error(net, x, y)`: a model that a helper runs, which says nothing of inference itself."""
-        called = identifier(call.func)
-        if not called or called[0].isupper() or called in _BUILTINS:
-            return None
-        given = arguments_of(call)
-        named = [node for node in given if isinstance(node, (ast.Name, ast.Attribute)) and identifier(node) != "self"]
-        models = [node for node in named if _MODEL.search(identifier(node))]
-        if not models or not is_inference(self.module, call):
-            return None
-        for name in self.module.inference.callees(call):
-            found = self.module.project.definition(name)
-            if found is None or self._switches_itself(call):
-                continue
-            module, function = found
-            if not isinstance(function, FUNCTIONS) or trains(function):
-                continue
-            for parameter, _ in parameters(function.args):
-                passed = argument_of(function, parameter.arg, call, skip_self=isinstance(call.func, ast.Attribute))
-                runs = _calls_of_parameter(module, function, parameter.arg) if passed in models else []
-                if runs and not any(is_inference(module, run) for run in runs):
-                    return passed
-        return None
-
-    def _is_module(self, node: ast.expr) -> bool:
-        """Trainers and estimators train and predict too: what is no call of the model itself needs more evidence."""
-        values = self.module.inference.values(node)
-        if any(value.kind is Kind.MODULE for value in values):
-            return True
-        if any(value.kind is Kind.INSTANCE for value in values):
-            return False
-        return bool(_MODEL.search(identifier(node)))
-
-    def _is_model_method(self, call: ast.Call) -> bool:
-        return any(self.module.project.definition(name) is not None for name in self.module.inference.callees(call))
-
-    def _switches_itself(self, call: ast.Call) -> bool:
-        for name in self.module.inference.callees(call):
-            found = self.module.project.definition(name)
-            if found is not None and (
-                switches_any(found[1]) or (isinstance(found[1], FUNCTIONS) and decorated_to_switch(found[0], found[1]))
-            ):
-                return True
-        return False
 
     def _is_own(self, key: Key) -> bool:
         if key not in self._own:
@@ -280,53 +227,8 @@ class _Search:
     def _is_forgotten(self, key: Key, reason: Reason) -> bool:
         """A model of unknown class is loaded, and the whole file never switches anything to eval mode."""
         switches = (switched(call) for call in self.module.index.calls_by_name.get("eval", ()))
-        return all(mode is None for mode in switches) and (self._loads_state(key) or self._is_loaded_there(key, reason))
-
-    def _loads_state(self, key: Key) -> bool:
-        return any(self.modes.key(model) == key for model in self._loaded())
-
-    def _is_loaded_there(self, key: Key, reason: Reason) -> bool:
-        """Are weights loaded into a variable of the same name where the model was made, which a caller hands on?"""
-        made_in = self.module.index.function_at(reason.node)
-        return reason.module is self.module and any(
-            identifier(model) == key.name and self.module.index.function_at(model) is made_in
-            for model in self._loaded()
-        )
-
-    def _loaded(self) -> Iterator[ast.expr]:
-        """Yield what `load_state_dict` is called on."""
-        for call in self.module.index.calls_by_name.get("load_state_dict", ()):
-            if isinstance(call.func, ast.Attribute):
-                yield call.func.value
-
-    def _loads_weights(self, key: Key) -> bool:
-        """Return whether the file loads weights into the model, or makes it with pretrained ones."""
-        if self._loads_state(key):
-            return True
-        for module, made in Constructors(self.modes).of_key(key):
-            for keyword in made.keywords:
-                given = keyword.value
-                off = isinstance(given, ast.Constant) and not given.value
-                if keyword.arg in ("pretrained", "weights") and not off:
-                    return True
-            if module is self.module and self._loaded_in_helper(made):
-                return True
-        return self._handed_to_loader(key)
-
-    def _handed_to_loader(self, key: Key) -> bool:
-        """`load_model(path, model)`, `utils.load_checkpoint(model)`: helpers that load weights into what they get."""
-        for name, calls in self.module.index.calls_by_name.items():
-            if not _LOADER.match(name):
-                continue
-            for call in calls:
-                if any(self.modes.key(argument) == key for argument in call.args if isinstance(argument, ast.Name)):
-                    return True
-        return False
-
-    def _loaded_in_helper(self, made: ast.Call) -> bool:
-        function = self.module.index.function_at(made)
-        return function is not None and any(
-            isinstance(part, ast.Attribute) and part.attr == "load_state_dict" for part in walk(function)
+        return all(mode is None for mode in switches) and (
+            self._weights.from_state(key) or self._weights.where_made(key, reason)
         )
 
     def _is_switched_around(self, call: ast.Call) -> bool:
@@ -336,7 +238,7 @@ class _Search:
                 return False
             items = parent.items if isinstance(parent, (ast.With, ast.AsyncWith)) else []
             for item in items:
-                if isinstance(item.context_expr, ast.Call) and self._switches_itself(item.context_expr):
+                if isinstance(item.context_expr, ast.Call) and self._runs.switches_itself(item.context_expr):
                     return True
         return False
 
@@ -353,7 +255,7 @@ class _Search:
             return True
         if without_gradients(self.module, call) and says_evaluation(self.module, call):
             return True
-        return not (isinstance(reason.goal, ast.Call) and shares_training_step(self.module, reason.goal))
+        return not (isinstance(reason.goal, ast.Call) and shares_training_step(reason.module, reason.goal))
 
     def _excludes(self, reason: Reason, call: ast.Call) -> bool:
         """`if isinstance(model, nn.Module): … model.train()`, `else: model(x)`: one is switched, another predicts."""
@@ -370,7 +272,7 @@ class _Search:
         """Return whether training steps lie between the switch and the inference: then eval() is what is missing."""
         if reason.goal is None:
             return True
-        flow = self.module.flow(self.modes.body_of(reason.node))
+        flow = reason.module.flow(self.modes.peer(reason.module).body_of(reason.node))
         again = [reason.node]  # the next round of a loop starts with the switch, not with the training
         return any(
             step is reason.node or (flow.path(reason.node, step) and flow.path(step, reason.goal, avoiding=again))
@@ -379,25 +281,20 @@ class _Search:
 
     def _steps_of(self, reason: Reason) -> Iterator[ast.Call]:
         """Yield the calls that train, in the body that switches the mode."""
-        scope = self.modes.body_of(reason.node)
+        home = self.modes.peer(reason.module)
+        scope = home.body_of(reason.node)
         calls = (part for part in walk(scope.node) if isinstance(part, ast.Call))
-        return (call for call in calls if self.modes.body_of(call) is scope and self._makes_steps(call))
+        return (call for call in calls if home.body_of(call) is scope and _makes_steps(reason.module, call))
 
-    def _makes_steps(self, call: ast.Call) -> bool:
-        if call in training_steps(call):
+
+def _makes_steps(module: Module, call: ast.Call) -> bool:
+    if call in training_steps(call):
+        return True
+    for name in module.inference.callees(call):
+        found = module.project.definition(name)
+        if found is not None and isinstance(found[1], FUNCTIONS) and trains(found[1]):
             return True
-        for name in self.module.inference.callees(call):
-            found = self.module.project.definition(name)
-            if found is not None and isinstance(found[1], FUNCTIONS) and trains(found[1]):
-                return True
-        return False
-
-
-def _calls_of_parameter(module: Module, function: FunctionNode, name: str) -> list[ast.Call]:
-    """Return the calls `net(x)` and `net.forward(x)` that a function makes itself of what it is given as `net`."""
-    calls = (part for part in walk(function) if isinstance(part, ast.Call))
-    called = (call for call in calls if ast.unparse(call.func) in (name, f"{name}.forward"))
-    return [call for call in called if module.index.function_at(call) is function]
+    return False
 
 
 def _branch(around: ast.If, node: ast.AST) -> list[ast.stmt]:

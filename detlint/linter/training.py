@@ -12,7 +12,9 @@ from detlint.linter.names import FUNCTIONS, FunctionNode
 from detlint.linter.nodes import identifier, walk
 from detlint.linter.project import Module
 
-_MODE_WORDS = re.compile(r"train|eval|infer|(^|_)(test|mode|phase|stage|mc|switch)(_|$)", re.IGNORECASE)
+_MODE_WORDS = re.compile(r"train(?!er)|eval|infer|(^|_)(test|mode|phase|stage|mc|switch)(_|$)", re.IGNORECASE)
+# Flags that ask for a test, not for a mode.
+_TESTS = re.compile(r"(^|_)(test|validate|predict)(_|$)")
 _STEP_FUNCTIONS = ("backward", "train_step", "training_step")
 _STEP_METHODS = ("backward", "manual_backward", "zero_grad", "train_on_batch")
 _STEPS = (*_STEP_FUNCTIONS, *_STEP_METHODS, "step", "grad")
@@ -82,13 +84,17 @@ def runs_in_eval_only(module: Module, node: ast.AST) -> bool:
 
 
 def chosen_by_caller(module: Module, switch: ast.AST) -> bool:
-    """Return whether a condition picks a switch, with no training under it: `if training: model.train()`."""
+    """Return whether a condition picks a switch, with no training under it: `if training: model.train()`.
+
+    `if args.test: model.train()` asks for a test.
+    """
     child = switch
     for parent in module.index.ancestors(switch):
         if isinstance(parent, (*FUNCTIONS, ast.ClassDef)):
             return False
         if isinstance(parent, ast.If) and child is not parent.test and asks_for_mode(parent.test):
-            return not any(training_steps(statement) for statement in parent.body)
+            tests = child in parent.body and _TESTS.search(identifier(parent.test)) is not None
+            return not tests and not any(training_steps(statement) for statement in parent.body)
         child = parent
     return False
 

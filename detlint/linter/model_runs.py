@@ -1,0 +1,135 @@
+"""Which model does a call run? Its own, one that it hands to a helper, or one that a method of the object holds."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+
+from detlint.linter.calls import argument_of
+from detlint.linter.evaluation import is_inference, names_inference
+from detlint.linter.mode_events import switches_any
+from detlint.linter.mode_layers import decorated_to_switch
+from detlint.linter.modes import Modes
+from detlint.linter.names import FUNCTIONS, BindingKind, FunctionNode, parameters
+from detlint.linter.nodes import arguments_of, identifier, walk
+from detlint.linter.project import Module
+from detlint.linter.training import trains
+from detlint.linter.values import Kind
+
+# Methods by which models predict, other than by being called.
+_PREDICTS = re.compile(
+    r"forward|(predict|generate|sample|encode|decode|infer|transcribe|translate|embed|reconstruct)(_|$)|inference"
+)
+# `valid_length` gives what length is allowed.
+_ALLOWED = re.compile(r"(^|_)valid_")
+_MODEL = re.compile(r"model|net|module|encoder|decoder|generator|discriminator|backbone|policy|self", re.I)
+# How a variable comes by a model.
+_HOLDING = (BindingKind.ASSIGN, BindingKind.PARAMETER, BindingKind.ITERATION)
+_BUILTINS = frozenset(dir(builtins))
+
+
+class ModelRuns:
+    """Answers for the calls of one module."""
+
+    def __init__(self, modes: Modes) -> None:
+        self.module = modes.module
+        self.modes = modes
+
+    def model_of(self, call: ast.Call) -> ast.expr | None:
+        """Return the expression of what may be a model that `call` runs, directly or through a helper."""
+        return self._model_behind_method(call) or self._model(call) or self._handed_model(call)
+
+    def _model(self, call: ast.Call) -> ast.expr | None:
+        """Return the expression of what may be a model that `call` runs."""
+        function = call.func
+        if isinstance(function, ast.Name):
+            bindings = self.module.definitions(function)
+            plain = all(b.kind in _HOLDING for b in bindings)
+            return function if bindings and plain else None
+        if isinstance(function, ast.Subscript):
+            return function if self.modes.key(function) is not None else None
+        if not isinstance(function, ast.Attribute):
+            return None
+        named = names_inference(function.attr) and not _ALLOWED.search(function.attr)
+        if _PREDICTS.match(function.attr) or (named and self._is_model_method(call)):
+            return function.value if self._is_module(function.value) and not self.switches_itself(call) else None
+        return function if self.modes.key(function) is not None and function.attr not in ("train", "eval") else None
+
+    def _handed_model(self, call: ast.Call) -> ast.expr | None:
+        """`total += squared_error(net, x, y)`: a model that a helper runs, which says nothing of inference itself."""
+        called = identifier(call.func)
+        if not called or called[0].isupper() or called in _BUILTINS:
+            return None
+        given = arguments_of(call)
+        named = [node for node in given if isinstance(node, (ast.Name, ast.Attribute)) and identifier(node) != "self"]
+        models = [node for node in named if _MODEL.search(identifier(node))]
+        if not models or not is_inference(self.module, call):
+            return None
+        for name in self.module.inference.callees(call):
+            found = self.module.project.definition(name)
+            if found is None or self.switches_itself(call):
+                continue
+            module, function = found
+            if not isinstance(function, FUNCTIONS) or trains(function):
+                continue
+            for parameter, _ in parameters(function.args):
+                passed = argument_of(function, parameter.arg, call, skip_self=isinstance(call.func, ast.Attribute))
+                runs = _calls_of_parameter(module, function, parameter.arg) if passed in models else []
+                if runs and not any(is_inference(module, run) for run in runs):
+                    return passed
+        return None
+
+    def _model_behind_method(self, call: ast.Call) -> ast.expr | None:
+        """`loss = self._forward_pass(x, y)`: the model that a helper of the class runs, in training as well."""
+        name = call.func.value if isinstance(call.func, ast.Attribute) else None
+        owner = self.modes.self_class(name) if isinstance(name, ast.Name) else None
+        method = self.module.inference.class_info(owner).methods.get(identifier(call.func)) if owner else None
+        if owner is None or method is None or trains(method) or not is_inference(self.module, call):
+            return None
+        if self.switches_itself(call):
+            return None
+        runs = [part for part in walk(method) if isinstance(part, ast.Call) and self._runs_own_model(part, owner)]
+        told = any(is_inference(self.module, run) for run in runs)
+        return runs[0].func if runs and not told else None
+
+    def _runs_own_model(self, call: ast.Call, owner: ast.ClassDef) -> bool:
+        """`self.model(x)`, where that is no method."""
+        called = call.func
+        if not isinstance(called, ast.Attribute) or not isinstance(called.value, ast.Name):
+            return False
+        own = self.modes.self_class(called.value) is owner
+        return (
+            own
+            and _MODEL.search(called.attr) is not None
+            and called.attr not in self.module.inference.class_info(owner).methods
+        )
+
+    def _is_module(self, node: ast.expr) -> bool:
+        """Trainers and estimators train and predict too: what is no call of the model itself needs more evidence."""
+        values = self.module.inference.values(node)
+        if any(value.kind is Kind.MODULE for value in values):
+            return True
+        if any(value.kind is Kind.INSTANCE for value in values):
+            return False
+        return bool(_MODEL.search(identifier(node)))
+
+    def _is_model_method(self, call: ast.Call) -> bool:
+        return any(self.module.project.definition(name) is not None for name in self.module.inference.callees(call))
+
+    def switches_itself(self, call: ast.Call) -> bool:
+        """Return whether what a call runs switches modes itself, or is decorated to."""
+        for name in self.module.inference.callees(call):
+            found = self.module.project.definition(name)
+            if found is not None and (
+                switches_any(found[1]) or (isinstance(found[1], FUNCTIONS) and decorated_to_switch(found[0], found[1]))
+            ):
+                return True
+        return False
+
+
+def _calls_of_parameter(module: Module, function: FunctionNode, name: str) -> list[ast.Call]:
+    """Return the calls `net(x)` and `net.forward(x)` that a function makes itself of what it is given as `net`."""
+    calls = (part for part in walk(function) if isinstance(part, ast.Call))
+    called = (call for call in calls if ast.unparse(call.func) in (name, f"{name}.forward"))
+    return [call for call in called if module.index.function_at(call) is function]
