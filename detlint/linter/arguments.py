@@ -12,7 +12,7 @@ from detlint.linter.callers import calls_of
 from detlint.linter.calls import argument_of
 from detlint.linter.context import MISSING, Argument, Call, Context, default_expression
 from detlint.linter.dimensions import dimensions, names_pixels
-from detlint.linter.distinct_indices import belongs_to_one_choice, holds_positions, is_later_dimension, is_permutation
+from detlint.linter.distinct_indices import are_distinct, belongs_to_one_choice, holds_positions, is_permutation
 from detlint.linter.gradient_table import gradient_table
 from detlint.linter.guards import settled
 from detlint.linter.kernels import KERNEL_LANGUAGES, computes_floats
@@ -25,15 +25,6 @@ from detlint.linter.values import Kind, Value
 if TYPE_CHECKING:
     from detlint.linter.project import Module
 
-# Indices made by these name every place at most once.
-_DISTINCT = frozenset(
-    f"torch.{owner}{name}"
-    for name in ("arange", "randperm", "nonzero", "sort", "argsort", "topk")
-    for owner in ("", "Tensor.")
-)
-_VIEWS = frozenset(
-    {"expand", "expand_as", "flatten", "long", "repeat", "reshape", "squeeze", "to", "unsqueeze", "view"}
-)
 # What may be one word here and another there.
 _NAMING = (ast.Name, ast.Attribute, ast.IfExp, ast.Subscript)
 # Calls that a word is followed through, from the parameter back to where it is written.
@@ -223,7 +214,7 @@ class SourceArguments:
         values = self._tensors(name)
         if not values:
             return Truth.UNKNOWN
-        if all(value.dtype == "bool" or self._made_by(value, _DISTINCT) for value in values):
+        if all(value.dtype == "bool" or are_distinct(value, self._ctx) for value in values):
             return Truth.YES
         return Truth.UNKNOWN
 
@@ -274,23 +265,6 @@ class SourceArguments:
         if argument.value is None:
             return ()
         return tuple(value for value in self._ctx.values(argument.value) if value.kind is Kind.TENSOR)
-
-    def _made_by(self, value: Value, names: frozenset[str], steps: int = 4) -> bool:
-        """Return whether one of these functions made the tensor, seen through views of it."""
-        node, module = value.node, value.module
-        if module is None or steps == 0:
-            return False
-        if isinstance(node, ast.Call) and names.intersection(module.inference.resolve(node.func)):
-            return True
-        base: ast.expr | None = None
-        if isinstance(node, ast.Subscript) and not is_later_dimension(node, self._ctx.elsewhere(module)):
-            base = node.value
-        if isinstance(node, ast.Attribute) and node.attr == "indices":
-            base = node.value  # torch.topk(x, 3).indices
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _VIEWS:
-            base = node.func.value
-        found = module.inference.values(base) if base is not None else ()
-        return bool(found) and all(self._made_by(inner, names, steps - 1) for inner in found)
 
     def _from_shape(self, name: str, measure: Callable[[list[int]], int]) -> int | None:
         """Measure the literal shape of a tensor that a factory such as `torch.zeros(2, 3)` makes."""
