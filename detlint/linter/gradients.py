@@ -18,6 +18,7 @@ from detlint.linter.training import runs_in_eval_only, training_steps, trains
 
 if TYPE_CHECKING:
     from detlint.linter.context import Context
+    from detlint.linter.project import Module
 
 # Operators that are defined on bits and whole numbers, or whose derivative is zero everywhere.
 _UNDIFFERENTIATED = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift, ast.FloorDiv)
@@ -106,7 +107,7 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
     in_model = owner is not None and module.inference.is_module_class(module.qualified(owner))
     if (owner is not None and _never_records(owner, in_model, ctx)) or prepares_data(node, ctx) or in_data_module(ctx):
         return True
-    if any(table.inferring_modules.match(part) for part in module.name.split(".")) or serves(module):
+    if runs_trained_models(module):
         return True
     if function is None:
         return owner is None and ctx.program is not None and not trains(module.tree)
@@ -118,6 +119,12 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
     if in_model and owner is not None and module.project.once(is_only_served, (module, owner)):
         return True
     return depth > 0 and function.name != "forward" and _callers_infer(function, ctx, depth)
+
+
+def runs_trained_models(module: Module) -> bool:
+    """Does the path of a file say that it infers, or the project around it that it trains nothing?"""
+    inferring = gradient_table().inferring_modules
+    return any(inferring.match(part) for part in module.name.split(".")) or serves(module)
 
 
 def _generates_in_training(function: FunctionNode, owner: ast.ClassDef | None) -> bool:
