@@ -85,15 +85,9 @@ class SourceArguments:
         return _written(default_expression(default))
 
     def _options(self, node: ast.expr) -> dict[str, ast.expr] | None:
-        """Return what `dict(n_fft=512, **more)` or `{"n_fft": 512}` says by name, None of what is no such dict."""
-        made = [value.node for value in self._ctx.values(node) if value.module is self._ctx.module]
-        only = made[0] if len(made) == 1 else None
-        if isinstance(only, ast.Dict):
-            named = zip(only.keys, only.values, strict=True)
-            return {str(key.value): value for key, value in named if isinstance(key, ast.Constant)}
-        if isinstance(only, ast.Call) and "builtins.dict" in self._ctx.callees(only) and not only.args:
-            return {keyword.arg: keyword.value for keyword in only.keywords if keyword.arg is not None}
-        return None
+        """Return what the dictionary behind `**` says by name, or the one of this branch; None of no such thing."""
+        written = _dictionaries(node, self._ctx)
+        return written[self._branch % len(written)] if written else None
 
     def _by_default(self, node: ast.expr) -> object:
         """Return what the argument is unless a caller says otherwise: `size=1`; with `size=None`, `size or (1, 1)`."""
@@ -305,7 +299,22 @@ def branches(call: Call, names: Iterable[str], ctx: Context) -> range:
         for name, value in named
         if isinstance(value, _NAMING)
     ]
-    return range(max(map(len, words), default=0) or 1)
+    behind = [_dictionaries(keyword.value, ctx) for keyword in call.node.keywords if keyword.arg is None]
+    return range(max([1, *map(len, words), *map(len, behind)]))
+
+
+def _dictionaries(node: ast.expr, ctx: Context) -> list[dict[str, ast.expr]]:
+    """Return what `dict(n_fft=512, **more)` or `{"n_fft": 512}` says by name, none where it may be something else."""
+    found: list[dict[str, ast.expr]] = []
+    for made in [value.node for value in ctx.values(node) if value.module is ctx.module]:
+        if isinstance(made, ast.Dict):
+            named = zip(made.keys, made.values, strict=True)
+            found.append({str(key.value): value for key, value in named if isinstance(key, ast.Constant)})
+        elif isinstance(made, ast.Call) and "builtins.dict" in ctx.callees(made) and not made.args:
+            found.append({keyword.arg: keyword.value for keyword in made.keywords if keyword.arg is not None})
+        else:
+            return []
+    return found
 
 
 def _is_word(name: str, call: Call) -> bool:
