@@ -11,6 +11,7 @@ from detlint.linter.evaluation import evaluates, without_gradients
 from detlint.linter.gradient_table import gradient_table
 from detlint.linter.names import FunctionNode
 from detlint.linter.nodes import decorating
+from detlint.linter.program import outermost_definition
 from detlint.linter.provenance import is_data, without_gradient_dtype
 from detlint.linter.served import is_only_served
 from detlint.linter.serving import serves
@@ -111,7 +112,7 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
         return True
     if function is None:
         return owner is None and ctx.program is not None and not trains(module.tree)
-    prepares = table.data_functions.match(function.name) and not _generates_in_training(function, owner)
+    prepares = table.data_functions.match(function.name) and not _generates_in_training(function, owner, ctx)
     if evaluates(function) or prepares or _differentiates(function, ctx):
         return True
     if not in_model and ctx.program is not None and not trains(module.tree) and function.name != "forward":
@@ -127,9 +128,27 @@ def runs_trained_models(module: Module) -> bool:
     return any(inferring.match(part) for part in module.name.split(".")) or serves(module)
 
 
-def _generates_in_training(function: FunctionNode, owner: ast.ClassDef | None) -> bool:
-    """`generate_images_pred` of a trainer is a part of its forward pass, `generate` of a model is not."""
-    return owner is not None and function.name.startswith("generate_") and bool(training_steps(owner))
+def _generates_in_training(function: FunctionNode, owner: ast.ClassDef | None, ctx: Context) -> bool:
+    """`generate_images_pred` of a trainer is a part of its forward pass, `generate` of a model is not.
+
+    So is a function of a program that only its training calls; what makes data (`generate_masks`) is none.
+    """
+    if not function.name.startswith("generate_"):
+        return False
+    if owner is not None:
+        return bool(training_steps(owner))
+    sites = list(calls_of(function, ctx))
+    made = function.name.removeprefix("generate_")
+    return (
+        bool(sites)
+        and not gradient_table().names_data(made)
+        and all(site is not None and _is_in_training(site[1], site[0]) for site in sites)
+    )
+
+
+def _is_in_training(call: ast.Call, ctx: Context) -> bool:
+    around = outermost_definition(ctx.module, call)
+    return around is not None and bool(training_steps(around)) and not without_gradients(ctx.module, call)
 
 
 def _never_records(owner: ast.ClassDef, is_layer: bool, ctx: Context) -> bool:
