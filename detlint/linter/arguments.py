@@ -18,7 +18,7 @@ from detlint.linter.guards import settled
 from detlint.linter.kernels import KERNEL_LANGUAGES, computes_floats
 from detlint.linter.lengths import length
 from detlint.linter.names import FUNCTIONS, parameters
-from detlint.linter.nodes import walk
+from detlint.linter.nodes import identifier, walk
 from detlint.linter.single_elements import SingleElements, names_choice
 from detlint.linter.values import Kind, Value
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 # What may be one word here and another there.
 _NAMING = (ast.Name, ast.Attribute, ast.IfExp, ast.Subscript)
+_VIEWS = frozenset({"contiguous", "flatten", "reshape", "view"})
 # Calls that a word is followed through, from the parameter back to where it is written.
 _MAX_CALLS = 2
 _FAMILIES = {"float": "floating", "int": "integral", "complex": "complex", "bool": "bool"}
@@ -148,7 +149,7 @@ class SourceArguments:
         if dtype is None and self._call.name.startswith(KERNEL_LANGUAGES):
             value = self._argument(name).value
             return "floating" if value is not None and computes_floats(value, self._ctx) else None
-        if not found and _names_positions(self._argument(name).value):
+        if dtype is None and names_positions(self._argument(name).value):
             return "integral"
         return None if dtype is None else _FAMILIES.get(dtype, dtype)
 
@@ -386,9 +387,12 @@ def matches(call: Call, ctx: Context) -> bool:
     return rule_match is not None and holds(rule_match.when, SourceArguments(call, ctx)) is Truth.YES
 
 
-def _names_positions(node: ast.expr | None) -> bool:
-    name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
-    return gradient_table().positions.search(name) is not None
+def names_positions(node: ast.expr | None) -> bool:
+    """`expert_ids`, `self.index`, `expert_ids[order].view(-1)`: whole numbers by their name."""
+    while isinstance(node, ast.Subscript) or (isinstance(node, ast.Call) and identifier(node.func) in _VIEWS):
+        view = node.func if isinstance(node, ast.Call) else node
+        node = view.value if isinstance(view, (ast.Attribute, ast.Subscript)) else None
+    return gradient_table().positions.search(identifier(node)) is not None
 
 
 def _written(node: ast.AST | None) -> object:
