@@ -25,8 +25,8 @@ _BENCHMARK = re.compile(r"(^|_)(bench|benchmark|profile)(_|$)")
 _CLOCKS = frozenset({"perf_counter", "perf_counter_ns", "synchronize", "Event", "Timer", "profile"})
 _INFERS = ("torch.no_grad", "torch.inference_mode", "torch.set_grad_enabled")
 _OPTIMIZES = "torch.optim."
-# A method by such a name may be the step of a training loop.
-_STEPS = re.compile(r"(^|_)(optimi[sz]e|train|update|fit)(_|$)")
+# A method by such a name may be the step of a training loop: not `update` alone, which bars and tables have too.
+_STEPS = re.compile(r"^(optimi[sz]e$|(optimi[sz]e|train|update|fit)_)")
 _MOST_FILES = 16
 
 
