@@ -149,7 +149,7 @@ class SourceArguments:
         if dtype is None and self._call.name.startswith(KERNEL_LANGUAGES):
             value = self._argument(name).value
             return "floating" if value is not None and computes_floats(value, self._ctx) else None
-        if dtype is None and names_positions(self._argument(name).value):
+        if dtype is None and _names_positions(self._argument(name).value):
             return "integral"
         return None if dtype is None else _FAMILIES.get(dtype, dtype)
 
@@ -387,7 +387,7 @@ def matches(call: Call, ctx: Context) -> bool:
     return rule_match is not None and holds(rule_match.when, SourceArguments(call, ctx)) is Truth.YES
 
 
-def names_positions(node: ast.expr | None) -> bool:
+def _names_positions(node: ast.expr | None) -> bool:
     """`expert_ids`, `self.index`, `expert_ids[order].view(-1)`: whole numbers by their name."""
     while isinstance(node, ast.Subscript) or (isinstance(node, ast.Call) and identifier(node.func) in _VIEWS):
         view = node.func if isinstance(node, ast.Call) else node

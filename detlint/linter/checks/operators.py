@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from detlint.conditions import Truth
 from detlint.findings import Finding
-from detlint.linter.arguments import LayerArguments, SourceArguments, branches, names_positions
+from detlint.linter.arguments import LayerArguments, SourceArguments, branches
 from detlint.linter.context import Call, Context
 from detlint.linter.derived_layers import constructions, overrides
 from detlint.linter.determinism import asks_for_deterministic_algorithms
@@ -34,9 +34,6 @@ _WEIGHTED = ("Conv", "Embedding")
 _ARGUMENT = re.compile(r"(?P<name>\w+)=(?P<value>True)(?: \([^)]*\))?")
 # Operators that are a backward pass themselves: they are called where a derivative is written by hand.
 _DERIVATIVE = re.compile(r"_(backward|grad)$")
-# What an operator adds up goes by these names; these operators count what they are given.
-_SUMMED = ("src", "source")
-_COUNTING = frozenset({"histc"})
 # Another dtype for the same numbers.
 _CASTS = frozenset({"float", "double", "long", "int"})
 _MOVES = frozenset({"to", "cuda", "type", "type_as"})
@@ -299,12 +296,8 @@ def _called_by(operator: Operator, call: Call) -> list[str]:
 
 
 def _only_counts(call: Call, ctx: Context) -> bool:
-    """Sums of whole numbers are exact, in whatever order they are added: of ones, or of zeros partly set to one.
-
-    So are counts of them.
-    """
-    names = [name for name in _SUMMED if call.argument(name).given]
-    values = call.argument(names[0]).value if names else _input(call) if call.trigger.last in _COUNTING else None
+    """Sums of whole numbers are exact, in whatever order they are added: of ones, or of zeros partly set to one."""
+    values = next((call.argument(name).value for name in ("src", "source") if call.argument(name).given), None)
     made = [value.node for value in ctx.values(values)] if values is not None else []
     written = written_into(values, ctx) if isinstance(values, ast.Name) else ()
     return (
@@ -320,13 +313,9 @@ def _is_whole(node: ast.AST | None, ctx: Context) -> bool:
     if not isinstance(function, ast.Attribute):
         return False
     if function.attr in _MOVES or function.attr in _VIEWS:
-        return names_positions(function.value) or _is_whole(function.value, ctx)
+        return _is_whole(function.value, ctx)
     if function.attr in _CASTS:
-        return (
-            names_positions(function.value)
-            or isinstance(function.value, ast.Compare)
-            or without_gradient_dtype(ctx.values(function.value))
-        )
+        return isinstance(function.value, ast.Compare) or without_gradient_dtype(ctx.values(function.value))
     return function.attr.removeprefix("new_").removesuffix("_like") in ("ones", "zeros")
 
 
