@@ -12,30 +12,22 @@ from detlint.linter.callers import calls_of
 from detlint.linter.calls import argument_of
 from detlint.linter.context import MISSING, Argument, Call, Context, default_expression
 from detlint.linter.dimensions import dimensions, names_pixels
-from detlint.linter.distinct_indices import belongs_to_one_choice, holds_positions, is_later_dimension, is_permutation
+from detlint.linter.distinct_indices import are_distinct, belongs_to_one_choice, holds_positions, is_permutation
 from detlint.linter.gradient_table import gradient_table
 from detlint.linter.guards import settled
 from detlint.linter.kernels import KERNEL_LANGUAGES, computes_floats
 from detlint.linter.lengths import length
 from detlint.linter.names import FUNCTIONS, parameters
-from detlint.linter.nodes import walk
+from detlint.linter.nodes import identifier, walk
 from detlint.linter.single_elements import SingleElements, names_choice
 from detlint.linter.values import Kind, Value
 
 if TYPE_CHECKING:
     from detlint.linter.project import Module
 
-# Indices made by these name every place at most once.
-_DISTINCT = frozenset(
-    f"torch.{owner}{name}"
-    for name in ("arange", "randperm", "nonzero", "sort", "argsort", "topk")
-    for owner in ("", "Tensor.")
-)
-_VIEWS = frozenset(
-    {"expand", "expand_as", "flatten", "long", "repeat", "reshape", "squeeze", "to", "unsqueeze", "view"}
-)
 # What may be one word here and another there.
 _NAMING = (ast.Name, ast.Attribute, ast.IfExp, ast.Subscript)
+_VIEWS = frozenset({"contiguous", "flatten", "reshape", "view"})
 # Calls that a word is followed through, from the parameter back to where it is written.
 _MAX_CALLS = 2
 _FAMILIES = {"float": "floating", "int": "integral", "complex": "complex", "bool": "bool"}
@@ -94,15 +86,9 @@ class SourceArguments:
         return _written(default_expression(default))
 
     def _options(self, node: ast.expr) -> dict[str, ast.expr] | None:
-        """Return what `dict(n_fft=512, **more)` or `{"n_fft": 512}` says by name, None of what is no such dict."""
-        made = [value.node for value in self._ctx.values(node) if value.module is self._ctx.module]
-        only = made[0] if len(made) == 1 else None
-        if isinstance(only, ast.Dict):
-            named = zip(only.keys, only.values, strict=True)
-            return {str(key.value): value for key, value in named if isinstance(key, ast.Constant)}
-        if isinstance(only, ast.Call) and "builtins.dict" in self._ctx.callees(only) and not only.args:
-            return {keyword.arg: keyword.value for keyword in only.keywords if keyword.arg is not None}
-        return None
+        """Return what the dictionary behind `**` says by name, or the one of this branch; None of no such thing."""
+        written = _dictionaries(node, self._ctx)
+        return written[self._branch % len(written)] if written else None
 
     def _by_default(self, node: ast.expr) -> object:
         """Return what the argument is unless a caller says otherwise: `size=1`; with `size=None`, `size or (1, 1)`."""
@@ -163,7 +149,7 @@ class SourceArguments:
         if dtype is None and self._call.name.startswith(KERNEL_LANGUAGES):
             value = self._argument(name).value
             return "floating" if value is not None and computes_floats(value, self._ctx) else None
-        if not found and _names_positions(self._argument(name).value):
+        if dtype is None and _names_positions(self._argument(name).value):
             return "integral"
         return None if dtype is None else _FAMILIES.get(dtype, dtype)
 
@@ -223,7 +209,7 @@ class SourceArguments:
         values = self._tensors(name)
         if not values:
             return Truth.UNKNOWN
-        if all(value.dtype == "bool" or self._made_by(value, _DISTINCT) for value in values):
+        if all(value.dtype == "bool" or are_distinct(value, self._ctx) for value in values):
             return Truth.YES
         return Truth.UNKNOWN
 
@@ -275,23 +261,6 @@ class SourceArguments:
             return ()
         return tuple(value for value in self._ctx.values(argument.value) if value.kind is Kind.TENSOR)
 
-    def _made_by(self, value: Value, names: frozenset[str], steps: int = 4) -> bool:
-        """Return whether one of these functions made the tensor, seen through views of it."""
-        node, module = value.node, value.module
-        if module is None or steps == 0:
-            return False
-        if isinstance(node, ast.Call) and names.intersection(module.inference.resolve(node.func)):
-            return True
-        base: ast.expr | None = None
-        if isinstance(node, ast.Subscript) and not is_later_dimension(node, self._ctx.elsewhere(module)):
-            base = node.value
-        if isinstance(node, ast.Attribute) and node.attr == "indices":
-            base = node.value  # torch.topk(x, 3).indices
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _VIEWS:
-            base = node.func.value
-        found = module.inference.values(base) if base is not None else ()
-        return bool(found) and all(self._made_by(inner, names, steps - 1) for inner in found)
-
     def _from_shape(self, name: str, measure: Callable[[list[int]], int]) -> int | None:
         """Measure the literal shape of a tensor that a factory such as `torch.zeros(2, 3)` makes."""
         values = self._tensors(name)
@@ -331,7 +300,22 @@ def branches(call: Call, names: Iterable[str], ctx: Context) -> range:
         for name, value in named
         if isinstance(value, _NAMING)
     ]
-    return range(max(map(len, words), default=0) or 1)
+    behind = [_dictionaries(keyword.value, ctx) for keyword in call.node.keywords if keyword.arg is None]
+    return range(max([1, *map(len, words), *map(len, behind)]))
+
+
+def _dictionaries(node: ast.expr, ctx: Context) -> list[dict[str, ast.expr]]:
+    """Return what `dict(n_fft=512, **more)` or `{"n_fft": 512}` says by name, none where it may be something else."""
+    found: list[dict[str, ast.expr]] = []
+    for made in [value.node for value in ctx.values(node) if value.module is ctx.module]:
+        if isinstance(made, ast.Dict):
+            named = zip(made.keys, made.values, strict=True)
+            found.append({str(key.value): value for key, value in named if isinstance(key, ast.Constant)})
+        elif isinstance(made, ast.Call) and "builtins.dict" in ctx.callees(made) and not made.args:
+            found.append({keyword.arg: keyword.value for keyword in made.keywords if keyword.arg is not None})
+        else:
+            return []
+    return found
 
 
 def _is_word(name: str, call: Call) -> bool:
@@ -404,8 +388,11 @@ def matches(call: Call, ctx: Context) -> bool:
 
 
 def _names_positions(node: ast.expr | None) -> bool:
-    name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
-    return gradient_table().positions.search(name) is not None
+    """`expert_ids`, `self.index`, `expert_ids[order].view(-1)`: whole numbers by their name."""
+    while isinstance(node, ast.Subscript) or (isinstance(node, ast.Call) and identifier(node.func) in _VIEWS):
+        view = node.func if isinstance(node, ast.Call) else node
+        node = view.value if isinstance(view, (ast.Attribute, ast.Subscript)) else None
+    return gradient_table().positions.search(identifier(node)) is not None
 
 
 def _written(node: ast.AST | None) -> object:

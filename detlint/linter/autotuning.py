@@ -13,6 +13,7 @@ from detlint.linter.nodes import walk
 
 _CONFIGURATION = "triton.Config"
 _REDUCTIONS = frozenset({"triton.language.sum", "triton.language.reduce"})
+_ATOMIC = "triton.language.atomic_add"
 # In so many parts a sum is computed that are then added up: each number of parts rounds differently.
 _SPLITS = re.compile(r"split_?k|num_splits|k_splits?", re.IGNORECASE)
 # Changes how loads overlap, and nothing that is computed.
@@ -28,13 +29,32 @@ def depends_on_choice(kernel: FunctionNode, tuner: ast.Call, ctx: Context) -> bo
     varied = [name for name, values in _tried(tuner, ctx).items() if _differ(values)]
     if any(_SPLITS.search(name) for name in varied):
         return True
-    return not _INERT.issuperset(varied) and any(_sums_floats(part, ctx) for part in walk(kernel))
+    if _INERT.issuperset(varied):
+        return False
+    return any(_sums_floats(part, inside) for code, inside in _run_by(kernel, ctx) for part in walk(code))
+
+
+def _run_by(kernel: FunctionNode, ctx: Context) -> Iterator[tuple[ast.AST, Context]]:
+    """Yield a kernel and the functions of the project that it calls."""
+    yield kernel, ctx
+    for part in walk(kernel):
+        if isinstance(part, ast.Call):
+            yield from _definitions(part, ctx)
+
+
+def _definitions(call: ast.Call, ctx: Context) -> Iterator[tuple[ast.AST, Context]]:
+    found = (ctx.module.project.definition(name) for name in ctx.callees(call))
+    yield from ((made[1], ctx.elsewhere(made[0])) for made in found if made is not None)
 
 
 def _sums_floats(node: ast.AST, ctx: Context) -> bool:
-    if not isinstance(node, ast.Call) or not node.args or _REDUCTIONS.isdisjoint(ctx.callees(node)):
+    """Does a call reduce floats, or add them to memory in parts?"""
+    if not isinstance(node, ast.Call):
         return False
-    return computes_floats(node.args[0], ctx)
+    names = ctx.callees(node)
+    if _ATOMIC in names and len(node.args) > 1:
+        return computes_floats(node.args[1], ctx)
+    return bool(node.args) and not _REDUCTIONS.isdisjoint(names) and computes_floats(node.args[0], ctx)
 
 
 def _tried(tuner: ast.Call, ctx: Context) -> dict[str, set[str]]:
@@ -74,5 +94,4 @@ def _written_out(node: ast.expr | None, ctx: Context) -> Iterator[tuple[ast.AST,
             values = (binding.value for binding in ctx.module.definitions(part))
             yield from ((value, ctx) for value in values if value is not None)
         elif isinstance(part, ast.Call):
-            found = (ctx.module.project.definition(name) for name in ctx.callees(part))
-            yield from ((made[1], ctx.elsewhere(made[0])) for made in found if made is not None)
+            yield from _definitions(part, ctx)

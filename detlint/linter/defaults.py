@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from detlint.conditions import Truth
 from detlint.linter.context import Context
 from detlint.linter.names import FUNCTIONS, BindingKind
+from detlint.linter.nodes import is_own
 from detlint.linter.origins import passed
 from detlint.linter.program import calls_named
 from detlint.linter.project import Module
@@ -44,6 +45,37 @@ def truth_by_default(node: ast.expr, ctx: Context, depth: int = 0) -> Truth:
     return Truth.UNKNOWN
 
 
+def text_by_default(node: ast.expr, ctx: Context, depth: int = 0) -> str:
+    """Return the string that a setting is when nobody says anything; nothing where that is no string or cannot be told.
+
+    It may be one of several that an option takes: `backend, mode = args.compile_args`.
+    """
+    known = ctx.constant(node)
+    if isinstance(known, str) or depth > _DEPTH:
+        return known if isinstance(known, str) else ""
+    if isinstance(node, ast.Attribute) and not is_own(node):
+        return _only_text(_option_defaults(node.attr, ctx.module))
+    bindings = ctx.module.definitions(node) if isinstance(node, ast.Name) else ()
+    value = bindings[0].value if len(bindings) == 1 else None
+    if value is None or bindings[0].kind not in (BindingKind.ASSIGN, BindingKind.PARAMETER):
+        return ""
+    if not bindings[0].index:
+        return text_by_default(value, ctx, depth + 1)
+    if not isinstance(value, ast.Attribute) or is_own(value):
+        return ""
+    place = bindings[0].index[-1]
+    listed = [
+        default for default in _option_defaults(value.attr, ctx.module) if isinstance(default, (ast.List, ast.Tuple))
+    ]
+    return _only_text([default.elts[place] for default in listed if place < len(default.elts)])
+
+
+def _only_text(values: Sequence[ast.expr | None]) -> str:
+    texts = {value.value if isinstance(value, ast.Constant) else None for value in values}
+    only = texts.pop() if len(texts) == 1 else None
+    return only if isinstance(only, str) else ""
+
+
 def _all_or_any(node: ast.BoolOp, ctx: Context, depth: int) -> Truth:
     truths = [truth_by_default(value, ctx, depth + 1) for value in node.values]
     decisive = Truth.NO if isinstance(node.op, ast.And) else Truth.YES
@@ -73,6 +105,15 @@ def _option(name: str, module: Module) -> Truth:
     return truths.pop() if len(truths) == 1 else Truth.UNKNOWN
 
 
+def _option_defaults(name: str, module: Module) -> list[ast.expr | None]:
+    """Return the defaults that the file itself declares for `args.name`."""
+    return [_given(call).get("default") for call in _declarations(name, module)]
+
+
+def _given(call: ast.Call) -> dict[str | None, ast.expr]:
+    return {keyword.arg: keyword.value for keyword in call.keywords}
+
+
 def _declarations(name: str, module: Module) -> Iterator[ast.Call]:
     for call in calls_named(module, ("add_argument",)):
         destination = next((keyword.value for keyword in call.keywords if keyword.arg == "dest"), None)
@@ -85,7 +126,7 @@ def _declarations(name: str, module: Module) -> Iterator[ast.Call]:
 
 
 def _default_of(call: ast.Call) -> Truth:
-    given = {keyword.arg: keyword.value for keyword in call.keywords}
+    given = _given(call)
     default, action = given.get("default"), given.get("action")
     if isinstance(default, ast.Constant):
         return Truth.of(bool(default.value)) if isinstance(default.value, bool) else Truth.UNKNOWN

@@ -28,11 +28,12 @@ _FRAMEWORKS = (
 def uses_cuda(ctx: Context) -> bool:
     """Return whether the file names a CUDA device, or hands the choice of one to a framework that prefers it."""
     index = ctx.module.index
-    if any(_is_cuda(constant) for constant in index.of_type(ast.Constant)):
+    if any(_is_cuda(constant) and not _is_left_out(constant, ctx) for constant in index.of_type(ast.Constant)):
         return True
     if any(isinstance(call.func, ast.Attribute) for call in index.calls_by_name.get("cuda", ())):
         return True
-    if any(_MEANS_CUDA.search(name) for node in _of_cuda(ctx) for name in ctx.resolve(node)):
+    means = (node for node in _of_cuda(ctx) if any(map(_MEANS_CUDA.search, ctx.resolve(node))))
+    if any(not _is_left_out(node, ctx) for node in means):
         return True
     pickers = (call for name, calls in index.calls_by_name.items() if _may_pick(name) for call in calls)
     if any(_picks_cuda(call, ctx.module) for call in pickers):
@@ -43,6 +44,19 @@ def uses_cuda(ctx: Context) -> bool:
         on_cpu = ctx.constant(given.get("accelerator")) == "cpu" or ctx.constant(given.get("cpu")) is True
         if not on_cpu and not frameworks.isdisjoint(ctx.callees(call)):
             return True
+    return False
+
+
+def _is_left_out(node: ast.AST, ctx: Context) -> bool:
+    """`if device.startswith("cuda"): …`, `if device == "cuda": …` after `device = "cpu"`: never run."""
+    child = node
+    for parent in ctx.ancestors(node):
+        if isinstance(parent, (ast.If, ast.IfExp)):
+            orelse = parent.orelse if isinstance(parent.orelse, list) else [parent.orelse]
+            names = (part for part in walk(parent.test) if isinstance(part, ast.Name))
+            if child not in orelse and any(ctx.constant(name) == "cpu" for name in names):
+                return True
+        child = parent
     return False
 
 

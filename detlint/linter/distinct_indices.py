@@ -13,10 +13,23 @@ from detlint.linter.names import FUNCTIONS, Binding, BindingKind
 
 if TYPE_CHECKING:
     from detlint.linter.context import Context
+    from detlint.linter.values import Value
 
 _MAX_STEPS = 6
+_MAX_VIEWS = 4
+# Indices made by these name every place at most once.
+_DISTINCT = frozenset(
+    f"torch.{owner}{name}"
+    for name in ("arange", "randperm", "nonzero", "sort", "argsort", "topk")
+    for owner in ("", "Tensor.")
+)
+_VIEWS = frozenset(
+    {"expand", "expand_as", "flatten", "long", "repeat", "reshape", "squeeze", "to", "unsqueeze", "view"}
+)
 _TENSORS = frozenset({"torch.as_tensor", "torch.tensor", "torch.LongTensor"})
 _SAME_ELEMENTS = frozenset({"contiguous", "cuda", "int", "long", "to"})
+_WIDENING = frozenset({"broadcast_to", "expand", "repeat", "tile"})
+_FLATTENING = frozenset({"flatten", "ravel", "reshape", "view"})
 
 
 def holds_positions(index: ast.expr, ctx: Context) -> bool:
@@ -106,6 +119,7 @@ def is_permutation(index: ast.expr, ctx: Context, depth: int = 2) -> bool:
     The index of a helper is one where all callers in the project pass one.
     """
     named = gradient_table().permutations
+    shaped = False
     for _ in range(_MAX_STEPS):
         if isinstance(index, ast.Name):
             if named.search(index.id):
@@ -132,9 +146,81 @@ def is_permutation(index: ast.expr, ctx: Context, depth: int = 2) -> bool:
             return len(index.args) == 1 and not index.keywords
         elif isinstance(index.func, ast.Attribute) and index.func.attr == "nonzero":
             return True
-        elif isinstance(index.func, ast.Attribute):
+        elif isinstance(index.func, ast.Attribute) and (shaped or not _repeats_places(index, ctx)):
+            shaped = shaped or _shapes(index, ctx)
             index = index.func.value
     return False
+
+
+def are_distinct(index: Value, ctx: Context, steps: int = _MAX_VIEWS, shaped: bool = False) -> bool:
+    """Return whether `arange` or its like made an index, seen through views of which no row names a place twice."""
+    node, module = index.node, index.module
+    if module is None or steps == 0:
+        return False
+    inside = ctx.elsewhere(module)
+    base: ast.expr | None = None
+    if isinstance(node, ast.Call):
+        if _DISTINCT.intersection(inside.callees(node)):
+            return True
+        if not shaped and _repeats_places(node, inside):
+            return False
+        shaped = shaped or _shapes(node, inside)
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _VIEWS:
+            base = node.func.value
+    if isinstance(node, ast.Subscript) and not is_later_dimension(node, inside):
+        base = node.value
+    if isinstance(node, ast.Attribute) and node.attr == "indices":
+        base = node.value  # torch.topk(x, 3).indices
+    found = inside.values(base) if base is not None else ()
+    return bool(found) and all(are_distinct(value, ctx, steps - 1, shaped) for value in found)
+
+
+def _repeats_places(view: ast.Call, ctx: Context) -> bool:
+    """`rows.repeat(k)`, `rows[:, None].expand(-1, k).reshape(-1)`: one dimension in which each place stands k times."""
+    if not isinstance(view.func, ast.Attribute):
+        return False
+    if view.func.attr in ("repeat", "tile"):
+        return len(_sizes(view)) == 1 and _widens(view, ctx)
+    if view.func.attr == "repeat_interleave":
+        return True
+    return view.func.attr in _FLATTENING and not _shapes(view, ctx) and _is_widened(view.func.value, ctx)
+
+
+def _shapes(view: ast.Call, ctx: Context) -> bool:
+    """`rows.repeat(k).view(k, -1)`: no place stands twice in a row of it."""
+    name = view.func.attr if isinstance(view.func, ast.Attribute) else ""
+    return name in _FLATTENING and bool(view.args) and [ctx.constant(size) for size in _sizes(view)] != [-1]
+
+
+def _is_widened(node: ast.expr, ctx: Context) -> bool:
+    """Return whether a tensor holds its places several times over, seen through names and copies to a device."""
+    for _ in range(_MAX_STEPS):
+        if isinstance(node, ast.Name):
+            found = ctx.module.definitions(node)
+            if len(found) != 1 or found[0].value is None or found[0].kind is not BindingKind.ASSIGN or found[0].index:
+                return False
+            node = found[0].value
+        elif not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            return False
+        elif node.func.attr in _WIDENING:
+            return _widens(node, ctx)
+        elif node.func.attr in _SAME_ELEMENTS:
+            node = node.func.value
+        else:
+            return False
+    return False
+
+
+def _widens(view: ast.Call, ctx: Context) -> bool:
+    """Is one of the sizes other than 1 and -1? `rows.expand(1, -1)` holds what it held before."""
+    sizes = _sizes(view)
+    return not any(isinstance(size, ast.Starred) for size in sizes) and any(
+        ctx.constant(size) not in (1, -1) for size in sizes
+    )
+
+
+def _sizes(view: ast.Call) -> list[ast.expr]:
+    return [size for given in view.args for size in (given.elts if isinstance(given, ast.Tuple) else (given,))]
 
 
 def is_later_dimension(picked: ast.Subscript, ctx: Context) -> bool:

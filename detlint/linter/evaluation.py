@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from detlint.linter.names import FUNCTIONS, FunctionNode
-from detlint.linter.nodes import arguments_of, decorating, identifier, walk
+from detlint.linter.nodes import arguments_of, decorating, identifier, is_own, walk
 from detlint.linter.predictions import is_read_only_at, may_be_differentiated, takes_batch_of
 from detlint.linter.project import Module
 from detlint.linter.training import file_trains, training_steps, trains
@@ -125,6 +125,8 @@ def without_gradients(module: Module, node: ast.AST) -> bool:
         elif isinstance(parent, FUNCTIONS) and child in parent.body:
             if any(_disables(module, decorator) or _is_named_so(decorator) for decorator in parent.decorator_list):
                 return True
+            if _is_wrapped(module, parent):
+                return True
             if any(_switched_off(module, statement) for statement in parent.body if statement.lineno < child.lineno):
                 return True
         elif isinstance(parent, ast.Module) and isinstance(child, ast.stmt):
@@ -140,6 +142,19 @@ def _disables(module: Module, node: ast.expr) -> bool:
         # inference_mode(not self.training) leaves them on where it matters
         return call is None or not arguments_of(call) or _is_given(call, True)
     return call is not None and bool(_SWITCH.intersection(names)) and _is_given(call, False)
+
+
+def _is_wrapped(module: Module, method: FunctionNode) -> bool:
+    """`self.forward = torch.no_grad()(self.forward)`, whatever decides whether that is run."""
+    owner = module.index.parents.get(method)
+    writes = module.classes[owner].attributes.get(method.name, ()) if isinstance(owner, ast.ClassDef) else ()
+    return any(
+        isinstance(write.value, ast.Call)
+        and isinstance(write.value.func, ast.Call)
+        and _disables(module, write.value.func)
+        and any(is_own(given) and identifier(given) == method.name for given in write.value.args)
+        for write in writes
+    )
 
 
 def _is_named_so(decorator: ast.expr) -> bool:

@@ -11,6 +11,7 @@ from detlint.linter.evaluation import evaluates, without_gradients
 from detlint.linter.gradient_table import gradient_table
 from detlint.linter.names import FunctionNode
 from detlint.linter.nodes import decorating
+from detlint.linter.program import outermost_definition
 from detlint.linter.provenance import is_data, without_gradient_dtype
 from detlint.linter.served import is_only_served
 from detlint.linter.serving import serves
@@ -18,6 +19,7 @@ from detlint.linter.training import runs_in_eval_only, training_steps, trains
 
 if TYPE_CHECKING:
     from detlint.linter.context import Context
+    from detlint.linter.project import Module
 
 # Operators that are defined on bits and whole numbers, or whose derivative is zero everywhere.
 _UNDIFFERENTIATED = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift, ast.FloorDiv)
@@ -106,11 +108,11 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
     in_model = owner is not None and module.inference.is_module_class(module.qualified(owner))
     if (owner is not None and _never_records(owner, in_model, ctx)) or prepares_data(node, ctx) or in_data_module(ctx):
         return True
-    if any(table.inferring_modules.match(part) for part in module.name.split(".")) or serves(module):
+    if runs_trained_models(module):
         return True
     if function is None:
         return owner is None and ctx.program is not None and not trains(module.tree)
-    prepares = table.data_functions.match(function.name) and not _generates_in_training(function, owner)
+    prepares = table.data_functions.match(function.name) and not _generates_in_training(function, owner, ctx)
     if evaluates(function) or prepares or _differentiates(function, ctx):
         return True
     if not in_model and ctx.program is not None and not trains(module.tree) and function.name != "forward":
@@ -120,9 +122,33 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
     return depth > 0 and function.name != "forward" and _callers_infer(function, ctx, depth)
 
 
-def _generates_in_training(function: FunctionNode, owner: ast.ClassDef | None) -> bool:
-    """`generate_images_pred` of a trainer is a part of its forward pass, `generate` of a model is not."""
-    return owner is not None and function.name.startswith("generate_") and bool(training_steps(owner))
+def runs_trained_models(module: Module) -> bool:
+    """Does the path of a file say that it infers, or the project around it that it trains nothing?"""
+    inferring = gradient_table().inferring_modules
+    return any(inferring.match(part) for part in module.name.split(".")) or serves(module)
+
+
+def _generates_in_training(function: FunctionNode, owner: ast.ClassDef | None, ctx: Context) -> bool:
+    """`generate_images_pred` of a trainer is a part of its forward pass, `generate` of a model is not.
+
+    So is a function of a program that only its training calls; what makes data (`generate_masks`) is none.
+    """
+    if not function.name.startswith("generate_"):
+        return False
+    if owner is not None:
+        return bool(training_steps(owner))
+    sites = list(calls_of(function, ctx))
+    made = function.name.removeprefix("generate_")
+    return (
+        bool(sites)
+        and not gradient_table().names_data(made)
+        and all(site is not None and _is_in_training(site[1], site[0]) for site in sites)
+    )
+
+
+def _is_in_training(call: ast.Call, ctx: Context) -> bool:
+    around = outermost_definition(ctx.module, call)
+    return around is not None and bool(training_steps(around)) and not without_gradients(ctx.module, call)
 
 
 def _never_records(owner: ast.ClassDef, is_layer: bool, ctx: Context) -> bool:

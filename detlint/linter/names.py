@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -220,6 +220,24 @@ def unpacked(binding: Binding) -> ast.expr | None:
         plain = 0 <= position < len(inner) and not any(isinstance(part, ast.Starred) for part in inner)
         value = inner[position] if plain else None
     return value
+
+
+def import_in_force(bindings: Iterable[Binding], parents: Mapping[ast.AST, ast.AST]) -> Binding | None:
+    """Return the import that readers of a file see: of `import a` and a later `try: import a.b as a` the second.
+
+    Of what is tried and what stands in for it, it is what is tried; None where no import binds the name.
+    """
+    found: Binding | None = None
+    for binding in bindings:
+        if binding.kind is not BindingKind.IMPORT:
+            continue
+        statement = parents.get(binding.node)
+        block = parents.get(statement) if statement is not None else None
+        if isinstance(block, ast.Try) and statement in block.body:
+            block = parents.get(block)
+        if found is None or isinstance(block, ast.Module):
+            found = binding
+    return found
 
 
 def parameters(arguments: ast.arguments) -> Iterator[tuple[ast.arg, ast.expr | None]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.calls import dtype_named
 from detlint.linter.data_code import prepares_data
+from detlint.linter.testcode import is_unit_test
 
 if TYPE_CHECKING:
     from detlint.linter.context import Context
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 # A name that says where a function runs.
 _ON_CPU = re.compile(r"(^|_)cpu(_|$)")
 _VIEWS = frozenset({"view", "reshape", "flatten", "long", "float"})
+# What says that a file may work on another device.
+_DEVICES = frozenset({"cuda", "device", "devices", "get_device", "torch_device", "to", "set_default_device"})
+_NAMES_DEVICE = re.compile(r"cuda|gpu|device")
 
 
 def runs_on_cpu(call: ast.Call, tensor: ast.expr | None, operands: Iterable[ast.expr], ctx: Context) -> bool:
@@ -26,9 +30,18 @@ def runs_on_cpu(call: ast.Call, tensor: ast.expr | None, operands: Iterable[ast.
     function = ctx.function(call)
     if function is not None and _ON_CPU.search(function.name):
         return True
-    if _stays_on_cpu(tensor) or prepares_data(call, ctx):
+    if _stays_on_cpu(tensor) or prepares_data(call, ctx) or _tests_on_cpu(ctx):
         return True
     return any(_comes_from_numpy(operand, ctx) for operand in operands)
+
+
+def _tests_on_cpu(ctx: Context) -> bool:
+    """Is the file a unit test that names no device? What it makes of numbers is on the CPU."""
+    index = ctx.module.index
+    if not _DEVICES.isdisjoint(index.names_used) or not is_unit_test(ctx.module):
+        return False
+    words = (constant.value for constant in index.of_type(ast.Constant))
+    return not any(isinstance(word, str) and _NAMES_DEVICE.search(word) for word in words)
 
 
 def _comes_from_numpy(operand: ast.expr, ctx: Context, steps: int = 4) -> bool:

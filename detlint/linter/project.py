@@ -16,7 +16,7 @@ from detlint.linter.index import Index
 from detlint.linter.inference import Inference
 from detlint.linter.layout import Layout
 from detlint.linter.mentions import Mentions, Search
-from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope
+from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope, import_in_force
 from detlint.linter.outline import Outline, outline_of
 from detlint.linter.sources import SourceFile, SourceProblem, read_source
 
@@ -296,9 +296,9 @@ class Project:
                 return name
             rest = parts[length:]
             bindings = module.index.root.bindings.get(rest[0], ())
-            for binding in bindings:
-                if binding.kind is BindingKind.IMPORT:
-                    return self.canonical(".".join([binding.target, *rest[1:]]), module, depth + 1)
+            imported = import_in_force(bindings, module.index.parents)
+            if imported is not None:
+                return self.canonical(".".join([imported.target, *rest[1:]]), module, depth + 1)
             if not bindings:
                 for star in module.stars:
                     starred = self.find(star, module)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.names import FUNCTIONS, Binding, BindingKind, unpacked
 from detlint.linter.node_lists import by_dimension
+from detlint.linter.nodes import walk
 from detlint.linter.values import Kind
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from detlint.linter.project import Module
 
 _MOST_STARRED = 8
+_IMPORT = "importlib.import_module"
 _OF_PATHS_ALONE = frozenset({"iterdir", "rglob"})
 _BUILTIN_NAMES = frozenset(dir(builtins))
 # What an assigned name can be another name for.
@@ -181,7 +183,7 @@ def _inherited(inference: Inference, name: str) -> Iterator[str]:
 
 
 def _call(inference: Inference, node: ast.Call) -> Iterator[str]:
-    """The names that functools.partial(f, …), getattr(module, "f") and {"f": f}.get("f") stand for."""
+    """The names that partial(f, …), getattr(module, "f"), {"f": f}.get("f") and import_module("m") stand for."""
     if isinstance(node.func, ast.Attribute) and node.func.attr == "get" and node.args:
         yield from _looked_up(inference, node.func.value, node.args[0])
     for name in inference.resolve(node.func):
@@ -190,6 +192,29 @@ def _call(inference: Inference, node: ast.Call) -> Iterator[str]:
         elif name == "builtins.getattr" and len(node.args) >= 2:
             for attribute in _attributes(inference, node.args[1]):
                 yield from (inference.canonical(f"{base}.{attribute}") for base in inference.resolve(node.args[0]))
+        elif name == _IMPORT:
+            yield from _imported(inference, node)
+        elif not node.args and not node.keywords:
+            yield from _imported_by(inference, name)
+
+
+def _imported(inference: Inference, call: ast.Call) -> Iterator[str]:
+    """`importlib.import_module("flash_attn")`."""
+    name = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else None
+    if isinstance(name, str) and not name.startswith("."):
+        yield inference.canonical(name)
+
+
+def _imported_by(inference: Inference, name: str) -> Iterator[str]:
+    """Yield the modules that a function of the project imports and gives back: `return importlib.import_module(…)`."""
+    definition = inference.module.project.definition(name)
+    if definition is None or _IMPORT.rpartition(".")[2] not in definition[0].calls:
+        return
+    inside = definition[0].inference
+    for part in walk(definition[1]) if isinstance(definition[1], FUNCTIONS) else ():
+        call = part.value if isinstance(part, ast.Return) else None
+        if isinstance(call, ast.Call) and _IMPORT in inside.resolve(call.func):
+            yield from _imported(inside, call)
 
 
 def _looked_up(inference: Inference, table: ast.expr, key: ast.expr) -> Iterator[str]:

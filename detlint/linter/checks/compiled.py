@@ -9,6 +9,7 @@ from detlint.conditions import Truth
 from detlint.findings import Finding
 from detlint.linter.autotuning import depends_on_choice
 from detlint.linter.context import Call, Context
+from detlint.linter.defaults import text_by_default
 from detlint.linter.environment import environment_writes
 from detlint.linter.program import Program, attribute_writes
 from detlint.linter.registry import check, check_file
@@ -24,9 +25,10 @@ _AUTOTUNES = "autotune"
 def autotuned_compile(call: Call, ctx: Context) -> Iterator[Finding]:
     """Silent in programs that ask for deterministic algorithms."""
     named = [parameter.name for parameter in call.trigger.parameters if parameter.name.endswith("mode")]
-    mode = ctx.constant(call.argument(named[-1]).value)
+    given = call.argument(named[-1]).value
+    mode = text_by_default(given, ctx) if given is not None else ""
     options = call.argument("options").value
-    if isinstance(mode, str) and mode.startswith("max-autotune"):
+    if mode.startswith("max-autotune"):
         setting = f'mode="{mode}"'
     elif (written := _written(options, ctx)) is not None and (option := _autotuning_option(written, ctx)):
         setting = f"option {option!r}"

@@ -13,7 +13,7 @@ from detlint.linter.arguments import LayerArguments, SourceArguments, branches
 from detlint.linter.context import Call, Context
 from detlint.linter.derived_layers import constructions, overrides
 from detlint.linter.determinism import asks_for_deterministic_algorithms
-from detlint.linter.gradients import can_need_gradient
+from detlint.linter.gradients import can_need_gradient, runs_trained_models
 from detlint.linter.kernels import KERNEL_LANGUAGES
 from detlint.linter.learned import is_learned
 from detlint.linter.names import FUNCTIONS
@@ -32,6 +32,8 @@ from detlint.rulebook import Trigger
 _WEIGHTED = ("Conv", "Embedding")
 # A remedy that is an argument and nothing else, but for a remark in brackets.
 _ARGUMENT = re.compile(r"(?P<name>\w+)=(?P<value>True)(?: \([^)]*\))?")
+# Operators that are a backward pass themselves: they are called where a derivative is written by hand.
+_DERIVATIVE = re.compile(r"_(backward|grad)$")
 # Another dtype for the same numbers.
 _CASTS = frozenset({"float", "double", "long", "int"})
 _MOVES = frozenset({"to", "cuda", "type", "type_as"})
@@ -267,6 +269,8 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
         function = ctx.function(call.node)
         built = uses is None and function is not None and function.name == "__init__"
         return not (built and operator.devices == ("cuda",))  # what a constructor computes, it computes on the CPU
+    if _DERIVATIVE.search(call.name):
+        return not runs_trained_models(ctx.module)
     if not uses:
         tensors = _inputs(call, ctx) if uses is None else [None]
         if operator.only_learned and not any(is_learned(tensor, ctx) for tensor in tensors):

@@ -15,7 +15,7 @@ from detlint.linter.registry import check_file
 from detlint.linter.repairs import Repair, unsafe
 from detlint.linter.seeding import Seed, seeding_of
 from detlint.linter.testcode import is_test_file
-from detlint.linter.training import file_trains
+from detlint.linter.training import file_trains, trains
 
 _WORK = re.compile(
     r"(^|_)(train|fit|finetune|eval|evaluate|evaluation|validate|test|infer|inference|predict|generate|sample|rollout"
@@ -25,6 +25,9 @@ _BENCHMARK = re.compile(r"(^|_)(bench|benchmark|profile)(_|$)")
 _CLOCKS = frozenset({"perf_counter", "perf_counter_ns", "synchronize", "Event", "Timer", "profile"})
 _INFERS = ("torch.no_grad", "torch.inference_mode", "torch.set_grad_enabled")
 _OPTIMIZES = "torch.optim."
+# A method by such a name may be the step of a training loop: not `update` alone, which bars and tables have too.
+_STEPS = re.compile(r"^(optimi[sz]e$|(optimi[sz]e|train|update|fit)_)")
+_MOST_FILES = 16
 
 
 @check_file("DET407")
@@ -64,7 +67,7 @@ def _work(ctx: Context) -> str:
     inferring = False
     for call in module.index.of_type(ast.Call):
         names = ctx.callees(call)
-        if any(name.startswith(_OPTIMIZES) for name in names):
+        if any(name.startswith(_OPTIMIZES) for name in names) or _steps(call, names, ctx):
             return "trains"
         last = identifier(call.func)
         if _WORK.search(last) and any(module.project.definition(name) is not None for name in names):
@@ -75,6 +78,21 @@ def _work(ctx: Context) -> str:
             return "trains"
         inferring |= any(name in _INFERS for name in names) or _runs_on_cuda(call, ctx)
     return "infers" if inferring else ""
+
+
+def _steps(call: ast.Call, names: tuple[str, ...], ctx: Context) -> bool:
+    """`model.optimize_parameters()`: does a method of that name train, in whatever class of the project it stands?"""
+    last = identifier(call.func)
+    if names or not isinstance(call.func, ast.Attribute) or not _STEPS.search(last):
+        return False
+    search = ctx.module.project.search(last, ctx.module, _MOST_FILES)
+    others = (ctx.module.project.at(path) for path in (search.found or () if search is not None else ()))
+    return any(
+        function.name == last and other.index.class_at(function) is not None and trains(function)
+        for other in others
+        if other is not None
+        for function in other.index.of_type(ast.FunctionDef)
+    )
 
 
 def _runs_on_cuda(call: ast.Call, ctx: Context) -> bool:
