@@ -13,11 +13,13 @@ from detlint.linter.context import Call, Context
 from detlint.linter.mode_layers import ModelParts, switches_itself
 from detlint.linter.names import FunctionNode
 from detlint.linter.nodes import identifier
+from detlint.linter.random_states import starts_recurrence
 from detlint.linter.random_weights import is_random, starts_random
 from detlint.linter.registry import check
 from detlint.linter.testcode import is_test_file
 from detlint.linter.training import guarded_by_mode, trains
 
+_DRAWS = frozenset({"rand", "randn", "rand_like", "randn_like", "normal"})
 _BUILT = "it is built where it is applied"
 
 
@@ -45,10 +47,10 @@ def parameters_built_in_forward(call: Call, ctx: Context) -> Iterator[Finding]:
         if not runs_with_forward(function, ctx) or not is_random(call.argument("data").value, ctx):
             return
         if _used(moved(call.node, ctx), function, ctx):
-            yield ctx.finding(call.node, layer="this parameter")
+            yield ctx.finding(call.node, layer="this parameter", values="weights")
         return
     if is_anew_at_each_call(call.node, function, ctx):
-        yield ctx.finding(call.node, layer=f"this {call.name.rpartition('.')[2]}")
+        yield ctx.finding(call.node, layer=f"this {call.name.rpartition('.')[2]}", values="weights")
 
 
 @check("DET203", nodes=(ast.Call,))
@@ -66,7 +68,18 @@ def project_layer_built_in_forward(call: ast.Call, ctx: Context) -> Iterator[Fin
     """A layer of the project that starts with random weights, built and applied in a forward pass."""
     made = _layer_of_project(call, ctx)
     if made is not None and starts_random(made, ctx):
-        yield ctx.finding(call, layer=f"this {made.node.name}")
+        yield ctx.finding(call, layer=f"this {made.node.name}", values="weights")
+
+
+@check("DET207", nodes=(ast.Call,))
+def random_state_in_forward(call: ast.Call, ctx: Context) -> Iterator[Finding]:
+    """An initial state of a recurrent layer that each forward pass draws anew."""
+    if identifier(call.func) not in _DRAWS or is_test_file(ctx.module) or guarded_by_mode(ctx.module, call):
+        return
+    around = ctx.parent(call)
+    first = not isinstance(around, ast.Tuple) or around.elts[0] is call  # one finding for both states of an LSTM
+    if first and is_random(call, ctx) and starts_recurrence(call, ctx):
+        yield ctx.finding(call, layer="this initial state", values="numbers")
 
 
 def _layer_of_project(call: ast.Call, ctx: Context) -> ClassInfo | None:
