@@ -15,12 +15,14 @@ from detlint.linter.context import Context
 from detlint.linter.mode_events import switches_any
 from detlint.linter.mode_layers import ModelParts
 from detlint.linter.names import COMPREHENSIONS, FUNCTIONS, BindingKind
-from detlint.linter.nodes import is_own, walk
+from detlint.linter.nodes import arguments_of, identifier, is_own, walk
 
 _DISPLAYS = (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp)
 _MAKERS = frozenset({"builtins.list", "builtins.tuple", "builtins.dict"})
 _FILLING = frozenset({"append", "insert", "extend"})
 _SWITCHES = frozenset({"train", "eval", "training"})
+# What a class overrides to register or to name its modules itself.
+_FINDING = frozenset({"__setattr__", "children", "named_children"})
 # What looks at a list and hands nothing on.
 _LOOKS = frozenset({"builtins.len", "builtins.isinstance", "builtins.bool", "builtins.print"})
 _TESTS = (ast.Compare, ast.If, ast.IfExp, ast.BoolOp, ast.UnaryOp, ast.While, ast.Assert)
@@ -42,6 +44,8 @@ class PlainContainer:
     @property
     def is_kept_away(self) -> bool:
         ancestors = self._ctx.inference.mro(self._info)
+        if any(not _FINDING.isdisjoint(ancestor.methods) for ancestor in ancestors):
+            return False
         if any(self._name in ancestor.attributes for ancestor in ancestors if ancestor is not self._info):
             return False
         writes = self._info.attributes[self._name]
@@ -196,8 +200,8 @@ def _is_element_at_rest(element: ast.expr, ctx: Context) -> bool:
 def _depends_on_mode(call: ast.Call, ctx: Context) -> bool:
     """Does a call make a module that holds dropout or batch norm, and leaves it as it is made?"""
     names = ctx.callees(call)
-    if len(names) != 1:
-        return False
+    if len(names) != 1 or any(identifier(argument) == "self" for argument in arguments_of(call)):
+        return False  # a part that is given the whole may register itself
     found = ctx.module.project.definition(names[0])
     function = found is not None and isinstance(found[1], FUNCTIONS) and not switches_any(found[1])
     made = function or ctx.inference.is_module_class(names[0])

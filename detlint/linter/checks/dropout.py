@@ -23,9 +23,11 @@ from detlint.linter.testcode import is_test_file
 from detlint.linter.training import asks_for_mode, depends_on_mode, guarded_by_mode, named_for_training, trains
 
 # Layers and functions that drop, by their names.
-_DROPS = re.compile(r"drop_?(out|path|block|connect|layer|edge|node)|stochastic_?depth", re.IGNORECASE)
+_DROPS = re.compile(r"drop_?(out|path|block|connect|layer)|stochastic_?depth", re.IGNORECASE)
 # What says of itself that it is random at inference too, or that it learns how much to drop.
 _MEANT = re.compile(r"mc_?drop|\bmc\b|monte|bayes|concrete|uncertain|variational|always|test.time", re.IGNORECASE)
+# Names of what makes data: augmentation goes on where nothing trains, if somebody calls it there.
+_AUGMENTS = re.compile(r"augment|\btransforms?\b|corrupt|coarse|pixel|grid|random", re.IGNORECASE)
 
 
 @check("DET202")
@@ -54,7 +56,7 @@ def handwritten_dropout_always_on(function: ast.FunctionDef, ctx: Context) -> It
     whole = owner or function
     if not (_DROPS.search(function.name) or (owner is not None and _DROPS.search(owner.name))):
         return
-    if is_test_file(ctx.module) or trains(function) or asks_for_mode(whole) or _is_meant(whole):
+    if is_test_file(ctx.module) or trains(function) or asks_for_mode(whole) or _is_meant(whole, ctx):
         return
     if not _runs_in_both_modes(function, ctx):
         return
@@ -64,9 +66,11 @@ def handwritten_dropout_always_on(function: ast.FunctionDef, ctx: Context) -> It
             yield ctx.finding(mask.draw, call="this hand-written dropout", state="nothing asks for the mode")
 
 
-def _is_meant(definition: ast.ClassDef | FunctionNode) -> bool:
-    """Do the name or the docstring of a layer say that it is random at inference too, or learns its rate?"""
-    return _MEANT.search(f"{definition.name} {ast.get_docstring(definition) or ''}") is not None
+def _is_meant(definition: ast.ClassDef | FunctionNode, ctx: Context) -> bool:
+    """Does a layer say that it is to be random whatever the mode, or go by a name of what augments data?"""
+    name = ctx.module.qualified(definition)
+    said = f"{name} {ast.get_docstring(definition) or ''}"
+    return _MEANT.search(said) is not None or _AUGMENTS.search(name) is not None
 
 
 def _is_steady_number(rate: ast.expr, ctx: Context) -> bool:
