@@ -43,6 +43,18 @@ def _built(node: ast.expr, ctx: Context) -> _Built:
             return _Built(expression, False)
 
 
+def moved(node: ast.expr, ctx: Context) -> ast.expr:
+    """Return what a module or parameter is once it is moved and converted: the whole of `nn.Parameter(…).to(x)`."""
+    return _built(node, ctx).expression
+
+
+def made_before_moves(node: ast.expr) -> ast.expr:
+    """Return the call that makes a module that is moved and converted at once: `Net()` of `Net().to(device).half()`."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _TRANSPARENT:
+        node = node.func.value
+    return node
+
+
 def is_applied(node: ast.expr, function: FunctionNode, ctx: Context) -> bool:
     """Return whether a function calls the module it builds, keeps it to itself and leaves it as it was built."""
     made = _built(node, ctx)

@@ -83,9 +83,13 @@ class _Frame:
 
 
 class ModelParts:
-    """Walks through the constructor of a model, its classes and the functions that make its layers."""
+    """Walks through the constructor of a model, its classes and the functions that make its layers.
 
-    def __init__(self) -> None:
+    Functional dropout that is handed the mode counts as a layer where `functional`; its rate is not looked at.
+    """
+
+    def __init__(self, *, functional: bool = True) -> None:
+        self._functional = functional
         self._seen: set[ast.AST] = set()
         self._unknown = False
 
@@ -124,7 +128,7 @@ class ModelParts:
         if definition is not None:
             return self._definition(*definition, written_out(module, call, name), frame)
         if name.startswith("torch.nn.functional.") and name.rpartition(".")[2] in _FUNCTIONAL:
-            return any("training" in ast.unparse(argument) for argument in arguments_of(call))
+            return self._functional and any("training" in ast.unparse(argument) for argument in arguments_of(call))
         last = name.rpartition(".")[2]
         known = name.startswith(("torch.", *_PLAIN)) or table.steady.get(name) is not None
         self._unknown |= not known and (

@@ -5,18 +5,22 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from detlint.conditions import Truth
 from detlint.findings import Finding
-from detlint.linter.built import is_anew_at_each_call, is_applied, runs_with_forward, stored_on_self
+from detlint.linter.built import is_anew_at_each_call, is_applied, moved, runs_with_forward, stored_on_self
+from detlint.linter.classes import ClassInfo
 from detlint.linter.context import Call, Context
-from detlint.linter.names import FunctionNode, unpacked
-from detlint.linter.nodes import walk
+from detlint.linter.mode_layers import ModelParts, switches_itself
+from detlint.linter.names import FunctionNode
+from detlint.linter.nodes import identifier
+from detlint.linter.random_states import starts_recurrence
+from detlint.linter.random_weights import is_random, starts_random
 from detlint.linter.registry import check
 from detlint.linter.testcode import is_test_file
 from detlint.linter.training import guarded_by_mode, trains
 
-_RANDOM = frozenset(
-    f"torch.{name}" for name in ("rand", "randn", "rand_like", "randn_like", "normal", "empty", "Tensor", "FloatTensor")
-)
+_DRAWS = frozenset({"rand", "randn", "rand_like", "randn_like", "normal"})
+_BUILT = "it is built where it is applied"
 
 
 @check("DET203")
@@ -30,7 +34,7 @@ def dropout_built_in_forward(call: Call, ctx: Context) -> Iterator[Finding]:
         return
     if guarded_by_mode(ctx.module, call.node) or not is_applied(call.node, function, ctx):
         return
-    yield ctx.finding(call.node, layer=call.name.rpartition(".")[2])
+    yield ctx.finding(call.node, layer=f"this {call.name.rpartition('.')[2]}", reason=_BUILT)
 
 
 @check("DET207")
@@ -40,13 +44,56 @@ def parameters_built_in_forward(call: Call, ctx: Context) -> Iterator[Finding]:
     if function is None or is_test_file(ctx.module) or trains(function):
         return
     if call.name == "torch.nn.Parameter":
-        if not runs_with_forward(function, ctx) or not _is_random(call.argument("data").value, ctx):
+        if not runs_with_forward(function, ctx) or not is_random(call.argument("data").value, ctx):
             return
-        if _used(call.node, function, ctx):
-            yield ctx.finding(call.node, layer="this parameter")
+        if _used(moved(call.node, ctx), function, ctx):
+            yield ctx.finding(call.node, layer="this parameter", values="weights")
         return
     if is_anew_at_each_call(call.node, function, ctx):
-        yield ctx.finding(call.node, layer=f"this {call.name.rpartition('.')[2]}")
+        yield ctx.finding(call.node, layer=f"this {call.name.rpartition('.')[2]}", values="weights")
+
+
+@check("DET203", nodes=(ast.Call,))
+def project_dropout_built_in_forward(call: ast.Call, ctx: Context) -> Iterator[Finding]:
+    """A layer of the project that holds dropout or batch norm, built and applied in a forward pass."""
+    made = _layer_of_project(call, ctx)
+    if made is None or guarded_by_mode(ctx.module, call):
+        return
+    if ModelParts(functional=False).made_by(ctx.module, call) is Truth.YES:
+        yield ctx.finding(call, layer=f"this {made.node.name}", reason=_BUILT)
+
+
+@check("DET207", nodes=(ast.Call,))
+def project_layer_built_in_forward(call: ast.Call, ctx: Context) -> Iterator[Finding]:
+    """A layer of the project that starts with random weights, built and applied in a forward pass."""
+    made = _layer_of_project(call, ctx)
+    if made is not None and starts_random(made, ctx):
+        yield ctx.finding(call, layer=f"this {made.node.name}", values="weights")
+
+
+@check("DET207", nodes=(ast.Call,))
+def random_state_in_forward(call: ast.Call, ctx: Context) -> Iterator[Finding]:
+    """An initial state of a recurrent layer that each forward pass draws anew."""
+    if identifier(call.func) not in _DRAWS or is_test_file(ctx.module) or guarded_by_mode(ctx.module, call):
+        return
+    around = ctx.parent(call)
+    first = not isinstance(around, ast.Tuple) or around.elts[0] is call  # one finding for both states of an LSTM
+    if first and is_random(call, ctx) and starts_recurrence(call, ctx):
+        yield ctx.finding(call, layer="this initial state", values="numbers")
+
+
+def _layer_of_project(call: ast.Call, ctx: Context) -> ClassInfo | None:
+    """Return the project's module class that a call in a forward pass makes an instance of, to apply it there."""
+    if not identifier(call.func)[:1].isupper():
+        return None
+    function = ctx.function(call)
+    if function is None or not runs_with_forward(function, ctx) or is_test_file(ctx.module) or trains(function):
+        return None
+    names = ctx.callees(call)
+    made = ctx.inference.class_named(names[0]) if len(names) == 1 else None
+    if made is None or not ctx.inference.is_module_class(made.name) or switches_itself(made):
+        return None
+    return made if is_applied(call, function, ctx) else None
 
 
 def _used(node: ast.expr, function: FunctionNode, ctx: Context) -> bool:
@@ -69,12 +116,3 @@ def _is_handed_on(use: ast.expr, ctx: Context) -> bool:
     if isinstance(parent, ast.Call):
         return any(word in ast.unparse(parent.func) for word in ("register", "setattr", "append"))
     return isinstance(parent, (ast.Return, ast.Assign, ast.Tuple, ast.List, ast.Dict))
-
-
-def _is_random(data: ast.expr | None, ctx: Context) -> bool:
-    if data is None:
-        return False
-    if isinstance(data, ast.Name):
-        return any(_is_random(unpacked(binding), ctx) for binding in ctx.module.definitions(data))
-    calls = (part for part in walk(data) if isinstance(part, ast.Call))
-    return any(_RANDOM.intersection(ctx.resolve(call.func)) for call in calls)

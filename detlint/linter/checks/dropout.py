@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from detlint.conditions import Truth
 from detlint.findings import Finding
-from detlint.linter.callers import calls_of
+from detlint.linter.built import runs_with_forward
+from detlint.linter.callers import calls_of, is_set_from_outside
 from detlint.linter.calls import argument_of
 from detlint.linter.classes import ClassInfo
 from detlint.linter.context import MISSING, Call, Context
 from detlint.linter.evaluation import without_gradients
+from detlint.linter.masks import masks, rate_leaves
 from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode, unpacked
+from detlint.linter.nodes import identifier
 from detlint.linter.registry import check
 from detlint.linter.repairs import Repair, safe, set_argument, unsafe
+from detlint.linter.testcode import is_test_file
 from detlint.linter.training import asks_for_mode, depends_on_mode, guarded_by_mode, named_for_training, trains
+
+# Layers and functions that drop, by their names.
+_DROPS = re.compile(r"drop_?(out|path|block|connect|layer)|stochastic_?depth", re.IGNORECASE)
+# What says of itself that it is random at inference too, or that it learns how much to drop.
+_MEANT = re.compile(r"mc_?drop|\bmc\b|monte|bayes|concrete|uncertain|variational|always|test.time", re.IGNORECASE)
+# Names of what makes data: augmentation goes on where nothing trains, if somebody calls it there.
+_AUGMENTS = re.compile(r"augment|\btransforms?\b|corrupt|coarse|pixel|grid|random", re.IGNORECASE)
 
 
 @check("DET202")
@@ -35,6 +47,68 @@ def functional_dropout_always_on(call: Call, ctx: Context) -> Iterator[Finding]:
     state = _training_state(call, ctx) if _knows_modes(call) else _attention_state(rate.value, _rate(call), ctx)
     if state and not (function is not None and _is_called_in_training_only(function, ctx)):
         yield ctx.finding(call.node, repair=_repair(call, ctx), call=call.name.rpartition(".")[2], state=state)
+
+
+@check("DET202", nodes=(ast.FunctionDef,))
+def handwritten_dropout_always_on(function: ast.FunctionDef, ctx: Context) -> Iterator[Finding]:
+    """`mask = x.new_empty(x.shape).bernoulli_(1 - self.p)`, then `x * mask`, with no question for the mode."""
+    owner = ctx.module.index.class_at(function)
+    whole = owner or function
+    if not (_DROPS.search(function.name) or (owner is not None and _DROPS.search(owner.name))):
+        return
+    if is_test_file(ctx.module) or trains(function) or asks_for_mode(whole) or _is_meant(whole, ctx):
+        return
+    if not _runs_in_both_modes(function, ctx):
+        return
+    for mask in masks(function, ctx):
+        leaves = [leaf for rate in mask.rates for leaf in rate_leaves(rate, ctx)]
+        if leaves and all(_is_steady_number(leaf, ctx) for leaf in leaves):
+            yield ctx.finding(mask.draw, call="this hand-written dropout", state="nothing asks for the mode")
+
+
+def _is_meant(definition: ast.ClassDef | FunctionNode, ctx: Context) -> bool:
+    """Does a layer say that it is to be random whatever the mode, or go by a name of what augments data?"""
+    name = ctx.module.qualified(definition)
+    said = f"{name} {ast.get_docstring(definition) or ''}"
+    return _MEANT.search(said) is not None or _AUGMENTS.search(name) is not None
+
+
+def _is_steady_number(rate: ast.expr, ctx: Context) -> bool:
+    """Is it written out, stored by `__init__` for good, or passed so by a caller?"""
+    if isinstance(rate, ast.Name):
+        return all(_rate_of_callers(binding, ctx) for binding in ctx.module.definitions(rate))
+    if isinstance(rate, ast.Attribute):
+        return not is_set_from_outside(rate.attr, ctx) and _is_stored_rate(rate, ctx)
+    return isinstance(rate, ast.Constant)
+
+
+def _runs_in_both_modes(function: FunctionNode, ctx: Context) -> bool:
+    """Does a forward pass lead to a function, and no condition on the mode stand before a call of it?"""
+    owner = ctx.module.index.class_at(function)
+    if owner is None:
+        sites = list(calls_of(function, ctx))
+        known = [site for site in sites if site is not None and not is_test_file(site[0].module)]
+        return len(known) == len(sites) and any(_is_called_in_forward(*site) for site in known)
+    if not runs_with_forward(function, ctx):
+        return False
+    made = [site for site in calls_of(owner, ctx) if site is not None]
+    return not any(_is_guarded_layer(call, where) for where, call in made)
+
+
+def _is_called_in_forward(where: Context, call: ast.Call) -> bool:
+    around = where.function(call)
+    return around is not None and runs_with_forward(around, where) and not guarded_by_mode(where.module, call)
+
+
+def _is_guarded_layer(call: ast.Call, ctx: Context) -> bool:
+    """Is a layer made under a condition on the mode, or called under one: `if self.training: x = self.drop(x)`?"""
+    if guarded_by_mode(ctx.module, call):
+        return True
+    statement = ctx.statement(call)
+    targets = statement.targets if isinstance(statement, ast.Assign) else ()
+    names = [identifier(target) for target in targets]
+    calls = (used for name in names for used in ctx.module.index.calls_by_name.get(name, ()))
+    return any(guarded_by_mode(ctx.module, used) for used in calls)
 
 
 def _is_called_in_training_only(function: FunctionNode, ctx: Context) -> bool:

@@ -1,0 +1,30 @@
+"""Layers that their module does not know of."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from detlint.findings import Finding
+from detlint.linter.context import Context
+from detlint.linter.mode_layers import switches_itself
+from detlint.linter.registry import check
+from detlint.linter.testcode import is_test_file
+from detlint.linter.unregistered import PlainContainer
+
+
+@check("DET203", nodes=(ast.ClassDef,))
+def modules_in_plain_container(owner: ast.ClassDef, ctx: Context) -> Iterator[Finding]:
+    """`self.blocks = [Block() for _ in range(6)]`, where blocks hold dropout and forward calls them."""
+    if not ctx.inference.is_module_class(ctx.module.qualified(owner)) or is_test_file(ctx.module):
+        return
+    info = ctx.inference.class_info(owner)
+    if switches_itself(info):
+        return
+    for name, writes in info.attributes.items():
+        if PlainContainer(info, name, ctx).is_kept_away:
+            yield ctx.finding(
+                ctx.statement(writes[0].value),
+                layer=f"the modules in self.{name}",
+                reason="a plain list, tuple or dict registers nothing",
+            )
