@@ -10,6 +10,7 @@ from detlint.findings import Finding
 from detlint.linter.callers import users_of
 from detlint.linter.context import Call, Context
 from detlint.linter.defaults import may_be_none
+from detlint.linter.nodes import identifier
 from detlint.linter.origins import made_by
 from detlint.linter.program import Program, calls_named
 from detlint.linter.registry import check, check_file
@@ -57,6 +58,8 @@ def unseeded_split_of_datasets(ctx: Context) -> Iterator[Finding]:
 
 def _splits_itself(call: ast.Call, ctx: Context) -> bool:
     """`rows.train_test_split(test_size=0.2)`: given sizes and nothing to split."""
+    if identifier(call.func) != "train_test_split":
+        return False
     sizes = {"test_size", "train_size"}.intersection(keyword.arg or "" for keyword in call.keywords)
     numbers = all(isinstance(ctx.constant(given), (int, float)) for given in call.args)
     defined = any(function.name == "train_test_split" for function in ctx.module.index.of_type(ast.FunctionDef))
