@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.names import FUNCTIONS, FunctionNode
 from detlint.linter.nodes import arguments_of, identifier
-from detlint.linter.order_form import CHOICE, NUMBERING, SUM, Form, Trail, names_in
+from detlint.linter.order_form import CHOICE, NUMBERING, PAIRING, SUM, Form, Trail, names_in
 from detlint.linter.order_sums import LoopSums
 from detlint.linter.values import Kind
 
@@ -224,7 +224,10 @@ class LoopEffects(LoopSums):
 
     def _assigned(self, node: ast.Assign) -> str | None:
         for target in node.targets:
-            if isinstance(target, ast.Subscript):
+            found: str | None
+            if self._is_partner(target) and self._has_element(node.value):
+                found = PAIRING
+            elif isinstance(target, ast.Subscript):
                 found = self._stored(target, node)
             elif isinstance(target, ast.Name) and self._has_element(node.value):
                 found = self._rebound(target, node)

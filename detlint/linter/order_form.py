@@ -21,6 +21,7 @@ MAX_CALLS = 3
 NUMBERING = "the numbers given to names"
 CHOICE = "the choice of one entry"
 SUM = "a sum of floats"
+PAIRING = "what stands at the same place of another list"
 
 
 class Form(Enum):
@@ -87,7 +88,7 @@ def _is_count(value: ast.expr) -> bool:
     return (isinstance(called, ast.Name) and called.id == "len") or getattr(value, "value", None) == 1
 
 
-def stored_names(target: ast.expr) -> set[str]:
+def stored_names(target: ast.AST) -> set[str]:
     """Return the names that an assignment to `target` binds."""
     return {name.id for name in ast.walk(target) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)}
 
