@@ -19,6 +19,9 @@ _FUNCTIONS = (
     "adding",
     "workers",
     "queues",
+    "threads",
+    "submitting",
+    "notifying",
 )
 _METHODS = (
     "carrying",
@@ -38,6 +41,8 @@ _METHODS = (
     "keeping",
     "averaging",
     "accumulating",
+    "starting",
+    "idle",
 )
 _WORDS = ("complaints", "lookups", "descriptions", "progress", "patterns", "files")
 

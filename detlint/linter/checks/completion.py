@@ -95,9 +95,11 @@ def _is_repeated(call: ast.Call, ctx: Context) -> bool:
 
 
 def _is_made_by(node: ast.expr, makers: frozenset[str], ctx: Context) -> bool:
-    made = [value.node for value in ctx.values(node)]
-    return bool(made) and all(
-        isinstance(call, ast.Call) and bool(makers.intersection(ctx.callees(call))) for call in made
+    """Is a variable a queue: made by one of `makers`, or a parameter that is annotated so?"""
+    values = ctx.values(node)
+    return bool(values) and all(
+        bool(makers.intersection(ctx.callees(value.node))) if isinstance(value.node, ast.Call) else value.type in makers
+        for value in values
     )
 
 
