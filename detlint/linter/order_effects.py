@@ -304,7 +304,8 @@ class LoopEffects(LoopSums):
     def _yielded(self, node: ast.Yield | ast.YieldFrom) -> str | None:
         if isinstance(self._body, FUNCTIONS) or node.value is None or not self._has_element(node.value):
             return None
-        return None if _is_entry(node.value) else self._tracer.returned(node.value, node, self._trail)
+        keyed = _is_entry(node.value) or self._tracer.goes_with_number(node.value, self._positions)
+        return None if keyed else self._tracer.returned(node.value, node, self._trail)
 
     def _returned(self, node: ast.Return) -> str | None:
         if isinstance(self._body, FUNCTIONS) or node.value is None or not self._has_element(node.value):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from detlint.linter.element_table import element_table
 from detlint.linter.elements import gone_through
 from detlint.linter.names import BindingKind
 from detlint.linter.order_counts import OrderCounts
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from detlint.linter.project import Module
 
 _MAX_STEPS = 3
+_COUNTERS = frozenset("ijkn")
 _VIEWS = frozenset({"items", "keys", "values", "copy"})
 
 
@@ -51,6 +53,13 @@ class OrderPartners(OrderCounts):
         rows, place = gone_through(self.inference, iterable, (1,))
         counted = place == () and isinstance(target, ast.Tuple) and len(target.elts) > 1
         return rows, target.elts[1] if counted and isinstance(target, ast.Tuple) else target
+
+    def goes_with_number(self, result: ast.expr, counted: frozenset[str]) -> bool:
+        """`yield index, answer` of what finishes: whoever takes it goes by the number, unless that was counted here."""
+        first = result.elts[0] if isinstance(result, ast.Tuple) and len(result.elts) > 1 else None
+        if self._source is None or not isinstance(first, ast.Name) or first.id in counted:
+            return False
+        return first.id in _COUNTERS or element_table().names_numbers(first.id)
 
     def has_own_order(self, value: ast.expr, steps: int = _MAX_STEPS) -> bool:
         """Return whether a sequence is what the caller gives, or made of that one by one."""
