@@ -107,15 +107,14 @@ def _takes_time(node: ast.AST, waits: bool) -> bool:
 
 def _sink(container: ast.expr, start: Start, ctx: Context) -> str | None:
     tracer = OrderTracer(ctx.module)
-    return tracer.collected(container, start.call, Trail()) or tracer.first(
-        tracer.destination(use) for use in _uses_inside(container, start, ctx)
-    )
+    found = tracer.collected(container, start.call, Trail())
+    if found is not None or not start.is_callback or not isinstance(container, ast.Name):
+        return found
+    inside = [node for node in walk(start.function) if isinstance(node, ast.Name) and node.id == container.id]
+    return tracer.first(_result_made_of(use, ctx) or tracer.destination(use) for use in inside)
 
 
-def _uses_inside(container: ast.expr, start: Start, ctx: Context) -> Iterator[ast.Name]:
-    """Yield where a callback itself hands the list on: `if all_done(): whole.set_result(found)`."""
-    if not start.is_callback or not isinstance(container, ast.Name):
-        return
-    for node in walk(start.function):
-        if isinstance(node, ast.Name) and node.id == container.id:
-            yield node
+def _result_made_of(use: ast.Name, ctx: Context) -> str | None:
+    """`if all_done(): whole.set_result(found)` in the callback that fills the list."""
+    call = ctx.parent(use)
+    return "set_result()" if isinstance(call, ast.Call) and identifier(call.func) == "set_result" else None
