@@ -9,7 +9,7 @@ from pathlib import Path
 
 from detlint.tables import RULES_FOLDER, read_table, word_lists
 
-_FUNCTIONS = ("numbers", "texts", "passing", "flattening", "of_numbers", "counting", "reading")
+_FUNCTIONS = ("numbers", "texts", "passing", "flattening", "of_numbers", "counting", "reading", "holding")
 _METHODS = ("numbers", "texts", "passing")
 _ATTRIBUTES = ("texts", "numbers")
 _NAMES = ("numbers", "numbered", "texts", "either", "alike")

@@ -128,7 +128,8 @@ class OrderTracer(OrderCalls):
                 asked = not isinstance(index, ast.Slice) and self.is_asked_for(index, item.value)
                 return "the item at each index" if asked else None
             if isinstance(parent, (ast.For, ast.AsyncFor)) and names & names_in(parent.target):
-                return self._effects(parent, frozenset(), frozenset(names), Trail(), (item,))
+                places = names | self.companions(parent.target, parent.iter, item.value)
+                return self._effects(parent, frozenset(), frozenset(places), Trail(), (item,))
             if isinstance(parent, ast.While) and names & counted_up(ast.walk(parent)):
                 return self._effects(parent, frozenset(), frozenset(names), Trail(), (item,))
             if isinstance(parent, (ast.ListComp, ast.GeneratorExp)):
@@ -265,7 +266,7 @@ class OrderTracer(OrderCalls):
             return self._inner(parent, trail)
         if trail.form is Form.SORTED_WALK or (trail.form is Form.WALK and self._sorts_folders(parent)):
             return self._names_of_walk(parent.target, parent, trail)
-        positions = self.positions(parent.target, parent.iter) or self.partners(parent.target, parent.iter)
+        positions = self.positions(parent.target, parent.iter) | self.partners(parent.target, parent.iter)
         found = self._effects(parent, names_in(parent.target) - positions, positions, trail)
         return self._names_of_walk(parent.target, parent, trail) if not found and trail.form is Form.WALK else found
 

@@ -23,8 +23,13 @@ _ADDING = frozenset({"operator.add", "operator.iadd", "operator.concat", "operat
 class OrderCalls(OrderPlaces):
     """Follows an order into calls; asks a tracer of its own for another module where they lead there."""
 
-    def __init__(self, module: Module, seen: set[tuple[ast.AST, Form, bool, bool]] | None = None) -> None:
-        super().__init__(module)
+    def __init__(
+        self,
+        module: Module,
+        seen: set[tuple[ast.AST, Form, bool, bool]] | None = None,
+        source: ast.Call | None = None,
+    ) -> None:
+        super().__init__(module, source)
         self._seen = set() if seen is None else seen
 
     def _keyword(self, node: ast.expr, parent: ast.keyword, trail: Trail) -> str | None:

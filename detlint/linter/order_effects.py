@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.names import FUNCTIONS, FunctionNode
 from detlint.linter.nodes import arguments_of, identifier
-from detlint.linter.order_form import CHOICE, NUMBERING, SUM, Form, Trail, names_in
+from detlint.linter.order_form import CHOICE, NUMBERING, PAIRING, SUM, Form, Trail, names_in
 from detlint.linter.order_sums import LoopSums
 from detlint.linter.values import Kind
 
@@ -224,7 +224,10 @@ class LoopEffects(LoopSums):
 
     def _assigned(self, node: ast.Assign) -> str | None:
         for target in node.targets:
-            if isinstance(target, ast.Subscript):
+            found: str | None
+            if self._is_partner(target) and self._has_element(node.value):
+                found = PAIRING
+            elif isinstance(target, ast.Subscript):
                 found = self._stored(target, node)
             elif isinstance(target, ast.Name) and self._has_element(node.value):
                 found = self._rebound(target, node)
@@ -301,7 +304,8 @@ class LoopEffects(LoopSums):
     def _yielded(self, node: ast.Yield | ast.YieldFrom) -> str | None:
         if isinstance(self._body, FUNCTIONS) or node.value is None or not self._has_element(node.value):
             return None
-        return None if _is_entry(node.value) else self._tracer.returned(node.value, node, self._trail)
+        keyed = _is_entry(node.value) or self._tracer.goes_with_number(node.value, self._positions)
+        return None if keyed else self._tracer.returned(node.value, node, self._trail)
 
     def _returned(self, node: ast.Return) -> str | None:
         if isinstance(self._body, FUNCTIONS) or node.value is None or not self._has_element(node.value):

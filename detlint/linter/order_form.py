@@ -21,6 +21,7 @@ MAX_CALLS = 3
 NUMBERING = "the numbers given to names"
 CHOICE = "the choice of one entry"
 SUM = "a sum of floats"
+PAIRING = "what stands at the same place of another list"
 
 
 class Form(Enum):

@@ -163,6 +163,18 @@ class LoopBody:
                 part = part.value
         return self._is_outside(node)
 
+    def _is_partner(self, target: ast.expr) -> bool:
+        """`row["v"]` and `row.v` of a row that stands at the same place, `rows[i].v`."""
+        part = target
+        while isinstance(part, (ast.Attribute, ast.Subscript)):
+            part = part.value
+            if isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Name):
+                picked = [item.value for item in self._items if isinstance(item, ast.Subscript)]
+                beside = bool(picked) and not any(map(self._places.has_own_order, picked))
+                if beside and part.slice.id in self._positions and self._places.has_own_order(part.value):
+                    return True
+        return part is not target and isinstance(part, ast.Name) and part.id in self._positions
+
     def _is_numbered(self, node: ast.expr, steps: int = _MAX_STEPS) -> bool:
         """Return whether the running number, and nothing of the element itself, stands in an expression."""
         if not steps or self._has_element(node):

@@ -8,15 +8,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from detlint.linter.names import FUNCTIONS, Binding, BindingKind
-from detlint.linter.order_counts import OrderCounts
 from detlint.linter.order_form import Form, Trail
+from detlint.linter.order_partners import OrderPartners
 from detlint.linter.values import Kind
 
 if TYPE_CHECKING:
     from detlint.linter.flow import Flow
 
 
-class OrderPlaces(OrderCounts):
+class OrderPlaces(OrderPartners):
     """Follows an order through what it is stored in; `destination` follows it through an expression."""
 
     def destination(self, node: ast.expr, trail: Trail | None = None) -> str | None:

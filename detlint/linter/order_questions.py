@@ -163,15 +163,6 @@ class OrderQuestions:
             call = call.args[0] if call.args else None
         return frozenset()
 
-    def partners(self, target: ast.expr, iterable: ast.expr) -> frozenset[str]:
-        """`label` of `for label, path in zip(labels, paths)` where a caller gives the labels: as good as a number."""
-        zips = isinstance(iterable, ast.Call) and "builtins.zip" in self.inference.callees(iterable)
-        if not zips or not isinstance(iterable, ast.Call) or not isinstance(target, ast.Tuple):
-            return frozenset()
-        given = [name for name, value in zip(target.elts, iterable.args, strict=False) if self.is_parameter(value)]
-        own = len(given) < len(iterable.args)
-        return frozenset(name.id for name in given if own and isinstance(name, ast.Name))
-
     def is_parameter(self, value: ast.expr) -> bool:
         """Return whether a variable is what the caller gives, and nothing else."""
         bindings = self.module.definitions(value) if isinstance(value, ast.Name) else ()

@@ -20,6 +20,9 @@ _FUNCTIONS = (
     "adding",
     "workers",
     "queues",
+    "threads",
+    "submitting",
+    "notifying",
 )
 _METHODS = (
     "carrying",
@@ -39,6 +42,8 @@ _METHODS = (
     "keeping",
     "averaging",
     "accumulating",
+    "starting",
+    "idle",
 )
 _WORDS = ("complaints", "lookups", "descriptions", "progress", "patterns", "files")
 

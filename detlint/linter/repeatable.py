@@ -10,6 +10,7 @@ from detlint.linter.nodes import identifier
 from detlint.linter.origins import Origin
 from detlint.linter.project import Module
 from detlint.linter.seeding import Seed
+from detlint.linter.texts import is_text
 from detlint.linter.values import Kind
 from detlint.randomness import load_sources
 
@@ -58,6 +59,8 @@ def hash_varies(module: Module, value: ast.expr) -> bool:
     """
     if isinstance(value, ast.Tuple):
         return not all(_is_number(module, element) for element in value.elts)
+    if is_text(module, value):
+        return True
     found = module.inference.values(value)
     kept = isinstance(value, (ast.Subscript, ast.Attribute)) and not _is_number(module, value)
     return any(each.kind in _HASHES or (kept and each.kind is Kind.UNKNOWN) for each in found) or (kept and not found)
@@ -65,6 +68,8 @@ def hash_varies(module: Module, value: ast.expr) -> bool:
 
 def _is_number(module: Module, value: ast.expr) -> bool:
     inner = value.value if isinstance(value, ast.Starred) else value
+    if is_text(module, inner):
+        return False
     if all(found.kind in _STABLE for found in module.inference.values(inner)):
         return True
     if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr == "item":

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from detlint.findings import Finding
+from detlint.linter.calls import argument_of
 from detlint.linter.context import Context
+from detlint.linter.flow import Flow
+from detlint.linter.names import FUNCTIONS, Binding, FunctionNode, parameters
+from detlint.linter.nodes import is_own
 from detlint.linter.registry import check
 from detlint.linter.values import Kind
+from detlint.linter.written_calls import written_out
 
 # Looks at the form of a tensor only, or hands it on unread.
 _FORM = frozenset(
@@ -20,11 +26,22 @@ _VIEWS = frozenset(
 _TO_DEVICE = frozenset({"to", "cuda", "record_stream", "pin_memory", "copy_"})
 _MAKERS = frozenset(f"torch.{name}" for name in ("empty", "zeros", "ones", "full", "rand", "randn", "arange", "tensor"))
 _READING_BUILTINS = frozenset({"float", "int", "bool", "print", "list", "tuple", "sum", "max", "min", "sorted", "str"})
-_WAITING_METHODS = frozenset({"synchronize", "item", "tolist", "cpu", "wait_stream"})
+_WAITING_METHODS = frozenset({"synchronize", "item", "tolist", "cpu", "wait_stream", "query"})
 _FILLING = frozenset({"append", "extend", "insert"})
 _KEEPING = ("save_for_backward", "P2POp")  # functions of torch that keep a tensor for later
 _ASIDE = ("offload", "unload", "onload", "sleep", "swap", "free", "drop", "release", "evict", "exit")
 _PROMISES = ("async", "enqueue")  # what is called so leaves waiting to whoever calls it
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """A copy that runs: since `call`, or since the beginning of a function that is given it (then None)."""
+
+    call: ast.Call | None
+    flow: Flow
+
+    def reaches(self, goal: ast.AST, waits: list[ast.Call]) -> bool:
+        return goal in self.flow and self.flow.path(self.call, goal, avoiding=waits)
 
 
 @check("DET604", nodes=(ast.Call,))
@@ -43,9 +60,9 @@ def unsynchronized_copy(call: ast.Call, ctx: Context) -> Iterator[Finding]:
         return
     if function.attr == "to":
         copies = _goes_to_cpu(call, ctx) and not _is_of_cpu(function.value, ctx)
-        read = _read(call, call, ctx) if copies else None
+        read = _read(call, _Running(call, ctx.flow(call)), ctx) if copies else None
     else:
-        read = _read_of_buffer(function.value, call, ctx) if _is_pinned(function.value, ctx) else None
+        read = _read_of_buffer(_whole(function.value), call, ctx)
     if read is not None:
         yield ctx.finding(call, copy=ast.unparse(call)[:80], where=f"at line {read.lineno}")
 
@@ -69,8 +86,10 @@ def _is_promised(call: ast.Call, ctx: Context) -> bool:
 
 
 def _is_non_blocking(call: ast.Call, ctx: Context) -> bool:
+    """`host.to("cpu", non_blocking=True)`, also by `options = {"non_blocking": True}` and `**options`."""
     position = 2 if isinstance(call.func, ast.Attribute) and call.func.attr == "to" else 1
-    given = [keyword.value for keyword in call.keywords if keyword.arg == "non_blocking"]
+    written = written_out(ctx.module, call, "")
+    given = [keyword.value for keyword in written.keywords if keyword.arg == "non_blocking"]
     given += call.args[position : position + 1]
     return any(ctx.constant(value) is True for value in given)
 
@@ -93,7 +112,8 @@ def _makes_on_cpu(call: ast.Call, ctx: Context) -> bool:
 
 
 def _goes_to_cpu(call: ast.Call, ctx: Context) -> bool:
-    targets = [keyword.value for keyword in call.keywords if keyword.arg == "device"] or call.args[:1]
+    written = written_out(ctx.module, call, "")
+    targets = [keyword.value for keyword in written.keywords if keyword.arg == "device"] or call.args[:1]
     return any(_is_cpu(target, ctx) for target in targets)
 
 
@@ -126,13 +146,27 @@ def _makes_pinned(node: ast.Call, ctx: Context) -> bool:
     return "device" in given and _is_cpu(given["device"], ctx)
 
 
+def _whole(part: ast.expr) -> ast.expr:
+    """Return `buffer` of `buffer[:n]`."""
+    while isinstance(part, ast.Subscript):
+        part = part.value
+    return part
+
+
 def _read_of_buffer(buffer: ast.expr, copy: ast.Call, ctx: Context) -> ast.expr | None:
-    if not isinstance(buffer, ast.Name):
+    if not _is_pinned(buffer, ctx):
         return None
-    return _read_of_name(buffer.id, copy, ctx, ctx.module.definitions(buffer))
+    running = _Running(copy, ctx.flow(copy))
+    if isinstance(buffer, ast.Name):
+        return _read_of_name(buffer.id, running, ctx, ctx.module.definitions(buffer))
+    if not is_own(buffer) or not isinstance(buffer, ast.Attribute):
+        return None
+    uses = (use for use in ctx.module.index.names_used.get(buffer.attr, ()) if is_own(use))
+    loads = (use for use in uses if isinstance(use, ast.Attribute) and isinstance(use.ctx, ast.Load))
+    return _read_of_uses(ast.unparse(buffer), loads, running, ctx)
 
 
-def _read(node: ast.expr, copy: ast.Call, ctx: Context) -> ast.expr | None:
+def _read(node: ast.expr, copy: _Running, ctx: Context) -> ast.expr | None:
     """Return the expression that reads the value of `node` on the CPU, or None."""
     parent = ctx.parent(node)
     if isinstance(parent, ast.Attribute):
@@ -151,7 +185,7 @@ def _read(node: ast.expr, copy: ast.Call, ctx: Context) -> ast.expr | None:
     return node if isinstance(parent, (ast.If, ast.While, ast.Assert, ast.IfExp)) and parent.test is node else None
 
 
-def _read_of_attribute(attribute: ast.Attribute, copy: ast.Call, ctx: Context) -> ast.expr | None:
+def _read_of_attribute(attribute: ast.Attribute, copy: _Running, ctx: Context) -> ast.expr | None:
     call = ctx.parent(attribute)
     called = isinstance(call, ast.Call) and call.func is attribute
     if attribute.attr in _FORM or (called and attribute.attr in _TO_DEVICE):
@@ -161,7 +195,7 @@ def _read_of_attribute(attribute: ast.Attribute, copy: ast.Call, ctx: Context) -
     return attribute if called and attribute.attr not in _FILLING else None
 
 
-def _read_of_argument(node: ast.expr, call: ast.Call, copy: ast.Call, ctx: Context) -> ast.expr | None:
+def _read_of_argument(node: ast.expr, call: ast.Call, copy: _Running, ctx: Context) -> ast.expr | None:
     names = ctx.callees(call)
     if any(name.endswith(_KEEPING) or name.startswith("torch.optim.") for name in names):
         return None
@@ -172,27 +206,54 @@ def _read_of_argument(node: ast.expr, call: ast.Call, copy: ast.Call, ctx: Conte
     function = call.func
     if isinstance(function, ast.Attribute) and function.attr in _FILLING and isinstance(function.value, ast.Name):
         return _read_of_name(function.value.id, copy, ctx, ctx.module.definitions(function.value))
+    if isinstance(function, ast.Attribute) and function.attr == "copy_":
+        return call if _is_of_cpu(function.value, ctx) else None
+    return call if copy.call is not None and _is_read_inside(node, call, ctx) else None
+
+
+def _is_read_inside(node: ast.expr, call: ast.Call, ctx: Context) -> bool:
+    """`scores(host)` of a function of the project that reads what it is given."""
+    for name in ctx.callees(call):
+        definition = ctx.module.project.definition(name)
+        module, function = definition if definition is not None else (ctx.module, None)
+        if not isinstance(function, FUNCTIONS):
+            continue
+        scope = module.index.scopes[function]
+        parameter = _parameter_given(node, call, function)
+        bindings = tuple(each for each in scope.bindings.get(parameter, ()) if isinstance(each.node, ast.arg))
+        if _read_of_name(parameter, _Running(None, module.flow(scope)), ctx.elsewhere(module), bindings) is not None:
+            return True
+    return False
+
+
+def _parameter_given(node: ast.expr, call: ast.Call, function: FunctionNode) -> str:
+    """Return the parameter of `function` that gets `node` in a call of it, or nothing."""
+    method = isinstance(call.func, ast.Attribute)
+    names = (argument.arg for argument, _ in parameters(function.args))
+    return next((name for name in names if argument_of(function, name, call, skip_self=method) is node), "")
+
+
+def _read_of_name(name: str, copy: _Running, ctx: Context, bindings: tuple[Binding, ...]) -> ast.expr | None:
+    uses = (use for binding in bindings for use in copy.flow.uses(binding))
+    return _read_of_uses(name, uses, copy, ctx)
+
+
+def _read_of_uses(text: str, uses: Iterable[ast.expr], copy: _Running, ctx: Context) -> ast.expr | None:
+    waits = [node for node in ctx.module.index.of_type(ast.Call) if _waits(node, text, ctx) and node in copy.flow]
+    for use in uses:
+        found = _read(use, copy, ctx) if copy.reaches(use, waits) else None
+        # The arguments of the reading call may themselves wait: torch.cat((host, other.cpu())).
+        if found is not None and copy.reaches(found, waits):
+            return found
     return None
 
 
-def _read_of_name(name: str, copy: ast.Call, ctx: Context, bindings: tuple[object, ...]) -> ast.expr | None:
-    flow = ctx.flow(copy)
-    waits = [node for node in ctx.module.index.of_type(ast.Call) if _waits(node, name, ctx) and node in flow]
-    for binding in bindings:
-        for use in flow.uses(binding):  # type: ignore[arg-type]
-            if use in flow and flow.path(copy, use, avoiding=waits):
-                found = _read(use, copy, ctx)
-                # The arguments of the reading call may themselves wait: torch.cat((host, other.cpu())).
-                if found is not None and flow.path(copy, found, avoiding=waits):
-                    return found
-    return None
-
-
-def _waits(call: ast.Call, name: str, ctx: Context) -> bool:
+def _waits(call: ast.Call, text: str, ctx: Context) -> bool:
     """Return whether a call waits for the device: a synchronisation, or a read or copy of another tensor from it."""
     if not isinstance(call.func, ast.Attribute):
         return False
     copies = call.func.attr == "to" and _goes_to_cpu(call, ctx) and not _is_non_blocking(call, ctx)
     if not copies and call.func.attr not in _WAITING_METHODS:
         return False
-    return not any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(call.func.value))
+    parts = (part for part in ast.walk(call.func.value) if isinstance(part, (ast.Name, ast.Attribute)))
+    return not any(ast.unparse(part) == text for part in parts)

@@ -1,4 +1,4 @@
-"""DET601, DET602, DET603: an order that nothing fixes reaches data."""
+"""DET601, DET602: an order that nothing fixes reaches data."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from detlint.findings import Finding
 from detlint.linter.context import Call, Context
 from detlint.linter.glob_patterns import names_one_path
-from detlint.linter.names import FUNCTIONS
 from detlint.linter.order import OrderTracer
 from detlint.linter.order_form import CHOICE, NUMBERING, Form, Trail
 from detlint.linter.order_table import order_table
@@ -68,80 +67,6 @@ def _sorted_where_iterated(node: ast.expr, ctx: Context) -> Repair | None:
     if isinstance(parent, ast.Call) and len(parent.args) == 1 and "builtins.list" in ctx.callees(parent):
         return unsafe("sort it", replace(parent.func, "sorted"))  # sorted() makes a list itself
     return unsafe("sort it", wrap(node, "sorted"))
-
-
-@check("DET603")
-def completion_order(call: Call, ctx: Context) -> Iterator[Finding]:
-    """Silent where results are stored by key, counted, reduced or sorted."""
-    tracer = OrderTracer(ctx.module)
-    finished = _iterations_of_done(call.node, tracer, ctx) if call.name.endswith(".wait") else [call.node]
-    sink = tracer.first(map(tracer.destination, finished))
-    if sink is not None:
-        yield ctx.finding(call.node, call=f"{call.name}()", sink=sink)
-
-
-def _iterations_of_done(call: ast.Call, tracer: OrderTracer, ctx: Context) -> Iterator[ast.expr]:
-    """Yield where `done` of `done, pending = wait(futures)` is iterated: as a set it has no order yet."""
-    statement = ctx.parent(call)
-    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
-    done = target.elts[0] if isinstance(target, ast.Tuple) else None
-    binding = tracer.binding_of(done) if isinstance(done, ast.Name) else None
-    if binding is not None:
-        yield from (use for use in ctx.flow(call).uses(binding) if _is_iterated(use, ctx))
-
-
-@check_file("DET603")
-def queue_order(ctx: Context) -> Iterator[Finding]:
-    """What several workers put into one queue comes out as they finish; silent unless a result is known to go on."""
-    calls = ctx.module.index.calls_by_name
-    table = order_table().functions
-    workers = [
-        call for name in _last_words(table["workers"]) for call in calls.get(name, ()) if _is_repeated(call, ctx)
-    ]
-    handed = {_variable(part, ctx) for call in workers for part in ast.walk(call)} - {None}
-    for call in calls.get("get", ()) if handed else ():
-        queue = call.func.value if isinstance(call.func, ast.Attribute) else call
-        if _variable(queue, ctx) not in handed or not _is_made_by(queue, table["queues"], ctx):
-            continue
-        sink = _next_of(call, queue, ctx)
-        if sink is not None:
-            yield ctx.finding(call, call=f"{ast.unparse(queue)}.get()", sink=sink)
-
-
-def _variable(node: ast.AST, ctx: Context) -> tuple[str, object] | None:
-    """Return what is read: its name, and the scope or the class that it belongs to."""
-    if isinstance(node, ast.Name):
-        return node.id, ctx.module.index.scope_at(node).lookup(node.id)
-    return (ast.unparse(node), ctx.module.index.class_at(node)) if isinstance(node, ast.Attribute) else None
-
-
-def _is_repeated(call: ast.Call, ctx: Context) -> bool:
-    """Is a call made several times, in a loop or a comprehension of its function?"""
-    for parent in ctx.ancestors(call):
-        if isinstance(parent, FUNCTIONS):
-            return False
-        if isinstance(parent, (ast.For, ast.While, ast.ListComp)):
-            return True
-    return False
-
-
-def _is_made_by(node: ast.expr, makers: frozenset[str], ctx: Context) -> bool:
-    made = [value.node for value in ctx.values(node)]
-    return bool(made) and all(
-        isinstance(call, ast.Call) and bool(makers.intersection(ctx.callees(call))) for call in made
-    )
-
-
-def _next_of(call: ast.Call, queue: ast.expr, ctx: Context) -> str | None:
-    """Return what takes over the order of a queue: of one entry alone only whoever asks for the next one."""
-    tracer = OrderTracer(ctx.module)
-    if isinstance(ctx.parent(call), (ast.Return, ast.Yield, ast.ListComp)):
-        return tracer.destination(call)
-    return tracer.taken_out(queue, call) if _is_repeated(call, ctx) else None
-
-
-def _last_words(names: frozenset[str]) -> list[str]:
-    return sorted({name.rpartition(".")[2] for name in names})
 
 
 @check_file("DET602")

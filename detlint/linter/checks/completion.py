@@ -1,0 +1,115 @@
+"""DET603: what runs at the same time as others is kept in the order in which it finishes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from detlint.findings import Finding
+from detlint.linter.context import Call, Context
+from detlint.linter.names import FUNCTIONS
+from detlint.linter.nodes import identifier
+from detlint.linter.order import OrderTracer
+from detlint.linter.order_table import order_table
+from detlint.linter.registry import check, check_file
+
+_RUNNING = frozenset({"run_until_complete", "run"})
+
+
+@check("DET603")
+def completion_order(call: Call, ctx: Context) -> Iterator[Finding]:
+    """Silent where results are stored by key, counted, reduced or sorted."""
+    tracer = OrderTracer(ctx.module, source=call.node)
+    finished = _iterations_of_done(call.node, tracer, ctx) if call.name.endswith(".wait") else [call.node]
+    sink = tracer.first(map(tracer.destination, finished))
+    if sink is not None:
+        yield ctx.finding(call.node, call=f"{call.name}()", sink=sink)
+
+
+def _iterations_of_done(call: ast.Call, tracer: OrderTracer, ctx: Context) -> Iterator[ast.expr]:
+    """Yield where `done` of `done, pending = wait(futures)` is iterated: as a set it has no order yet."""
+    if any(isinstance(given, (ast.List, ast.Set)) and _is_single(given) for given in call.args[:1]):
+        return
+    statement = _after_waiting(call, ctx)
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    done = target.elts[0] if isinstance(target, ast.Tuple) else None
+    binding = tracer.binding_of(done) if isinstance(done, ast.Name) else None
+    if binding is not None:
+        yield from (use for use in ctx.flow(call).uses(binding) if _is_iterated(use, ctx))
+
+
+def _is_single(display: ast.List | ast.Set) -> bool:
+    """`[task]`: one has one order."""
+    return len(display.elts) == 1 and not isinstance(display.elts[0], ast.Starred)
+
+
+def _after_waiting(call: ast.Call, ctx: Context) -> ast.AST | None:
+    """Return what stands around `await wait(tasks)`, or around `loop.run_until_complete(wait(tasks))`."""
+    around = ctx.parent(call)
+    while isinstance(around, ast.Await) or (isinstance(around, ast.Call) and identifier(around.func) in _RUNNING):
+        around = ctx.parent(around)
+    return around
+
+
+def _is_iterated(node: ast.expr, ctx: Context) -> bool:
+    parent = ctx.parent(node)
+    if isinstance(parent, (ast.For, ast.comprehension)):
+        return parent.iter is node
+    carrying = order_table().functions["carrying"]
+    return isinstance(parent, ast.Call) and not carrying.isdisjoint(ctx.callees(parent))
+
+
+@check_file("DET603")
+def queue_order(ctx: Context) -> Iterator[Finding]:
+    """What several workers put into one queue comes out as they finish; silent unless a result is known to go on."""
+    calls = ctx.module.index.calls_by_name
+    table = order_table().functions
+    workers = [
+        call for name in _last_words(table["workers"]) for call in calls.get(name, ()) if _is_repeated(call, ctx)
+    ]
+    handed = {_variable(part, ctx) for call in workers for part in ast.walk(call)} - {None}
+    for call in calls.get("get", ()) if handed else ():
+        queue = call.func.value if isinstance(call.func, ast.Attribute) else call
+        if _variable(queue, ctx) not in handed or not _is_made_by(queue, table["queues"], ctx):
+            continue
+        sink = _next_of(call, queue, ctx)
+        if sink is not None:
+            yield ctx.finding(call, call=f"{ast.unparse(queue)}.get()", sink=sink)
+
+
+def _variable(node: ast.AST, ctx: Context) -> tuple[str, object] | None:
+    """Return what is read: its name, and the scope or the class that it belongs to."""
+    if isinstance(node, ast.Name):
+        return node.id, ctx.module.index.scope_at(node).lookup(node.id)
+    return (ast.unparse(node), ctx.module.index.class_at(node)) if isinstance(node, ast.Attribute) else None
+
+
+def _is_repeated(call: ast.Call, ctx: Context) -> bool:
+    """Is a call made several times, in a loop or a comprehension of its function?"""
+    for parent in ctx.ancestors(call):
+        if isinstance(parent, FUNCTIONS):
+            return False
+        if isinstance(parent, (ast.For, ast.While, ast.ListComp)):
+            return True
+    return False
+
+
+def _is_made_by(node: ast.expr, makers: frozenset[str], ctx: Context) -> bool:
+    """Is a variable a queue: made by one of `makers`, or a parameter that is annotated so?"""
+    values = ctx.values(node)
+    return bool(values) and all(
+        bool(makers.intersection(ctx.callees(value.node))) if isinstance(value.node, ast.Call) else value.type in makers
+        for value in values
+    )
+
+
+def _next_of(call: ast.Call, queue: ast.expr, ctx: Context) -> str | None:
+    """Return what takes over the order of a queue: of one entry alone only whoever asks for the next one."""
+    tracer = OrderTracer(ctx.module)
+    if isinstance(ctx.parent(call), (ast.Return, ast.Yield, ast.ListComp)):
+        return tracer.destination(call)
+    return tracer.taken_out(queue, call) if _is_repeated(call, ctx) else None
+
+
+def _last_words(names: frozenset[str]) -> list[str]:
+    return sorted({name.rpartition(".")[2] for name in names})
