@@ -85,7 +85,7 @@ def users_of(node: ast.AST, ctx: Context) -> Iterator[Context]:
         seen.add((where.module.name, name))
         qualified = f"{where.module.name}.{name}"
         for other in (where, *_mentioning(name, where)):
-            for use in _names(other, name) if other is not None else ():
+            for use in _uses_of_import(other, name) if other is not None else ():
                 if other is not None and qualified in other.resolve(use):
                     yield other
                     pending.append((other, use))
@@ -99,6 +99,14 @@ def _name_at_top(node: ast.AST, ctx: Context) -> str:
     statement = ctx.statement(node)
     target = statement.targets[0] if isinstance(statement, ast.Assign) else None
     return target.id if isinstance(target, ast.Name) and isinstance(ctx.parent(statement), ast.Module) else ""
+
+
+def _uses_of_import(ctx: Context, name: str) -> Iterator[ast.Name | ast.Attribute]:
+    """Yield the uses of a name, under `Network` too after `from models import Net as Network`."""
+    yield from _names(ctx, name)
+    for bound, bindings in ctx.module.index.root.bindings.items():
+        if bound != name and any(isinstance(b.node, ast.alias) and b.node.name == name for b in bindings):
+            yield from _names(ctx, bound)
 
 
 def _names(ctx: Context, name: str) -> Iterator[ast.Name | ast.Attribute]:

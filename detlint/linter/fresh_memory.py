@@ -30,7 +30,7 @@ _FORM = frozenset(
         "element_size",
     }
     | {"new_empty", "new_empty_strided", "new_full", "new_ones", "new_tensor", "new_zeros"}
-    | {"ndimension", "requires_grad", "grad", "itemsize", "storage_offset", "is_contiguous", "get_device"}
+    | {"ndimension", "requires_grad", "grad", "itemsize", "storage_offset", "is_contiguous", "get_device", "nelement"}
 )
 # The result is the same memory, or a copy of what it holds.
 _THROUGH = frozenset(
@@ -244,6 +244,8 @@ def _inside(node: ast.expr, call: ast.Call, ctx: Context, depth: int) -> Fate:
     if any(inside.function(use) is not function for use in uses):
         return Fate.WRITTEN  # whoever gets the closure may never call it
     fates = {fate(use, inside, depth - 1)[0] for use in uses}
+    if fates == {Fate.UNTOUCHED}:
+        return Fate.UNTOUCHED
     return Fate.READ if Fate.READ in fates and fates <= {Fate.READ, Fate.UNTOUCHED} else Fate.WRITTEN
 
 

@@ -22,6 +22,7 @@ _FACTORIES = re.compile(r"^torch\.((cuda\.)?\w*Tensor|empty|zeros|ones|randn?)$"
 _SIZED = re.compile(r"^torch\.nn\.(Linear|Bilinear|Conv\w+|Embedding|LayerNorm|BatchNorm\w+|LSTM|GRU|RNN)$")
 _SIZE_NAME = re.compile(r"(^|_|\.)(num|n|in|out)_\w+[^_]$|(^|_|\.)(dim|size|channels|units|width|heads|hidden)$")
 _JOINING = frozenset({"torch.cat", "torch.concat"})
+_STACKING = _JOINING | {"torch.stack", "torch.hstack", "torch.vstack"}
 _MAX_NAMES = 3
 # Functions of such names, or so decorated, hand out memory that their callers fill, or that stands for a shape only.
 _ALLOCATORS = re.compile(
@@ -136,7 +137,7 @@ def _read(node: ast.expr, ctx: Context, names: int = _MAX_NAMES) -> ast.expr | N
     if outcome is Fate.READ:
         return place
     if outcome is not Fate.STORED:
-        return None
+        return _read_of_list(place, ctx)
     name = registered_name(place)
     if name is not None:
         return unwritten_attribute(name, place, ctx)
@@ -174,12 +175,13 @@ def _read_of_name(target: ast.Name, made: ast.expr, ctx: Context, names: int) ->
         return None
     if guards_emptiness(target, ctx):
         return None
-    outcomes = _settled({use: fate(use, ctx) for use in flow.uses(binding)})
+    outcomes = _settled({use: fate(use, ctx) for use in flow.uses(binding)}, ctx)
     if len(outcomes) == 1 and names and [outcome for outcome, _ in outcomes.values()] == [Fate.STORED]:
         return _read(next(iter(outcomes)), ctx, names)  # under another name, and no longer under this one
-    if any(ctx.flow(use) is not flow or outcome is Fate.STORED for use, (outcome, _) in outcomes.items()):
-        return None  # a closure or an alias may write it
-    writes = [use for use, (outcome, _) in outcomes.items() if outcome is Fate.WRITTEN]
+    if any(ctx.flow(use) is not flow for use in outcomes):
+        return None  # a closure may write it
+    # An alias may write it, once there is one.
+    writes = [use for use, (outcome, _) in outcomes.items() if outcome in (Fate.WRITTEN, Fate.STORED)]
     # The conditions of several writes may complement each other.
     complementary = len([write for write in writes if _is_conditional(write, target, ctx)]) > 1
     in_part = _only_in_part(writes, target, ctx)
@@ -197,7 +199,7 @@ def _read_of_name(target: ast.Name, made: ast.expr, ctx: Context, names: int) ->
                 continue
         elif outcome is not Fate.READ or _reads_a_part(use, writes, ctx):
             continue
-        others = [b.node for b in bindings if b is not binding and not _updates(b, ctx)]
+        others = [_bound_at(b, ctx) for b in bindings if b is not binding and not _updates(b, ctx)]
         if reads_what_rounds_left(use, [*writes, *others], ctx):
             continue
         barriers = (
@@ -209,11 +211,43 @@ def _read_of_name(target: ast.Name, made: ast.expr, ctx: Context, names: int) ->
     return None
 
 
-def _settled(outcomes: dict[ast.Name, tuple[Fate, ast.expr]]) -> dict[ast.Name, tuple[Fate, ast.expr]]:
-    """Where anything writes, it may have written what is added to; where nothing does, adding reads."""
-    written = any(outcome is Fate.WRITTEN for outcome, _ in outcomes.values())
-    adding = Fate.WRITTEN if written else Fate.READ
-    return {use: (adding if found is Fate.ADDED_TO else found, place) for use, (found, place) in outcomes.items()}
+def _read_of_list(call: ast.expr, ctx: Context) -> ast.expr | None:
+    """`parts.append(torch.empty(n))` and `torch.stack(parts)`, where nothing in sight could fill an element."""
+    appended = call.func if isinstance(call, ast.Call) else None
+    carrier = appended.value if isinstance(appended, ast.Attribute) and appended.attr == "append" else None
+    if not isinstance(carrier, ast.Name) or guards_emptiness(call, ctx):
+        return None
+    bindings = ctx.module.definitions(carrier)
+    if len(bindings) != 1 or isinstance(bindings[0].node, ast.arg) or ctx.flow(bindings[0].node) is not ctx.flow(call):
+        return None
+    reads = []
+    for use in ctx.flow(call).uses(bindings[0]):
+        user = ctx.parent(use)
+        if isinstance(user, ast.Call) and _STACKING.intersection(ctx.callees(user)):
+            reads.append(user)
+        elif not _leaves_elements(use, user, ctx):
+            return None
+    return next((read for read in reads if ctx.flow(call).path(call, read)), None)
+
+
+def _leaves_elements(use: ast.Name, user: ast.AST | None, ctx: Context) -> bool:
+    """`parts.append(x)`, `len(parts)`, `parts[-1].min()`."""
+    if isinstance(user, ast.Attribute):
+        return user.attr == "append"
+    if isinstance(user, ast.Subscript):
+        return isinstance(user.ctx, ast.Load) and fate(user, ctx)[0] in (Fate.READ, Fate.UNTOUCHED)
+    return isinstance(user, ast.Call) and "builtins.len" in ctx.callees(user)
+
+
+def _settled(outcomes: dict[ast.Name, tuple[Fate, ast.expr]], ctx: Context) -> dict[ast.Name, tuple[Fate, ast.expr]]:
+    """What writes may have written what is added to later; where nothing did, adding reads."""
+    writes = [use for use, (outcome, _) in outcomes.items() if outcome in (Fate.WRITTEN, Fate.STORED)]
+    settled = {}
+    for use, (outcome, place) in outcomes.items():
+        if outcome is Fate.ADDED_TO:
+            outcome = Fate.WRITTEN if any(ctx.flow(use).path(write, use) for write in writes) else Fate.READ
+        settled[use] = (outcome, place)
+    return settled
 
 
 def _allocates(function: FunctionNode) -> bool:
@@ -233,6 +267,12 @@ def _reads_a_part(use: ast.AST, writes: list[ast.Name], ctx: Context) -> bool:
         return False
     loops = {parent for parent in ctx.ancestors(use) if isinstance(parent, (ast.For, ast.While))}
     return any(parent in loops for write in writes for parent in ctx.ancestors(write))
+
+
+def _bound_at(binding: Binding, ctx: Context) -> ast.AST:
+    """`total = total + x` is bound once the statement is done, after it was read."""
+    statement = ctx.statement(binding.node)
+    return statement if isinstance(statement, ast.Assign) else binding.node
 
 
 def _updates(binding: Binding, ctx: Context) -> bool:
