@@ -107,8 +107,10 @@ def _is_rounded_arithmetic(module: Module, node: ast.BinOp, depth: int) -> bool:
 
 
 def _has_fractions(module: Module, node: ast.expr, depth: int = 4) -> bool:
-    """Return whether random numbers stand somewhere in a computation: no rounding can be ruled out for them."""
+    """Return whether random numbers or shares stand somewhere in a computation: they may be rounded anywhere."""
     for part in ast.walk(node):
+        if not rounding_table().shares.isdisjoint(identifier(part).split("_")):
+            return True
         if isinstance(part, ast.Call):
             names = module.inference.callees(part)
             if any(name.removeprefix("torch.") in rounding_table().fractions for name in names):

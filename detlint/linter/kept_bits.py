@@ -28,8 +28,10 @@ def keeps_bits(node: ast.expr, ctx: Context) -> bool:
 
 
 def _seeds_again(function: FunctionNode, ctx: Context) -> bool:
-    """Return whether a function starts twice from one state; a single seed at its head repeats nothing."""
+    """Return whether a function may start twice from one state: a generator of its own, seeded once, does not."""
     seeds = [part for part in walk(function) if isinstance(part, ast.Call) and _is_seeding(part)]
+    if any("torch.Generator.manual_seed" not in ctx.callees(seed) for seed in seeds):
+        return True
     return len(seeds) > 1 or any(_is_repeated_within(seed, function, ctx) for seed in seeds)
 
 

@@ -31,6 +31,7 @@ _PLAIN = frozenset(
 )
 # Tensors written out as numbers; methods whose results are meant to be 1.0 and miss it by rounding.
 _LITERALS = frozenset({"torch.tensor", "torch.as_tensor", "torch.Tensor", "numpy.array", "torch.full", "torch.ones"})
+_ONES = frozenset({"torch.ones", "torch.ones_like"})
 _TO_ONE = ("sum", "norm")
 _HUGE = 1e300
 # Views on the way from one side of a comparison to the other.
@@ -198,10 +199,17 @@ def _is_plain(node: ast.expr, other: ast.expr, ctx: Context) -> bool:
     value = ctx.constant(node)
     if value is MISSING:
         made = [name for part in _behind(node, ctx) if isinstance(part, ast.Call) for name in ctx.resolve(part.func)]
+        if _ONES.intersection(made[:1]) and _is_summed(other, ctx):
+            return False
         return any(name in _PLAIN for name in made) or _holds_simple_numbers(node, ctx)
     if value == 1.0 and isinstance(value, float):
-        return not any(isinstance(part, ast.Attribute) and part.attr in _TO_ONE for part in _behind(other, ctx))
+        return not _is_summed(other, ctx)
     return not isinstance(value, float) or _is_simple(value)
+
+
+def _is_summed(node: ast.expr, ctx: Context) -> bool:
+    """`probs.sum(-1)` is meant to be 1.0."""
+    return any(isinstance(part, ast.Attribute) and part.attr in _TO_ONE for part in _behind(node, ctx))
 
 
 def _is_simple(number: float) -> bool:
@@ -286,6 +294,8 @@ def _origin(node: ast.expr, ctx: Context) -> str:
             value = unpacked(binding) or binding.value
             if value is not None:
                 return _origin(value, ctx)
+    if isinstance(node, ast.Subscript):
+        return f"{_origin(node.value, ctx)}[{ast.unparse(node.slice)}]"
     return ast.unparse(node)
 
 

@@ -6,7 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from detlint.findings import Finding
+from detlint.linter.computed import is_computed
 from detlint.linter.context import Call, Context
+from detlint.linter.names import unpacked
 from detlint.linter.precision import EPSILON, precision
 from detlint.linter.registry import check
 
@@ -26,7 +28,7 @@ def tolerance_below_precision(call: Call, ctx: Context) -> Iterator[Finding]:
     if call.is_method and isinstance(call.node.func, ast.Attribute):
         sides = [call.node.func.value, sides[0]]
     dtypes = [dtype for side in sides if side is not None and (dtype := precision(ctx.module, side)) is not None]
-    if not dtypes:
+    if not dtypes or not any(side is not None and _is_worked_out(side, ctx) for side in sides):
         return
     coarsest = max(dtypes, key=lambda dtype: EPSILON[dtype])
     if relative + absolute < EPSILON[coarsest] / 2:
@@ -37,3 +39,9 @@ def tolerance_below_precision(call: Call, ctx: Context) -> Iterator[Finding]:
             dtype=coarsest,
             eps=f"{EPSILON[coarsest]:g}",
         )
+
+
+def _is_worked_out(side: ast.expr, ctx: Context) -> bool:
+    """Return whether a side was computed, and is no copy or selection that keeps the bits of its dtype."""
+    made = [unpacked(binding) for binding in ctx.module.definitions(side)] if isinstance(side, ast.Name) else [side]
+    return is_computed(ctx.module, side) or any(isinstance(value, ast.BinOp) for value in made)
