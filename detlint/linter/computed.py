@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from detlint.linter.names import BindingKind, FunctionNode, unpacked
+from detlint.linter.called_models import is_layer, is_model, run_functions
+from detlint.linter.elements import item
+from detlint.linter.names import Binding, BindingKind, FunctionNode, unpacked
 from detlint.linter.nodes import identifier
 from detlint.linter.project import Module
 from detlint.linter.rounding_table import rounding_table
@@ -13,7 +15,6 @@ from detlint.linter.values import Kind
 _WRAPPERS = frozenset({"builtins.float", "builtins.round", "numpy.asarray", "numpy.array", "torch.as_tensor"})
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.MatMult)
 _COMPUTING = {Kind.TENSOR, Kind.MODULE, Kind.INSTANCE, Kind.UNKNOWN}
-_OF_MODELS = ("eval", "train", "parameters", "named_parameters", "state_dict", "load_state_dict")
 _DEPTH = 8
 
 
@@ -24,14 +25,42 @@ def is_computed(module: Module, node: ast.expr, depth: int = _DEPTH) -> bool:
     inner = depth - 1
     if isinstance(node, ast.Name):
         bindings = module.definitions(node)
-        values = [unpacked(binding) for binding in bindings if binding.kind is BindingKind.ASSIGN]
-        known = bool(bindings) and len(values) == len(bindings)
-        return known and all(value is not None and is_computed(module, value, inner) for value in values)
+        return bool(bindings) and all(_is_bound_to_computed(module, binding, inner) for binding in bindings)
     if isinstance(node, ast.BinOp) and isinstance(node.op, _ARITHMETIC):
         return _is_rounded_arithmetic(module, node, inner)
     if isinstance(node, (ast.UnaryOp, ast.Subscript, ast.Attribute)):
         return _keeps(module, node, inner)
     return isinstance(node, ast.Call) and _is_computed_call(module, node, inner)
+
+
+def _is_bound_to_computed(module: Module, binding: Binding, depth: int) -> bool:
+    """`y = net(x)`, `y, z = f(x), g(x)`, `y, weights = attention(x)`."""
+    if binding.kind is not BindingKind.ASSIGN or binding.value is None:
+        return False
+    value = unpacked(binding)
+    if value is not None:
+        return is_computed(module, value, depth)
+    single = len(binding.index) == 1 and isinstance(binding.value, ast.Call)
+    return single and _is_computed_item(module, binding.value, binding.index[0], depth)
+
+
+def _is_computed_item(module: Module, several: ast.expr, position: object, depth: int) -> bool:
+    """`attention(x)[0]`, `loads.max(dim=1)[0]`, `net(x)["logits"]`: one of several results, which may be no float."""
+    if isinstance(several, ast.Name):
+        made = [unpacked(binding) for binding in module.definitions(several)]
+        return len(made) == 1 and made[0] is not None and _is_computed_item(module, made[0], position, depth - 1)
+    if isinstance(position, str):
+        known = rounding_table().results | rounding_table().measures
+        return position in known and is_computed(module, several, depth)
+    if not isinstance(several, ast.Call) or not isinstance(position, int) or not depth:
+        return False
+    found = [value for whole in module.inference.values(several) for value in item(whole, position)]
+    if any(value.is_integral for value in found):
+        return False
+    called = [name for name in run_functions(module, several) if module.project.definition(name) is not None]
+    if called:
+        return all(_returns_computed(module, name, depth, position) for name in called)
+    return any(value.kind is Kind.TENSOR for value in found) and is_computed(module, several, depth)
 
 
 def is_result(module: Module, node: ast.expr) -> bool:
@@ -78,8 +107,10 @@ def _is_rounded_arithmetic(module: Module, node: ast.BinOp, depth: int) -> bool:
 
 
 def _has_fractions(module: Module, node: ast.expr, depth: int = 4) -> bool:
-    """Return whether random numbers stand somewhere in a computation: no rounding can be ruled out for them."""
+    """Return whether random numbers or shares stand somewhere in a computation: they may be rounded anywhere."""
     for part in ast.walk(node):
+        if not rounding_table().shares.isdisjoint(identifier(part).split("_")):
+            return True
         if isinstance(part, ast.Call):
             names = module.inference.callees(part)
             if any(name.removeprefix("torch.") in rounding_table().fractions for name in names):
@@ -95,7 +126,7 @@ def _keeps(module: Module, node: ast.UnaryOp | ast.Subscript | ast.Attribute, de
     if isinstance(node, ast.UnaryOp):
         return isinstance(node.op, ast.USub) and is_computed(module, node.operand, depth)
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and _gives_several(module, node.value):
-        return False
+        return _is_computed_item(module, node.value, node.slice.value, depth)
     if isinstance(node, ast.Attribute) and node.attr == "grad":
         return True
     if isinstance(node, ast.Attribute) and node.attr not in rounding_table().keeping:
@@ -106,7 +137,8 @@ def _keeps(module: Module, node: ast.UnaryOp | ast.Subscript | ast.Attribute, de
 def _gives_several(module: Module, node: ast.expr) -> bool:
     """Return whether an expression is what a model of the project returns: one of several results may be no float."""
     if isinstance(node, ast.Name):
-        return any(b.value is not None and _gives_several(module, b.value) for b in module.definitions(node))
+        made = (unpacked(binding) or binding.value for binding in module.definitions(node))
+        return any(value is not None and _gives_several(module, value) for value in made)
     return isinstance(node, ast.Call) and not any(value.kind is Kind.TENSOR for value in module.inference.values(node))
 
 
@@ -125,20 +157,9 @@ def _is_computed_call(module: Module, call: ast.Call, depth: int) -> bool:
         return True
     if isinstance(function, ast.Attribute) and _is_computed_method(module, function, depth):
         return True
-    if any(value.kind is Kind.MODULE and _computes(value.type) for value in module.inference.values(function)):
+    if is_layer(module, function):
         return True
-    return any(_returns_computed(module, name, depth) for name in names) if names else _is_model(module, function)
-
-
-def _is_model(module: Module, called: ast.expr) -> bool:
-    """Does the function or class around ask what is called for its weights, or set its mode: `net.eval()`, `net(x)`?"""
-    index, text = module.index, ast.unparse(called)
-    around = index.class_at if text.startswith("self.") else index.function_at
-    return any(
-        isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == text and around(call) is around(called)
-        for name in _OF_MODELS
-        for call in index.calls_by_name.get(name, ())
-    )
+    return any(_returns_computed(module, name, depth) for name in names) or is_model(module, call)
 
 
 def _is_computed_method(module: Module, method: ast.Attribute, depth: int) -> bool:
@@ -158,8 +179,8 @@ def _is_comparison(node: ast.expr) -> bool:
     return isinstance(node, ast.Compare)
 
 
-def _returns_computed(module: Module, name: str, depth: int) -> bool:
-    """Return whether a function of the project gives a computed result wherever it returns."""
+def _returns_computed(module: Module, name: str, depth: int, position: int | None = None) -> bool:
+    """Return whether a function of the project gives a computed result, or one at a position, wherever it returns."""
     definition = module.project.definition(name)
     if definition is None:
         return False
@@ -167,6 +188,8 @@ def _returns_computed(module: Module, name: str, depth: int) -> bool:
     if isinstance(function, ast.ClassDef):
         return False
     returned = _returns(owner, function)
+    if position is not None:
+        returned = [_item_of(value, position) for value in returned]
     return bool(returned) and all(value is not None and is_computed(owner, value, depth) for value in returned)
 
 
@@ -174,12 +197,9 @@ def _returns(module: Module, function: FunctionNode) -> list[ast.expr | None]:
     return [node.value for node in module.flow(module.index.scopes[function]).returns()]
 
 
-def _computes(type_name: str) -> bool:
-    """Most layers compute; those that pick, move or clip values do not."""
-    last = type_name.rpartition(".")[2]
-    return not last.startswith(
-        ("Embedding", "Identity", "Flatten", "ReLU", "Dropout", "MaxPool", "Pad", "Pixel", "Unflatten")
-    )
+def _item_of(display: ast.expr | None, position: int) -> ast.expr | None:
+    elements = display.elts if isinstance(display, ast.Tuple) else []
+    return elements[position] if position < len(elements) else None
 
 
 def _is_float_tensor(module: Module, node: ast.expr) -> bool:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import ast
 
 from detlint.linter.calls import dtype_named
-from detlint.linter.names import BindingKind
+from detlint.linter.names import BindingKind, unpacked
+from detlint.linter.nodes import identifier, walk
+from detlint.linter.parametrized import given_in_turn
 from detlint.linter.project import Module
 from detlint.linter.values import Kind
 
 # The distance of neighbouring numbers at 1.0.
 EPSILON = {"float16": 9.77e-04, "bfloat16": 7.81e-03, "float32": 1.19e-07, "float64": 2.22e-16}
 _CASTS = {"half": "float16", "bfloat16": "bfloat16", "float": "float32", "double": "float64"}
+_CONVERSIONS = ("to", "type", "astype")
 _FACTORIES = frozenset(
     f"torch.{name}" for name in ("rand", "randn", "ones", "zeros", "linspace", "eye", "logspace", "normal", "empty")
 )
@@ -23,7 +26,7 @@ def precision(module: Module, node: ast.expr, depth: int = 8) -> str | None:
         return None
     if isinstance(node, ast.Name):
         bindings = module.definitions(node)
-        values = [b.value for b in bindings if b.kind is BindingKind.ASSIGN and b.value is not None]
+        values = [unpacked(b) or b.value for b in bindings if b.kind is BindingKind.ASSIGN and b.value is not None]
         return _coarsest(module, values, depth - 1) if len(values) == len(bindings) else None
     if isinstance(node, ast.BinOp):
         return _coarsest(module, [node.left, node.right], depth - 1)
@@ -39,7 +42,8 @@ def _of_call(module: Module, call: ast.Call, depth: int) -> str | None:
     names = module.inference.callees(call)
     named = _written_dtype(module, call)
     if any(name in _FACTORIES for name in names):
-        return named or _default(module, call)
+        unsaid = not any(keyword.arg in ("dtype", None) for keyword in call.keywords)
+        return named or (_default(module, call) if unsaid else None)
     if any(value.kind is Kind.MODULE for value in module.inference.values(function)):
         return _coarsest(module, call.args, depth) or _default(module, call)
     receiver = [function.value] if isinstance(function, ast.Attribute) else []
@@ -53,10 +57,40 @@ def _of_call(module: Module, call: ast.Call, depth: int) -> str | None:
 def _written_dtype(module: Module, call: ast.Call) -> str | None:
     """Return the dtype that `dtype=torch.float16` or `.to(torch.float16)` names."""
     places = [keyword.value for keyword in call.keywords if keyword.arg == "dtype"]
-    if isinstance(call.func, ast.Attribute) and call.func.attr in ("to", "type", "astype"):
+    if isinstance(call.func, ast.Attribute) and call.func.attr in _CONVERSIONS:
         places += call.args
-    found = (dtype_named(module.inference, place) for place in places)
-    return next((dtype for dtype in found if dtype in EPSILON), None)
+    for place in places:
+        found = [
+            dtype for part in _alternatives(module, place) if (dtype := dtype_named(module.inference, part)) in EPSILON
+        ]
+        if found:
+            return max(found, key=EPSILON.__getitem__)
+    return None
+
+
+def _alternatives(module: Module, place: ast.expr) -> list[ast.expr]:
+    """Return what stands for a dtype, in all runs of a test that treats its dtypes alike."""
+    given = given_in_turn(module, place) if isinstance(place, ast.Name) else []
+    return given if given and _are_treated_alike(module, place) else [place]
+
+
+def _are_treated_alike(module: Module, name: ast.expr) -> bool:
+    """Return whether a dtype is only handed on as one: nothing is compared with it, or looked up by it."""
+    function = module.index.function_at(name)
+    uses = (
+        [part for part in walk(function) if isinstance(part, ast.Name) and part.id == ast.unparse(name)]
+        if function
+        else []
+    )
+    return all(_is_dtype_of_call(module, use) for use in uses if isinstance(use.ctx, ast.Load))
+
+
+def _is_dtype_of_call(module: Module, use: ast.Name) -> bool:
+    """`torch.ones(3, dtype=dtype)`, `x.to(dtype)`, `x.to(device, dtype)`."""
+    parent = module.index.parents.get(use)
+    if isinstance(parent, ast.keyword):
+        return parent.arg == "dtype"
+    return isinstance(parent, ast.Call) and identifier(parent.func) in _CONVERSIONS and use in parent.args
 
 
 def _default(module: Module, node: ast.AST) -> str | None:

@@ -8,8 +8,21 @@ from pathlib import Path
 
 from detlint.tables import RULES_FOLDER, read_table, word_lists
 
-_NAMES = ("rounding", "floating", "keeping", "adding", "fractions", "results", "measures")
-_EXACT = ("calls", "words")
+_NAMES = (
+    "rounding",
+    "floating",
+    "keeping",
+    "adding",
+    "fractions",
+    "results",
+    "measures",
+    "reading",
+    "compiling",
+    "shares",
+    "layers",
+    "moving",
+)
+_EXACT = ("calls", "seeding", "words")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +36,13 @@ class RoundingTable:
     fractions: frozenset[str]
     results: frozenset[str]
     measures: frozenset[str]
+    reading: frozenset[str]
+    compiling: frozenset[str]
+    shares: frozenset[str]
+    layers: frozenset[str]
+    moving: tuple[str, ...]
     exact_calls: frozenset[str]
+    seeding: frozenset[str]
     exact_words: tuple[str, ...]
 
 
@@ -37,7 +56,9 @@ def rounding_table(path: Path = RULES_FOLDER / "rounding.toml") -> RoundingTable
     table = read_table(path, {"names": dict, "exact": dict})
     names, exact = word_lists(path, table, "names", _NAMES), word_lists(path, table, "exact", _EXACT)
     return RoundingTable(
-        **{name: frozenset(names[name]) for name in _NAMES},
+        **{name: frozenset(names[name]) for name in _NAMES if name != "moving"},
+        moving=tuple(names["moving"]),
+        seeding=frozenset(exact["seeding"]),
         exact_calls=frozenset(exact["calls"]),
         exact_words=tuple(exact["words"]),
     )

@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from detlint.findings import Finding
 from detlint.linter.computed import is_called_result, is_computed, is_result
 from detlint.linter.context import MISSING, Call, Context
+from detlint.linter.kept_bits import keeps_bits
 from detlint.linter.names import unpacked
 from detlint.linter.nodes import arguments_of, walk
-from detlint.linter.precision import EPSILON, precision
 from detlint.linter.registry import check
 from detlint.linter.rounding_table import rounding_table
 from detlint.linter.values import Kind
+from detlint.linter.written_results import is_given_by_call, is_written_result
 
 # Comparisons that only tensors can pass, so that an operand nothing is known about is one too.
 _OF_TENSORS = ("torch.equal", "torch.eq", "torch.Tensor.equal", "torch.Tensor.eq")
@@ -30,6 +31,7 @@ _PLAIN = frozenset(
 )
 # Tensors written out as numbers; methods whose results are meant to be 1.0 and miss it by rounding.
 _LITERALS = frozenset({"torch.tensor", "torch.as_tensor", "torch.Tensor", "numpy.array", "torch.full", "torch.ones"})
+_ONES = frozenset({"torch.ones", "torch.ones_like"})
 _TO_ONE = ("sum", "norm")
 _HUGE = 1e300
 # Views on the way from one side of a comparison to the other.
@@ -51,7 +53,7 @@ def exact_float_comparison(call: Call, ctx: Context) -> Iterator[Finding]:
     if _is_meant_to_differ(call.node, ctx) or (call.name.endswith(".eq") and not _is_over_all(call.node, ctx)):
         return
     tensors = call.name in _OF_TENSORS
-    if first is not None and second is not None and _differ_by_rounding(first, second, ctx, tensors):
+    if first is not None and second is not None and _differ(first, second, ctx, tensors):
         yield ctx.finding(call.node, what=call.name.rpartition(".")[2])
 
 
@@ -60,7 +62,13 @@ def _is_meant_to_differ(node: ast.expr, ctx: Context) -> bool:
     parent = ctx.parent(node)
     if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute):
         return parent.func.attr == "assertFalse"
-    return isinstance(parent, ast.UnaryOp)
+    return isinstance(parent, ast.UnaryOp) and not _is_refused(parent, ctx)
+
+
+def _is_refused(denial: ast.UnaryOp, ctx: Context) -> bool:
+    """`if not torch.equal(a, b): raise ValueError(…)` insists on equality."""
+    around = ctx.parent(denial)
+    return isinstance(around, ast.If) and around.test is denial and isinstance(around.body[-1], ast.Raise)
 
 
 @check("DET501", nodes=(ast.Compare,))
@@ -68,9 +76,8 @@ def exact_float_equality(compare: ast.Compare, ctx: Context) -> Iterator[Finding
     """`==` in an assert, or over all elements."""
     if len(compare.ops) != 1 or not isinstance(compare.ops[0], ast.Eq):
         return
-    if (_is_asserted(compare, ctx) or _is_over_all(compare, ctx)) and _differ_by_rounding(
-        compare.left, compare.comparators[0], ctx
-    ):
+    insists = _is_asserted(compare, ctx) or _is_over_all(compare, ctx)
+    if insists and _differ(compare.left, compare.comparators[0], ctx):
         yield ctx.finding(compare, what="==")
 
 
@@ -100,6 +107,45 @@ def _uses(compare: ast.expr, ctx: Context) -> tuple[ast.Name, ...]:
     return ctx.flow(compare).uses(binding) if binding is not None else ()
 
 
+def _differ(left: ast.expr, right: ast.expr, ctx: Context, tensors: bool = False) -> bool:
+    """Return whether two sides of a comparison, or what stands in them in one place, can differ by rounding."""
+    return any(
+        _is_written_down(one, other, ctx)
+        or _is_written_down(other, one, ctx)
+        or _differ_by_rounding(one, other, ctx, tensors)
+        for one, other in _pairs(left, right, ctx)
+    )
+
+
+def _is_written_down(node: ast.expr, other: ast.expr, ctx: Context) -> bool:
+    """`net(x).score == 0.9694293737411499`."""
+    return is_written_result(ctx.module, node) and is_given_by_call(ctx.module, other)
+
+
+def _pairs(left: ast.expr, right: ast.expr, ctx: Context) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yield the sides, and the entries of displays: `losses` and each `x * 0.1` of `{"loss": x * 0.1}`."""
+    yield left, right
+    entries = [_entries(side, ctx) for side in (left, right)]
+    if entries[0] and entries[1]:
+        yield from ((value, entries[1][key]) for key, value in entries[0].items() if key in entries[1])
+        return
+    for entry in entries[0].values():
+        if is_computed(ctx.module, entry):
+            yield entry, right
+    for entry in entries[1].values():
+        if is_computed(ctx.module, entry):
+            yield left, entry
+
+
+def _entries(node: ast.expr, ctx: Context) -> dict[str, ast.expr]:
+    """Return what a display holds, by key or position."""
+    node = _made(node, ctx) or node
+    if isinstance(node, ast.Dict):
+        return {ast.unparse(key): value for key, value in zip(node.keys, node.values, strict=True) if key is not None}
+    elements = node.elts if isinstance(node, (ast.List, ast.Tuple)) else []
+    return {str(position): element for position, element in enumerate(elements)}
+
+
 def _differ_by_rounding(left: ast.expr, right: ast.expr, ctx: Context, tensors: bool = False) -> bool:
     """Was one side computed, and the other one not taken from it? `tensors`: both sides can be nothing else."""
     computed = [side for side in (left, right) if is_computed(ctx.module, side)]
@@ -107,18 +153,18 @@ def _differ_by_rounding(left: ast.expr, right: ast.expr, ctx: Context, tensors: 
         sides = (left, right)
         results = tensors and all(is_result(ctx.module, side) for side in sides)
         results = results or _are_called_results(left, right, ctx)
-        return results and not _is_repeated(left, right, ctx) and not _keeps_bits(left, ctx)
+        return results and not _is_repeated(left, right, ctx) and not keeps_bits(left, ctx)
     if _is_plain(left, right, ctx) or _is_plain(right, left, ctx):
         return False
     if len(computed) == 2 and (_is_repeated(left, right, ctx) or _are_rows_of_one(left, right, ctx)):
         return False
     if len(computed) == 1:
         other = right if computed[0] is left else left
-        if _is_passed(other, computed[0], ctx):
+        if _is_passed(other, computed[0], ctx) or _is_recorded(other, computed[0], ctx):
             return False
         if not _is_value(other, ctx) and not (tensors and _is_opaque(other, ctx) and _is_fresh(computed[0], ctx)):
             return False
-    return not _keeps_bits(left, ctx)
+    return not keeps_bits(left, ctx)
 
 
 def _are_called_results(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
@@ -153,10 +199,17 @@ def _is_plain(node: ast.expr, other: ast.expr, ctx: Context) -> bool:
     value = ctx.constant(node)
     if value is MISSING:
         made = [name for part in _behind(node, ctx) if isinstance(part, ast.Call) for name in ctx.resolve(part.func)]
+        if _ONES.intersection(made[:1]) and _is_summed(other, ctx):
+            return False
         return any(name in _PLAIN for name in made) or _holds_simple_numbers(node, ctx)
     if value == 1.0 and isinstance(value, float):
-        return not any(isinstance(part, ast.Attribute) and part.attr in _TO_ONE for part in _behind(other, ctx))
+        return not _is_summed(other, ctx)
     return not isinstance(value, float) or _is_simple(value)
+
+
+def _is_summed(node: ast.expr, ctx: Context) -> bool:
+    """`probs.sum(-1)` is meant to be 1.0."""
+    return any(isinstance(part, ast.Attribute) and part.attr in _TO_ONE for part in _behind(node, ctx))
 
 
 def _is_simple(number: float) -> bool:
@@ -200,6 +253,17 @@ def _is_passed(given: ast.expr, computed: ast.expr, ctx: Context) -> bool:
     return not isinstance(source, ast.Constant) and any(_source(value, ctx) is source for value in passed)
 
 
+def _is_recorded(other: ast.expr, computed: ast.expr, ctx: Context) -> bool:
+    """`cache = record(net)`, where `cache["layer"]` is compared with `net(x)`: it holds what `net` returned."""
+    call, source = _source(computed, ctx), other
+    while isinstance(source, (ast.Subscript, ast.Attribute)):
+        source = source.value
+    maker = _made(source, ctx)
+    if not isinstance(call, ast.Call) or not isinstance(maker, ast.Call) or source is other:
+        return False
+    return ast.unparse(call.func) in map(ast.unparse, arguments_of(maker))
+
+
 def _behind(node: ast.expr, ctx: Context) -> Iterator[ast.AST]:
     """Every part of an expression, or of what a variable was set to."""
     if isinstance(node, ast.Name):
@@ -230,6 +294,8 @@ def _origin(node: ast.expr, ctx: Context) -> str:
             value = unpacked(binding) or binding.value
             if value is not None:
                 return _origin(value, ctx)
+    if isinstance(node, ast.Subscript):
+        return f"{_origin(node.value, ctx)}[{ast.unparse(node.slice)}]"
     return ast.unparse(node)
 
 
@@ -287,47 +353,3 @@ def _made(node: ast.expr, ctx: Context) -> ast.expr | None:
     """Return the expression that a name stands for, or None where there are several or it is a parameter."""
     found = ctx.module.definitions(node) if isinstance(node, ast.Name) else ()
     return unpacked(found[0]) if len(found) == 1 else None
-
-
-def _keeps_bits(node: ast.expr, ctx: Context) -> bool:
-    function = ctx.function(node)
-    if function is None:
-        return False
-    table = rounding_table()
-    said = [part for part in function.name.split("_") if part == part.lower()]  # others name a class under test
-    if any(word in "_".join(said) for word in table.exact_words):
-        return True
-    names = {
-        part.attr if isinstance(part, ast.Attribute) else part.id
-        for part in ast.walk(function)
-        if isinstance(part, (ast.Attribute, ast.Name))
-    }
-    return bool(names & table.exact_calls)
-
-
-@check("DET502")
-def tolerance_below_precision(call: Call, ctx: Context) -> Iterator[Finding]:
-    """Silent where a tolerance or the dtype is not known, where both tolerances are zero on purpose, and in denials."""
-    negation = ctx.parent(call.node)
-    if isinstance(negation, ast.UnaryOp) and isinstance(negation.op, ast.Not):
-        return  # that two results differ is shown best by a fine tolerance
-    relative, absolute = (ctx.constant(call.argument(name).value) for name in ("rtol", "atol"))
-    if not isinstance(relative, (int, float)) or not isinstance(absolute, (int, float)):
-        return
-    if relative == 0 and absolute == 0:
-        return
-    sides = [call.argument(parameter.name).value for parameter in call.trigger.parameters[:2]]
-    if call.is_method and isinstance(call.node.func, ast.Attribute):
-        sides = [call.node.func.value, sides[0]]
-    dtypes = [dtype for side in sides if side is not None and (dtype := precision(ctx.module, side)) is not None]
-    if not dtypes:
-        return
-    coarsest = max(dtypes, key=lambda dtype: EPSILON[dtype])
-    if relative + absolute < EPSILON[coarsest] / 2:
-        yield ctx.finding(
-            call.node,
-            call=call.name.rpartition(".")[2],
-            tolerance=f"rtol={relative:g}, atol={absolute:g}",
-            dtype=coarsest,
-            eps=f"{EPSILON[coarsest]:g}",
-        )
