@@ -206,6 +206,14 @@ def in_package(module: Module) -> bool:
     return (module.source.path.parent / "__init__.py").is_file()
 
 
+def among_scripts(module: Module) -> bool:
+    """Return whether no folder between the file and the root of its project is a package."""
+    path = module.source.path
+    root = module.project.layout.root(path.parent)
+    folders = [folder for folder in path.parents if folder.is_relative_to(root)]
+    return not any((folder / "__init__.py").is_file() for folder in folders)
+
+
 def _is_program(module: Module, entry_points: Sequence[str]) -> bool:
     path = module.source.path
     root = module.project.layout.root(path.parent)

@@ -13,7 +13,7 @@ from detlint.linter.context import Call, Context
 from detlint.linter.loader_workers import in_loader_worker
 from detlint.linter.names import parameters
 from detlint.linter.origins import made_by
-from detlint.linter.program import calls_named, in_package
+from detlint.linter.program import among_scripts, calls_named
 from detlint.linter.program_start import insert_at_start
 from detlint.linter.purpose import decides
 from detlint.linter.registry import check_file
@@ -104,7 +104,7 @@ def _imported_draws(ctx: Context) -> Iterator[Finding]:
 
     Of scripts that import each other; the code of a package is for programs elsewhere too.
     """
-    if is_test_file(ctx.module) or in_package(ctx.module):
+    if is_test_file(ctx.module) or not among_scripts(ctx.module):
         return
     done: set[str] = set()
     for draw in _draws(ctx):
