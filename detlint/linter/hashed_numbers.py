@@ -18,6 +18,7 @@ _OF_NO_MATTER = re.compile(
     r"^id$|path|file|dir|partition|overflow|pool|stripe|pid|bucket_of",
     re.IGNORECASE,
 )
+_TELLING = frozenset({"print", "debug", "info", "warning", "log"})
 _BYTES = frozenset({"dumps", "encode", "tobytes", "read_bytes", "join", "str", "repr", "format"})
 
 
@@ -70,4 +71,12 @@ def _picks(module: Module, remainder: ast.BinOp) -> bool:
             return not any(_OF_NO_MATTER.search(identifier(target)) for target in parent.targets)
         if isinstance(parent, ast.stmt):
             break
+    if isinstance(parent, ast.If) and all(map(_only_tells, (*parent.body, *parent.orelse))):
+        return False
     return _OF_NO_MATTER.search(ast.unparse(remainder.right)) is None
+
+
+def _only_tells(statement: ast.stmt) -> bool:
+    """`print("adding", name)`."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(call, ast.Call) and identifier(call.func) in _TELLING

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from detlint.findings import Finding
 from detlint.linter.context import Context
+from detlint.linter.element_table import element_table
 from detlint.linter.names import BindingKind
 from detlint.linter.nodes import identifier, is_own, walk
 from detlint.linter.order import OrderTracer
@@ -61,7 +62,7 @@ def _container(fill: ast.Call, start: Start, ctx: Context) -> ast.expr | None:
     assert isinstance(fill.func, ast.Attribute)
     container = fill.func.value
     if is_own(container):
-        return container
+        return container if is_own(start.written.func) else None  # other objects have lists of their own
     if not isinstance(container, ast.Name):
         return None
     scope = ctx.module.index.scope_at(container).lookup(container.id)
@@ -86,6 +87,10 @@ def _lasts(container: ast.expr, call: ast.Call, ctx: Context) -> bool:
 
 def _comes_when_it_ends(fill: ast.Call, start: Start, ctx: Context) -> bool:
     """Does the order of the list depend on how long something takes, and are its items those of the next run?"""
+    if any(
+        isinstance(value, ast.Tuple) and len(value.elts) > 1 and _names_number(value.elts[0]) for value in fill.args
+    ):
+        return False
     behind = [origin.node for value in fill.args for origin in origins(ctx.module, value, ())]
     if any(why_unrepeatable(origin) for value in fill.args for origin in origins(ctx.module, value, ())):
         return False  # times that were taken
@@ -95,6 +100,11 @@ def _comes_when_it_ends(fill: ast.Call, start: Start, ctx: Context) -> bool:
     flow = ctx.flow(fill)
     waits = isinstance(start.function, ast.AsyncFunctionDef)
     return any(_takes_time(node, waits) and flow.path(node, fill) for node in walk(start.function) if node is not fill)
+
+
+def _names_number(place: ast.expr) -> bool:
+    """`(self.index, answer)`: whoever reads the list goes by the number."""
+    return identifier(place) == "i" or element_table().names_numbers(identifier(place))
 
 
 def _takes_time(node: ast.AST, waits: bool) -> bool:
