@@ -27,6 +27,8 @@ _DATA = re.compile(r"(test|val|valid)_?(data)?(loader|set)$", re.IGNORECASE)
 _GENERATES = frozenset({"generate", "translate", "transcribe"})
 # What is given a prediction and judges it; `predict(features)` may be a layer.
 _JUDGES = re.compile(r"(^|_)(eval|evaluate|evaluation|test|validate)(_|$)", re.IGNORECASE)
+# Names under which a function switches a model, or asks somebody to.
+_SWITCHING = frozenset({"eval", "train", "training", "train_mode", "set_mode", "set_train", "set_eval"})
 _LOSS = re.compile(r"(^|_)(loss|losses|objective)(?=_|\d|$)", re.IGNORECASE)
 _TRAINS = re.compile(r"train|fit|finetune|fine_tune|calibrat|update|optimi[sz]e|fake|attack", re.IGNORECASE)
 
@@ -53,7 +55,7 @@ def is_inference(module: Module, node: ast.AST) -> bool:
     if without_gradients(module, node):
         return not in_training_step or _takes_evaluation_data(node)
     if in_training_step:
-        return isinstance(node, ast.Call) and _is_for_held_out_data(module, node)
+        return isinstance(node, ast.Call) and (_is_for_held_out_data(module, node) or _is_in_all_phases(module, node))
     if says_evaluation(module, node) or _generates(node):
         return True
     score = isinstance(node, ast.Call) and names_evaluation(identifier(node.func))
@@ -65,6 +67,29 @@ def _is_for_held_out_data(module: Module, call: ast.Call) -> bool:
     asked = (takes_batch_of, is_read_only_at)
     held_out = any(question(module, call, _takes_evaluation_data) for question in asked)
     return held_out and not may_be_differentiated(module, call)
+
+
+def _is_in_all_phases(module: Module, call: ast.Call) -> bool:
+    """`for phase in ("train", "val"):` with steps `if phase == "train"`, in a function that switches no mode at all."""
+    function = module.index.function_at(call)
+    if function is None or not _SWITCHING.isdisjoint(identifier(part) for part in walk(function)):
+        return False
+    phases = [loop for loop in _loops(module, call) if isinstance(loop, ast.For) and _names_phases(loop.iter)]
+    names = {loop.target.id for loop in phases if isinstance(loop.target, ast.Name)}
+    return bool(names) and all(
+        any(
+            isinstance(parent, ast.If) and names & {identifier(part) for part in walk(parent.test)}
+            for parent in module.index.ancestors(step)
+        )
+        for step in training_steps(function)
+    )
+
+
+def _names_phases(phases: ast.expr) -> bool:
+    """`("train", "val")`."""
+    parts = phases.elts if isinstance(phases, (ast.Tuple, ast.List)) else []
+    words = [part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+    return len(words) > 1 and any(map(names_inference, words)) and any(map(_TRAINS.search, words))
 
 
 def _generates(node: ast.AST) -> bool:

@@ -14,7 +14,17 @@ from detlint.linter.elements import gone_through
 from detlint.linter.names import FUNCTIONS
 from detlint.linter.order_calls import OrderCalls
 from detlint.linter.order_effects import LoopEffects
-from detlint.linter.order_form import CHOICE, MAX_CALLS, NUMBERING, SUM, Form, Trail, counted_up, names_in
+from detlint.linter.order_form import (
+    CHOICE,
+    KEEPING_ORDER,
+    MAX_CALLS,
+    NUMBERING,
+    SUM,
+    Form,
+    Trail,
+    counted_up,
+    names_in,
+)
 from detlint.linter.order_sums import is_measure, reading_calls
 from detlint.linter.values import Kind
 
@@ -53,7 +63,7 @@ class OrderTracer(OrderCalls):
         )
 
     def _binary(self, node: ast.expr, parent: ast.BinOp, trail: Trail) -> str | None:
-        if isinstance(parent.op, (ast.Add, ast.Mod, ast.Mult)):
+        if isinstance(parent.op, KEEPING_ORDER):
             return self.destination(parent, trail)
         return None
 

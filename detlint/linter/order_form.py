@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 MAX_CALLS = 3
 """How many calls an order is followed through."""
 
+KEEPING_ORDER = (ast.Add, ast.Mod, ast.Mult, ast.Sub, ast.Div)
+"""Operators of lists, texts and arrays after which each element stands where it stood."""
+
 # Destinations.
 NUMBERING = "the numbers given to names"
 CHOICE = "the choice of one entry"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from detlint.linter.names import FUNCTIONS, Binding, BindingKind
-from detlint.linter.order_form import Form, Trail
+from detlint.linter.order_form import KEEPING_ORDER, Form, Trail
 from detlint.linter.order_partners import OrderPartners
 from detlint.linter.values import Kind
 
@@ -93,13 +93,13 @@ class OrderPlaces(OrderPartners):
         return self._uses(uses, flow, after, trail)
 
     def _made_longer(self, binding: Binding, flow: Flow) -> Iterator[Binding]:
-        """Yield what the variable is after `names += ["unknown"]`, which leaves its elements where they are."""
+        """Yield what the variable is after `names += ["unknown"]` or `images /= 255`: elements stay where they are."""
         same = binding.scope.bindings[binding.name] if binding.kind is BindingKind.ASSIGN else ()
         others = [each.node for each in same if each is not binding and each.kind is not BindingKind.AUGMENTED]
         for each in same:
             statement = self.index.parents.get(each.node)
-            adds = isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Add)
-            if adds and flow.path(binding.node, each.node, avoiding=others):
+            keeps = isinstance(statement, ast.AugAssign) and isinstance(statement.op, KEEPING_ORDER)
+            if keeps and flow.path(binding.node, each.node, avoiding=others):
                 yield each
 
     def _uses(self, uses: Iterable[ast.Name], flow: Flow, after: ast.AST | None, trail: Trail) -> str | None:
@@ -247,13 +247,13 @@ class OrderPlaces(OrderPartners):
         )
 
     def _only_tests(self, load: ast.Attribute) -> bool:
-        """`self.files is None`, `not self.files`, `len(self.files) < 1`: which tells nothing of who takes them up."""
+        """`self.files is None`, `not self.files`, `len(self.files)`: which tells nothing of who takes them up."""
         parent = self.index.parents.get(load)
         if isinstance(parent, ast.Compare):
             return all(isinstance(op, (ast.Is, ast.IsNot)) for op in parent.ops)
         if isinstance(parent, ast.Call):
-            compared = isinstance(self.index.parents.get(parent), ast.Compare)
-            return compared and "builtins.len" in self.inference.callees(parent)
+            counts = "builtins.len" in self.inference.callees(parent)
+            return counts and (isinstance(self.index.parents.get(parent), ast.Compare) or load.attr[:1] != "_")
         return isinstance(parent, ast.UnaryOp) or (isinstance(parent, ast.If) and parent.test is load)
 
     def _only_fills(self, load: ast.Attribute) -> bool:
