@@ -41,8 +41,16 @@ def _fills_all(loop: ast.For, ctx: Context) -> bool:
 def is_only_loaded(owner: ast.ClassDef, ctx: Context) -> bool:
     """Return whether files that use the class load what they run, and none of them trains or initialises anything."""
     users = list(users_of(owner.body[0], ctx))
-    loads = any(_LOADS.search(name) for user in users for name in user.module.calls)
-    return loads and not any(file_trains(user.module) or _initialises_weights(user) for user in users)
+    return any(map(_loads_its_own, users)) and not any(
+        file_trains(user.module) or _initialises_weights(user) for user in users
+    )
+
+
+def _loads_its_own(ctx: Context) -> bool:
+    """Does a file load anything that is not a library's?"""
+    calls = ctx.module.index.calls_by_name
+    loads = (call for name in ctx.module.calls if _LOADS.search(name) for call in calls.get(name, ()))
+    return any(not loads_something_else(call, ctx) for call in loads)
 
 
 def _initialises_weights(ctx: Context) -> bool:
