@@ -63,7 +63,7 @@ def _inferences(module: Module) -> tuple[TrainModeInference, ...]:
     search = _Search(module)
     found: dict[ast.AST, TrainModeInference] = {}
     for call in module.index.of_type(ast.Call) if marked or _may_judge(module) else ():
-        if not marked and not (leaves_graph(module, call) or is_inference(module, call)):
+        if not marked and not search.hints_at_inference(call):
             continue
         result = search.examine(call)
         if result is not None:
@@ -87,7 +87,7 @@ def _may_infer(module: Module) -> bool:
 def _may_judge(module: Module) -> bool:
     """`output.detach()`, `output[idx_val]`, `next(iter(test_loader))`: a hint, of which each call has to say more."""
     words = module.index.names_used
-    return "detach" in words or any(names_inference(word) for word in words)
+    return "detach" in words or (file_trains(module) and any(names_inference(word) for word in words))
 
 
 class _Search:
@@ -98,6 +98,12 @@ class _Search:
         self._runs = ModelRuns(self.modes)
         self._weights = LoadedWeights(self.modes)
         self._own: dict[Key, bool] = {}
+
+    def hints_at_inference(self, call: ast.Call) -> bool:
+        """Does a call of what may be a model say by itself that it infers?"""
+        if self._runs.model_of(call) is None:
+            return False
+        return leaves_graph(self.module, call) or is_inference(self.module, call)
 
     def examine(self, call: ast.Call) -> TrainModeInference | None:
         model = self._runs.model_of(call)

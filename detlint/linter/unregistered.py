@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cached_property
 
 from detlint.conditions import Truth
 from detlint.linter.built import made_before_moves, runs_with_forward
@@ -41,15 +42,20 @@ class PlainContainer:
         self._items: list[tuple[Context, ast.expr]] = []
         self._called = False
 
+    @cached_property
+    def is_plain(self) -> bool:
+        """Is all that is written to the attribute a list, a tuple or a dict?"""
+        writes = self._info.attributes[self._name]
+        return all(write.method is not None and not write.index and self._take(write.value) for write in writes)
+
     @property
     def is_kept_away(self) -> bool:
+        if not self.is_plain:
+            return False
         ancestors = self._ctx.inference.mro(self._info)
         if any(not _FINDING.isdisjoint(ancestor.methods) for ancestor in ancestors):
             return False
         if any(self._name in ancestor.attributes for ancestor in ancestors if ancestor is not self._info):
-            return False
-        writes = self._info.attributes[self._name]
-        if not all(write.method is not None and not write.index and self._take(write.value) for write in writes):
             return False
         modules = dict.fromkeys(ancestor.module for ancestor in ancestors)
         uses = [(self._ctx.elsewhere(module), use) for module in modules for use in self._uses(module.index.names_used)]

@@ -16,15 +16,16 @@ from detlint.linter.unregistered import PlainContainer
 @check("DET203", nodes=(ast.ClassDef,))
 def modules_in_plain_container(owner: ast.ClassDef, ctx: Context) -> Iterator[Finding]:
     """`self.blocks = [Block() for _ in range(6)]`, where blocks hold dropout and forward calls them."""
-    if not ctx.inference.is_module_class(ctx.module.qualified(owner)) or is_test_file(ctx.module):
-        return
     info = ctx.inference.class_info(owner)
+    containers = {name: held for name in info.attributes if (held := PlainContainer(info, name, ctx)).is_plain}
+    if not containers or not ctx.inference.is_module_class(info.name) or is_test_file(ctx.module):
+        return
     if switches_itself(info):
         return
-    for name, writes in info.attributes.items():
-        if PlainContainer(info, name, ctx).is_kept_away:
+    for name, container in containers.items():
+        if container.is_kept_away:
             yield ctx.finding(
-                ctx.statement(writes[0].value),
+                ctx.statement(info.attributes[name][0].value),
                 layer=f"the modules in self.{name}",
                 reason="a plain list, tuple or dict registers nothing",
             )
