@@ -15,10 +15,14 @@ from detlint.linter.project import Module
 
 
 class Constructors:
-    """The answers for the models of one module; asks the same of other modules where functions lead there."""
+    """The answers for the models of one module; asks the same of other modules where functions lead there.
 
-    def __init__(self, modes: Modes) -> None:
+    With `near`, what other files hand to a function of this one is not looked for, which takes a search of the project.
+    """
+
+    def __init__(self, modes: Modes, *, near: bool = False) -> None:
         self._modes = modes
+        self._near = near
         self._seen: set[tuple[Module, Key]] = set()
         self._entered: set[ast.AST] = set()
 
@@ -38,7 +42,7 @@ class Constructors:
         for binding in module.index.scopes[key.owner].bindings.get(key.name, ()):
             if binding.kind is BindingKind.PARAMETER and isinstance(key.owner, FUNCTIONS):
                 calls = [(module, call) for call in self._modes.callers(key.owner)]
-                for other, call in calls or calls_elsewhere(module, key.owner):
+                for other, call in calls or (() if self._near else calls_elsewhere(module, key.owner)):
                     skip = isinstance(call.func, ast.Attribute)
                     given = argument_of(key.owner, key.name, call, skip_self=skip)
                     if given is not None:
@@ -90,6 +94,6 @@ class Constructors:
     def _peer(self, module: Module) -> Constructors:
         if module is self._modes.module:
             return self
-        other = Constructors(self._modes.peer(module))
+        other = Constructors(self._modes.peer(module), near=self._near)
         other._seen, other._entered = self._seen, self._entered
         return other

@@ -26,7 +26,7 @@ class LoadedWeights:
         """Return whether the file loads weights into the model, or makes it with pretrained ones."""
         if self.from_state(key):
             return True
-        for module, made in Constructors(self._modes).of_key(key):
+        for module, made in Constructors(self._modes, near=True).of_key(key):
             if any(_is_pretrained(call) for call in _behind(module, made)):
                 return True
             if module is self._modes.module and self._by_helper(made):
