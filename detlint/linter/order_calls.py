@@ -112,14 +112,15 @@ class OrderCalls(OrderPlaces):
             return "builtins.enumerate" in self.inference.callees(node)
         return False
 
-    def _counts(self, node: ast.expr) -> bool:
+    def _counts(self, node: ast.expr, depth: int = 4) -> bool:
         """`range(n)`, `itertools.count()`, also as a list or under a name."""
         if isinstance(node, ast.Name):
             made = [binding.value for binding in self.module.definitions(node)]
-            return len(made) == 1 and isinstance(made[0], ast.Call) and self._counts(made[0])
+            only = made[0] if len(made) == 1 and depth else None
+            return isinstance(only, ast.Call) and self._counts(only, depth - 1)
         names = self.inference.callees(node) if isinstance(node, ast.Call) else ()
         if isinstance(node, ast.Call) and node.args and {"builtins.list", "builtins.tuple"}.intersection(names):
-            return self._counts(node.args[0])
+            return self._counts(node.args[0], depth)
         return not {"builtins.range", "itertools.count", "numpy.arange"}.isdisjoint(names)
 
     def _flattens(self, node: ast.expr, names: tuple[str, ...]) -> bool:

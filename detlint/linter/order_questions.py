@@ -131,19 +131,19 @@ class OrderQuestions:
                     return True
         return False
 
-    def listing_of(self, node: ast.expr) -> ast.Call | None:
+    def listing_of(self, node: ast.expr, depth: int = 4) -> ast.Call | None:
         """Return the call that lists what a sequence holds: of `sorted(names)`, of `[load(name) for name in names]`."""
         if isinstance(node, ast.Name):
             made = [binding.value for binding in self.module.definitions(node)]
             only = made[0] if len(made) == 1 else None
-            return self.listing_of(only) if isinstance(only, (ast.Call, ast.ListComp)) else None
+            return self.listing_of(only, depth - 1) if depth and isinstance(only, (ast.Call, ast.ListComp)) else None
         if isinstance(node, ast.ListComp):
-            return self.listing_of(node.generators[0].iter)
+            return self.listing_of(node.generators[0].iter, depth)
         if not isinstance(node, ast.Call):
             return None
         names = self.inference.callees(node)
         if node.args and not {"builtins.sorted", "builtins.list"}.isdisjoint(names):
-            return self.listing_of(node.args[0])
+            return self.listing_of(node.args[0], depth)
         return node if not listings().isdisjoint(names) else None
 
     def sorts(self, call: ast.Call) -> bool:

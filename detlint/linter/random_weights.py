@@ -21,12 +21,13 @@ _REPLACES = frozenset(
 _DEPTH = 3
 
 
-def is_random(data: ast.expr | None, ctx: Context) -> bool:
+def is_random(data: ast.expr | None, ctx: Context, depth: int = _DEPTH) -> bool:
     """Return whether numbers are drawn, or memory is left as it was, for the data of a parameter."""
     if data is None:
         return False
     if isinstance(data, ast.Name):
-        return any(is_random(unpacked(binding), ctx) for binding in ctx.module.definitions(data))
+        bindings = ctx.module.definitions(data) if depth else ()
+        return any(is_random(unpacked(binding), ctx, depth - 1) for binding in bindings)
     calls = (part for part in walk(data) if isinstance(part, ast.Call))
     return any(_RANDOM.intersection(ctx.resolve(call.func)) for call in calls)
 
