@@ -73,6 +73,10 @@ class Inference:
         instances = (value for value in self.values(call.func) if value.kind in (Kind.MODULE, Kind.INSTANCE))
         return tuple(dict.fromkeys(f"{value.type}.__call__" for value in instances if value.type))
 
+    def decorators(self, function: FunctionNode) -> set[str]:
+        """Return the qualified names of what decorates a function of this module."""
+        return {name for decorator in function.decorator_list for name in self.resolve(decorator)}
+
     def canonical(self, name: str) -> str:
         return self.types.canonical(self.module.project.canonical(name, self.module))
 
@@ -143,8 +147,7 @@ class Inference:
         for ancestor in self.mro(info):
             method = ancestor.methods.get(attribute)
             if method is not None:
-                inference = ancestor.module.inference
-                named = {name for decorator in method.decorator_list for name in inference.resolve(decorator)}
+                named = ancestor.module.inference.decorators(method)
                 return (ancestor.module, method) if named & _PROPERTIES else None
         return None
 

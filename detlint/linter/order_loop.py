@@ -89,21 +89,16 @@ class LoopBody:
 
     def _only_starts(self, place: ast.AST) -> bool:
         """`if i == 0: total = part`, `if total is None: total = part`: the first element starts what is collected."""
+        child = place
         for parent in self._index.ancestors(place):
             if parent is self._body:
                 return False
-            if (
-                isinstance(parent, ast.If)
-                and place not in ast.walk(parent.test)
-                and self._asks_for_first(parent, place)
-            ):
+            if isinstance(parent, ast.If) and child in parent.body and self._asks_for_first(parent.test, place):
                 return True
+            child = parent
         return False
 
-    def _asks_for_first(self, branch: ast.If, place: ast.AST) -> bool:
-        test = branch.test
-        if not any(place in ast.walk(statement) for statement in branch.body):
-            return False
+    def _asks_for_first(self, test: ast.expr, place: ast.AST) -> bool:
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             return isinstance(test.operand, ast.Name) and test.operand.id in self._positions
         if not isinstance(test, ast.Compare) or not isinstance(test.left, ast.Name) or len(test.ops) != 1:

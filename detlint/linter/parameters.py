@@ -76,8 +76,7 @@ def receiver_class(inference: Inference, node: ast.arg, function: FunctionNode) 
         parent = inference.index.parents.get(parent)
     if not isinstance(parent, ast.ClassDef) or not positional or positional[0] is not node:
         return None
-    decorators = {name for decorator in function.decorator_list for name in inference.resolve(decorator)}
-    return None if decorators & {"builtins.staticmethod", "builtins.classmethod"} else parent
+    return None if inference.decorators(function) & {"builtins.staticmethod", "builtins.classmethod"} else parent
 
 
 def _is_forward(inference: Inference, function: FunctionNode) -> bool:

@@ -56,7 +56,7 @@ def _name(inference: Inference, node: ast.Name) -> Iterator[str]:
         elif isinstance(binding.node, (*FUNCTIONS, ast.ClassDef)):
             yield inference.module.qualified(binding.node)
         elif binding.kind is BindingKind.PARAMETER:
-            owner = class_of_classmethod(inference, binding)
+            owner = _class_of_classmethod(inference, binding)
             if owner is not None:
                 yield inference.module.qualified(owner)
         elif binding.kind is BindingKind.ASSIGN:
@@ -67,13 +67,12 @@ def _name(inference: Inference, node: ast.Name) -> Iterator[str]:
                 yield from _looked_up(inference, value.value, value.slice)
 
 
-def class_of_classmethod(inference: Inference, binding: Binding) -> ast.ClassDef | None:
+def _class_of_classmethod(inference: Inference, binding: Binding) -> ast.ClassDef | None:
     """Return the class that `cls` is, the first parameter of a class method."""
     function = binding.scope.node
     if binding.name != "cls" or not isinstance(function, FUNCTIONS) or function.args.args[:1] != [binding.node]:
         return None
-    decorators = {name for decorator in function.decorator_list for name in inference.resolve(decorator)}
-    return inference.index.class_at(function) if "builtins.classmethod" in decorators else None
+    return inference.index.class_at(function) if "builtins.classmethod" in inference.decorators(function) else None
 
 
 def _unbound(inference: Inference, name: str) -> Iterator[str]:
