@@ -1,4 +1,4 @@
-"""What calls make of the order of an argument."""
+"""What calls make of the order of an argument, and what callers make of the order that a function gives."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from detlint.linter.calls import argument_of
-from detlint.linter.names import BindingKind, FunctionNode
+from detlint.linter.names import FUNCTIONS, BindingKind, FunctionNode
 from detlint.linter.nodes import identifier
 from detlint.linter.order_form import CHOICE, MAX_CALLS, NUMBERING, SUM, Entered, Form, Trail, as_sequence
 from detlint.linter.order_places import OrderPlaces
@@ -216,6 +216,40 @@ class OrderCalls(OrderPlaces):
         scope = self.index.scopes[function]
         binding = next((b for b in scope.bindings[name] if b.kind is BindingKind.PARAMETER), None)
         return None if binding is None else self.binding(binding, None, trail)
+
+    def returned(self, node: ast.expr, parent: ast.AST, trail: Trail) -> str | None:
+        function = self.index.function_at(parent)
+        if function is None or self.is_complaint(function.name):
+            return None
+        if trail.entered and trail.entered[-1].function is function:
+            last = trail.entered[-1]
+            return last.tracer.destination(last.call, replace(trail, entered=trail.entered[:-1]))
+        word = "returns" if isinstance(parent, ast.Return) else "yields"
+        callers = self.callers(function)
+        if trail.form is Form.MAPPING and not trail.subset:  # whoever looks things up in it has no use for the order
+            listed = [call for call in callers if isinstance(self.index.parents.get(call), ast.Attribute)]
+            return self.first(self.destination(call, trail) for call in listed)
+        if callers and not trail.subset and all(self._is_sorted_by_caller(call, trail) for call in callers):
+            return None
+        nested = isinstance(self.index.parents.get(function), FUNCTIONS)
+        lookup = self.is_lookup(function.name)
+        if callers and (function.name.startswith("_") or nested or lookup) and trail.calls < MAX_CALLS:
+            inner = replace(trail, calls=trail.calls + 1)
+            return self.first(self.destination(call, inner) for call in callers)
+        return None if lookup else f"what {function.name}() {word}"
+
+    def _is_sorted_by_caller(self, call: ast.Call, trail: Trail) -> bool:
+        """`sorted(listed(folder))`, or `names = listed(folder)` where all that is done is to sort or to count them."""
+        if self.sorted_at_once(call):
+            return True
+        statement = self.index.parents.get(call)
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+        binding = self.binding_of(target) if isinstance(target, ast.Name) else None
+        if binding is None or not isinstance(binding.scope.node, FUNCTIONS):
+            return False
+        parents = [self.index.parents.get(use) for use in self.module.flow(binding.scope).uses(binding)]
+        sorts = any(isinstance(parent, ast.Call) and self.sorts(parent) for parent in parents)
+        return sorts and self.destination(call, trail) is None
 
 
 def _makes_object(call: ast.Call, names: tuple[str, ...]) -> bool:

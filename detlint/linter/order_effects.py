@@ -14,7 +14,7 @@ from detlint.linter.order_sums import LoopSums
 from detlint.linter.values import Kind
 
 if TYPE_CHECKING:
-    from detlint.linter.order import OrderTracer
+    from detlint.linter.order_calls import OrderCalls
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class LoopEffects(LoopSums):
 
     def __init__(
         self,
-        tracer: OrderTracer,
+        tracer: OrderCalls,
         body: ast.For | ast.AsyncFor | ast.While | FunctionNode,
         elements: frozenset[str],
         positions: frozenset[str],
