@@ -123,11 +123,13 @@ def stored_on_self(expression: ast.expr, function: FunctionNode, ctx: Context) -
 def runs_with_forward(function: FunctionNode, ctx: Context) -> bool:
     """Return whether a function is a module's forward, or a method of the module that forward calls."""
     owner = ctx.parent(function)
-    if not isinstance(owner, ast.ClassDef) or not ctx.inference.is_module_class(ctx.module.qualified(owner)):
+    if not isinstance(owner, ast.ClassDef):
         return False
     info = ctx.inference.class_info(owner)
+    if info.methods.get(function.name) is not function:
+        return False
     reached = ctx.module.project.once(_run_with_forward, info)
-    return function.name in reached and info.methods.get(function.name) is function
+    return function.name in reached and ctx.inference.is_module_class(info.name)
 
 
 def _run_with_forward(info: ClassInfo) -> list[str]:

@@ -52,7 +52,8 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
     owner = index.class_at(made)
     if owner is None or _is_initialised_elsewhere(name, owner, ctx) or _is_initialised_by_kin(name, owner, ctx):
         return None
-    if any(_is_spelt(constant, name, made, ctx) for constant in walk(owner) if isinstance(constant, ast.Constant)):
+    constants = (part for part in _within(owner, ctx) if isinstance(part, ast.Constant))
+    if any(_is_spelt(constant, name, made, ctx) for constant in constants):
         return None
     read: ast.expr | None = None
     trained = _is_trained(made, ctx)
@@ -72,6 +73,15 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
     if read is None or is_initialised_by_users(owner, ctx):
         return None
     return read if _fills_another(name, owner, ctx) or not is_only_loaded(owner, ctx) else None
+
+
+def _within(owner: ast.ClassDef, ctx: Context) -> list[ast.AST]:
+    """Return every node of a class, gone through once for all of its attributes."""
+    return ctx.module.project.once(_nodes, owner)
+
+
+def _nodes(owner: ast.ClassDef) -> list[ast.AST]:
+    return list(walk(owner))
 
 
 def _is_in_the_other_branch(node: ast.Attribute, made: ast.AST, ctx: Context) -> bool:
@@ -118,13 +128,13 @@ def _is_given(test: ast.expr, name: str) -> bool:
 
 def _fills_another(name: str, owner: ast.ClassDef, ctx: Context) -> bool:
     """Does a class fill another parameter of its own, by its name? It does not rest on what others load then."""
-    for call in (part for part in walk(owner) if isinstance(part, ast.Call)):
+    for call in (part for part in _within(owner, ctx) if isinstance(part, ast.Call)):
         filled = call.args[0] if call.args else None
         if not any(each.startswith("torch.nn.init.") for each in ctx.callees(call)):
             data = call.func.value if isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_") else None
             filled = data.value if isinstance(data, ast.Attribute) and data.attr == "data" else None
         if isinstance(filled, ast.Attribute) and is_own(filled) and filled.attr != name:
-            stores = (part for part in walk(owner) if isinstance(part, ast.Assign))
+            stores = (part for part in _within(owner, ctx) if isinstance(part, ast.Assign))
             if any(_makes_parameter(store, filled.attr, ctx) for store in stores):
                 return True
     return False
@@ -280,7 +290,7 @@ def _initialises_itself(info: ClassInfo, hooks: set[str], tended: bool, ctx: Con
 
     What is saved was trained, from the start as well; then loading is no excuse either.
     """
-    methods = [part for part in walk(info.node) if isinstance(part, FUNCTIONS)]
+    methods = [part for part in _within(info.node, ctx) if isinstance(part, FUNCTIONS)]
     if tended or any(_SAVES.search(method.name) for method in methods):
         methods = [method for method in methods if not LOADED_WHOLE.search(method.name)]
     methods = [method for method in methods if _INITIALISES.search(method.name)]

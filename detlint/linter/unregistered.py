@@ -18,8 +18,7 @@ from detlint.linter.mode_layers import ModelParts
 from detlint.linter.names import COMPREHENSIONS, FUNCTIONS, BindingKind
 from detlint.linter.nodes import arguments_of, identifier, is_own, walk
 
-_DISPLAYS = (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp)
-_MAKERS = frozenset({"builtins.list", "builtins.tuple", "builtins.dict"})
+_MAKERS = frozenset({"list", "tuple", "dict"})
 _FILLING = frozenset({"append", "insert", "extend"})
 _SWITCHES = frozenset({"train", "eval", "training"})
 # What a class overrides to register or to name its modules itself.
@@ -76,7 +75,7 @@ class PlainContainer:
             self._items.append((self._ctx, value.elt))
         elif isinstance(value, ast.DictComp):
             self._items.append((self._ctx, value.value))
-        elif isinstance(value, ast.Call) and _MAKERS.intersection(self._ctx.callees(value)):
+        elif isinstance(value, ast.Call) and getattr(value.func, "id", "") in _MAKERS:
             return all(map(self._take, value.args)) and not value.keywords
         else:
             return False

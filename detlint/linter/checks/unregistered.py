@@ -20,10 +20,8 @@ def modules_in_plain_container(owner: ast.ClassDef, ctx: Context) -> Iterator[Fi
     containers = {name: held for name in info.attributes if (held := PlainContainer(info, name, ctx)).is_plain}
     if not containers or not ctx.inference.is_module_class(info.name) or is_test_file(ctx.module):
         return
-    if switches_itself(info):
-        return
     for name, container in containers.items():
-        if container.is_kept_away:
+        if container.is_kept_away and not switches_itself(info):
             yield ctx.finding(
                 ctx.statement(info.attributes[name][0].value),
                 layer=f"the modules in self.{name}",
