@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from detlint.conditions import UNKNOWN, Truth, holds
-from detlint.linter.callers import calls_of
-from detlint.linter.calls import argument_of
 from detlint.linter.context import MISSING, Argument, Call, Context, default_expression
 from detlint.linter.dimensions import dimensions, names_pixels
 from detlint.linter.distinct_indices import are_distinct, belongs_to_one_choice, holds_positions, is_permutation
@@ -21,6 +18,7 @@ from detlint.linter.names import FUNCTIONS, parameters
 from detlint.linter.nodes import identifier, walk
 from detlint.linter.single_elements import SingleElements, names_choice
 from detlint.linter.values import Kind, Value
+from detlint.linter.words import MAX_CALLS, words_of
 
 if TYPE_CHECKING:
     from detlint.linter.project import Module
@@ -28,8 +26,6 @@ if TYPE_CHECKING:
 # What may be one word here and another there.
 _NAMING = (ast.Name, ast.Attribute, ast.IfExp, ast.Subscript)
 _VIEWS = frozenset({"contiguous", "flatten", "reshape", "view"})
-# Calls that a word is followed through, from the parameter back to where it is written.
-_MAX_CALLS = 2
 _FAMILIES = {"float": "floating", "int": "integral", "complex": "complex", "bool": "bool"}
 
 
@@ -55,7 +51,7 @@ class SourceArguments:
         value = self._ctx.constant(settled(argument.value, self._ctx) or argument.value)
         if value is not MISSING:
             return value
-        words = words_of(argument.value, self._ctx, _MAX_CALLS if _is_word(name, self._call) else 0)
+        words = words_of(argument.value, self._ctx, MAX_CALLS if _is_word(name, self._call) else 0)
         if words:
             return words[self._branch % len(words)]
         value = self._by_default(argument.value)
@@ -296,7 +292,7 @@ def branches(call: Call, names: Iterable[str], ctx: Context) -> range:
     """Return the places of the words that one of the named arguments of a call is one of."""
     named = [(name, call.argument(name).value) for name in names]
     words = [
-        words_of(value, ctx, _MAX_CALLS if _is_word(name, call) else 0)
+        words_of(value, ctx, MAX_CALLS if _is_word(name, call) else 0)
         for name, value in named
         if isinstance(value, _NAMING)
     ]
@@ -322,53 +318,6 @@ def _is_word(name: str, call: Call) -> bool:
     """Does the called function take a word there, as it does by default?"""
     default = next((parameter.default for parameter in call.trigger.parameters if parameter.name == name), None)
     return default is not None and isinstance(_written(default_expression(default)), str)
-
-
-def words_of(node: ast.expr, ctx: Context, steps: int) -> list[str]:
-    """Return the strings that `"bilinear" if flat else "trilinear"` is one of, none where it may be something else.
-
-    A parameter is what it is by default, and what calls in the project pass for it, `steps` of them in a row.
-    """
-    words: dict[str, None] = {}
-    for value in ctx.values(node):
-        made = value.node
-        found: list[str] = []
-        if isinstance(made, ast.Constant) and isinstance(made.value, str):
-            found = [made.value]
-        elif isinstance(made, ast.arg) and value.module is not None and steps:
-            asked = _Parameter(made, steps - 1, ctx.elsewhere(value.module))
-            found = ctx.module.project.once(_words_passed, asked)
-        if not found:
-            return []
-        words.update(dict.fromkeys(found))
-    return list(words)
-
-
-@dataclass(frozen=True, slots=True)
-class _Parameter:
-    """A parameter that is asked what it is, `steps` calls back; the answer is that of any context of its file."""
-
-    node: ast.arg
-    steps: int
-    ctx: Context = field(compare=False)
-
-
-def _words_passed(asked: _Parameter) -> list[str]:
-    """Return the strings that a parameter is by default and that calls in the project pass for it."""
-    parameter, ctx, steps = asked.node, asked.ctx, asked.steps
-    function = ctx.parent(ctx.parent(parameter) or parameter)
-    if not isinstance(function, FUNCTIONS):
-        return []
-    default = next((default for argument, default in parameters(function.args) if argument is parameter), None)
-    words = words_of(default, ctx, steps) if default is not None else []
-    if default is not None and not words and ctx.constant(default) is not None:
-        return []
-    owner = ctx.module.index.class_at(function)
-    called = owner if owner is not None and function.name == "__init__" else function
-    for inside, call in (site for site in calls_of(called, ctx) if site is not None):
-        passed = argument_of(function, parameter.arg, call, skip_self=True)
-        words += words_of(passed, inside, steps) if passed is not None else []
-    return words
 
 
 def _put_in(function: ast.AST, options: str, name: str) -> ast.expr | None:
