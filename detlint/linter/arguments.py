@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from detlint.conditions import UNKNOWN, Truth, holds
 from detlint.linter.context import MISSING, Argument, Call, Context, default_expression
+from detlint.linter.defaults import default_of
 from detlint.linter.dimensions import dimensions, names_pixels
 from detlint.linter.distinct_indices import are_distinct, belongs_to_one_choice, holds_positions, is_permutation
 from detlint.linter.gradient_table import gradient_table
 from detlint.linter.guards import settled
 from detlint.linter.kernels import KERNEL_LANGUAGES, computes_floats
 from detlint.linter.lengths import length
-from detlint.linter.names import FUNCTIONS, parameters
 from detlint.linter.nodes import identifier, walk
 from detlint.linter.single_elements import SingleElements, names_choice
 from detlint.linter.values import Kind, Value
@@ -89,7 +89,7 @@ class SourceArguments:
     def _by_default(self, node: ast.expr) -> object:
         """Return what the argument is unless a caller says otherwise: `size=1`; with `size=None`, `size or (1, 1)`."""
         values = self._ctx.values(node)
-        defaults = [self._default(value) for value in values]
+        defaults = [default_of(value) for value in values]
         if not any(defaults):
             return MISSING
         made = [(default or value.node, value.module) for default, value in zip(defaults, values, strict=True)]
@@ -107,14 +107,6 @@ class SourceArguments:
             return known
         value = self._ctx.elsewhere(module).constant(node)
         return UNKNOWN if value is MISSING else value
-
-    def _default(self, value: Value) -> ast.expr | None:
-        if not isinstance(value.node, ast.arg) or value.module is None:
-            return None
-        function = value.module.index.parents.get(value.module.index.parents.get(value.node, value.node))
-        if not isinstance(function, FUNCTIONS):
-            return None
-        return next((default for argument, default in parameters(function.args) if argument is value.node), None)
 
     def given(self, name: str) -> Truth:
         argument = self._argument(name)

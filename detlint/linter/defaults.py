@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from detlint.conditions import Truth
-from detlint.linter.context import Context
-from detlint.linter.names import FUNCTIONS, BindingKind
-from detlint.linter.nodes import is_own
+from detlint.linter.context import MISSING, Context
+from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode, parameters
+from detlint.linter.nodes import identifier, is_own
+from detlint.linter.options import added, decorated, given, truth_of
 from detlint.linter.origins import passed
-from detlint.linter.program import calls_named
 from detlint.linter.project import Module
-from detlint.linter.values import Kind
+from detlint.linter.values import Kind, Value
 
 _DEPTH = 4
 
@@ -29,7 +29,7 @@ def truth_by_default(node: ast.expr, ctx: Context, depth: int = 0) -> Truth:
     """Is a setting on (yes) or off (no) when nobody says anything, or can that not be told?
 
     A parameter is on where its default is, or where a call in the file turns it on; an attribute of parsed arguments
-    is what its option's default is.
+    is what its option's default is; there is a GPU.
     """
     known = ctx.truth(node)
     if known is not Truth.UNKNOWN or depth > _DEPTH:
@@ -41,8 +41,67 @@ def truth_by_default(node: ast.expr, ctx: Context, depth: int = 0) -> Truth:
     if isinstance(node, ast.Name):
         return _parameter(node, ctx, depth)
     if isinstance(node, ast.Attribute):
-        return _option(node.attr, ctx.module)
-    return Truth.UNKNOWN
+        return _kept(node, ctx) if is_own(node) else _option(node.attr, ctx.module)
+    if isinstance(node, ast.IfExp):
+        return _chosen(node, ctx, depth)
+    if isinstance(node, ast.Compare):
+        return _is_there(node, ctx)
+    return _asked(node, ctx, depth) if isinstance(node, ast.Call) else Truth.UNKNOWN
+
+
+def _chosen(node: ast.IfExp, ctx: Context, depth: int) -> Truth:
+    test = truth_by_default(node.test, ctx, depth + 1)
+    if test is Truth.UNKNOWN:
+        return Truth.UNKNOWN
+    return truth_by_default(node.body if test is Truth.YES else node.orelse, ctx, depth + 1)
+
+
+def _asked(call: ast.Call, ctx: Context, depth: int) -> Truth:
+    """`options.get("benchmark", True)`, `getattr(cfg, "benchmark", True)`, `isinstance(benchmark, bool)`."""
+    if "torch.cuda.is_available" in ctx.callees(call):
+        return Truth.YES
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    if len(call.args) == {"get": 2, "pop": 2, "getattr": 3}.get(name):
+        return truth_by_default(call.args[-1], ctx, depth + 1)
+    if name != "isinstance" or len(call.args) != 2 or "builtins.bool" not in ctx.resolve(call.args[1]):
+        return Truth.UNKNOWN
+    default = _default_value(call.args[0], ctx)
+    return Truth.UNKNOWN if default is MISSING else Truth.of(isinstance(default, bool))
+
+
+def _is_there(test: ast.Compare, ctx: Context) -> Truth:
+    """`benchmark is not None`, where it is a parameter with a default."""
+    default, other = _default_value(test.left, ctx), test.comparators[0]
+    if default is MISSING or len(test.ops) != 1 or not isinstance(other, ast.Constant) or other.value is not None:
+        return Truth.UNKNOWN
+    if isinstance(test.ops[0], ast.Is):
+        return Truth.of(default is None)
+    return Truth.of(default is not None) if isinstance(test.ops[0], ast.IsNot) else Truth.UNKNOWN
+
+
+def _default_value(node: ast.expr, ctx: Context) -> object:
+    """Return the literal that a parameter is by default, MISSING of anything else."""
+    bindings = ctx.module.definitions(node) if isinstance(node, ast.Name) else ()
+    if len(bindings) != 1 or bindings[0].kind is not BindingKind.PARAMETER:
+        return MISSING
+    return ctx.constant(bindings[0].value)
+
+
+def _kept(node: ast.Attribute, ctx: Context) -> Truth:
+    """`self.benchmark`, which a constructor takes over from a parameter with a default."""
+    answers = {ctx.truth(default_of(value)) for value in ctx.values(node)}
+    return answers.pop() if len(answers) == 1 else Truth.UNKNOWN
+
+
+def default_of(value: Value) -> ast.expr | None:
+    """Return the default of the parameter that a value comes from; None where it has none, or comes from elsewhere."""
+    if not isinstance(value.node, ast.arg) or value.module is None:
+        return None
+    parents = value.module.index.parents
+    function = parents.get(parents.get(value.node, value.node))
+    if not isinstance(function, FUNCTIONS):
+        return None
+    return next((default for argument, default in parameters(function.args) if argument is value.node), None)
 
 
 def text_by_default(node: ast.expr, ctx: Context, depth: int = 0) -> str:
@@ -91,45 +150,27 @@ def _parameter(node: ast.Name, ctx: Context, depth: int) -> Truth:
             answers.append(truth_by_default(binding.value, ctx, depth + 1))
         elif binding.kind is BindingKind.PARAMETER and isinstance(binding.scope.node, FUNCTIONS):
             calls = passed(ctx.module, binding.scope.node, binding.name, (ctx.module,))
-            given = [ctx.truth(origin.node) for origin in calls]
-            default = [ctx.truth(binding.value)] if binding.value is not None else []
-            answers += [Truth.YES] if Truth.YES in given else default
+            on = any(ctx.truth(origin.node) is Truth.YES for origin in calls)
+            answers += [Truth.YES] if on else _default_truth(binding, binding.scope.node, ctx)
         else:
             answers.append(Truth.UNKNOWN)
     return answers[0] if len(set(answers)) == 1 else Truth.UNKNOWN
 
 
+def _default_truth(binding: Binding, function: FunctionNode, ctx: Context) -> list[Truth]:
+    """Return what a parameter is by default, the option of a command line that it stands for included."""
+    option = binding.value if binding.value is not None else decorated(function, binding.name)
+    if isinstance(option, ast.Call) and identifier(option.func) in ("option", "Option"):
+        return [truth_of(option)]
+    return [ctx.truth(option)] if option is not None else []
+
+
 def _option(name: str, module: Module) -> Truth:
     """Return what `args.name` is by default, from the options that the file itself declares."""
-    truths = {_default_of(call) for call in _declarations(name, module)}
+    truths = {truth_of(option) for option in added(name, module)}
     return truths.pop() if len(truths) == 1 else Truth.UNKNOWN
 
 
 def _option_defaults(name: str, module: Module) -> list[ast.expr | None]:
     """Return the defaults that the file itself declares for `args.name`."""
-    return [_given(call).get("default") for call in _declarations(name, module)]
-
-
-def _given(call: ast.Call) -> dict[str | None, ast.expr]:
-    return {keyword.arg: keyword.value for keyword in call.keywords}
-
-
-def _declarations(name: str, module: Module) -> Iterator[ast.Call]:
-    for call in calls_named(module, ("add_argument",)):
-        destination = next((keyword.value for keyword in call.keywords if keyword.arg == "dest"), None)
-        words = [argument.value for argument in call.args if isinstance(argument, ast.Constant)]
-        long = [word.lstrip("-").replace("-", "_") for word in words if isinstance(word, str)]
-        if isinstance(destination, ast.Constant):
-            long = [str(destination.value)]
-        if name in long:
-            yield call
-
-
-def _default_of(call: ast.Call) -> Truth:
-    given = _given(call)
-    default, action = given.get("default"), given.get("action")
-    if isinstance(default, ast.Constant):
-        return Truth.of(bool(default.value)) if isinstance(default.value, bool) else Truth.UNKNOWN
-    if default is None and isinstance(action, ast.Constant):
-        return {"store_true": Truth.NO, "store_false": Truth.YES}.get(str(action.value), Truth.UNKNOWN)
-    return Truth.UNKNOWN
+    return [given(option).get("default") for option in added(name, module)]

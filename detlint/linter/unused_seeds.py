@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.names import FUNCTIONS, FunctionNode, parameters
 from detlint.linter.nodes import arguments_of, identifier, walk
+from detlint.linter.options import destination, flags_of
 from detlint.linter.program import calls_named
 from detlint.linter.project import Module
 from detlint.linter.training import trains
@@ -28,26 +29,16 @@ def unused_seeds(ctx: Context) -> Iterator[tuple[ast.AST, str]]:
     if program is None or not _WHOLE.isdisjoint(index.names_used):
         return
     for option in calls_named(ctx.module, ("add_argument",)):
-        flag = next((flag for flag in flags_of(option) if _SEED.fullmatch(_destination(flag))), None)
+        flag = next((flag for flag in flags_of(option) if _SEED.fullmatch(destination(flag))), None)
         if flag is None or not flag.startswith("--") or any(keyword.arg == "dest" for keyword in option.keywords):
             continue
-        read = any(_reads(module, _destination(flag), option) for module in program.modules)
+        read = any(_reads(module, destination(flag), option) for module in program.modules)
         if not read and not _hands_options_on(ctx):
             yield option, flag
     for function in index.of_type(ast.FunctionDef):
         for argument, _ in parameters(function.args):
             if _SEED.fullmatch(argument.arg) and _is_forgotten(argument.arg, function, ctx):
                 yield argument, argument.arg
-
-
-def flags_of(option: ast.Call) -> list[str]:
-    """Return what a call that declares an option calls it: `-s` and `--seed`."""
-    return [flag.value for flag in option.args if isinstance(flag, ast.Constant) and isinstance(flag.value, str)]
-
-
-def _destination(flag: str) -> str:
-    """Return the name under which the parser keeps an option."""
-    return flag.lstrip("-").replace("-", "_")
 
 
 def _reads(module: Module, name: str, option: ast.Call) -> bool:

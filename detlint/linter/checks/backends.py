@@ -6,11 +6,13 @@ import ast
 import re
 from collections.abc import Iterator
 
-from detlint.conditions import Truth
+from detlint.conditions import UNKNOWN, Truth
 from detlint.findings import Finding
+from detlint.linter.arguments import SourceArguments
 from detlint.linter.context import Call, Context
 from detlint.linter.defaults import truth_by_default
 from detlint.linter.names import FUNCTIONS
+from detlint.linter.nodes import identifier, is_own
 from detlint.linter.program import Write, attribute_writes, calls_named
 from detlint.linter.registry import check, check_file
 from detlint.linter.repairs import Repair, replace, safe
@@ -27,6 +29,7 @@ _BENCHMARK = "torch.backends.cudnn.benchmark"
 _FLAG = re.compile(r"(^|\.)cudnn[._]benchmark$", re.IGNORECASE)
 _SWITCHES = ("_deterministic", "deterministic", "mode", "d")
 _WARNS = "only warns about nondeterministic operators and lets them run"
+_NO = (False,)  # and 0, which is the same to torch
 _OFF = {
     "torch.backends.cudnn.deterministic": "lets cuDNN use algorithms that add in any order",
     "torch.utils.deterministic.fill_uninitialized_memory": "leaves what fresh memory holds to chance",
@@ -48,10 +51,19 @@ def cudnn_benchmark(ctx: Context) -> Iterator[Finding]:
 @check("DET401")
 def cudnn_benchmark_argument(call: Call, ctx: Context) -> Iterator[Finding]:
     """benchmark=True as an argument."""
-    argument = call.argument("_benchmark" if call.name.endswith("set_flags") else "benchmark")
-    if argument.given and ctx.truth(argument.value) is Truth.YES:
+    name = "_benchmark" if call.name.endswith("set_flags") else "benchmark"
+    if _given(call, name, ctx) is True:
         setting = f"{call.name.rpartition('.')[2]}(benchmark=True)"
-        yield ctx.finding(call.node, repair=_off(call.node, argument.value), setting=setting)
+        yield ctx.finding(call.node, repair=_off(call.node, call.argument(name).value), setting=setting)
+
+
+def _given(call: Call, name: str, ctx: Context) -> object:
+    """Return the literal that a switch is given as, behind `**` too; None of anything else."""
+    argument = call.argument(name)
+    if argument.hidden:
+        value = SourceArguments(call, ctx).literal(name)
+        return None if value is UNKNOWN else value
+    return ctx.constant(argument.value) if argument.given else None
 
 
 def _off(node: ast.AST, value: ast.expr | None) -> Repair | None:
@@ -89,8 +101,8 @@ def _is_true(value: ast.expr) -> bool:
 
 @check("DET402")
 def determinism_disabled(call: Call, ctx: Context) -> Iterator[Finding]:
-    """Silent in tests, where determinism was on just before, and where the user chooses."""
-    if is_test_file(ctx.module) or _is_undoing(call.node, ctx):
+    """Silent in what tests try, where determinism was on just before, and where the user chooses."""
+    if _is_trial(call.node, ctx) or _is_undoing(call.node, ctx):
         return
     chosen = chosen_by_user(call.node, ctx)
     short = call.name.rpartition(".")[2]
@@ -104,11 +116,10 @@ def determinism_disabled(call: Call, ctx: Context) -> Iterator[Finding]:
         yield from _only_warns(call, ctx)
     else:
         parameter = next(name for name in _SWITCHES if any(p.name == name for p in call.trigger.parameters))
-        argument = call.argument(parameter)
-        value = ctx.constant(argument.value) if argument.given else None
+        value = _given(call, parameter, ctx)
         if value == "warn":
             yield ctx.finding(call.node, setting=f"{short}(deterministic='warn')", effect=_WARNS)
-        elif value is not False:
+        elif value not in _NO:
             yield from _only_warns(call, ctx)
         elif not chosen and not _was_on(call, ctx):
             written = "False" if parameter in ("mode", "d") else f"{parameter.lstrip('_')}=False"
@@ -118,7 +129,8 @@ def determinism_disabled(call: Call, ctx: Context) -> Iterator[Finding]:
 def _only_warns(call: Call, ctx: Context) -> Iterator[Finding]:
     """A user who asked for determinism gets half of it, one who asked for warnings what was asked for."""
     argument = call.argument("warn_only")
-    if argument.given and ctx.truth(argument.value) is Truth.YES and not _asked_for_warnings(call.node, ctx):
+    on = argument.value is not None and truth_by_default(argument.value, ctx) is Truth.YES
+    if on and not _asked_for_warnings(call.node, ctx):
         short = call.name.rpartition(".")[2]
         yield ctx.finding(call.node, setting=f"{short}(warn_only=True)", effect=_WARNS)
 
@@ -143,23 +155,34 @@ def _was_on(call: Call, ctx: Context) -> bool:
 @check_file("DET402")
 def determinism_flag_cleared(ctx: Context) -> Iterator[Finding]:
     """The same for flags that are assigned."""
-    if is_test_file(ctx.module):
-        return
     lasts = frozenset(name.rpartition(".")[2] for name in _OFF)
     writes = list(attribute_writes(ctx.module, lasts))
     for write in writes:
         effect = _OFF.get(write.name)
         if effect is None or not _is_off(write.value, ctx) or chosen_by_user(write.node, ctx):
             continue
-        if not _is_undoing(write.node, ctx) and not _was_set(write, writes, ctx):
+        if not _is_trial(write.node, ctx) and not _is_undoing(write.node, ctx) and not _was_set(write, writes, ctx):
             yield ctx.finding(write.node, setting=f"{write.name.removeprefix('torch.')} = False", effect=effect)
 
 
 def _is_off(value: ast.expr, ctx: Context) -> bool:
     """`False`, and a parameter that is False unless a caller says otherwise; an option is there to be chosen."""
-    if isinstance(value, ast.Name):
+    if isinstance(value, ast.Name) or is_own(value):
         return truth_by_default(value, ctx) is Truth.NO
-    return ctx.constant(value) is False
+    return ctx.constant(value) in _NO
+
+
+def _is_trial(node: ast.AST, ctx: Context) -> bool:
+    """Is this a test that tries what happens? Code that prepares tests seeds or switches something else beside it."""
+    if not is_test_file(ctx.module):
+        return False
+    function = ctx.function(node)
+    if function is not None and function.name.startswith("test"):
+        return True
+    calls = ctx.module.index.of_type(ast.Call)
+    seeds = (call for call in calls if _SEED.search(identifier(call.func)))
+    switches = (write.node for write in attribute_writes(ctx.module, ("benchmark",)) if write.name == _BENCHMARK)
+    return all(ctx.function(beside) is not function for beside in (*seeds, *switches))
 
 
 def _is_undoing(node: ast.AST, ctx: Context) -> bool:

@@ -12,6 +12,7 @@ from detlint.linter.callers import users_of
 from detlint.linter.context import Call, Context
 from detlint.linter.loader_workers import in_loader_worker
 from detlint.linter.names import parameters
+from detlint.linter.options import flags_of
 from detlint.linter.origins import made_by
 from detlint.linter.program import among_scripts, calls_named
 from detlint.linter.program_start import insert_at_start
@@ -21,7 +22,7 @@ from detlint.linter.repairs import Repair, unsafe
 from detlint.linter.seeding import Seeding, seeding_of
 from detlint.linter.smoke import is_smoke_test
 from detlint.linter.testcode import is_test_file, is_unit_test
-from detlint.linter.unused_seeds import flags_of, unused_seeds
+from detlint.linter.unused_seeds import unused_seeds
 from detlint.randomness import LIBRARIES, load_sources
 from detlint.rulebook import Trigger
 

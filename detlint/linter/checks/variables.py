@@ -9,6 +9,7 @@ from detlint.findings import Finding
 from detlint.linter.context import Call, Context
 from detlint.linter.devices import moves_to_cuda, uses_cuda
 from detlint.linter.environment import EnvironmentWrite, environment_writes
+from detlint.linter.program import Program
 from detlint.linter.registry import check, check_file
 from detlint.linter.seeding import seeding_of
 
@@ -53,26 +54,29 @@ def _after_cuda(write: EnvironmentWrite, ctx: Context) -> bool:
 
 @check("DET403")
 def missing_cublas_workspace(call: Call, ctx: Context) -> Iterator[Finding]:
-    """Speaks about programs that use CUDA, for the torch releases that need the variable."""
-    if ctx.program is None or not _needs_workspace(ctx.config.torch_version) or not uses_cuda(ctx):
-        return
+    """Speaks about programs that use CUDA, and files that set a wrong value, for the torch releases that need one."""
     mode = ctx.constant(call.argument(call.trigger.parameters[0].name).value)
-    if mode not in (True, 2, "error") or not ctx.program.runs(ctx.module, call.node):
+    if mode not in (True, 2, "error") or not _needs_workspace(ctx.config.torch_version):
         return
-    seeding = seeding_of(ctx.program)
-    if any(seed.seeder is None or seed.seeder.deterministic for seed in seeding.seeds):
-        return
+    modules = ctx.program.modules if ctx.program is not None else (ctx.module,)
     values = [
         ctx.constant(write.value)
-        for module in ctx.program.modules
+        for module in modules
         for write in environment_writes(module, ctx.constant)
         if write.variable == _WORKSPACE
     ]
     wrong = next((value for value in values if isinstance(value, str) and value not in _WORKSPACES), None)
-    if not values:
-        yield ctx.finding(call.node, call=call.name, problem="nothing in this program sets it")
-    elif wrong is not None:
+    if wrong is not None:
         yield ctx.finding(call.node, call=call.name, problem=f"{wrong!r} is no value that cuBLAS takes")
+    elif not values and ctx.program is not None and _needs_it(call.node, ctx.program, ctx):
+        yield ctx.finding(call.node, call=call.name, problem="nothing in this program sets it")
+
+
+def _needs_it(request: ast.Call, program: Program, ctx: Context) -> bool:
+    """Does a program that uses CUDA make the request, and none that may be set up by a helper out of sight?"""
+    if not uses_cuda(ctx) or not program.runs(ctx.module, request):
+        return False
+    return not any(seed.seeder is None or seed.seeder.deterministic for seed in seeding_of(program).seeds)
 
 
 def _needs_workspace(version: str | None) -> bool:
