@@ -27,6 +27,8 @@ _NEWER: tuple[tuple[tuple[int, int], re.Pattern[str]], ...] = (
     ((3, 12), re.compile(r"^\s*type\s+\w+\s*(?:\[.*)?=|^\s*(?:async\s+)?def\s+\w+\s*\[|^\s*class\s+\w+\s*\[")),
     # An f-string that uses its own quotes inside a replacement field.
     ((3, 12), re.compile(r"""\b[rR]?[fF][rR]?(["'])(?:(?!\1).)*\{[^}"']*\1[^}]*\}""")),
+    # One whose replacement field goes on in the next line.
+    ((3, 12), re.compile(r"""\b[rR]?[fF][rR]?(["'])(?!\1)(?:(?!\1).)*\{[^}"']*$""")),
     ((3, 14), re.compile(r"""\b(?:[rR][tT]|[tT][rR]?)["']|^\s*except\s+\w[\w.]*(?:\s*,\s*\w[\w.]*){2,}\s*:""")),
 )
 _NEWER_MESSAGE = "f-string expression part cannot include"

@@ -159,6 +159,7 @@ def test_deep_nesting_is_parsed_or_a_problem(start: str, again: str, end: str, d
         pytest.param("class A[T]:\n    pass\n", (3, 12), id="generic class"),
         pytest.param("x = f'{d['a']}'\n", (3, 12), id="f-string with its own quotes"),
         pytest.param("x = f'{a + \"\\n\"}'\n", (3, 12), id="backslash in an f-string"),
+        pytest.param("x = f'loss {\nloss:.2f}, step {step}'\n", (3, 12), id="f-string over two lines"),
         pytest.param("x = t'{a}'\n", (3, 14), id="template string"),
     ],
 )
