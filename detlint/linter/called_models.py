@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from detlint.linter.nodes import is_own
+from detlint.linter.nodes import identifier, is_own
 from detlint.linter.project import Module
 from detlint.linter.resolution import instance_attribute
 from detlint.linter.rounding_table import rounding_table
 from detlint.linter.values import Kind
 
+# Names of outputs, or none of them, and inputs.
+_OF_RUN = 2
 _OF_MODELS = ("eval", "train", "parameters", "named_parameters", "state_dict", "load_state_dict")
 
 
@@ -21,6 +23,17 @@ def is_layer(module: Module, called: ast.expr) -> bool:
         and _computes(value.type)
         for value in module.inference.values(called)
     )
+
+
+def is_engine_run(module: Module, call: ast.Call) -> bool:
+    """`session.run(None, inputs)` of ONNX Runtime and its like: the same network, computed by other kernels."""
+    table = rounding_table()
+    if not table.engines.isdisjoint(module.inference.callees(call)):
+        return True
+    receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+    if receiver is None or identifier(call.func) != "run" or len(call.args) != _OF_RUN:
+        return False
+    return not table.sessions.isdisjoint(identifier(receiver).lower().split("_"))
 
 
 def _is_of_library(type_name: str) -> bool:
@@ -48,11 +61,16 @@ def is_model(module: Module, call: ast.Call) -> bool:
         return False
     if any(name.startswith("torch.") or _is_defined(module, name) for name in module.inference.callees(call)):
         return False
-    return _is_treated_as_model(module, called) or _is_compiled(module, called)
+    return _is_named_model(called) or _is_treated_as_model(module, called) or _is_compiled(module, called)
 
 
 def _is_defined(module: Module, name: str) -> bool:
     return module.project.definition(name) is not None
+
+
+def _is_named_model(called: ast.expr) -> bool:
+    """`model(x)`, `self.compiled_model(x)`."""
+    return not rounding_table().models.isdisjoint(identifier(called).split("_"))
 
 
 def _is_treated_as_model(module: Module, called: ast.expr) -> bool:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import ast
 
-from detlint.linter.called_models import is_layer, is_model, run_functions
+from detlint.linter.called_models import is_engine_run, is_layer, is_model, run_functions
 from detlint.linter.elements import item
 from detlint.linter.names import Binding, BindingKind, FunctionNode, unpacked
 from detlint.linter.nodes import identifier
 from detlint.linter.project import Module
 from detlint.linter.rounding_table import rounding_table
+from detlint.linter.taken import elements_of, entries_at, taken
 from detlint.linter.values import Kind
 
 _WRAPPERS = frozenset({"builtins.float", "builtins.round", "numpy.asarray", "numpy.array", "torch.as_tensor"})
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.MatMult)
 _COMPUTING = {Kind.TENSOR, Kind.MODULE, Kind.INSTANCE, Kind.UNKNOWN}
+_DERIVATIVES = frozenset({"torch.autograd.grad"})
+_FILLED = ("zeros", "empty", "ones", "new_zeros", "new_empty")
+_NUMERICAL = ("torch", "numpy")
 _DEPTH = 8
 
 
@@ -34,7 +38,10 @@ def is_computed(module: Module, node: ast.expr, depth: int = _DEPTH) -> bool:
 
 
 def _is_bound_to_computed(module: Module, binding: Binding, depth: int) -> bool:
-    """`y = net(x)`, `y, z = f(x), g(x)`, `y, weights = attention(x)`."""
+    """`y = net(x)`, `y, z = f(x), g(x)`, `y, weights = attention(x)`, `for y in ys`."""
+    if binding.kind is BindingKind.ITERATION and depth:
+        elements = taken(module, binding)
+        return bool(elements) and all(is_computed(module, element, depth) for element in elements)
     if binding.kind is not BindingKind.ASSIGN or binding.value is None:
         return False
     value = unpacked(binding)
@@ -54,6 +61,8 @@ def _is_computed_item(module: Module, several: ast.expr, position: object, depth
         return position in known and is_computed(module, several, depth)
     if not isinstance(several, ast.Call) or not isinstance(position, int) or not depth:
         return False
+    if is_engine_run(module, several) or not _DERIVATIVES.isdisjoint(module.inference.callees(several)):
+        return True
     found = [value for whole in module.inference.values(several) for value in item(whole, position)]
     if any(value.is_integral for value in found):
         return False
@@ -106,6 +115,11 @@ def _is_rounded_arithmetic(module: Module, node: ast.BinOp, depth: int) -> bool:
     return chained and _is_float_tensor(module, node) and any(_has_fractions(module, side) for side in sides)
 
 
+def is_of_shares(module: Module, node: ast.expr) -> bool:
+    """`probs.sum(-1)`, `torch.softmax(x, -1).sum()`: parts of a whole, which no count gives."""
+    return _has_fractions(module, node)
+
+
 def _has_fractions(module: Module, node: ast.expr, depth: int = 4) -> bool:
     """Return whether random numbers or shares stand somewhere in a computation: they may be rounded anywhere."""
     for part in ast.walk(node):
@@ -125,8 +139,12 @@ def _has_fractions(module: Module, node: ast.expr, depth: int = 4) -> bool:
 def _keeps(module: Module, node: ast.UnaryOp | ast.Subscript | ast.Attribute, depth: int) -> bool:
     if isinstance(node, ast.UnaryOp):
         return isinstance(node.op, ast.USub) and is_computed(module, node.operand, depth)
-    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and _gives_several(module, node.value):
-        return _is_computed_item(module, node.value, node.slice.value, depth)
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        entries = entries_at(module, node.value, node.slice.value)
+        if entries:
+            return all(is_computed(module, entry, depth) for entry in entries)
+        if _gives_several(module, node.value):
+            return _is_computed_item(module, node.value, node.slice.value, depth)
     if isinstance(node, ast.Attribute) and node.attr == "grad":
         return True
     if isinstance(node, ast.Attribute) and node.attr not in rounding_table().keeping:
@@ -150,16 +168,28 @@ def _is_computed_call(module: Module, call: ast.Call, depth: int) -> bool:
     if isinstance(function, ast.Attribute) and _is_comparison(function.value):
         return False  # a share of hits: a count, divided once
     if any(name in _WRAPPERS for name in names):
-        return bool(call.args) and is_computed(module, call.args[0], depth)
+        whole = len(call.args) == 1 and names == ("builtins.round",)
+        return bool(call.args) and not whole and is_computed(module, call.args[0], depth)
     table = rounding_table()
-    last = names[0].rpartition(".")[2] if names else ""
-    if last in table.rounding and names[0].startswith("torch."):
+    owner, _, last = names[0].rpartition(".") if names else ("", "", "")
+    if last in table.rounding and owner.partition(".")[0] in _NUMERICAL and not any(map(_is_comparison, call.args[:1])):
         return True
+    if owner in table.libraries or is_engine_run(module, call):
+        return True
+    if owner == "torch" and last in table.adding and call.args and _has_fractions(module, call.args[0]):
+        return True
+    if last in table.joining and call.args:
+        return any(is_computed(module, part, depth) for part in elements_of(module, call.args[0]))
     if isinstance(function, ast.Attribute) and _is_computed_method(module, function, depth):
         return True
-    if is_layer(module, function):
+    if is_layer(module, function) or _is_forward(module, function):
         return True
     return any(_returns_computed(module, name, depth) for name in names) or is_model(module, call)
+
+
+def _is_forward(module: Module, function: ast.expr) -> bool:
+    """`net.forward(x)`."""
+    return isinstance(function, ast.Attribute) and function.attr == "forward" and is_layer(module, function.value)
 
 
 def _is_computed_method(module: Module, method: ast.Attribute, depth: int) -> bool:
@@ -168,8 +198,13 @@ def _is_computed_method(module: Module, method: ast.Attribute, depth: int) -> bo
     if method.attr in table.floating and kinds <= _COMPUTING:
         return True
     if method.attr in table.adding and _has_fractions(module, method.value):
-        return True
+        return not _is_whole(method.value)
     return method.attr in table.keeping | table.rounding | table.adding and is_computed(module, method.value, depth)
+
+
+def _is_whole(node: ast.expr) -> bool:
+    """`probs.round()`."""
+    return isinstance(node, ast.Call) and identifier(node.func) in rounding_table().whole
 
 
 def _is_comparison(node: ast.expr) -> bool:
@@ -190,7 +225,15 @@ def _returns_computed(module: Module, name: str, depth: int, position: int | Non
     returned = _returns(owner, function)
     if position is not None:
         returned = [_item_of(value, position) for value in returned]
+    returned = [value for value in returned if not _is_empty(value)]
     return bool(returned) and all(value is not None and is_computed(owner, value, depth) for value in returned)
+
+
+def _is_empty(node: ast.expr | None) -> bool:
+    """`np.zeros((0, 8))`, given back where there was nothing to compute."""
+    shape = node.args if isinstance(node, ast.Call) and identifier(node.func) in _FILLED else []
+    sizes = [part for size in shape for part in (size.elts if isinstance(size, (ast.Tuple, ast.List)) else [size])]
+    return any(isinstance(size, ast.Constant) and size.value == 0 for size in sizes)
 
 
 def _returns(module: Module, function: FunctionNode) -> list[ast.expr | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from detlint.linter.names import FUNCTIONS, Binding, BindingKind
+from detlint.linter.nodes import identifier
 from detlint.linter.project import Module
 
 
@@ -22,16 +23,21 @@ def given_in_turn(module: Module, name: ast.Name) -> list[ast.expr]:
 def _parameters(binding: Binding) -> list[ast.expr]:
     function = binding.scope.node
     for decorator in function.decorator_list if isinstance(function, FUNCTIONS) else ():
-        if not isinstance(decorator, ast.Call) or len(decorator.args) < 2:
-            continue
-        if not isinstance(decorator.func, ast.Attribute) or decorator.func.attr != "parametrize":
-            continue
-        names, runs = _names(decorator.args[0]), _elements(decorator.args[1])
+        names, runs = runs_of(decorator)
         if binding.name in names:
             position = names.index(binding.name)
-            given = [_elements(run) for run in runs] if len(names) > 1 else [[run] for run in runs]
-            return [run[position] for run in given if position < len(run)]
+            return [run[position] for run in runs if position < len(run)]
     return []
+
+
+def runs_of(decorator: ast.expr) -> tuple[list[str], list[list[ast.expr]]]:
+    """Return the names that `@pytest.mark.parametrize` gives values to, and the values of each run."""
+    if not isinstance(decorator, ast.Call) or len(decorator.args) < 2:
+        return [], []
+    if not isinstance(decorator.func, ast.Attribute) or decorator.func.attr != "parametrize":
+        return [], []
+    names, runs = _names(decorator.args[0]), _elements(decorator.args[1])
+    return names, [_elements(run) for run in runs] if len(names) > 1 else [[run] for run in runs]
 
 
 def _names(node: ast.expr) -> list[str]:
@@ -42,4 +48,7 @@ def _names(node: ast.expr) -> list[str]:
 
 
 def _elements(node: ast.expr | None) -> list[ast.expr]:
+    """Return the elements of a list or tuple, and the values of `pytest.param(…)`."""
+    if isinstance(node, ast.Call):
+        return node.args if identifier(node.func) == "param" else []
     return node.elts if isinstance(node, (ast.Tuple, ast.List)) else []

@@ -21,8 +21,17 @@ _NAMES = (
     "shares",
     "layers",
     "moving",
+    "engines",
+    "sessions",
+    "loaders",
+    "libraries",
+    "joining",
+    "normalized",
+    "models",
+    "sizes",
+    "whole",
 )
-_EXACT = ("calls", "seeding", "words")
+_EXACT = ("calls", "loading", "saving", "seeding", "words")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +50,17 @@ class RoundingTable:
     shares: frozenset[str]
     layers: frozenset[str]
     moving: tuple[str, ...]
+    engines: frozenset[str]
+    sessions: frozenset[str]
+    loaders: frozenset[str]
+    libraries: frozenset[str]
+    joining: frozenset[str]
+    normalized: frozenset[str]
+    models: frozenset[str]
+    sizes: frozenset[str]
+    whole: frozenset[str]
+    loading: frozenset[str]
+    saving: tuple[str, ...]
     exact_calls: frozenset[str]
     seeding: frozenset[str]
     exact_words: tuple[str, ...]
@@ -58,6 +78,8 @@ def rounding_table(path: Path = RULES_FOLDER / "rounding.toml") -> RoundingTable
     return RoundingTable(
         **{name: frozenset(names[name]) for name in _NAMES if name != "moving"},
         moving=tuple(names["moving"]),
+        loading=frozenset(exact["loading"]),
+        saving=tuple(exact["saving"]),
         seeding=frozenset(exact["seeding"]),
         exact_calls=frozenset(exact["calls"]),
         exact_words=tuple(exact["words"]),

@@ -31,7 +31,7 @@ _HANDING_ON = ("sorted", "float", "list")
 
 def is_written_result(module: Module, node: ast.expr) -> bool:
     """`0.9694293737411499`, `[0.9422258138656616]`, `torch.tensor([0.2050792, -0.0794112])`, also under a name."""
-    node = _source(module, node)
+    node = written_as(module, node)
     rounded = _is_tensor(module, node)  # to float32, whatever digits were copied
     return any(
         _is_long(number.value) and (rounded or _is_of_float32(number.value)) and _stands_alone(module, number)
@@ -64,7 +64,8 @@ def is_given_by_call(module: Module, node: ast.expr) -> bool:
     return False
 
 
-def _source(module: Module, node: ast.expr) -> ast.expr:
+def written_as(module: Module, node: ast.expr) -> ast.expr:
+    """Return what a name stands for, and any other expression as it is."""
     made = [unpacked(binding) for binding in module.definitions(node)] if isinstance(node, ast.Name) else []
     return made[0] if len(made) == 1 and made[0] is not None else node
 

@@ -6,13 +6,17 @@ import ast
 from collections.abc import Iterator
 
 from detlint.findings import Finding
-from detlint.linter.computed import is_called_result, is_computed, is_result
+from detlint.linter.computed import is_called_result, is_computed, is_of_shares, is_result
 from detlint.linter.context import MISSING, Call, Context
-from detlint.linter.kept_bits import keeps_bits
-from detlint.linter.names import unpacked
-from detlint.linter.nodes import arguments_of, walk
-from detlint.linter.registry import check
+from detlint.linter.differences import difference
+from detlint.linter.hand_worked import is_made_of_tensors, is_worked_by_hand
+from detlint.linter.insisting import insists_on_equality, is_meant_to_differ, is_over_all
+from detlint.linter.kept_bits import is_loaded, keep_bits
+from detlint.linter.names import BindingKind, unpacked
+from detlint.linter.nodes import arguments_of, identifier, walk
+from detlint.linter.registry import check, check_file
 from detlint.linter.rounding_table import rounding_table
+from detlint.linter.taken import elements_of, entries_at, taken
 from detlint.linter.values import Kind
 from detlint.linter.written_results import is_given_by_call, is_written_result
 
@@ -33,6 +37,7 @@ _PLAIN = frozenset(
 _LITERALS = frozenset({"torch.tensor", "torch.as_tensor", "torch.Tensor", "numpy.array", "torch.full", "torch.ones"})
 _ONES = frozenset({"torch.ones", "torch.ones_like"})
 _TO_ONE = ("sum", "norm")
+_OF_TENSORS_ALONE = ("detach", "numpy", "cpu")
 _HUGE = 1e300
 # Views on the way from one side of a comparison to the other.
 _MOST_VIEWS = 12
@@ -50,61 +55,37 @@ def exact_float_comparison(call: Call, ctx: Context) -> Iterator[Finding]:
     if call.trigger.name.startswith("torch.Tensor.") and isinstance(call.node.func, ast.Attribute):
         sides = [call.node.func.value, *sides]
     first, second = (*sides, None, None)[:2]
-    if _is_meant_to_differ(call.node, ctx) or (call.name.endswith(".eq") and not _is_over_all(call.node, ctx)):
+    if is_meant_to_differ(call.node, ctx) or (_is_by_element(call) and not is_over_all(call.node, ctx)):
         return
     tensors = call.name in _OF_TENSORS
     if first is not None and second is not None and _differ(first, second, ctx, tensors):
         yield ctx.finding(call.node, what=call.name.rpartition(".")[2])
 
 
-def _is_meant_to_differ(node: ast.expr, ctx: Context) -> bool:
-    """`assert not torch.equal(a, b)`, `self.assertFalse(torch.equal(a, b))`."""
-    parent = ctx.parent(node)
-    if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute):
-        return parent.func.attr == "assertFalse"
-    return isinstance(parent, ast.UnaryOp) and not _is_refused(parent, ctx)
-
-
-def _is_refused(denial: ast.UnaryOp, ctx: Context) -> bool:
-    """`if not torch.equal(a, b): raise ValueError(…)` insists on equality."""
-    around = ctx.parent(denial)
-    return isinstance(around, ast.If) and around.test is denial and isinstance(around.body[-1], ast.Raise)
+def _is_by_element(call: Call) -> bool:
+    return call.name.rpartition(".")[2] in ("eq", "isclose")
 
 
 @check("DET501", nodes=(ast.Compare,))
 def exact_float_equality(compare: ast.Compare, ctx: Context) -> Iterator[Finding]:
-    """`==` in an assert, or over all elements."""
-    if len(compare.ops) != 1 or not isinstance(compare.ops[0], ast.Eq):
+    """`==` in an assert, or over all elements; `!=` that is refused."""
+    if len(compare.ops) != 1 or not isinstance(compare.ops[0], (ast.Eq, ast.NotEq)):
         return
-    insists = _is_asserted(compare, ctx) or _is_over_all(compare, ctx)
-    if insists and _differ(compare.left, compare.comparators[0], ctx):
-        yield ctx.finding(compare, what="==")
+    if insists_on_equality(compare, ctx) and _differ(compare.left, compare.comparators[0], ctx):
+        yield ctx.finding(compare, what="==" if isinstance(compare.ops[0], ast.Eq) else "!=")
 
 
-def _is_asserted(compare: ast.expr, ctx: Context) -> bool:
-    """`assert a == b`, `self.assertTrue(a == b)`, and `same = a == b` before either."""
-    parent = ctx.parent(compare)
-    while isinstance(parent, ast.BoolOp):
-        parent = ctx.parent(parent)
-    if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute):
-        return parent.func.attr == "assertTrue" and compare in parent.args
-    return isinstance(parent, ast.Assert) or any(_is_asserted(use, ctx) for use in _uses(compare, ctx))
-
-
-def _is_over_all(compare: ast.expr, ctx: Context) -> bool:
-    """`(a == b).all()`, `torch.all(a == b)`, and `hits = a == b` before either."""
-    parent = ctx.parent(compare)
-    if isinstance(parent, ast.Attribute):
-        return parent.attr == "all"
-    if isinstance(parent, ast.Call):
-        return bool({"torch.all", "numpy.all", "builtins.all"}.intersection(ctx.resolve(parent.func)))
-    return any(_is_over_all(use, ctx) for use in _uses(compare, ctx))
-
-
-def _uses(compare: ast.expr, ctx: Context) -> tuple[ast.Name, ...]:
-    """Return what reads the variable that a comparison is put in."""
-    binding = ctx.binding(compare) if isinstance(compare, (ast.Compare, ast.Call)) else None
-    return ctx.flow(compare).uses(binding) if binding is not None else ()
+@check_file("DET501")
+def exact_equality_of_results(ctx: Context) -> Iterator[Finding]:
+    """`grads.equal(others)`, where nothing but what was computed tells that `grads` are tensors."""
+    names = ctx.rule.triggers_by_name
+    for call in ctx.module.index.calls_by_name.get("equal", ()):
+        receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+        if receiver is None or len(call.args) != 1 or not names.keys().isdisjoint(ctx.callees(call)):
+            continue
+        computed = is_computed(ctx.module, receiver) and not is_meant_to_differ(call, ctx)
+        if computed and _differ(receiver, call.args[0], ctx, tensors=True):
+            yield ctx.finding(call, what="equal")
 
 
 def _differ(left: ast.expr, right: ast.expr, ctx: Context, tensors: bool = False) -> bool:
@@ -113,18 +94,46 @@ def _differ(left: ast.expr, right: ast.expr, ctx: Context, tensors: bool = False
         _is_written_down(one, other, ctx)
         or _is_written_down(other, one, ctx)
         or _differ_by_rounding(one, other, ctx, tensors)
+        or _adds_up_to_one(one, other, ctx)
+        or _adds_up_to_one(other, one, ctx)
         for one, other in _pairs(left, right, ctx)
     )
 
 
 def _is_written_down(node: ast.expr, other: ast.expr, ctx: Context) -> bool:
-    """`net(x).score == 0.9694293737411499`."""
-    return is_written_result(ctx.module, node) and is_given_by_call(ctx.module, other)
+    """`net(x).score == 0.9694293737411499`, `average(x, y) == (1.0 / 1.0 + 2.0 / 3.0) / 2.0` of tensors."""
+    by_hand = is_worked_by_hand(ctx.module, node) and is_made_of_tensors(ctx.module, other)
+    return (by_hand or is_written_result(ctx.module, node)) and is_given_by_call(ctx.module, other)
+
+
+def _adds_up_to_one(total: ast.expr, one: ast.expr, ctx: Context) -> bool:
+    """`is_normalized = (x.sum(-1) == 1.0).all()`: names tell that fractions are added."""
+    made = _made(total, ctx) or total
+    if not isinstance(made, ast.Call) or identifier(made.func) != "sum" or not _is_float_one(one, ctx):
+        return False
+    if any(value.is_integral for part in (made, *made.args) for value in ctx.values(part)):
+        return False
+    function, statement = ctx.function(total), ctx.statement(total)
+    names = [identifier(target) for target in statement.targets] if isinstance(statement, ast.Assign) else []
+    words = {word for name in (*names, function.name if function is not None else "") for word in name.split("_")}
+    return not words.isdisjoint(rounding_table().normalized)
+
+
+def _is_float_one(node: ast.expr, ctx: Context) -> bool:
+    constant = ctx.constant(node)
+    return isinstance(constant, float) and constant == 1.0
 
 
 def _pairs(left: ast.expr, right: ast.expr, ctx: Context) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """Yield the sides, and the entries of displays: `losses` and each `x * 0.1` of `{"loss": x * 0.1}`."""
+    """Yield the sides, and the entries of displays: `losses` and each `x * 0.1` of `{"loss": x * 0.1}`.
+
+    The sides of `(a - b).abs().max() == 0` are `a` and `b`.
+    """
     yield left, right
+    for size, zero in ((left, right), (right, left)):
+        apart = difference(ctx.module, size) if ctx.constant(zero) == 0 else None
+        if apart is not None:
+            yield apart
     entries = [_entries(side, ctx) for side in (left, right)]
     if entries[0] and entries[1]:
         yield from ((value, entries[1][key]) for key, value in entries[0].items() if key in entries[1])
@@ -153,7 +162,7 @@ def _differ_by_rounding(left: ast.expr, right: ast.expr, ctx: Context, tensors: 
         sides = (left, right)
         results = tensors and all(is_result(ctx.module, side) for side in sides)
         results = results or _are_called_results(left, right, ctx)
-        return results and not _is_repeated(left, right, ctx) and not keeps_bits(left, ctx)
+        return results and not _is_repeated(left, right, ctx) and not keep_bits(left, right, ctx)
     if _is_plain(left, right, ctx) or _is_plain(right, left, ctx):
         return False
     if len(computed) == 2 and (_is_repeated(left, right, ctx) or _are_rows_of_one(left, right, ctx)):
@@ -164,7 +173,7 @@ def _differ_by_rounding(left: ast.expr, right: ast.expr, ctx: Context, tensors: 
             return False
         if not _is_value(other, ctx) and not (tensors and _is_opaque(other, ctx) and _is_fresh(computed[0], ctx)):
             return False
-    return not keeps_bits(left, ctx)
+    return not keep_bits(left, right, ctx)
 
 
 def _are_called_results(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
@@ -202,8 +211,8 @@ def _is_plain(node: ast.expr, other: ast.expr, ctx: Context) -> bool:
         if _ONES.intersection(made[:1]) and _is_summed(other, ctx):
             return False
         return any(name in _PLAIN for name in made) or _holds_simple_numbers(node, ctx)
-    if value == 1.0 and isinstance(value, float):
-        return not _is_summed(other, ctx)
+    if value == 1 and not isinstance(value, bool):
+        return not _is_summed(other, ctx) or (isinstance(value, int) and not is_of_shares(ctx.module, other))
     return not isinstance(value, float) or _is_simple(value)
 
 
@@ -277,20 +286,31 @@ def _behind(node: ast.expr, ctx: Context) -> Iterator[ast.AST]:
 
 def _is_value(node: ast.expr, ctx: Context) -> bool:
     """The other side: a float, a tensor or an array, as far as can be told."""
-    if isinstance(ctx.constant(node), float):
+    constant = ctx.constant(node)
+    if isinstance(constant, (int, float)) and not isinstance(constant, bool):
         return True
     values = ctx.values(node)
     if any(value.is_integral for value in values):
         return False
     if any(value.kind in (Kind.TENSOR, Kind.ARRAY) for value in values):
         return True
-    return isinstance(node, (ast.Subscript, ast.Call)) and all(value.kind is Kind.UNKNOWN for value in values)
+    if not all(value.kind is Kind.UNKNOWN for value in values):
+        return False
+    made = _made(node, ctx) or node
+    return isinstance(node, (ast.Subscript, ast.Call)) or _is_cut(made) or is_loaded(ctx.module, node)
+
+
+def _is_cut(node: ast.expr) -> bool:
+    """`outputs[name].detach().numpy()`: only tensors have such methods."""
+    return isinstance(node, ast.Call) and identifier(node.func) in _OF_TENSORS_ALONE
 
 
 def _origin(node: ast.expr, ctx: Context) -> str:
     """The text of the computation behind a name: equal texts mean the same computation, done twice."""
     if isinstance(node, ast.Name):
         for binding in ctx.module.definitions(node):
+            if binding.kind is BindingKind.ITERATION:
+                return " ".join(_origin(element, ctx) for element in taken(ctx.module, binding)) or node.id
             value = unpacked(binding) or binding.value
             if value is not None:
                 return _origin(value, ctx)
@@ -323,30 +343,48 @@ def _root(node: ast.expr) -> str:
 
 
 def _are_rows_of_one(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
-    """Return whether one side was picked out of the other: equal rows of one tensor are exact copies."""
+    """Return whether both sides were picked out of one tensor: equal rows of it are exact copies."""
     if isinstance(left, ast.Subscript) and isinstance(right, ast.Subscript) and _root(left) == _root(right) != "":
-        return True
-    pairs = ((_made(left, ctx), right), (_made(right, ctx), left))
-    return any(made is not None and made in _picked_from(other, ctx) for made, other in pairs)
+        return not _are_entries(left, right, ctx)
+    return not {*_picked_from(left, ctx)}.isdisjoint(_picked_from(right, ctx))
 
 
-def _picked_from(node: ast.expr, ctx: Context) -> Iterator[ast.expr | None]:
-    """Yield what made the tensors that `node` is a view or a selection of, the nearest first."""
+def _are_entries(left: ast.Subscript, right: ast.Subscript, ctx: Context) -> bool:
+    """`outs["ours"]` and `outs["theirs"]` of `outs = {"ours": net(x), "theirs": other(x)}`."""
+    found = [
+        entries_at(ctx.module, side.value, side.slice.value) if isinstance(side.slice, ast.Constant) else []
+        for side in (left, right)
+    ]
+    return bool(found[0] and found[1]) and found[0] != found[1]
+
+
+def _picked_from(node: ast.expr, ctx: Context, steps: int = _MOST_VIEWS) -> Iterator[ast.expr]:
+    """Yield what made the tensors that `node` is a view, a selection or put together of, the nearest first."""
     table = rounding_table()
-    for _ in range(_MOST_VIEWS):
-        function = node.func if isinstance(node, ast.Call) else None
-        if isinstance(node, ast.Subscript):
-            node = node.value
-        elif isinstance(function, ast.Attribute) and function.attr in table.keeping - table.adding:
-            node = function.value
-        elif isinstance(node, ast.Name):
-            made = _made(node, ctx)
-            yield made
-            if made is None:
-                return
-            node = made
-        else:
-            return
+    function = node.func if isinstance(node, ast.Call) else None
+    inner: list[ast.expr] = []
+    if isinstance(node, ast.Subscript):
+        inner = [node.value]
+    elif isinstance(node, ast.Call) and identifier(function) in table.joining and node.args:
+        inner = elements_of(ctx.module, node.args[0])
+    elif isinstance(function, ast.Attribute) and function.attr in table.keeping - table.adding:
+        inner = [function.value]
+    elif isinstance(node, ast.Name):
+        for binding in ctx.module.definitions(node):
+            inner += taken(ctx.module, binding)
+        made = _made(node, ctx) or _cut_up(node, ctx) if not inner else None
+        inner += [made] if made is not None else []
+        yield from inner
+    for part in inner if steps else ():
+        yield from _picked_from(part, ctx, steps - 1)
+
+
+def _cut_up(node: ast.Name, ctx: Context) -> ast.expr | None:
+    """`first, second = outs.chunk(2)`."""
+    found = ctx.module.definitions(node)
+    whole = found[0].value if len(found) == 1 else None
+    cut = isinstance(whole, ast.Call) and identifier(whole.func) in rounding_table().keeping
+    return whole if cut else None
 
 
 def _made(node: ast.expr, ctx: Context) -> ast.expr | None:

@@ -8,40 +8,98 @@ from collections.abc import Iterator
 from detlint.findings import Finding
 from detlint.linter.computed import is_computed
 from detlint.linter.context import Call, Context
+from detlint.linter.differences import difference
+from detlint.linter.insisting import insists_on_bound, is_answer, is_meant_to_differ
 from detlint.linter.names import unpacked
-from detlint.linter.precision import EPSILON, precision
-from detlint.linter.registry import check
+from detlint.linter.precision import EPSILON, is_cast_result, precision
+from detlint.linter.registry import check, check_file
+from detlint.linter.tolerances import Tolerance, allowed, registered, registered_runs
+
+_LESS = ("assertLess", "assertLessEqual")
+_COARSEST = max(EPSILON.values())
+_BOUNDS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
 @check("DET502")
 def tolerance_below_precision(call: Call, ctx: Context) -> Iterator[Finding]:
     """Silent where a tolerance or the dtype is not known, where both tolerances are zero on purpose, and in denials."""
-    negation = ctx.parent(call.node)
-    if isinstance(negation, ast.UnaryOp) and isinstance(negation.op, ast.Not):
+    if is_meant_to_differ(call.node, ctx) and not is_answer(call.node, ctx):
         return  # that two results differ is shown best by a fine tolerance
-    relative, absolute = (ctx.constant(call.argument(name).value) for name in ("rtol", "atol"))
-    if not isinstance(relative, (int, float)) or not isinstance(absolute, (int, float)):
+    if call.name.rpartition(".")[2] in _LESS:
+        yield from _bounded(call.node, call.argument("a").value, call.argument("b").value, ctx)
         return
-    if relative == 0 and absolute == 0:
+    tolerance = allowed(call, ctx)
+    if tolerance is not None:
+        yield from _judged(call.node, call.name.rpartition(".")[2], tolerance, _sides(call, ctx), ctx)
+
+
+@check("DET502", nodes=(ast.Compare,))
+def bound_below_precision(compare: ast.Compare, ctx: Context) -> Iterator[Finding]:
+    """`assert (a - b).abs().max() < 1e-9`."""
+    bound = compare.comparators[0]
+    if len(compare.ops) != 1 or not isinstance(compare.ops[0], _BOUNDS):
         return
+    if isinstance(bound, ast.Constant) and not (isinstance(bound.value, float) and bound.value < _COARSEST / 2):
+        return
+    if insists_on_bound(compare, ctx):
+        yield from _bounded(compare, compare.left, bound, ctx)
+
+
+def _bounded(node: ast.expr, size: ast.expr | None, bound: ast.expr | None, ctx: Context) -> Iterator[Finding]:
+    number = ctx.constant(bound)
+    if size is None or not isinstance(number, float) or number <= 0:
+        return
+    apart = difference(ctx.module, size)
+    if apart is not None:
+        yield from _judged(node, "the comparison", Tolerance(f"{number:g}", number), list(apart), ctx)
+
+
+@check("DET502", nodes=(ast.Dict,))
+def registered_tolerance_below_precision(table: ast.Dict, ctx: Context) -> Iterator[Finding]:
+    """`TOLERANCES = {torch.float16: {"rtol": 1e-6, "atol": 1e-6}}`."""
+    for key, dtype, tolerance in registered(table, ctx):
+        if tolerance.bound < EPSILON[dtype] / 2:
+            yield _finding(key, "the table", tolerance, dtype, ctx)
+
+
+@check_file("DET502")
+def parametrized_tolerance_below_precision(ctx: Context) -> Iterator[Finding]:
+    """`@pytest.mark.parametrize("dtype, rtol, atol", [(torch.float16, 1e-6, 1e-6)])`."""
+    for decorator in ctx.module.index.calls_by_name.get("parametrize", ()):
+        for place, dtype, tolerance in registered_runs(decorator, ctx):
+            if tolerance.bound < EPSILON[dtype] / 2:
+                yield _finding(place, "the test", tolerance, dtype, ctx)
+
+
+def _sides(call: Call, ctx: Context) -> list[ast.expr]:
+    """Return what is compared: two arguments, the receiver and one, or what `pytest.approx(x)` is compared with."""
     sides = [call.argument(parameter.name).value for parameter in call.trigger.parameters[:2]]
-    if call.is_method and isinstance(call.node.func, ast.Attribute):
+    if call.is_method and isinstance(call.node.func, ast.Attribute) and call.name.startswith("torch."):
         sides = [call.node.func.value, sides[0]]
-    dtypes = [dtype for side in sides if side is not None and (dtype := precision(ctx.module, side)) is not None]
-    if not dtypes or not any(side is not None and _is_worked_out(side, ctx) for side in sides):
+    if call.name == "pytest.approx":
+        around = ctx.parent(call.node)
+        others = [around.left, *around.comparators] if isinstance(around, ast.Compare) else []
+        sides = [sides[0], *(other for other in others if other is not call.node)]
+    return [side for side in sides if side is not None]
+
+
+def _judged(node: ast.expr, what: str, tolerance: Tolerance, sides: list[ast.expr], ctx: Context) -> Iterator[Finding]:
+    if tolerance.bound >= _COARSEST / 2:
+        return
+    dtypes = [dtype for side in sides if (dtype := precision(ctx.module, side)) is not None]
+    if not dtypes or not any(_is_worked_out(side, ctx) for side in sides):
         return
     coarsest = max(dtypes, key=lambda dtype: EPSILON[dtype])
-    if relative + absolute < EPSILON[coarsest] / 2:
-        yield ctx.finding(
-            call.node,
-            call=call.name.rpartition(".")[2],
-            tolerance=f"rtol={relative:g}, atol={absolute:g}",
-            dtype=coarsest,
-            eps=f"{EPSILON[coarsest]:g}",
-        )
+    if tolerance.bound < EPSILON[coarsest] / 2:
+        yield _finding(node, what, tolerance, coarsest, ctx)
+
+
+def _finding(node: ast.expr, what: str, tolerance: Tolerance, dtype: str, ctx: Context) -> Finding:
+    return ctx.finding(node, call=what, tolerance=tolerance.text, dtype=dtype, eps=f"{EPSILON[dtype]:g}")
 
 
 def _is_worked_out(side: ast.expr, ctx: Context) -> bool:
     """Return whether a side was computed, and is no copy or selection that keeps the bits of its dtype."""
     made = [unpacked(binding) for binding in ctx.module.definitions(side)] if isinstance(side, ast.Name) else [side]
-    return is_computed(ctx.module, side) or any(isinstance(value, ast.BinOp) for value in made)
+    worked_out = is_computed(ctx.module, side) or any(isinstance(value, ast.BinOp) for value in made)
+    return worked_out or is_cast_result(ctx.module, side)
