@@ -14,6 +14,7 @@ from detlint.linter.order_form import (
     CHOICE,
     KEEPING_ORDER,
     NUMBERING,
+    PAIRING,
     SUM,
     Form,
     Trail,
@@ -101,8 +102,12 @@ class OrderTracer(OrderItems):
         statement = self.index.parents.get(whole)
         if isinstance(statement, ast.Expr) and isinstance(whole, ast.ListComp):
             return self._run(whole.elt, statement, trail)
-        if self._numbers_entries(parent, whole):
+        if self._numbers_entries(parent, whole, self.positions(parent.target, parent.iter)):
             return NUMBERING
+        if isinstance(whole, ast.DictComp) and self._numbers_entries(
+            parent, whole, self.partners(parent.target, parent.iter)
+        ):
+            return PAIRING
         if isinstance(whole, ast.DictComp):
             return self.destination(whole, replace(trail, form=Form.MAPPING))
         made = getattr(whole, "elt", whole)
@@ -116,7 +121,7 @@ class OrderTracer(OrderItems):
         filling = self.table.methods["appending"] | self.table.methods["extending"]
         return self.collected(action.func.value, statement, trail) if action.func.attr in filling else None
 
-    def _numbers_entries(self, loop: ast.comprehension, whole: ast.expr) -> bool:
+    def _numbers_entries(self, loop: ast.comprehension, whole: ast.expr, positions: frozenset[str]) -> bool:
         """`{name: i for i, name in enumerate(names)}`, `dict((name, i) for i, name in enumerate(names))`."""
         call = self.index.parents.get(whole)
         if isinstance(whole, ast.DictComp):
@@ -126,7 +131,6 @@ class OrderTracer(OrderItems):
             used = names_in(whole.elt) if mapping else frozenset()
         else:
             return False
-        positions = self.positions(loop.target, loop.iter)
         return bool(positions & used and (names_in(loop.target) - positions) & used)
 
     def _method(self, node: ast.expr, parent: ast.Attribute, trail: Trail) -> str | None:
@@ -145,13 +149,15 @@ class OrderTracer(OrderItems):
                 return self.destination(call, replace(trail, form=form))
             if parent.attr in methods["carrying"]:
                 return self.destination(call, trail)
+            if parent.attr in methods["serializing"]:
+                return self.destination(call, replace(trail, form=Form.TEXT))
             return f"{parent.attr}()" if parent.attr in methods["receiving"] else None  # a column of a table
         if trail.form is Form.TEXT:
             return self.destination(call, trail)
         if parent.attr in methods["carrying"]:
             return self.destination(call, trail)
-        if trail.tensors and parent.attr in methods["averaging"]:
-            return SUM
+        if parent.attr in methods["averaging"] and (trail.tensors or trail.partial):
+            return SUM if trail.tensors else CHOICE
         if parent.attr in methods["choosing"]:
             return self.taken_out(node, call)
         if parent.attr in methods["numbering"]:

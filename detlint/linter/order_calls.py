@@ -10,13 +10,27 @@ from typing import TYPE_CHECKING
 from detlint.linter.calls import argument_of
 from detlint.linter.names import FUNCTIONS, BindingKind, FunctionNode
 from detlint.linter.nodes import identifier
-from detlint.linter.order_form import CHOICE, MAX_CALLS, NUMBERING, SUM, Entered, Form, Trail, as_sequence
+from detlint.linter.order_form import (
+    CHECKSUM,
+    CHOICE,
+    MAX_CALLS,
+    NUMBERING,
+    PAIRING,
+    SUM,
+    Entered,
+    Form,
+    Trail,
+    as_sequence,
+    leave_rest,
+)
 from detlint.linter.order_places import OrderPlaces
 
 if TYPE_CHECKING:
     from detlint.linter.project import Module
 
 _PASSING = ("Error", "Exception", "Warning", "Response")  # objects that tell somebody something
+_CLASSES = ("cls", "_class", "_type", "__class__")
+_TELLING = frozenset({"builtins.str", "builtins.repr"})
 _ADDING = frozenset({"operator.add", "operator.iadd", "operator.concat", "operator.iconcat"})
 
 
@@ -50,6 +64,8 @@ class OrderCalls(OrderPlaces):
             return self.destination(call, trail) if unsorted else None
         if self._numbers(node, call, names):
             return NUMBERING
+        if "builtins.zip" in names and self._pairs_entries(node, call):
+            return PAIRING
         if "builtins.zip" in names and len({self.listing_of(given) for given in call.args} - {None}) > 1:
             return "the pairs that zip() makes"
         if "builtins.print" in names:
@@ -63,10 +79,17 @@ class OrderCalls(OrderPlaces):
             return self.destination(call, replace(trail, form=form))
         if trail.form is Form.MAPPING and {"builtins.dict", "collections.OrderedDict"}.intersection(names):
             return self.destination(call, trail)
-        if trail.tensors and functions["adding"].intersection(names):
-            return SUM
+        if functions["adding"].intersection(names) and (trail.tensors or trail.partial):
+            return SUM if trail.tensors else CHOICE
         if functions["splitting"].intersection(names) and trail.form is Form.SEQUENCE:
             return self.destination(call, replace(trail, form=Form.NESTED, subset=True))
+        if functions["hashing"].intersection(names):
+            return CHECKSUM
+        if not _TELLING.isdisjoint(names):
+            found = self.destination(call, replace(trail, form=Form.TEXT))
+            return found if found == CHECKSUM else None  # other text is for people, as a rule
+        if "itertools.islice" in names and self._takes_first(call):
+            return self.destination(call, leave_rest(trail))
         if functions["carrying"].intersection(names) or self.is_progress_bar(call):
             return self.destination(call, as_sequence(trail))
         if functions["receiving"].intersection(names) or self._keeps_items(names):
@@ -111,6 +134,19 @@ class OrderCalls(OrderPlaces):
         if "builtins.dict" in names and isinstance(node, ast.Call):
             return "builtins.enumerate" in self.inference.callees(node)
         return False
+
+    def _takes_first(self, call: ast.Call) -> bool:
+        """`islice(paths, 100)`; in a loop each part has its turn."""
+        around = (parent for parent in self.index.ancestors(call) if isinstance(parent, (*FUNCTIONS, ast.While)))
+        return len(call.args) == 2 and not isinstance(next(around, None), (ast.While, ast.Lambda))
+
+    def _pairs_entries(self, node: ast.expr, zipped: ast.Call) -> bool:
+        """`dict(zip(names, results))` where names have their own order, and results have not."""
+        around = self.index.parents.get(zipped)
+        if not isinstance(around, ast.Call) or "builtins.dict" not in self.inference.callees(around):
+            return False
+        others = [given for given in zipped.args if given is not node]
+        return any(map(self.has_own_order, others)) and not self.has_own_order(node)
 
     def _counts(self, node: ast.expr, depth: int = 4) -> bool:
         """`range(n)`, `itertools.count()`, also as a list or under a name."""
@@ -169,7 +205,10 @@ class OrderCalls(OrderPlaces):
             return self.collected(method.value, call, trail)
         if method.attr in methods["appending"] and trail.form is not Form.TEXT:
             return self.collected(method.value, call, replace(trail, form=Form.NESTED))
-        if method.attr == "update" and trail.form is Form.NESTED and isinstance(node, ast.Dict):
+        if method.attr == "update" and self.is_checksum(method.value):
+            return CHECKSUM
+        changes = method.attr.partition("_")[0] == "update"  # `dataset.update_metadata({"scores": scores})`
+        if changes and trail.form is Form.NESTED and isinstance(node, ast.Dict):
             return self.collected(method.value, call, trail)
         if method.attr in methods["writing"] and trail.form in (Form.TEXT, Form.SEQUENCE):
             return "the text that is written"
@@ -191,16 +230,16 @@ class OrderCalls(OrderPlaces):
                 continue
             module, function = definition
             if isinstance(function, ast.ClassDef):
-                methods = module.inference.class_info(function).methods
-                if "__iter__" in methods and "__getitem__" not in methods:
+                info = module.inference.class_info(function)
+                if "__iter__" in info.methods and "__getitem__" not in info.methods:
                     return self.destination(call, trail)  # a progress bar
-                made = methods.get("__init__")
-                if made is None:
+                maker = next((each for each in module.inference.mro(info) if "__init__" in each.methods), None)
+                if maker is None:
                     declares = any(isinstance(statement, ast.AnnAssign) for statement in function.body)
                     if declares and trail.form is not Form.MAPPING:
                         return self.destination(call, replace(trail, form=Form.NESTED))  # a field of a data class
                     continue
-                function = made
+                module, function = maker.module, maker.methods["__init__"]
             for parameter in (argument.arg for argument in ast.walk(function.args) if isinstance(argument, ast.arg)):
                 is_method = module.index.class_at(function) is not None
                 if argument_of(function, parameter, call, skip_self=is_method) is node:
@@ -215,7 +254,10 @@ class OrderCalls(OrderPlaces):
     def _parameter(self, function: FunctionNode, name: str, trail: Trail) -> str | None:
         scope = self.index.scopes[function]
         binding = next((b for b in scope.bindings[name] if b.kind is BindingKind.PARAMETER), None)
-        return None if binding is None else self.binding(binding, None, trail)
+        if binding is None:
+            return None
+        self._handed_in.add(binding.node)
+        return self.binding(binding, None, trail)
 
     def returned(self, node: ast.expr, parent: ast.AST, trail: Trail) -> str | None:
         function = self.index.function_at(parent)
@@ -253,7 +295,9 @@ class OrderCalls(OrderPlaces):
 
 
 def _makes_object(call: ast.Call, names: tuple[str, ...]) -> bool:
-    """Is this the constructor of a class that cannot be read?"""
+    """Is this the constructor of a class that cannot be read, or of one that a variable holds: `input_cls(files)`?"""
     name = identifier(call.func)
+    if name.lower().endswith(_CLASSES) or (isinstance(call.func, ast.Call) and identifier(call.func.func) == "type"):
+        return True
     builtin = any(each.startswith("builtins.") for each in names)
     return name[:1].isupper() and not name.isupper() and not builtin and not name.endswith(_PASSING)

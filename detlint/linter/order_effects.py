@@ -9,8 +9,19 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.names import FUNCTIONS, FunctionNode
 from detlint.linter.nodes import arguments_of, identifier
-from detlint.linter.order_form import CHOICE, NUMBERING, PAIRING, SUM, Form, Trail, names_in
-from detlint.linter.order_sums import LoopSums
+from detlint.linter.order_form import (
+    CHECKSUM,
+    CHOICE,
+    NUMBERING,
+    PAIRING,
+    SUM,
+    Form,
+    Trail,
+    leave_rest,
+    names_in,
+    stored_names,
+)
+from detlint.linter.order_parts import LoopParts
 from detlint.linter.values import Kind
 
 if TYPE_CHECKING:
@@ -26,7 +37,7 @@ class Called:
     arguments: dict[str, ast.expr]
 
 
-class LoopEffects(LoopSums):
+class LoopEffects(LoopParts):
     """The effects of a loop (or of a function called from it) on what stands outside."""
 
     def __init__(
@@ -43,9 +54,10 @@ class LoopEffects(LoopSums):
         handed = frozenset(called.arguments) if called is not None else frozenset()
         super().__init__(tracer, body, elements, positions, items, files, handed)
         self._tracer = tracer
-        self._trail = replace(trail or Trail(), subset=True) if self._is_cut_short() else trail or Trail()
+        self._trail = leave_rest(trail or Trail()) if self._is_cut_short() else trail or Trail()
         self._called = called
         self.reads_tensors = self._trail.tensors
+        self.leaves_rest = self._trail.partial
 
     def destination(self) -> str | None:
         """Return in words the first thing that takes over the order, or None."""
@@ -54,6 +66,8 @@ class LoopEffects(LoopSums):
             found = method(self, node) if method is not None else None
             if found is None and self._adds_up(node):
                 found = SUM
+            if found is None and self._measures_part(node):
+                found = CHOICE
             if found is not None:
                 return found
         return None
@@ -61,6 +75,8 @@ class LoopEffects(LoopSums):
     def _call(self, node: ast.Call) -> str | None:
         function = node.func
         methods = self._tracer.table.methods
+        if self._changes_partner(node):
+            return PAIRING
         if isinstance(function, ast.Attribute):
             given = arguments_of(node)
             if any(map(self._has_element, given)):
@@ -93,6 +109,18 @@ class LoopEffects(LoopSums):
             return "the order of random draws"
         return self._through_function(node)
 
+    def _changes_partner(self, call: ast.Call) -> bool:
+        """`row.tags.update(answer)`, `row.set_answer(answer)`, `setattr(row, "answer", answer)`."""
+        function = call.func
+        if isinstance(function, ast.Attribute):
+            changes = function.attr.partition("_")[0] in self._tracer.table.methods["changing"]
+            partner = function.value if changes else None
+        else:
+            partner = call.args[0] if identifier(function) == "setattr" and call.args else None
+        if partner is None or not any(map(self._has_element, arguments_of(call))):
+            return False
+        return self._is_partner(partner) or _is_name_of(partner, self._positions)
+
     def _updates_weights(self) -> bool:
         """`optimizer.step()` in the same loop."""
         return any(
@@ -117,10 +145,9 @@ class LoopEffects(LoopSums):
 
     def _updated(self, receiver: ast.expr, change: ast.Call) -> str | None:
         """`found.update(rows)` fills a dict in that order, `digest.update(data)` makes it part of a checksum."""
-        values = self._tracer.inference.values(receiver)
-        if any(value.type.startswith("hashlib.") for value in values):
-            return "the checksum"
-        if {value.kind for value in values} == {Kind.DICT}:
+        if self._tracer.is_checksum(receiver):
+            return CHECKSUM
+        if {value.kind for value in self._tracer.inference.values(receiver)} == {Kind.DICT}:
             return self._collected(receiver, change, replace(self._trail, form=Form.MAPPING))
         return None
 
@@ -241,7 +268,7 @@ class LoopEffects(LoopSums):
         """`ids[name] = len(ids)`, `ids[name] = i`, `rows[i] = load(name)`."""
         if not self._is_shared(target.value):
             return None
-        numbered = self._gives_number(node.value) or _counts(node.value, target.value)
+        numbered = self._gives_number(node.value) or self._is_next_number(node.value, target.value)
         if numbered and self._has_element(target.slice):
             return NUMBERING
         if self._has_element(node.value) and (self._has_position(target.slice) or self._is_numbered(target.slice)):
@@ -253,6 +280,11 @@ class LoopEffects(LoopSums):
                 return None
             return self._collected(target.value, node, replace(self._trail, form=Form.MAPPING))
         return None
+
+    def _is_next_number(self, value: ast.expr, container: ast.expr) -> bool:
+        """`len(ids)`, or `number` of `number = len(ids)`."""
+        made = [given for place, given in self._made if isinstance(value, ast.Name) and value.id in stored_names(place)]
+        return any(_counts(each, container) for each in (value, *made) if each is not None)
 
     def _has_places(self, container: ast.expr) -> bool:
         """`answers = [None] * count`: each answer is stored at its place, whenever it comes."""

@@ -24,6 +24,7 @@ KEEPING_ORDER = (ast.Add, ast.Mod, ast.Mult, ast.Sub, ast.Div)
 NUMBERING = "the numbers given to names"
 CHOICE = "the choice of one entry"
 SUM = "a sum of floats"
+CHECKSUM = "the checksum"
 PAIRING = "what stands at the same place of another list"
 
 
@@ -40,13 +41,15 @@ class Form(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Trail:
-    """How the order is carried. After `subset` the order has decided what is in, so sorting comes too late.
+    """How the order is carried. After `subset` the order has decided what is in, so sorting comes too late;
+    with `partial` the rest of it is left aside.
 
     With `tensors`, what is in that order are tensors that were read.
     """
 
     form: Form = Form.SEQUENCE
     subset: bool = False
+    partial: bool = False
     tensors: bool = False
     calls: int = 0
     entered: tuple[Entered, ...] = ()
@@ -64,6 +67,11 @@ class Entered:
 def as_sequence(trail: Trail) -> Trail:
     """What `list(…)` and its like make of a form."""
     return replace(trail, form=Form.SEQUENCE) if trail.form is Form.MAPPING else trail
+
+
+def leave_rest(trail: Trail) -> Trail:
+    """What `files[:100]` makes of a trail."""
+    return replace(trail, subset=True, partial=True)
 
 
 def names_in(node: ast.AST) -> frozenset[str]:

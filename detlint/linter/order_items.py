@@ -9,7 +9,7 @@ from detlint.linter.elements import gone_through
 from detlint.linter.names import FUNCTIONS
 from detlint.linter.order_calls import OrderCalls
 from detlint.linter.order_effects import LoopEffects
-from detlint.linter.order_form import NUMBERING, Form, Trail, counted_up, names_in
+from detlint.linter.order_form import NUMBERING, Form, Trail, counted_up, leave_rest, names_in
 from detlint.linter.values import Kind
 
 
@@ -30,8 +30,9 @@ class OrderItems(OrderCalls):
             return self.destination(parent, trail)
         if isinstance(index, ast.Slice):
             whole = _is_whole(index)
-            subset = trail.subset or not (whole or self._is_chunk(parent))
-            found = self.destination(parent, replace(trail, subset=subset))
+            parted = not (whole or self._is_chunk(parent))
+            sliced = replace(trail, subset=True) if parted else trail
+            found = self.destination(parent, leave_rest(trail) if parted and _leaves_rest(index) else sliced)
             return found if found or whole else self._by_position(parent, index)
         if isinstance(index, ast.UnaryOp):
             index = index.operand
@@ -192,6 +193,12 @@ class OrderItems(OrderCalls):
 def _is_whole(index: ast.expr) -> bool:
     """`[:]`."""
     return isinstance(index, ast.Slice) and index.lower is None and index.upper is None
+
+
+def _leaves_rest(index: ast.Slice) -> bool:
+    """`[:100]` and `[-100:]`, not `[rank::world]` or `[1:]` beside the first."""
+    after_first = isinstance(index.lower, ast.Constant) and index.lower.value == 1
+    return index.step is None and (index.lower is None or index.upper is None) and not after_first
 
 
 def _goes_in_steps(places: ast.expr) -> bool:

@@ -165,7 +165,7 @@ class LoopBody:
             part = part.value
             if isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Name):
                 picked = [item.value for item in self._items if isinstance(item, ast.Subscript)]
-                beside = bool(picked) and not any(map(self._places.has_own_order, picked))
+                beside = not any(map(self._places.has_own_order, picked))
                 if beside and part.slice.id in self._positions and self._places.has_own_order(part.value):
                     return True
         return part is not target and isinstance(part, ast.Name) and part.id in self._positions

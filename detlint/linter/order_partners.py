@@ -25,6 +25,7 @@ class OrderPartners(OrderCounts):
     def __init__(self, module: Module, source: ast.Call | None = None) -> None:
         super().__init__(module)
         self._source = source
+        self._handed_in: set[ast.AST] = set()  # parameters that get the order from a call
 
     def partners(self, target: ast.expr, iterable: ast.expr) -> frozenset[str]:
         """`label` of `for label, path in zip(labels, paths)` where labels have their own order: as good as a number."""
@@ -63,8 +64,8 @@ class OrderPartners(OrderCounts):
 
     def has_own_order(self, value: ast.expr, steps: int = _MAX_STEPS) -> bool:
         """Return whether a sequence is what the caller gives, or made of that one by one."""
-        if self.is_parameter(value):
-            return True
+        if isinstance(value, ast.Name) and self.is_parameter(value):
+            return self._handed_in.isdisjoint(binding.node for binding in self.module.definitions(value))
         if not steps:
             return False
         if isinstance(value, ast.Name):

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from detlint.linter.names import FUNCTIONS, Binding, BindingKind
+from detlint.linter.nodes import identifier
 from detlint.linter.order_form import KEEPING_ORDER, Form, Trail
 from detlint.linter.order_partners import OrderPartners
 from detlint.linter.values import Kind
@@ -81,6 +82,13 @@ class OrderPlaces(OrderPartners):
         """Return `record["key"]` around a use of the record; None where it is used as a whole or with other keys."""
         item = self.index.parents.get(use)
         if not isinstance(item, (ast.Subscript, ast.Attribute)) or item.value is not use:
+            return None
+        around = self.index.parents.get(item)
+        if (
+            isinstance(around, ast.Call)
+            and around.func is item
+            and identifier(item) in self.table.methods["serializing"]
+        ):
             return None
         return item if _key(item) is not None else None
 

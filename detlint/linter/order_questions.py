@@ -50,6 +50,10 @@ class OrderQuestions:
         """Return whether a list of that name is one of names of code, which is searched and not computed with."""
         return name.lower().endswith(self.table.lookups)
 
+    def is_checksum(self, node: ast.expr) -> bool:
+        """`digest` of `digest = hashlib.md5()`."""
+        return any(value.type in self.table.functions["hashing"] for value in self.inference.values(node))
+
     def is_progress_bar(self, call: ast.Call) -> bool:
         """`pbar(results)` of a variable that nothing is known about but its name."""
         name = call.func.id.lower() if isinstance(call.func, ast.Name) else ""

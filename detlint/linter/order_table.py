@@ -16,6 +16,7 @@ _FUNCTIONS = (
     "receiving",
     "registering",
     "receiving-endings",
+    "hashing",
     "reading",
     "adding",
     "workers",
@@ -27,6 +28,7 @@ _FUNCTIONS = (
 _METHODS = (
     "carrying",
     "sorting",
+    "serializing",
     "receiving",
     "choosing",
     "numbering",
@@ -40,6 +42,7 @@ _METHODS = (
     "removing",
     "passing",
     "keeping",
+    "changing",
     "averaging",
     "accumulating",
     "starting",

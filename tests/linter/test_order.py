@@ -37,7 +37,7 @@ KEPT = {
     ),
     "joined into a hash": (
         "import hashlib\nkey = hashlib.md5(','.join(listing()).encode())\n",
-        "hashlib.md5()",
+        "the checksum",
         None,
     ),
     "through a walrus": ("def f():\n    if names := listing():\n        return names\n", "what f() returns", None),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from detlint.findings import Finding
 from detlint.linter.context import Call, Context
 from detlint.linter.glob_patterns import names_one_path
+from detlint.linter.nodes import arguments_of
 from detlint.linter.order import OrderTracer
 from detlint.linter.order_form import CHOICE, NUMBERING, Form, Trail
 from detlint.linter.order_table import order_table
@@ -88,7 +89,8 @@ def set_iteration_order(ctx: Context) -> Iterator[Finding]:
             yield ctx.finding(whole, repair=repair, set=ast.unparse(iterated)[:60], sink=sink)
     for given in _handed_on(ctx):
         sink = OrderTracer(ctx.module).destination(given)
-        if sink in {f"{name}()" for name in _receiving()} and not has_fixed_order(given, ctx, numbering=False):
+        taken_over = sink == NUMBERING or sink in {f"{name}()" for name in _receiving()}
+        if taken_over and not has_fixed_order(given, ctx, numbering=sink == NUMBERING):
             yield ctx.finding(given, set=ast.unparse(given)[:60], sink=sink)
 
 
@@ -98,11 +100,11 @@ def _receiving() -> frozenset[str]:
 
 
 def _handed_on(ctx: Context) -> Iterator[ast.expr]:
-    """Yield variables that hold sets and are given to functions of the project."""
+    """Yield sets, and variables that hold them, that are given to functions of the project."""
     project = ctx.module.project
     names = _names_of_sets(ctx)
     for call in ctx.module.index.of_type(ast.Call):
-        sets = [given for given in call.args if isinstance(given, ast.Name) and given.id in names]
+        sets = [given for given in arguments_of(call) if makes_set(given) or getattr(given, "id", "") in names]
         if sets and any(project.definition(name) is not None for name in ctx.callees(call)):
             yield from (given for given in sets if is_set(given, ctx))
 
@@ -112,11 +114,19 @@ def _names_of_sets(ctx: Context) -> set[str]:
     return {
         target.id
         for statement in ctx.module.index.of_type(ast.Assign)
-        if makes_set(statement.value)
-        or (isinstance(statement.value, ast.BinOp) and isinstance(statement.value.op, ast.Sub))
-        for target in statement.targets
+        for target, value in _each_assigned(statement)
         if isinstance(target, ast.Name)
+        and (makes_set(value) or (isinstance(value, ast.BinOp) and isinstance(value.op, ast.Sub)))
     }
+
+
+def _each_assigned(statement: ast.Assign) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yield targets and values, those of `words, tags = set(), set()` one by one."""
+    for target in statement.targets:
+        if isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple):
+            yield from zip(target.elts, statement.value.elts, strict=False)
+        else:
+            yield target, statement.value
 
 
 def _is_what_is_left(node: ast.expr, ctx: Context) -> bool:
@@ -154,14 +164,21 @@ def _iterations(ctx: Context) -> Iterator[tuple[ast.expr, ast.expr]]:
             yield call.func.value, call
         elif isinstance(call.func, ast.Attribute) and call.func.attr in ("join", "extend", "writelines") and call.args:
             yield call.args[0], call.args[0]
-    for call in calls_named(ctx.module, frozenset(name.rpartition(".")[2] for name in _ITERATING)):
+    for call in calls_named(ctx.module, _last_words(_ITERATING)):
         if _ITERATING.intersection(ctx.callees(call)):
             yield from ((argument, argument) for argument in call.args)
+    if any(True for _ in calls_named(ctx.module, _last_words(order_table().functions["hashing"]))):
+        told = calls_named(ctx.module, frozenset({"str", "repr"}))  # of a set, text for people unless it is hashed
+        yield from ((argument, argument) for call in told for argument in call.args[:1])
     receiving = _receiving()  # a set that is pickled stays a set
-    for call in calls_named(ctx.module, frozenset(name.rpartition(".")[2] for name in receiving)):
+    for call in calls_named(ctx.module, _last_words(receiving)):
         if receiving.intersection(ctx.callees(call)):
             given = [*call.args[:1], *(keyword.value for keyword in call.keywords if keyword.arg == "fieldnames")]
             yield from ((argument, argument) for argument in given)
+
+
+def _last_words(names: Iterable[str]) -> frozenset[str]:
+    return frozenset(name.rpartition(".")[2] for name in names)
 
 
 def _destination(iterated: ast.expr, whole: ast.expr, tracer: OrderTracer) -> str | None:
