@@ -33,7 +33,17 @@ def _serves(module: Module) -> bool:
         return False
     running = min(len(set().union(*(_files(module, word) or () for word in words))) for words in _RUNNING)
     few = int(running * _MOST_TRAINING)
-    return running > 0 and all(_files(module, word, at_most=few) is not None for word in _TRAINING)
+    mentioned = [_files(module, word, at_most=few) for word in _TRAINING] if running else [None]
+    return not any(
+        files is None or any(_is_named_after_training(path, module) for path in files) for files in mentioned
+    )
+
+
+def _is_named_after_training(path: Path, module: Module) -> bool:
+    """`package/train/loop.py`, seen from the root of the package."""
+    root = module.path.parents[len(module.name.split(".")) - 1] if "." in module.name else module.path.parent
+    parts = path.relative_to(root).with_suffix("").parts if path.is_relative_to(root) else ()
+    return not _TRAINS.isdisjoint(parts)
 
 
 def _files(module: Module, word: str, at_most: int = sys.maxsize - 1) -> tuple[Path, ...] | None:
