@@ -41,9 +41,9 @@ def is_judged(parameter: ast.arg, function: FunctionNode, ctx: Context) -> bool:
         return False
     if not table.losses.search(owner.name):
         return _starts_there(parameter, function)
-    stem = parameter.arg.rstrip("0123456789")
-    named = [argument.arg for argument, _ in parameters(function.args)]
-    return stem != parameter.arg and len([name for name in named if name.rstrip("0123456789") == stem]) > 1
+    pair = function.args.args[1:3]
+    stems = {argument.arg.rstrip("0123456789") for argument in pair}
+    return parameter in pair and len(pair) == 2 and len(stems) == 1
 
 
 def _starts_there(parameter: ast.arg, function: FunctionNode) -> bool:
