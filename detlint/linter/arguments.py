@@ -17,7 +17,7 @@ from detlint.linter.kernels import KERNEL_LANGUAGES, computes_floats
 from detlint.linter.lengths import length
 from detlint.linter.nodes import identifier, walk
 from detlint.linter.single_elements import SingleElements, names_choice
-from detlint.linter.values import Kind, Value
+from detlint.linter.values import Kind, Value, load_types
 from detlint.linter.words import MAX_CALLS, words_of
 
 if TYPE_CHECKING:
@@ -116,8 +116,9 @@ class SourceArguments:
             return Truth.NO
         value = self._ctx.constant(argument.value)
         if value is MISSING:
-            kinds = {value.kind for value in self._ctx.values(argument.value)}
-            return Truth.UNKNOWN if kinds & {Kind.UNKNOWN, Kind.NONE} else Truth.YES
+            unsure = [v for v in self._ctx.values(argument.value) if v.kind in (Kind.UNKNOWN, Kind.NONE)]
+            computed = _is_computed(argument.value) or (unsure and all(_is_computed(v.node) for v in unsure))
+            return Truth.YES if computed or not unsure else Truth.UNKNOWN
         return Truth.of(value is not None)
 
     def tensor(self, name: str) -> Truth:
@@ -310,6 +311,16 @@ def _is_word(name: str, call: Call) -> bool:
     """Does the called function take a word there, as it does by default?"""
     default = next((parameter.default for parameter in call.trigger.parameters if parameter.name == name), None)
     return default is not None and isinstance(_written(default_expression(default)), str)
+
+
+def _is_computed(node: ast.AST | None) -> bool:
+    """`scores.flatten()`, `scores * 2`, `scores[:, 0]`: whatever tensor it is, it is not None."""
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.slice, (ast.Slice, ast.Tuple))
+    method = node.func if isinstance(node, ast.Call) else None
+    if isinstance(method, ast.Attribute):
+        return f"torch.Tensor.{method.attr}" in load_types().tensors
+    return isinstance(node, ast.BinOp)
 
 
 def _put_in(function: ast.AST, options: str, name: str) -> ast.expr | None:

@@ -53,6 +53,7 @@ _PATH_METHODS = frozenset(
     | {"with_name", "with_stem", "with_suffix"}
 )
 _PATH_LISTINGS = frozenset({"glob", "iterdir", "rglob"})
+_TO_INTEGERS = frozenset({"int", "long"})
 _STRING_LISTS = frozenset({"split", "rsplit", "splitlines", "partition", "rpartition"})
 
 
@@ -74,8 +75,11 @@ def call_values(inference: Inference, node: ast.Call) -> Iterator[Value]:
 def _same_parameter(inference: Inference, node: ast.Call) -> Iterator[Value]:
     """`model.to(device)` of a parameter is still that parameter: the caller knows what it is.
 
-    Only tensors become integers: `mask.to(torch.long)`.
+    Only tensors become integers: `mask.to(torch.long)`, `label.long()`.
     """
+    if isinstance(node.func, ast.Attribute) and node.func.attr in _TO_INTEGERS and not node.args:
+        yield inference.made(Kind.TENSOR, node, dtype="int")
+        return
     if isinstance(node.func, ast.Attribute) and node.func.attr == "to" and node.args:
         converted = inference.made(Kind.TENSOR, node, dtype=dtype_named(inference, node.args[0]))
         if converted.is_integral:

@@ -12,6 +12,7 @@ from detlint.linter.nodes import identifier, is_own
 from detlint.linter.options import added, decorated, given, truth_of
 from detlint.linter.origins import passed
 from detlint.linter.project import Module
+from detlint.linter.unsaid import kept, only_definition, stand_in
 from detlint.linter.values import Kind, Value
 
 _DEPTH = 4
@@ -60,10 +61,10 @@ def _asked(call: ast.Call, ctx: Context, depth: int) -> Truth:
     """`options.get("benchmark", True)`, `getattr(cfg, "benchmark", True)`, `isinstance(benchmark, bool)`."""
     if "torch.cuda.is_available" in ctx.callees(call):
         return Truth.YES
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    if len(call.args) == {"get": 2, "pop": 2, "getattr": 3}.get(name):
-        return truth_by_default(call.args[-1], ctx, depth + 1)
-    if name != "isinstance" or len(call.args) != 2 or "builtins.bool" not in ctx.resolve(call.args[1]):
+    other = stand_in(call)
+    if other is not None:
+        return truth_by_default(other, ctx, depth + 1)
+    if identifier(call.func) != "isinstance" or len(call.args) != 2 or "builtins.bool" not in ctx.resolve(call.args[1]):
         return Truth.UNKNOWN
     default = _default_value(call.args[0], ctx)
     return Truth.UNKNOWN if default is MISSING else Truth.of(isinstance(default, bool))
@@ -112,17 +113,23 @@ def text_by_default(node: ast.expr, ctx: Context, depth: int = 0) -> str:
     known = ctx.constant(node)
     if isinstance(known, str) or depth > _DEPTH:
         return known if isinstance(known, str) else ""
-    if isinstance(node, ast.Attribute) and not is_own(node):
-        return _only_text(_option_defaults(node.attr, ctx.module))
-    bindings = ctx.module.definitions(node) if isinstance(node, ast.Name) else ()
-    value = bindings[0].value if len(bindings) == 1 else None
-    if value is None or bindings[0].kind not in (BindingKind.ASSIGN, BindingKind.PARAMETER):
+    other = stand_in(node)
+    if other is not None:
+        return text_by_default(other, ctx, depth + 1)
+    if isinstance(node, ast.Attribute):
+        held = kept(node, ctx)
+        if held is not None:
+            return text_by_default(*held, depth + 1)
+        return "" if is_own(node) else _only_text(_option_defaults(node.attr, ctx.module))
+    binding = only_definition(node, ctx) if isinstance(node, ast.Name) else None
+    value = binding.value if binding is not None else None
+    if binding is None or value is None or binding.kind not in (BindingKind.ASSIGN, BindingKind.PARAMETER):
         return ""
-    if not bindings[0].index:
+    if not binding.index:
         return text_by_default(value, ctx, depth + 1)
     if not isinstance(value, ast.Attribute) or is_own(value):
         return ""
-    place = bindings[0].index[-1]
+    place = binding.index[-1]
     listed = [
         default for default in _option_defaults(value.attr, ctx.module) if isinstance(default, (ast.List, ast.Tuple))
     ]

@@ -92,14 +92,36 @@ def _picks_cuda(call: ast.Call, module: Module, depth: int = _DEPTH) -> bool:
     return False
 
 
-def moves_to_cuda(call: ast.Call, ctx: Context) -> bool:
+def moves_to_cuda(call: ast.Call) -> bool:
     """Return whether a call starts CUDA: `.cuda()`, `.to("cuda")`, `torch.zeros(3, device="cuda")`."""
     if isinstance(call.func, ast.Attribute) and call.func.attr == "cuda":
         return True
-    named = [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg == "device")]
+    return any(_is_cuda(value) for value in _devices_of(call))
+
+
+def may_move_to_cuda(call: ast.Call, ctx: Context) -> bool:
+    """`.to(device)` after `device = "cuda" if torch.cuda.is_available() else "cpu"`."""
+    return any(_may_be_cuda(value, ctx) for value in _devices_of(call))
+
+
+def _devices_of(call: ast.Call) -> list[ast.expr]:
+    """Return what may say to which device a call moves or where it makes a tensor."""
+    named = [keyword.value for keyword in call.keywords if keyword.arg == "device"]
     method = isinstance(call.func, ast.Attribute) and call.func.attr == "to"
-    creates = any(keyword.arg == "device" for keyword in call.keywords)
-    return (method or creates) and any(_is_cuda(value) for value in named)
+    return [*call.args, *named] if method or named else []
+
+
+def _may_be_cuda(node: ast.expr, ctx: Context, steps: int = 4) -> bool:
+    """`"cuda:0"`, `torch.device("cuda" if available else "cpu")`, also under a name."""
+    if isinstance(node, ast.Name) and steps:
+        found = ctx.module.definitions(node)
+        value = found[0].value if len(found) == 1 and not found[0].index else None
+        return value is not None and _may_be_cuda(value, ctx, steps - 1)
+    if isinstance(node, ast.IfExp) and steps:
+        return any(_may_be_cuda(branch, ctx, steps - 1) for branch in (node.body, node.orelse))
+    if isinstance(node, ast.Call) and len(node.args) == 1 and identifier(node.func) == "device":
+        return _may_be_cuda(node.args[0], ctx, steps - 1)
+    return _is_cuda(node)
 
 
 def _is_cuda(node: ast.expr) -> bool:

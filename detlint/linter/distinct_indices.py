@@ -23,6 +23,7 @@ _DISTINCT = frozenset(
     for name in ("arange", "randperm", "nonzero", "sort", "argsort", "topk")
     for owner in ("", "Tensor.")
 )
+_UNIQUE = frozenset(f"torch.{owner}{name}" for name in ("unique", "unique_consecutive") for owner in ("", "Tensor."))
 _VIEWS = frozenset(
     {"expand", "expand_as", "flatten", "long", "repeat", "reshape", "squeeze", "to", "unsqueeze", "view"}
 )
@@ -81,6 +82,25 @@ def _are_different(elements: list[ast.expr], ctx: Context) -> bool:
         return False
     numbers = [ctx.constant(element) for element in elements]
     return len(elements) == 1 or (all(isinstance(n, int) for n in numbers) and len(set(numbers)) == len(numbers))
+
+
+def is_inverse(index: ast.expr, ctx: Context) -> bool:
+    """`rows, index = torch.unique(x, return_inverse=True)`: each row as often as it stood in `x`."""
+    place: ast.expr | None = index
+    position: object = None
+    if isinstance(index, ast.Name):
+        found = ctx.module.definitions(index)
+        if len(found) != 1 or len(found[0].index) > 1:
+            return False
+        place, position = found[0].value, next(iter(found[0].index), None)
+    if isinstance(place, ast.Subscript):
+        position, place = ctx.constant(place.slice), place.value
+    return position == 1 and isinstance(place, ast.Call) and _gives_inverse(place, ctx)
+
+
+def _gives_inverse(call: ast.Call, ctx: Context) -> bool:
+    asked = any(word.arg == "return_inverse" and ctx.constant(word.value) is True for word in call.keywords)
+    return asked and not _UNIQUE.isdisjoint(ctx.callees(call))
 
 
 def belongs_to_one_choice(index: ast.expr, ctx: Context) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from detlint.linter.callers import calls_of
 from detlint.linter.calls import argument_of
 from detlint.linter.names import FUNCTIONS, Binding, BindingKind
-from detlint.linter.nodes import arguments_of
+from detlint.linter.nodes import arguments_of, is_own
 from detlint.linter.values import Kind
 
 if TYPE_CHECKING:
@@ -58,9 +58,24 @@ def _is_parameter(node: ast.Attribute, ctx: Context) -> bool:
     return any(isinstance(call, ast.Call) and "torch.nn.Parameter" in ctx.callees(call) for call in made)
 
 
+def _returns_learned(name: str, ctx: Context, steps: int) -> bool:
+    """Does a method of the project give what its layers make of something, as `forward` does?"""
+    owner, _, last = name.rpartition(".")
+    if last == "forward" and ctx.inference.is_module_class(owner):
+        return True
+    definition = ctx.module.project.definition(name)
+    if definition is None or not isinstance(definition[1], FUNCTIONS):
+        return False
+    module, function = definition
+    given = module.flow(module.index.scopes[function]).returns()
+    return any(is_learned(statement.value, ctx.elsewhere(module), steps) for statement in given)
+
+
 def _gives_learned(call: ast.Call, ctx: Context, steps: int) -> bool:
-    """A layer that is called, or what a function makes of something learned."""
+    """A layer that is called, or what a function makes of something learned: `self.encode(x)` of its layers."""
     if any(value.kind is Kind.MODULE for value in ctx.values(call.func)):
+        return True
+    if steps and is_own(call.func) and any(_returns_learned(name, ctx, steps - 1) for name in ctx.callees(call)):
         return True
     receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
     given = arguments_of(call)

@@ -33,6 +33,19 @@ def is_model_input(parameter: ast.arg, function: FunctionNode, ctx: Context) -> 
     return not judges and (_is_grey(parameter, function) or _starts_from_data(owner, ctx))
 
 
+def is_judged(parameter: ast.arg, function: FunctionNode, ctx: Context) -> bool:
+    """Is it what a discriminator judges, or one of two that a loss compares: `forward(self, img1, img2)`?"""
+    owner = ctx.module.index.class_at(function)
+    table = gradient_table()
+    if owner is None or function.name != "forward" or not table.judging_classes.search(owner.name):
+        return False
+    if not table.losses.search(owner.name):
+        return _starts_there(parameter, function)
+    pair = function.args.args[1:3]
+    stems = {argument.arg.rstrip("0123456789") for argument in pair}
+    return parameter in pair and len(pair) == 2 and len(stems) == 1
+
+
 def _starts_there(parameter: ast.arg, function: FunctionNode) -> bool:
     """Is it the first argument of a method that a model is entered by?"""
     return gradient_table().entry_methods.match(function.name) is not None and parameter in function.args.args[1:2]

@@ -39,6 +39,10 @@ class NodeLists:
         for alias, targets in self.aliases.items():
             for target in targets if alias in self.calls_by_name else ():
                 meaning.setdefault(target, []).extend(self.calls_by_name[alias])
+        for call in self.calls_by_name.get("map", ()):
+            for name in _identifiers_behind(call.args[0]) if len(call.args) > 1 else ():
+                for meant in (name, *self.aliases.get(name, ())):
+                    meaning.setdefault(meant, []).append(call)
         for call in self.calls_by_name.get("__call__", ()):
             for name in (*self._got_by_name(call.func), *self._looked_up(call.func)):
                 meaning.setdefault(name, []).append(call)

@@ -16,7 +16,7 @@ from detlint.linter.calls import argument_of
 from detlint.linter.context import MISSING
 from detlint.linter.evaluation import without_gradients
 from detlint.linter.gradient_table import gradient_table
-from detlint.linter.model_inputs import is_model_input
+from detlint.linter.model_inputs import is_judged, is_model_input
 from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode
 from detlint.linter.nodes import walk
 from detlint.linter.parameters import receiver_class
@@ -203,9 +203,8 @@ class _Question:
             return self.is_data(value, ctx) and all(self._binding(other, ctx) for other in others)
         before = _mentioned(value, binding.name) if gradient_table().names_data(binding.name) else None
         if before is not None:  # mask = mask.float()
-            return not any(isinstance(b.node, ast.arg) for b in ctx.module.definitions(before)) or self._name(
-                before, ctx
-            )
+            handed_on = any(isinstance(b.node, ast.arg) for b in ctx.module.definitions(before))
+            return not handed_on or self.is_data(before, ctx)
         if binding.index == (1,) and _gives_positions(value, ctx):
             return True
         for position in binding.index:
@@ -215,6 +214,8 @@ class _Question:
 
     def _parameter(self, binding: Binding, node: ast.arg, ctx: Context) -> bool:
         function = binding.scope.node
+        if isinstance(function, FUNCTIONS) and is_judged(node, function, ctx):
+            return False
         if gradient_table().names_data(node.arg) and not self._gets_computed(node.arg, function, ctx):
             return True
         if not isinstance(function, FUNCTIONS) or node in (function.args.vararg, function.args.kwarg):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Set
 from pathlib import Path
 
 from detlint.linter.project import Module
@@ -15,6 +16,8 @@ _RUNNING = (("eval", "inference_mode"), ("no_grad", "inference_mode"), ("load_st
 # Two files that mention training for three that load weights, switch to eval, or drop gradients: of packages that were
 # looked at, those above the line only ran models, and below it stand collections of models for others to train.
 _MOST_TRAINING = 2 / 3
+# Files behind a part that trains, the nearest first.
+_MOST_TRAINED = 48
 # A package by this name says that the project trains, however seldom.
 _TRAINS = frozenset({"train", "training", "trainer", "trainers", "finetune", "finetuning"})
 
@@ -23,9 +26,11 @@ def serves(module: Module) -> bool:
     """Return whether the project trains nowhere, loads weights, switches to eval and drops gradients.
 
     A file outside any project serves nobody; nor does a collection of models, which others train, nor a package that is
-    named after training.
+    named after training, nor what such a package imports.
     """
-    return _TRAINS.isdisjoint(module.name.split(".")) and module.project.once(_serves, module)
+    if not _TRAINS.isdisjoint(module.name.split(".")) or not module.project.once(_serves, module):
+        return False
+    return module.path not in module.project.once(_trained, module)
 
 
 def _serves(module: Module) -> bool:
@@ -34,6 +39,25 @@ def _serves(module: Module) -> bool:
     running = min(len(set().union(*(_files(module, word) or () for word in words))) for words in _RUNNING)
     few = int(running * _MOST_TRAINING)
     return running > 0 and all(_files(module, word, at_most=few) is not None for word in _TRAINING)
+
+
+def _trained(module: Module) -> Set[Path]:
+    """Return the files that a part of the project imports which is named after training, and what these import."""
+    files = {path for word in _TRAINING for path in _files(module, word) or ()}
+    pending = [module.project.at(path) for path in sorted(files) if _is_named_after_training(path, module)]
+    found: dict[Path, None] = {}
+    for place in pending:  # grows on the way
+        if place.path not in found and len(found) < _MOST_TRAINED:
+            found[place.path] = None
+            pending.extend(place.imports)
+    return found.keys()
+
+
+def _is_named_after_training(path: Path, module: Module) -> bool:
+    """`package/train/loop.py`, seen from the root of the package."""
+    root = module.path.parents[len(module.name.split(".")) - 1] if "." in module.name else module.path.parent
+    parts = path.relative_to(root).with_suffix("").parts if path.is_relative_to(root) else ()
+    return not _TRAINS.isdisjoint(parts)
 
 
 def _files(module: Module, word: str, at_most: int = sys.maxsize - 1) -> tuple[Path, ...] | None:

@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from detlint.linter.dicts import written_items
-from detlint.linter.names import BindingKind
+from detlint.linter.nodes import identifier
 
 if TYPE_CHECKING:
     from detlint.linter.project import Module
@@ -43,11 +43,22 @@ def _spread(module: Module, keywords: list[ast.keyword]) -> list[ast.keyword]:
 
 
 def _partial(module: Module, function: ast.expr, called: str) -> ast.Call | None:
-    """Return the `partial(…)` behind a name that is called for another one."""
-    if not isinstance(function, ast.Name) or function.id == called.rpartition(".")[2]:
+    """Return the `partial(…)` behind a name or an attribute that is called for another one, or in its own place."""
+    if identifier(function) == called.rpartition(".")[2]:
         return None
-    bindings = module.definitions(function)
-    made = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN else None
+    made: ast.AST | None = function
+    if not isinstance(function, ast.Call):
+        values = module.inference.values(function)
+        made = values[0].node if len(values) == 1 and values[0].module is module else None
     if isinstance(made, ast.Call) and made.args and _PARTIAL in module.inference.resolve(made.func):
         return made
     return None
+
+
+def mapped(module: Module, call: ast.Call) -> ast.Call | None:
+    """Return the call that `map(resize, images, sizes)` makes for each of its elements, None of anything else."""
+    if getattr(call.func, "id", "") != "map" or len(call.args) < 2 or call.keywords:
+        return None
+    if "builtins.map" not in module.inference.resolve(call.func):
+        return None
+    return ast.copy_location(ast.Call(call.args[0], call.args[1:], []), call)

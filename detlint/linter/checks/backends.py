@@ -6,9 +6,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from detlint.conditions import UNKNOWN, Truth
+from detlint.conditions import Truth
 from detlint.findings import Finding
-from detlint.linter.arguments import SourceArguments
 from detlint.linter.context import Call, Context
 from detlint.linter.defaults import truth_by_default
 from detlint.linter.names import FUNCTIONS
@@ -17,6 +16,7 @@ from detlint.linter.program import Write, attribute_writes, calls_named
 from detlint.linter.registry import check, check_file
 from detlint.linter.repairs import Repair, replace, safe
 from detlint.linter.testcode import is_test_file
+from detlint.linter.unsaid import spread
 
 _CHOICE = re.compile(r"seed|determin|reproduc|benchmark|fast|speed|debug|autotune", re.IGNORECASE)
 _UNDOES = re.compile(
@@ -61,8 +61,8 @@ def _given(call: Call, name: str, ctx: Context) -> object:
     """Return the literal that a switch is given as, behind `**` too; None of anything else."""
     argument = call.argument(name)
     if argument.hidden:
-        value = SourceArguments(call, ctx).literal(name)
-        return None if value is UNKNOWN else value
+        found = spread(name, call.node, ctx)
+        return found[1].constant(found[0]) if found is not None else None
     return ctx.constant(argument.value) if argument.given else None
 
 

@@ -8,29 +8,36 @@ from collections.abc import Iterator
 from detlint.conditions import Truth
 from detlint.findings import Finding
 from detlint.linter.autotuning import depends_on_choice
+from detlint.linter.calls import argument_of
 from detlint.linter.context import Call, Context
 from detlint.linter.defaults import text_by_default
 from detlint.linter.environment import environment_writes
-from detlint.linter.program import Program, attribute_writes
+from detlint.linter.names import FUNCTIONS, FunctionNode
+from detlint.linter.nodes import identifier, walk
+from detlint.linter.program import Program, attribute_writes, calls_named
 from detlint.linter.registry import check, check_file
 from detlint.linter.seeding import seeding_of
+from detlint.linter.unsaid import Found, spread
 
 _CONFIG = "torch._inductor.config."
 _ENVIRONMENT = "os.environ."
 # `triton.autotune`, and what projects wrap around it.
 _AUTOTUNES = "autotune"
+_AUTOTUNED = "max-autotune"
 
 
 @check("DET404")
 def autotuned_compile(call: Call, ctx: Context) -> Iterator[Finding]:
     """Silent in programs that ask for deterministic algorithms."""
     named = [parameter.name for parameter in call.trigger.parameters if parameter.name.endswith("mode")]
-    given = call.argument(named[-1]).value
-    mode = text_by_default(given, ctx) if given is not None else ""
-    options = call.argument("options").value
-    if mode.startswith("max-autotune"):
+    given = _given(named[-1], call, ctx)
+    mode = text_by_default(*given) if given is not None else ""
+    options = _given("options", call, ctx)
+    if mode.startswith(_AUTOTUNED):
         setting = f'mode="{mode}"'
-    elif (written := _written(options, ctx)) is not None and (option := _autotuning_option(written, ctx)):
+    elif (written := _written(*options) if options is not None else None) is not None and (
+        option := _autotuning_option(written, ctx)
+    ):
         setting = f"option {option!r}"
     else:
         return
@@ -38,9 +45,17 @@ def autotuned_compile(call: Call, ctx: Context) -> Iterator[Finding]:
         yield ctx.finding(call.node, setting=setting)
 
 
-def _written(options: ast.expr | None, ctx: Context) -> ast.Dict | None:
+def _given(name: str, call: Call, ctx: Context) -> Found | None:
+    """Return what a call passes, or what it spreads unless a caller says otherwise."""
+    argument = call.argument(name)
+    if argument.value is not None:
+        return argument.value, ctx
+    return spread(name, call.node, ctx) if argument.hidden else None
+
+
+def _written(options: ast.expr, ctx: Context) -> ast.Dict | None:
     """Return the dictionary that options are, written in the call or under a name."""
-    made = [value.node for value in ctx.values(options)] if options is not None else []
+    made = [value.node for value in ctx.values(options)]
     return made[0] if len(made) == 1 and isinstance(made[0], ast.Dict) else None
 
 
@@ -48,10 +63,54 @@ def _names_mode(node: ast.AST, ctx: Context) -> bool:
     """`if strategy == "max-autotune":` who comes here asked for it."""
     tests = [parent.test for parent in ctx.ancestors(node) if isinstance(parent, ast.If)]
     return any(
-        isinstance(part, ast.Constant) and isinstance(part.value, str) and part.value.startswith("max-autotune")
+        isinstance(part, ast.Constant) and isinstance(part.value, str) and part.value.startswith(_AUTOTUNED)
         for test in tests
         for part in ast.walk(test)
     )
+
+
+@check_file("DET404")
+def autotuned_through_helper(ctx: Context) -> Iterator[Finding]:
+    """`@lazy_compile(mode="max-autotune")` of the project, and `net.compile(mode="max-autotune")` of any module."""
+    for text in ctx.module.index.of_type(ast.Constant) if _AUTOTUNED in ctx.module.source.text else ():
+        if not isinstance(text.value, str) or not text.value.startswith(_AUTOTUNED):
+            continue
+        keyword = ctx.parent(text)
+        call = ctx.parent(keyword) if isinstance(keyword, ast.keyword) else keyword
+        if not isinstance(call, ast.Call) or not _compiles_so(call, keyword, text, ctx):
+            continue
+        if not _asks_for_determinism(ctx) and not _names_mode(call, ctx):
+            yield ctx.finding(call, setting=f'mode="{text.value}"')
+
+
+def _compiles_so(call: ast.Call, keyword: ast.AST | None, text: ast.Constant, ctx: Context) -> bool:
+    """Does a call hand a mode on to `torch.compile`?"""
+    names = ctx.callees(call)
+    named = keyword.arg if isinstance(keyword, ast.keyword) else None
+    if not names:
+        return identifier(call.func) == "compile" and isinstance(call.func, ast.Attribute) and named == "mode"
+    for definition in (ctx.module.project.definition(name) for name in names):
+        if definition is None or not isinstance(definition[1], FUNCTIONS):
+            continue
+        function, inside = definition[1], ctx.elsewhere(definition[0])
+        if any(_hands_on(part, function, call, text, inside) for part in walk(function)):
+            return True
+    return False
+
+
+def _hands_on(part: ast.AST, function: FunctionNode, call: ast.Call, text: ast.Constant, inside: Context) -> bool:
+    """`torch.compile(net, mode=mode)`, `torch.compile(net, **options)` in a function that is given a mode."""
+    if not isinstance(part, ast.Call) or "torch.compile" not in inside.callees(part):
+        return False
+    options = function.args.kwarg
+    for keyword in part.keywords:
+        handed = getattr(keyword.value, "id", "")
+        if keyword.arg is None and options is not None and handed == options.arg:
+            return any(given.arg == "mode" and given.value is text for given in call.keywords)
+        skip = isinstance(call.func, ast.Attribute)
+        if keyword.arg == "mode" and handed and argument_of(function, handed, call, skip_self=skip) is text:
+            return True
+    return False
 
 
 @check_file("DET404")
@@ -77,11 +136,24 @@ def autotuning_switched_on(ctx: Context) -> Iterator[Finding]:
         for write in attribute_writes(ctx.module, frozenset(option.rpartition(".")[2] for option in options))
         if write.name.removeprefix(_CONFIG) in options and ctx.truth(write.value) is Truth.YES
     ]
+    found += ((call, f"{_CONFIG.removeprefix('torch._')}{option}") for call, option in _patched(ctx))
     for write in environment_writes(ctx.module, ctx.constant):
         if write.variable in variables and ctx.constant(write.value) == "1":
             found.append((write.node, write.variable))
     if found and not _asks_for_determinism(ctx):
         yield from (ctx.finding(node, setting=setting) for node, setting in found)
+
+
+def _patched(ctx: Context) -> Iterator[tuple[ast.Call, str]]:
+    """`torch._inductor.config.patch(max_autotune=True)`, or the same with a dictionary."""
+    for call in calls_named(ctx.module, ("patch",)):
+        if f"{_CONFIG}patch" in ctx.callees(call):
+            keys = [ast.Constant(keyword.arg) for keyword in call.keywords if keyword.arg is not None]
+            named = ast.Dict([*keys], [keyword.value for keyword in call.keywords if keyword.arg is not None])
+            written = [_written(argument, ctx) for argument in call.args[:1]]
+            for options in [named, *(each for each in written if each is not None)]:
+                if option := _autotuning_option(options, ctx):
+                    yield call, option
 
 
 def _named(ctx: Context, owner: str) -> frozenset[str]:

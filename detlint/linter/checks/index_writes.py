@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from detlint.findings import Finding
 from detlint.linter.context import Context
+from detlint.linter.distinct_indices import is_inverse
 from detlint.linter.nodes import identifier
 from detlint.linter.registry import check
 from detlint.linter.values import Kind
@@ -42,6 +43,8 @@ def _may_repeat(target: ast.Subscript, ctx: Context) -> bool:
 
 def _is_index(node: ast.expr, ctx: Context) -> bool:
     """Return whether an expression is a tensor of integers that nothing shows to be distinct."""
+    if is_inverse(node, ctx):
+        return True
     if not ctx.is_tensor(node):
         return False
     values = [value for value in ctx.values(node) if value.kind is Kind.TENSOR]
@@ -51,4 +54,5 @@ def _is_index(node: ast.expr, ctx: Context) -> bool:
 def _is_distinct(node: ast.AST | None) -> bool:
     function = node.func if isinstance(node, ast.Call) else None
     name = identifier(function)
-    return name in _DISTINCT
+    chosen = name == "where" and isinstance(node, ast.Call) and len(node.args) > 1  # torch.where(mask, a, b)
+    return name in _DISTINCT and not chosen

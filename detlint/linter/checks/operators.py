@@ -25,7 +25,7 @@ from detlint.linter.registry import check_file
 from detlint.linter.repairs import Repair, set_argument, unsafe
 from detlint.linter.training import file_trains
 from detlint.linter.values import Kind
-from detlint.linter.written_calls import written_out
+from detlint.linter.written_calls import mapped, written_out
 from detlint.operators import CAUSES, NEWEST, WITH_FLAG, Operator, by_python_name, in_force, load_operators
 from detlint.rulebook import Trigger
 
@@ -138,8 +138,9 @@ def _hazards(ctx: Context) -> Iterator[tuple[Call, Operator]]:
     table = _table(ctx)
     seen: set[tuple[int, str]] = set()
     for node in calls_named(ctx.module, {name.rpartition(".")[2] for name in table}):
-        for trigger, operators in _entries(node, table, ctx):
-            call = Call(node, trigger, written_out(ctx.module, node, trigger.name))
+        made = mapped(ctx.module, node) or node
+        for trigger, operators in _entries(made, table, ctx):
+            call = Call(node, trigger, written_out(ctx.module, made, trigger.name))
             operator = next((each for each in operators if _applies(each, call, ctx)), None)
             if operator is not None:
                 if (node.lineno, operator.name) not in seen:
@@ -297,7 +298,9 @@ def _called_by(operator: Operator, call: Call) -> list[str]:
 
 def _only_counts(call: Call, ctx: Context) -> bool:
     """Sums of whole numbers are exact, in whatever order they are added: of ones, or of zeros partly set to one."""
-    values = next((call.argument(name).value for name in ("src", "source") if call.argument(name).given), None)
+    values = next(
+        (call.argument(name).value for name in ("src", "source", "weights") if call.argument(name).given), None
+    )
     made = [value.node for value in ctx.values(values)] if values is not None else []
     written = written_into(values, ctx) if isinstance(values, ast.Name) else ()
     return (

@@ -98,7 +98,7 @@ def _steps(call: ast.Call, names: tuple[str, ...], ctx: Context) -> bool:
 def _runs_on_cuda(call: ast.Call, ctx: Context) -> bool:
     """`calculator(x)`, after `calculator = Calculator(path, device="cuda")`."""
     made = [binding.value for binding in ctx.module.definitions(call.func)] if isinstance(call.func, ast.Name) else []
-    return any(isinstance(value, ast.Call) and moves_to_cuda(value, ctx) for value in made)
+    return any(isinstance(value, ast.Call) and moves_to_cuda(value) for value in made)
 
 
 def _place(seeds: list[Seed], ctx: Context) -> ast.Call | None:

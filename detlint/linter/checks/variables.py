@@ -7,11 +7,13 @@ from collections.abc import Iterator
 
 from detlint.findings import Finding
 from detlint.linter.context import Call, Context
-from detlint.linter.devices import moves_to_cuda, uses_cuda
+from detlint.linter.devices import may_move_to_cuda, moves_to_cuda, uses_cuda
 from detlint.linter.environment import EnvironmentWrite, environment_writes
+from detlint.linter.nodes import identifier
 from detlint.linter.program import Program
 from detlint.linter.registry import check, check_file
 from detlint.linter.seeding import seeding_of
+from detlint.linter.values import Kind
 
 _HASH_SEED = "PYTHONHASHSEED"
 _WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"
@@ -44,12 +46,24 @@ def _reaches_child(write: EnvironmentWrite, ctx: Context) -> bool:
 
 
 def _after_cuda(write: EnvironmentWrite, ctx: Context) -> bool:
+    """Something was moved to CUDA before; where a variable says to which device, a model ran as well."""
     flow = ctx.flow(write.node)
-    return any(
-        call.lineno < write.node.lineno and flow.path(call, write.node)
+    before = [
+        call
         for call in ctx.module.index.of_type(ast.Call)
-        if ctx.function(call) is ctx.function(write.node) and moves_to_cuda(call, ctx)
-    )
+        if call.lineno < write.node.lineno
+        and ctx.function(call) is ctx.function(write.node)
+        and flow.path(call, write.node)
+    ]
+    if any(moves_to_cuda(call) for call in before):
+        return True
+    return any(may_move_to_cuda(call, ctx) for call in before) and any(_computes(call, ctx) for call in before)
+
+
+def _computes(call: ast.Call, ctx: Context) -> bool:
+    """`model(x)`, `loss.backward()`."""
+    model = any(value.kind is Kind.MODULE for value in ctx.values(call.func))
+    return model or identifier(call.func) == "backward"
 
 
 @check("DET403")
