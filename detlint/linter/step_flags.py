@@ -16,7 +16,7 @@ def evaluates_on_request(module: Module, call: ast.Call) -> bool:
     for name in module.inference.callees(call):
         found = module.project.definition(name)
         if found is not None and isinstance(found[1], FUNCTIONS) and _asks_for_no_step(found[0], found[1], call):
-            return True
+            return not _makes_steps(module, call)
     return False
 
 
@@ -34,7 +34,7 @@ def trains_and_evaluates(module: Module, node: ast.AST) -> bool:
     if not switches or len(always) != len(switches) or any(_is_under(module, switch, flag) for switch in switches):
         return False
     return any(
-        _asks_for_no_step(module, function, call)
+        _asks_for_no_step(module, function, call) and not _makes_steps(module, call)
         for call in module.index.calls_by_name.get(function.name, ())
         if module.qualified(function) in module.inference.callees(call)
     )
@@ -49,6 +49,13 @@ def _switches(call: ast.Call) -> bool:
 def _asks_for_no_step(module: Module, function: FunctionNode, call: ast.Call) -> bool:
     flag = _step_flag(module, function)
     return bool(flag) and _is_off(function, flag, call)
+
+
+def _makes_steps(module: Module, call: ast.Call) -> bool:
+    """`loss_of(net, x).backward()`: does the function around make the step itself?"""
+    around = module.index.function_at(call)
+    steps = training_steps(around if around is not None else module.tree)
+    return any(module.index.function_at(step) is around for step in steps)
 
 
 def _step_flag(module: Module, function: FunctionNode) -> str:
