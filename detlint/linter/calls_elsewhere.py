@@ -52,7 +52,7 @@ def constructions(made: str, place: Module) -> Iterator[ast.Call]:
     `super().__init__(…)` of one that has its own.
     """
     inference = place.inference
-    for word in {"cls", *_heirs(made, place), made.rpartition(".")[2]}:
+    for word in dict.fromkeys(("cls", *_heirs(made, place), made.rpartition(".")[2])):
         for call in place.index.calls_by_name.get(word, ()):
             if any(_initializer_of(name, place) == made for name in inference.resolve(call.func)):
                 yield call
