@@ -286,7 +286,9 @@ class _Search:
     def _trained_between(self, reason: Reason) -> bool:
         """Return whether training steps lie between the switch and the inference: then eval() is what is missing."""
         if reason.goal is None:
-            return file_trains(reason.module)
+            # `self.net.train()` in a constructor comes before anything that other methods do.
+            made_in = reason.module.index.function_at(reason.node)
+            return file_trains(reason.module) or made_in is None or made_in.name != "__init__"
         flow = reason.module.flow(self.modes.peer(reason.module).body_of(reason.node))
         again = [reason.node]  # the next round of a loop starts with the switch, not with the training
         return any(
