@@ -122,11 +122,36 @@ def _attributes(target: ast.expr, index: tuple[int, ...]) -> Iterator[tuple[ast.
 
 
 def _owner(module: Module, receiver: ast.Name) -> Iterator[tuple[ast.ClassDef, FunctionNode]]:
-    """Yield the class, and its method, whose `self` a name is, if it is one."""
+    """Yield the class, and its method, whose `self` a name is, if it is one, or the instance that it makes."""
     method = _method_of(module, receiver)
     owner = _class_of(module, method) if method is not None else None
+    if method is None or owner is None:
+        owner = class_made(module, receiver)
+        method = module.index.function_at(receiver)
     if method is not None and owner is not None:
         yield owner, method
+
+
+def class_made(module: Module, name: ast.Name) -> ast.ClassDef | None:
+    """`made = cls(path)` in a method: its class, if the name is for nothing but an instance of it."""
+    scope = module.index.scope_at(name).lookup(name.id)
+    function = scope.node if scope is not None else None
+    owner = _class_of(module, function) if isinstance(function, FUNCTIONS) else None
+    if scope is None or owner is None or not isinstance(function, FUNCTIONS):
+        return None
+    first = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)[:1]]
+    known = {owner.name, *(word for word in first if word == "cls")}
+    values = [binding.value for binding in scope.bindings[name.id]]
+    return owner if values and all(_makes_one(value, known) for value in values) else None
+
+
+def _makes_one(value: ast.expr | None, known: set[str]) -> bool:
+    """`cls(…)`, `Predictor(…)`, `cls.__new__(cls)`, `object.__new__(cls)`."""
+    if not isinstance(value, ast.Call):
+        return False
+    if getattr(value.func, "attr", "") == "__new__":
+        return any(getattr(argument, "id", "") in known for argument in value.args[:1])
+    return getattr(value.func, "id", "") in known
 
 
 def _method_of(module: Module, name: ast.Name) -> FunctionNode | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from detlint.linter.calls import argument_of
-from detlint.linter.calls_elsewhere import calls_elsewhere
-from detlint.linter.mode_events import held_in, switched
-from detlint.linter.model_names import Key
+from detlint.linter.calls_elsewhere import called_elsewhere
+from detlint.linter.mode_switches import switched
+from detlint.linter.model_lists import held_in
+from detlint.linter.model_names import Key, given_to
 from detlint.linter.modes import Modes
 from detlint.linter.names import FUNCTIONS, BindingKind
 from detlint.linter.project import Module
@@ -42,9 +42,8 @@ class Constructors:
         for binding in module.index.scopes[key.owner].bindings.get(key.name, ()):
             if binding.kind is BindingKind.PARAMETER and isinstance(key.owner, FUNCTIONS):
                 calls = [(module, call) for call in self._modes.callers(key.owner)]
-                for other, call in calls or (() if self._near else calls_elsewhere(module, key.owner)):
-                    skip = isinstance(call.func, ast.Attribute)
-                    given = argument_of(key.owner, key.name, call, skip_self=skip)
+                for other, call in calls or (() if self._near else called_elsewhere(module, key.owner)):
+                    given = given_to(key.owner, key.name, call)
                     if given is not None:
                         yield from self._peer(other).of_expression(given, ())
             elif binding.value is not None:

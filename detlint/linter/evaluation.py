@@ -10,6 +10,7 @@ from detlint.linter.names import FUNCTIONS, FunctionNode
 from detlint.linter.nodes import arguments_of, decorating, identifier, is_own, walk
 from detlint.linter.predictions import is_read_only_at, may_be_differentiated, takes_batch_of
 from detlint.linter.project import Module
+from detlint.linter.step_flags import evaluates_on_request, trains_and_evaluates
 from detlint.linter.training import file_trains, training_steps, trains
 
 _NO_GRAD = frozenset(
@@ -55,8 +56,15 @@ def is_inference(module: Module, node: ast.AST) -> bool:
     if without_gradients(module, node):
         return not in_training_step or _takes_evaluation_data(node)
     if in_training_step:
-        return isinstance(node, ast.Call) and (_is_for_held_out_data(module, node) or _is_in_all_phases(module, node))
+        return isinstance(node, ast.Call) and (
+            _is_for_held_out_data(module, node)
+            or _is_in_all_phases(module, node)
+            or trains_and_evaluates(module, node)
+            or evaluates_on_request(module, node)
+        )
     if says_evaluation(module, node) or _generates(node):
+        return True
+    if isinstance(node, ast.Call) and (evaluates_on_request(module, node) or trains_and_evaluates(module, node)):
         return True
     score = isinstance(node, ast.Call) and names_evaluation(identifier(node.func))
     return not score and _goes_to_evaluation(module, node)

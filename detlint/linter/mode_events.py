@@ -7,12 +7,12 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Enum
 from functools import cached_property
 
-from detlint.linter.calls import argument_of
 from detlint.linter.flow import Flow
-from detlint.linter.model_names import Key, ModelNames
+from detlint.linter.mode_switches import Mode, switched, switches_any
+from detlint.linter.model_lists import gone_round
+from detlint.linter.model_names import Key, ModelNames, given_to
 from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope
 from detlint.linter.nodes import identifier, walk
 from detlint.linter.project import Module
@@ -42,19 +42,11 @@ _MAY_SWITCH = re.compile(
     re.I,
 )
 _LOADS_WEIGHTS = re.compile(r"checkpoint|state_dict|weights|param|__init__|init_|_init", re.I)
+_RUNS = ("__init__", "forward", "train", "eval")
 _PREPARING = ("accelerate.Accelerator.prepare", "apex.amp.initialize", "lightning.fabric.Fabric.setup")
 
 
 _Assignments = dict[Scope, list[tuple[ast.expr, ast.expr]]]
-
-
-class Mode(Enum):
-    """What is known of a model's mode at a place."""
-
-    TRAIN = "train"
-    EVAL = "eval"
-    SAME = "same"  # whatever it was when the function was entered
-    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +92,10 @@ class ModeEvents(ModelNames, ABC):
             yield from self._mention_events(mention, key)
         yield from self._bindings(scope, key)
         for target, value in self._item_assignments.get(scope, ()):
-            if self.key(target) == key:
-                yield from self._binding_event(self.index.statement(target), value, (), key)
+            if (isinstance(target, ast.Subscript) or identifier(target) == key.name) and self.key(target) == key:
+                statement = self.index.statement(target)
+                yield from self._binding_event(statement, value, (), key)
+                yield from self._switches_under_name(statement, value, scope)
         yield from self._called_events(scope, key, flow)
 
     def _mentions(self, scope: Scope, key: Key, flow: Flow) -> Iterator[ast.expr]:
@@ -122,6 +116,7 @@ class ModeEvents(ModelNames, ABC):
 
     def _mention_events(self, mention: ast.expr, key: Key) -> Iterator[Event]:
         node = self.outermost(mention)
+        yield from self._loop_events(gone_round(self.index, node))
         parent = self.index.parents.get(node)
         if isinstance(parent, ast.Attribute):
             call = self.index.parents.get(parent)
@@ -131,15 +126,17 @@ class ModeEvents(ModelNames, ABC):
                     yield Event(self._place_of_switch(call, key), mode)
                 elif parent.attr == "apply" and call.args and self._switches(call.args[0]):
                     yield Event(call, Mode.UNKNOWN)
+                elif parent.attr not in _RUNS:
+                    mode = self._effect_of_method(parent)
+                    if mode is not Mode.SAME:
+                        yield Event(call, mode)
             elif parent.attr == "training" and isinstance(parent.ctx, ast.Store):
                 yield Event(self.index.statement(parent), Mode.UNKNOWN)
             return
         container: ast.AST = node
         while isinstance(parent, (ast.Tuple, ast.List, ast.Starred, ast.Dict, ast.keyword)):
             container, parent = parent, self.index.parents.get(parent)
-        if isinstance(parent, (ast.For, ast.comprehension)) and parent.iter is container:
-            yield from self._loop_events(parent)
-        elif isinstance(parent, ast.Assign) and container is not node:
+        if isinstance(parent, ast.Assign) and container is not node:
             yield from self._container_events(parent, key)
         elif isinstance(parent, ast.Call) and parent.func is not container:
             mode = self._effect(parent, node)
@@ -168,16 +165,17 @@ class ModeEvents(ModelNames, ABC):
             for binding in bindings
         )
 
-    def _loop_events(self, loop: ast.For | ast.comprehension) -> Iterator[Event]:
+    def _loop_events(self, loop: ast.AST | None) -> Iterator[Event]:
         """`for m in (encoder, decoder): m.eval()`; the loop as a whole is the place, for it never runs zero times."""
-        if not isinstance(loop.target, ast.Name):
+        if not isinstance(loop, (ast.For, ast.comprehension)):
             return
+        targets = {part.id for part in walk(loop.target) if isinstance(part, ast.Name)}
         body: ast.AST | None = loop if isinstance(loop, ast.For) else self.index.parents.get(loop)
         for call in walk(body) if body is not None else ():
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
                 receiver = self.unwrapped(call.func.value)
                 mode = switched(call)
-                if mode is not None and isinstance(receiver, ast.Name) and receiver.id == loop.target.id:
+                if mode is not None and isinstance(receiver, ast.Name) and receiver.id in targets:
                     yield Event(body if body is not None else loop, mode)
 
     def _container_events(self, assignment: ast.Assign, key: Key) -> Iterator[Event]:
@@ -185,13 +183,9 @@ class ModeEvents(ModelNames, ABC):
         names = [target.id for target in assignment.targets if isinstance(target, ast.Name)]
         for name in names:
             for use in self.index.names_used.get(name, ()):
+                yield from self._loop_events(gone_round(self.index, use))
                 parent = self.index.parents.get(use)
-                if isinstance(parent, ast.Attribute) and isinstance(self.index.parents.get(parent), ast.Call):
-                    use = self.index.parents[parent]  # models.values()
-                    parent = self.index.parents.get(use)
-                if isinstance(parent, (ast.For, ast.comprehension)) and parent.iter is use:
-                    yield from self._loop_events(parent)
-                elif isinstance(parent, (ast.Call, ast.keyword, ast.Subscript)):
+                if isinstance(parent, (ast.Call, ast.keyword, ast.Subscript)):
                     yield Event(self.index.statement(use), Mode.UNKNOWN)
 
     def _bindings(self, scope: Scope, key: Key) -> Iterator[Event]:
@@ -213,7 +207,17 @@ class ModeEvents(ModelNames, ABC):
     def _attribute_bindings(self, scope: Scope, key: Key) -> Iterator[Event]:
         for target, value in self._attribute_assignments.get(scope, ()):
             if self.key(target) == key:
-                yield from self._binding_event(self.index.statement(target), value, (), key)
+                statement = self.index.statement(target)
+                yield from self._binding_event(statement, value, (), key)
+                yield from self._switches_under_name(statement, value, scope)
+
+    def _switches_under_name(self, statement: ast.stmt, value: ast.expr, scope: Scope) -> Iterator[Event]:
+        """`self.net = net`, and then `net.eval()`."""
+        inner = self.unwrapped(value)
+        other = self.key(inner) if isinstance(inner, ast.Name) else None
+        for event in self.events(scope, other) if other is not None else ():
+            if event.made is None and _place(event.node) > _place(statement):
+                yield event
 
     @cached_property
     def _attribute_assignments(self) -> _Assignments:
@@ -222,8 +226,13 @@ class ModeEvents(ModelNames, ABC):
 
     @cached_property
     def _item_assignments(self) -> _Assignments:
-        """The same for items: `self.nets[name] = net`."""
-        return self._assignments(ast.Subscript)
+        """The same for items: `self.nets[name] = net`, `nets.append(net)`."""
+        found = self._assignments(ast.Subscript)
+        for call in self.index.calls_by_name.get("append", ()):
+            held = call.func.value if isinstance(call.func, ast.Attribute) and len(call.args) == 1 else None
+            if isinstance(held, (ast.Name, ast.Attribute)):
+                found.setdefault(self.body_of(call), []).append((held, call.args[0]))
+        return found
 
     def _assignments(self, kind: type[ast.expr]) -> _Assignments:
         found: _Assignments = {}
@@ -256,7 +265,7 @@ class ModeEvents(ModelNames, ABC):
         """Calls of functions that reach the variable by themselves: globals, closures, methods of the same object."""
         calls = self._calls.get(scope, {})
         for name, function in self.module.project.once(_functions_within, key.owner).items():
-            if function is scope.node:
+            if function is scope.node or "builtins.property" in self.module.inference.decorators(function):
                 continue
             for call in calls.get(name, ()):
                 mode = self.effect(function, key) if self.is_call_of(call, function, key) else Mode.SAME
@@ -284,7 +293,7 @@ class ModeEvents(ModelNames, ABC):
             if isinstance(definition, ast.ClassDef):
                 return peer._class_effect(definition)
             for parameter in (*definition.args.posonlyargs, *definition.args.args, *definition.args.kwonlyargs):
-                given = argument_of(definition, parameter.arg, call, skip_self=isinstance(call.func, ast.Attribute))
+                given = given_to(definition, parameter.arg, call)
                 if given is argument or (given is not None and argument in walk(given)):
                     if any(isinstance(item, (ast.With, ast.AsyncWith)) for item in self._with_around(call)):
                         return Mode.UNKNOWN if switches_any(definition) else Mode.SAME
@@ -304,6 +313,17 @@ class ModeEvents(ModelNames, ABC):
     def _class_effect(self, definition: ast.ClassDef) -> Mode:
         """An object that holds the model and switches it somewhere may do so at any time."""
         return Mode.UNKNOWN if switches_any(definition) else Mode.SAME
+
+    def _effect_of_method(self, method: ast.Attribute) -> Mode:
+        """`model.freeze()`, where that is a method of the project's that calls `self.eval()`."""
+        for name in self.module.inference.resolve(method):
+            module, definition = self.module.project.definition(name) or (self.module, None)
+            if isinstance(definition, FUNCTIONS) and switches_any(definition):
+                receiver = [*definition.args.posonlyargs, *definition.args.args][:1]
+                own = Key(definition, receiver[0].arg) if receiver else None
+                effect = self.peer(module).effect(definition, own) if own is not None else Mode.SAME
+                return Mode.UNKNOWN if effect is Mode.SAME else effect
+        return Mode.SAME
 
     def _switches(self, function: ast.expr) -> bool:
         """Return whether a function given to `model.apply` switches submodules one by one."""
@@ -379,40 +399,6 @@ def _functions_within(owner: ast.AST) -> dict[str, FunctionNode]:
 def _is_rebound(event: Event, key: Key, function: FunctionNode) -> bool:
     """A parameter that is assigned anew says nothing about the model that the caller passed."""
     return event.made is not None and key.owner is function
-
-
-def switched(call: ast.Call) -> Mode | None:
-    """Return the mode that `x.eval()`, `x.train()` or `x.train(mode)` asks for, or None for any other call."""
-    function = call.func
-    if not isinstance(function, ast.Attribute) or len(call.args) + len(call.keywords) > 1:
-        return None
-    given = [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg in ("mode", None))]
-    if function.attr == "eval":
-        return Mode.EVAL if not call.args and not call.keywords else None
-    if function.attr != "train" or len(given) != len(call.args) + len(call.keywords):
-        return None
-    if not given:
-        return Mode.TRAIN
-    value = given[0]
-    if isinstance(value, ast.Constant) and isinstance(value.value, bool):
-        return Mode.TRAIN if value.value else Mode.EVAL
-    return Mode.UNKNOWN
-
-
-def held_in(node: ast.expr) -> list[ast.expr]:
-    """Return the expressions of the models in `[Net() for _ in range(5)]`, `{"a": Net()}` and their like."""
-    if isinstance(node, ast.ListComp):
-        return [node.elt]
-    if isinstance(node, ast.List):
-        return node.elts
-    if isinstance(node, ast.DictComp):
-        return [node.value]
-    return node.values if isinstance(node, ast.Dict) else []
-
-
-def switches_any(node: ast.AST) -> bool:
-    """Return whether anything under `node` switches the mode of some model."""
-    return any(isinstance(part, ast.Call) and switched(part) is not None for part in walk(node))
 
 
 def _place(node: ast.AST) -> tuple[int, int]:

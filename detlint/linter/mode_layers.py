@@ -12,7 +12,7 @@ from detlint.layers import Layer, load_layers
 from detlint.linter.calls import argument_of
 from detlint.linter.classes import ClassInfo
 from detlint.linter.context import MISSING, Call
-from detlint.linter.mode_events import switches_any
+from detlint.linter.mode_switches import switches_any
 from detlint.linter.names import FunctionNode, parameters
 from detlint.linter.nodes import arguments_of, decorating, identifier, is_own, walk
 from detlint.linter.project import Module
@@ -21,8 +21,11 @@ from detlint.linter.written_calls import written_out
 _MAX_PARTS = 80
 # Names that are called in a constructor and are no layers: `super().__init__`, checks, containers, plain Python.
 _PLAIN = ("builtins.", "math.", "typing.", "collections.", "functools.", "itertools.", "warnings.", "os.", "logging.")
+# Methods of a model that run without being called by name.
+_RUN_BY_OTHERS = re.compile(r"__\w+__$|forward|on_|setup|prepare|configure|\w+_(step|start|end)$")
 # Names of variables that hold parts of a model.
 _PART = re.compile(r"model|net|module|layer|block|norm|coder|backbone|head|trunk|stem|body|features|cell|cnn|vit", re.I)
+_RATE = re.compile(r"(\w+_)?drop_?(out|path|rate|prob)", re.I)
 _ANY_MODULE = {"torch.nn.Module.__call__"}
 _FUNCTIONAL = frozenset(
     {"dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout", "batch_norm", "rrelu"}
@@ -97,7 +100,9 @@ class ModelParts:
         """Does the model that `call` makes hold a layer that depends on the mode?"""
         if self._expression(module, call):
             return Truth.YES
-        self._unknown |= set(module.inference.callees(call)) <= _ANY_MODULE  # `self.net_class(8)`
+        names = set(module.inference.callees(call))
+        self._unknown |= names <= _ANY_MODULE  # `self.net_class(8)`
+        self._unknown |= any(name.startswith("builtins.") for name in names)  # `for net in zip(nets, states)`
         return Truth.UNKNOWN if self._unknown else Truth.NO
 
     def of_class(self, info: ClassInfo) -> Truth:
@@ -107,11 +112,14 @@ class ModelParts:
         return Truth.UNKNOWN if self._unknown else Truth.NO
 
     def _call(self, module: Module, call: ast.Call, frame: _Frame | None) -> bool:
-        names = module.inference.callees(call)
+        names = tuple(_loaded_class(module, call)) or module.inference.callees(call)
         if from_torchvision_by_name(module, call):
             return True
-        if not names:
-            self._unknown |= _may_make_a_layer(call)
+        if set(names) <= _ANY_MODULE:
+            drops = _drops(call, frame)
+            if drops and _is_layer_by_name(module, call):
+                return True
+            self._unknown |= drops or (not names and _may_make_a_layer(call))
         return any(self._named(name, module, call, frame) for name in names)
 
     def _named(self, name: str, module: Module, call: ast.Call, frame: _Frame | None) -> bool:
@@ -132,7 +140,7 @@ class ModelParts:
         last = name.rpartition(".")[2]
         known = name.startswith(("torch.", *_PLAIN)) or table.steady.get(name) is not None
         self._unknown |= not known and (
-            last[:1].isupper() or last.startswith(("from_", "create_", "build", "load", "get_"))
+            last[:1].isupper() or last.startswith(("from_", "create_", "build", "load", "get_", "instantiate"))
         )
         return False
 
@@ -240,31 +248,59 @@ def _reached(body: ast.AST, frame: _Frame | None) -> Iterator[ast.AST]:
 
 def from_torchvision_by_name(module: Module, call: ast.Call) -> bool:
     """`models.__dict__[name]()` and `getattr(models, name)()`: most models of torchvision normalise batches."""
+    return "torchvision.models" in _looked_up_in(module, call.func)
+
+
+def _loaded_class(module: Module, call: ast.Call) -> Iterator[str]:
+    """`LitNet.load_from_checkpoint(path)` makes an instance of the class."""
+    if isinstance(call.func, ast.Attribute) and call.func.attr == "load_from_checkpoint":
+        yield from (name for name in module.inference.resolve(call.func.value) if module.project.definition(name))
+
+
+def _is_layer_by_name(module: Module, call: ast.Call) -> bool:
+    """`getattr(nn, kind)(8, 8, dropout=0.1)`, at once or through a variable."""
     function = call.func
-    if isinstance(function, ast.Subscript) and isinstance(function.value, ast.Attribute):
-        owner = function.value.value if function.value.attr == "__dict__" else None
-    elif isinstance(function, ast.Call) and getattr(function.func, "id", "") == "getattr" and function.args:
-        owner = function.args[0]
-    else:
-        return False
-    return owner is not None and "torchvision.models" in module.inference.resolve(owner)
+    values = [binding.value for binding in module.definitions(function)] if isinstance(function, ast.Name) else []
+    return any("torch.nn" in _looked_up_in(module, place) for place in (function, *filter(None, values)))
+
+
+def _looked_up_in(module: Module, node: ast.expr) -> tuple[str, ...]:
+    """Return what `getattr(models, name)` and `models.__dict__[name]` take something of by its name."""
+    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "__dict__":
+        return module.inference.resolve(node.value.value)
+    if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "getattr" and node.args:
+        return module.inference.resolve(node.args[0])
+    return ()
+
+
+def _drops(call: ast.Call, frame: _Frame | None) -> bool:
+    """`rnn_unit(8, 8, dropout=rate)`: what is made of an unknown class is told to drop something."""
+    literal = frame.literal if frame is not None else _literal
+    rates = [keyword.value for keyword in call.keywords if keyword.arg and _RATE.match(keyword.arg)]
+    values = [literal(rate) for rate in rates]
+    return any(value is MISSING or (_number(value) or 0) > 0 for value in values)
 
 
 def switches_itself(info: ClassInfo) -> bool:
-    """Return whether a class sets the mode of its own: it overrides `train`, calls `self.eval()` or has it called."""
-    for ancestor in info.module.inference.mro(info):
+    """Return whether a class sets its own mode where it is made or run: `self.eval()`, or an override of `train`.
+
+    What `freeze()` would do, were it called, is a matter of those who call it.
+    """
+    mro = info.module.inference.mro(info)
+    methods: dict[str, FunctionNode] = {}
+    for ancestor in mro:
         if {"train", "eval"} & set(ancestor.methods):
             return True
         forward = ancestor.methods.get("forward")
         if forward is not None and decorated_to_switch(ancestor.module, forward):
             return True
-        for part in walk(ancestor.node):
-            if (
-                isinstance(part, ast.Attribute)
-                and part.attr in ("eval", "train")
-                and getattr(part.value, "id", "") == "self"
-            ):
-                return True
+        methods.update({name: method for name, method in ancestor.methods.items() if name not in methods})
+    reached = [name for name in methods if _RUN_BY_OTHERS.match(name)]
+    for name in reached:  # grows on the way
+        own = {part.attr for part in walk(methods[name]) if isinstance(part, ast.Attribute) and is_own(part)}
+        if {"train", "eval"} & own:
+            return True
+        reached += [other for other in own if other in methods and other not in reached]
     return False
 
 

@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from detlint.linter.calls import argument_of
+from detlint.linter.calls_elsewhere import constructions
+from detlint.linter.classes import class_made
 from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope
+from detlint.linter.nodes import identifier, is_own, walk
 from detlint.linter.project import Module
 from detlint.linter.values import load_types
 
@@ -43,10 +46,19 @@ class ModelNames:
             return self.canonical(Key(scope.node, node.id), scope, depth)
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             owner = self.self_class(node.value)
-            return Key(owner, node.attr) if owner is not None else None
+            return Key(owner, self._behind_property(owner, node.attr)) if owner is not None else None
         if isinstance(node, ast.Subscript) and isinstance(node.value, (ast.Name, ast.Attribute)):
             return self.key(node.value, depth)  # models of one list or dict are in one mode, as far as can be told
         return None
+
+    def _behind_property(self, owner: ast.ClassDef, name: str) -> str:
+        """Return the attribute that a property hands out, `_net` of `net`; the name itself where it is none."""
+        method = self.module.classes[owner].methods.get(name)
+        if method is None or "builtins.property" not in self.module.inference.decorators(method):
+            return name
+        given = {part.value for part in walk(method) if isinstance(part, ast.Return) and part.value is not None}
+        names = {identifier(value) if is_own(value) else "" for value in given}
+        return names.pop() or name if len(names) == 1 else name
 
     def unwrapped(self, node: ast.expr) -> ast.expr:
         """Strip what keeps the mode: `DataParallel(model)`, `model.to(device)`, `model.module`."""
@@ -105,14 +117,15 @@ class ModelNames:
         if (method, name) not in self._passed:
             self._passed[method, name] = None  # a method that calls itself
             owner = self.index.parents.get(method)
-            given = [argument_of(method, name, call, skip_self=True) for call in self.callers(method)]
+            calls = self.callers(method) if method.name != "__init__" else ()
+            given = [given_to(method, name, call) for call in calls]
             keys = {self.key(value) if value is not None else None for value in given}
             found = keys.pop() if len(keys) == 1 and isinstance(owner, ast.ClassDef) else None
             self._passed[method, name] = found if found is not None and found.owner is owner else None
         return self._passed[method, name]
 
     def self_class(self, name: ast.Name) -> ast.ClassDef | None:
-        """Return the class whose method's `self` a name is."""
+        """Return the class whose method's `self` a name is, or whose instance its method makes: `made = cls(path)`."""
         for binding in self.module.definitions(name):
             function = binding.scope.node
             if binding.kind is BindingKind.PARAMETER and isinstance(function, FUNCTIONS):
@@ -120,6 +133,8 @@ class ModelNames:
                 first = [*function.args.posonlyargs, *function.args.args][:1]
                 if isinstance(owner, ast.ClassDef) and first and first[0] is binding.node:
                     return owner
+            elif binding.kind is BindingKind.ASSIGN and isinstance(binding.value, ast.Call):
+                return class_made(self.module, name)
         return None
 
     def body_of(self, node: ast.AST) -> Scope:
@@ -148,8 +163,11 @@ class ModelNames:
                 return node
 
     def callers(self, function: FunctionNode) -> Iterator[ast.Call]:
-        """Yield the calls of a function in this file, methods through `self`."""
+        """Yield the calls of a function in this file, methods through `self`; of `__init__`, those of its class."""
         owner = self.index.parents.get(function)
+        if isinstance(owner, ast.ClassDef) and function.name == "__init__":
+            yield from constructions(self.module.qualified(owner), self.module)
+            return
         for call in self.index.calls_by_name.get(function.name, ()):
             if isinstance(owner, ast.ClassDef):
                 receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
@@ -166,3 +184,10 @@ class ModelNames:
             receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
             return isinstance(receiver, ast.Name) and self.self_class(receiver) is key.owner
         return isinstance(call.func, ast.Name) and self.means(call.func, function)
+
+
+def given_to(function: FunctionNode, name: str, call: ast.Call) -> ast.expr | None:
+    """Return what `call` passes for a parameter of a function, a method, or the `__init__` of what it makes."""
+    return argument_of(
+        function, name, call, skip_self=function.name == "__init__" or isinstance(call.func, ast.Attribute)
+    )

@@ -5,21 +5,23 @@ from __future__ import annotations
 import ast
 import builtins
 import re
+from collections.abc import Iterator
 
-from detlint.linter.calls import argument_of
 from detlint.linter.evaluation import is_inference, names_inference
-from detlint.linter.mode_events import switches_any
 from detlint.linter.mode_layers import decorated_to_switch
+from detlint.linter.mode_switches import switches_any
+from detlint.linter.model_names import given_to
 from detlint.linter.modes import Modes
 from detlint.linter.names import FUNCTIONS, BindingKind, FunctionNode, parameters
 from detlint.linter.nodes import arguments_of, identifier, walk
 from detlint.linter.project import Module
+from detlint.linter.step_flags import evaluates_on_request
 from detlint.linter.training import trains
 from detlint.linter.values import Kind
 
 # Methods by which models predict, other than by being called.
 _PREDICTS = re.compile(
-    r"forward|(predict|generate|sample|encode|decode|infer|transcribe|translate|embed|reconstruct)(_|$)|inference"
+    r"forward|__call__$|(predict|generate|sample|encode|decode|infer|transcribe|translate|embed|reconstruct)(_|$)|inference"
 )
 # `valid_length` gives what length is allowed.
 _ALLOWED = re.compile(r"(^|_)valid_")
@@ -71,21 +73,34 @@ class ModelRuns:
             if found is None or self.switches_itself(call):
                 continue
             module, function = found
-            if not isinstance(function, FUNCTIONS) or trains(function):
+            if not isinstance(function, FUNCTIONS) or (
+                trains(function) and not evaluates_on_request(self.module, call)
+            ):
                 continue
             for parameter, _ in parameters(function.args):
-                passed = argument_of(function, parameter.arg, call, skip_self=isinstance(call.func, ast.Attribute))
-                runs = _calls_of_parameter(module, function, parameter.arg) if passed in models else []
-                if runs and not any(is_inference(module, run) for run in runs):
+                passed = given_to(function, parameter.arg, call)
+                if passed not in models:
+                    continue
+                runs = list(_calls_of_parameter(module, function, parameter.arg))
+                told = any(is_inference(place, run) for place, run in runs)
+                if runs and (not told or (module is not self.module and self._is_put_in_train_mode(passed, call))):
                     return passed
         return None
+
+    def _is_put_in_train_mode(self, model: ast.expr, call: ast.Call) -> bool:
+        """`net.train()`, and then `generate(net, prompt)`, which expects that its caller switches."""
+        key = self.modes.key(model)
+        reasons = self.modes.reasons(key, call)[0] if key is not None else ()
+        return any(not reason.created and reason.goal is call for reason in reasons)
 
     def _model_behind_method(self, call: ast.Call) -> ast.expr | None:
         """`loss = self._forward_pass(x, y)`: the model that a helper of the class runs, in training as well."""
         name = call.func.value if isinstance(call.func, ast.Attribute) else None
         owner = self.modes.self_class(name) if isinstance(name, ast.Name) else None
         method = self.module.inference.class_info(owner).methods.get(identifier(call.func)) if owner else None
-        if owner is None or method is None or trains(method) or not is_inference(self.module, call):
+        if owner is None or method is None or not is_inference(self.module, call):
+            return None
+        if trains(method) and not evaluates_on_request(self.module, call):
             return None
         if self.switches_itself(call):
             return None
@@ -128,8 +143,25 @@ class ModelRuns:
         return False
 
 
-def _calls_of_parameter(module: Module, function: FunctionNode, name: str) -> list[ast.Call]:
-    """Return the calls `net(x)` and `net.forward(x)` that a function makes itself of what it is given as `net`."""
-    calls = (part for part in walk(function) if isinstance(part, ast.Call))
-    called = (call for call in calls if ast.unparse(call.func) in (name, f"{name}.forward"))
-    return [call for call in called if module.index.function_at(call) is function]
+def _calls_of_parameter(
+    module: Module, function: FunctionNode, name: str, steps: int = 3
+) -> Iterator[tuple[Module, ast.Call]]:
+    """Yield the calls `net(x)` and `net.forward(x)` of what a function is given as `net`, or what it hands that to."""
+    calls = [part for part in walk(function) if isinstance(part, ast.Call)]
+    for call in calls:
+        if module.index.function_at(call) is not function:
+            continue
+        if ast.unparse(call.func) in (name, f"{name}.forward"):
+            yield module, call
+        elif steps > 0 and any(getattr(argument, "id", "") == name for argument in arguments_of(call)):
+            yield from _handed_on(module, call, name, steps - 1)
+
+
+def _handed_on(module: Module, call: ast.Call, name: str, steps: int) -> Iterator[tuple[Module, ast.Call]]:
+    for called in module.inference.callees(call):
+        place, function = module.project.definition(called) or (module, None)
+        if not isinstance(function, FUNCTIONS) or switches_any(function):
+            continue
+        for parameter, _ in parameters(function.args):
+            if getattr(given_to(function, parameter.arg, call), "id", "") == name:
+                yield from _calls_of_parameter(place, function, parameter.arg, steps)

@@ -8,13 +8,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from detlint.linter.calls import argument_of
-from detlint.linter.calls_elsewhere import calls_elsewhere
+from detlint.linter.calls_elsewhere import called_elsewhere, calls_elsewhere
+from detlint.linter.classes import class_made
 from detlint.linter.evaluation import evaluates, without_gradients
-from detlint.linter.mode_events import MAX_DEPTH, Event, Mode, ModeEvents, held_in, switched
+from detlint.linter.mode_events import MAX_DEPTH, Event, ModeEvents
 from detlint.linter.mode_layers import from_torchvision_by_name, switches_itself
-from detlint.linter.model_names import Key
-from detlint.linter.names import FUNCTIONS, FunctionNode, Scope
+from detlint.linter.mode_switches import Mode, switched
+from detlint.linter.model_lists import held_in
+from detlint.linter.model_names import Key, given_to
+from detlint.linter.names import FUNCTIONS, BindingKind, FunctionNode, Scope
 from detlint.linter.nodes import walk
 from detlint.linter.project import Module
 from detlint.linter.training import trains
@@ -27,6 +29,10 @@ _MODEL_CODE = re.compile(
 )
 # Base classes that, going by their names, manage the model of their subclasses.
 _MANAGES = re.compile(r"train|model|module|exp|learn|task|runner|solver|estimat|base|strategy|algorithm", re.I)
+
+
+# What `get_net()` returns where it makes the net at first use.
+_MADE_ONCE = {Mode.TRAIN, Mode.SAME}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +66,10 @@ class Modes(ModeEvents):
         node = self.unwrapped(node)
         if isinstance(node, (ast.Name, ast.Attribute)):
             key = self.key(node)
-            return self._one(self.reasons(key, node)[1]) if key is not None else Mode.UNKNOWN
+            if key is None:
+                return Mode.UNKNOWN
+            found = self.reasons(key, node)[1]
+            return Mode.TRAIN if found == _MADE_ONCE and self._is_only_made(key) else self._one(found)
         if isinstance(node, ast.IfExp):
             return _same(self.mode_of(node.body), self.mode_of(node.orelse))
         if isinstance(node, (ast.ListComp, ast.List, ast.Dict, ast.DictComp)) and not index:
@@ -78,6 +87,12 @@ class Modes(ModeEvents):
             return self.mode_of(node.args[0])
         modes = [self._made_by(name, index) for name in names]
         return _same(*modes) if modes else Mode.UNKNOWN
+
+    def _is_only_made(self, key: Key) -> bool:
+        """`if _NET is None: _NET = Net()`: does nothing but making it decide the mode of a global or an attribute?"""
+        events = self.events_anywhere(key)
+        kept = isinstance(key.owner, (ast.Module, ast.ClassDef))
+        return kept and all(event.mode is Mode.TRAIN or _is_unset(event.made) for event in events)
 
     def _made_by(self, name: str, index: tuple[int, ...]) -> Mode:
         inference = self.module.inference
@@ -143,7 +158,11 @@ class Modes(ModeEvents):
         """The mode at the beginning of a function is what its callers in this file have it in."""
         function = scope.node
         traced = False
-        if isinstance(function, FUNCTIONS):
+        if isinstance(function, FUNCTIONS) and function.name == "__init__":
+            if key.owner is function:
+                self._trace_handed(key, function, reasons, modes, seen)
+                return
+        elif isinstance(function, FUNCTIONS):
             for call in self.callers(function):
                 traced = True
                 if key.owner is function:
@@ -165,7 +184,7 @@ class Modes(ModeEvents):
         seen: set[tuple[ast.AST, Key]],
     ) -> None:
         """`evaluate(net, loader)`: the mode that a call of this module hands a parameter's model over in."""
-        given = argument_of(function, key.name, call, skip_self=isinstance(call.func, ast.Attribute))
+        given = given_to(function, key.name, call)
         inner = self.key(given) if given is not None else None
         if inner is not None:
             self._trace(inner, call, reasons, modes, seen)
@@ -174,6 +193,39 @@ class Modes(ModeEvents):
             reasons.setdefault(given, Reason(self.module, given, call, True))
         else:
             modes.add(Mode.UNKNOWN)
+
+    def _trace_handed(
+        self,
+        key: Key,
+        function: FunctionNode,
+        reasons: dict[ast.AST, Reason],
+        modes: set[Mode],
+        seen: set[tuple[ast.AST, Key]],
+    ) -> None:
+        """`Predictor(net)`: the mode that an object gets its model in, if that is not switched under other names."""
+        own = [(self.module, call) for call in self.callers(function)]
+        sites = own or list(called_elsewhere(self.module, function))
+        if not sites or any(event.made is None for event in self.events(self.index.scopes[function], key)):
+            modes.add(Mode.SAME)
+            return
+        for module, call in sites:
+            peer = self.peer(module)
+            given = given_to(function, key.name, call)
+            inner = peer.key(given) if given is not None else None
+            if (not own and peer._leaving_train) or (inner is not None and peer._is_switched_beside(inner, call)):
+                modes.add(Mode.UNKNOWN)
+            else:
+                peer._trace_given(key, function, call, reasons, modes, seen)
+
+    def _is_switched_beside(self, key: Key, call: ast.Call) -> bool:
+        """Does anything but `call` decide the mode of a model after it is made, or does its maker get it too?"""
+        handed = any(
+            binding.kind is BindingKind.PARAMETER
+            for binding in self.index.scopes[key.owner].bindings.get(key.name, ())
+            if isinstance(key.owner, FUNCTIONS)
+        )
+        events = self.events_anywhere(key)
+        return handed or any(event.made is None and event.node is not call for event in events)
 
     def _trace_uncalled(
         self,
@@ -195,19 +247,50 @@ class Modes(ModeEvents):
             return
         if function.name == "__init__" or self._switched_elsewhere(key):
             return
-        found: list[Event] = []
-        for scope in self._scopes_of(key):
-            for event in self.events(scope, key):
+        found: list[Reason] = []
+        revived: list[Reason] = []  # in an instance that a method of the class makes and returns
+        settled = False
+        for peer, inherited in self._as_inherited(key):
+            for event in peer.events_anywhere(inherited):
                 if event.mode is Mode.TRAIN:
-                    found.append(event)
+                    reason = Reason(peer.module, event.node, None, event.made is not None)
+                    (revived if peer._is_of_made_one(event, key) else found).append(reason)
+                elif event.made is not None and event.mode is Mode.EVAL:
+                    settled = True
                 elif event.mode is not Mode.UNKNOWN or event.made is None:
                     self._trace_sibling(key, function, reasons)
                     return
-        switches = [event for event in found if event.made is None]
-        if not switches and (len(found) != 1 or self._has_foreign_base(key)):
+        if settled:
+            self._trace_sibling(key, function, reasons)
+            found.clear()
+        found += revived
+        switches = [reason for reason in found if not reason.created]
+        if not switches and (not found or self._has_foreign_base(key)):
             return
-        for event in switches[:1] or found:
-            reasons.setdefault(event.node, Reason(self.module, event.node, None, event.made is not None))
+        for reason in switches[:1] or found:
+            reasons.setdefault(reason.node, reason)
+
+    def _as_inherited(self, key: Key) -> Iterator[tuple[Modes, Key]]:
+        """Yield the variable, and the attribute as the base classes of the project know it."""
+        yield self, key
+        if isinstance(key.owner, ast.ClassDef):
+            for base in self.module.inference.mro(self.module.classes[key.owner])[1:]:
+                yield self.peer(base.module), Key(base.node, key.name)
+
+    def events_anywhere(self, key: Key) -> list[Event]:
+        """Return what decides the mode of a variable, in every body that can see it."""
+        return [event for scope in self._scopes_of(key) for event in self.events(scope, key)]
+
+    def _is_of_made_one(self, event: Event, key: Key) -> bool:
+        """`made = cls(); made.net = Net()`: nothing that other methods do happens to an object that is just made."""
+        targets = event.node.targets if isinstance(event.node, ast.Assign) else []
+        return any(
+            isinstance(target, ast.Attribute)
+            and isinstance(target.value, ast.Name)
+            and target.attr == key.name
+            and class_made(self.module, target.value) is not None
+            for target in targets
+        )
 
     def _has_foreign_base(self, key: Key) -> bool:
         """A base class outside the project that trains may do anything with its subclass's model."""
@@ -267,9 +350,26 @@ class Modes(ModeEvents):
                 places += [(peer, call) for call in inside]
         for peer, call in places:
             receiver = peer.unwrapped(call.func.value) if isinstance(call.func, ast.Attribute) else None
-            if isinstance(receiver, ast.Attribute) and receiver.attr == key.name and peer.key(receiver) != key:
+            if isinstance(receiver, ast.Attribute) and receiver.attr == key.name:
+                other = peer.key(receiver)
+                if other is None or (other != key and peer._is_kin(other, key)):
+                    return True
+            if isinstance(receiver, ast.Name) and peer._is_looked_up(receiver):
                 return True
         return False
+
+    def _is_looked_up(self, name: ast.Name) -> bool:
+        """`net = getattr(self, "net" + name)`."""
+        values = (binding.value for binding in self.module.definitions(name))
+        return any(isinstance(value, ast.Call) and getattr(value.func, "id", "") == "getattr" for value in values)
+
+    def _is_kin(self, other: Key, key: Key) -> bool:
+        """Does one of the classes that own two attributes inherit from the other?"""
+        owners = [owner.owner for owner in (other, key) if isinstance(owner.owner, ast.ClassDef)]
+        infos = [self.module.classes[owner] for owner in owners if owner in self.module.classes]
+        return len(infos) < 2 or any(
+            info.node in owners for each in infos for info in self.module.inference.mro(each)[1:]
+        )
 
     @cached_property
     def _leaving_train(self) -> tuple[ast.Call, ...]:
@@ -287,3 +387,8 @@ def _same(*modes: Mode) -> Mode:
     """Return the mode that all agree on; one that may be in train mode and is never in eval mode counts as in it."""
     found = set(modes)
     return modes[0] if len(found) == 1 else Mode.UNKNOWN
+
+
+def _is_unset(made: ast.expr | None) -> bool:
+    """`_NET = None`."""
+    return isinstance(made, ast.Constant) and made.value is None

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from detlint.linter.mode_events import switched
+from detlint.linter.mode_switches import switched
 from detlint.linter.names import FUNCTIONS, FunctionNode
 from detlint.linter.nodes import arguments_of, identifier, walk
 from detlint.linter.project import Module

@@ -23,8 +23,8 @@ from detlint.linter.evaluation import (
     without_gradients,
 )
 from detlint.linter.loaded_weights import LoadedWeights
-from detlint.linter.mode_events import Mode, switched
 from detlint.linter.mode_layers import ModelParts, parts_of
+from detlint.linter.mode_switches import Mode, switched
 from detlint.linter.model_names import Key
 from detlint.linter.model_runs import ModelRuns
 from detlint.linter.modes import Modes, Reason
@@ -32,6 +32,7 @@ from detlint.linter.names import FUNCTIONS
 from detlint.linter.nodes import walk
 from detlint.linter.predictions import leaves_graph
 from detlint.linter.project import Module
+from detlint.linter.step_flags import evaluates_on_request
 from detlint.linter.testcode import is_test_file
 from detlint.linter.training import chosen_by_caller, file_trains, training_steps, trains
 from detlint.linter.trial_runs import is_demo, is_unused
@@ -110,7 +111,9 @@ class _Search:
         if model is None:
             return None
         key = self.modes.key(model)
-        if key is None or _NO_MODEL.search(key.name) or self._is_own(key) or is_unused(self.module, call):
+        if key is None or _NO_MODEL.search(key.name) or self._is_own(key):
+            return None
+        if is_unused(self.module, call) and not evaluates_on_request(self.module, call):
             return None
         if self._is_switched_around(call):
             return None
@@ -127,6 +130,7 @@ class _Search:
             return None
         if holds is Truth.UNKNOWN:
             reasons = [reason for reason in reasons if not reason.created or self._is_forgotten(key, reason)]
+            reasons = [reason for reason in reasons if not self._is_own_method(reason.node, key)]
         if not reasons:
             return None
         if made and all(_is_layer(module, call) for module, call in made):
@@ -237,6 +241,11 @@ class _Search:
             self._weights.from_state(key) or self._weights.where_made(key, reason)
         )
 
+    def _is_own_method(self, switch: ast.AST, key: Key) -> bool:
+        """`net.fit(x)`, which calls `self.train()` among other things."""
+        called = switch.func if isinstance(switch, ast.Call) else None
+        return isinstance(called, ast.Attribute) and called.attr != "train" and self.modes.key(called.value) == key
+
     def _is_switched_around(self, call: ast.Call) -> bool:
         """`with self.stochastic_mode():` where a function of the project switches modes for what is inside."""
         for parent in self.module.index.ancestors(call):
@@ -277,7 +286,9 @@ class _Search:
     def _trained_between(self, reason: Reason) -> bool:
         """Return whether training steps lie between the switch and the inference: then eval() is what is missing."""
         if reason.goal is None:
-            return True
+            # `self.net.train()` in a constructor comes before anything that other methods do.
+            made_in = reason.module.index.function_at(reason.node)
+            return file_trains(reason.module) or made_in is None or made_in.name != "__init__"
         flow = reason.module.flow(self.modes.peer(reason.module).body_of(reason.node))
         again = [reason.node]  # the next round of a loop starts with the switch, not with the training
         return any(

@@ -22,6 +22,8 @@ _STEPS = (*_STEP_FUNCTIONS, *_STEP_METHODS, "step", "grad")
 _TRAINING_NAME = re.compile(r"(^|_)(train(ing)?|pattern)(_|$)")
 # What a model says of itself: where that holds (or does not), nobody trains.
 _RUN_IN = {"training": False, "export": True}
+# Comparisons that ask for more or less.
+_ORDER = (ast.Gt, ast.GtE, ast.Lt, ast.LtE)
 _OPTIMIZER = re.compile(r"opt|scaler|engine|accelerator|fabric|(^|_)solver", re.IGNORECASE)
 
 
@@ -92,11 +94,33 @@ def chosen_by_caller(module: Module, switch: ast.AST) -> bool:
     for parent in module.index.ancestors(switch):
         if isinstance(parent, (*FUNCTIONS, ast.ClassDef)):
             return False
-        if isinstance(parent, ast.If) and child is not parent.test and asks_for_mode(parent.test):
+        if isinstance(parent, ast.If) and child is not parent.test and _picks_mode(parent.test):
             tests = child in parent.body and _TESTS.search(identifier(parent.test)) is not None
             return not tests and not any(training_steps(statement) for statement in parent.body)
         child = parent
     return False
+
+
+def _picks_mode(test: ast.expr) -> bool:
+    """`if training and rank == 0:`; `step % eval.interval == 0` and `epoch >= train.epochs` tell the time."""
+    pending: list[ast.expr] = [test]
+    for part in pending:  # grows on the way
+        if isinstance(part, ast.BoolOp):
+            pending += part.values
+        elif isinstance(part, ast.UnaryOp):
+            pending.append(part.operand)
+        elif not _counts_something(part) and asks_for_mode(part):
+            return True
+    return False
+
+
+def _counts_something(test: ast.expr) -> bool:
+    """`epoch % val_every == 0`, `len(val_set) > 0`, `best < val_loss`."""
+    if not isinstance(test, ast.Compare):
+        return False
+    return any(isinstance(op, _ORDER) for op in test.ops) or any(
+        isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod) for part in (test.left, *test.comparators)
+    )
 
 
 def _tests_around(index: Index, node: ast.AST) -> Iterator[ast.expr]:

@@ -13,8 +13,8 @@ from detlint.conditions import Truth
 from detlint.linter.built import made_before_moves, runs_with_forward
 from detlint.linter.classes import ClassInfo
 from detlint.linter.context import Context
-from detlint.linter.mode_events import switches_any
 from detlint.linter.mode_layers import ModelParts
+from detlint.linter.mode_switches import switches_any
 from detlint.linter.names import COMPREHENSIONS, FUNCTIONS, BindingKind
 from detlint.linter.nodes import arguments_of, identifier, is_own, walk
 
