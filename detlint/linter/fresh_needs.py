@@ -44,8 +44,12 @@ def tests_of_need(
     """Yield the `if out.numel():` around writes: where it is not so, there is nothing to write.
 
     Nor is there where memory is made on the same condition, `out = torch.empty(n) if wanted else None`, or may be None.
+    Where it is made in one of two branches, `else: out = torch.empty(n)`, the condition of a write may go with that.
     """
     around = set(ctx.ancestors(read))
+    in_branch = any(
+        isinstance(parent, ast.If) and parent.orelse and parent not in around for parent in ctx.ancestors(made)
+    )
     wanted = {target.id}.union(
         *(_identifiers(parent.test) for parent in ctx.ancestors(made) if isinstance(parent, (ast.If, ast.IfExp)))
     )
@@ -53,7 +57,7 @@ def tests_of_need(
         for parent in ctx.ancestors(write):
             test = parent.test if isinstance(parent, ast.If) and parent not in around else None
             if test is not None and (
-                _is_size_test(test, ctx) or _is_size_of(test, made) or _identifiers(test) & wanted
+                in_branch or _is_size_test(test, ctx) or _is_size_of(test, made) or _identifiers(test) & wanted
             ):
                 yield parent
 
