@@ -314,6 +314,8 @@ def _plain(node: ast.expr, parent: ast.AST | None, ctx: Context) -> tuple[Fate |
     if isinstance(parent, ast.Compare):
         identity = all(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in parent.ops)
         return (Fate.UNTOUCHED if identity or _is_asked_for_form(parent, ctx) else Fate.READ), parent
+    if isinstance(parent, ast.BinOp) and isinstance(node, (ast.Tuple, ast.List)):
+        return None, parent  # (memory,) + others
     if isinstance(parent, (ast.BinOp, ast.UnaryOp)):
         return (Fate.UNTOUCHED if _is_asked_for_form(parent, ctx) else Fate.READ), parent
     if isinstance(parent, ast.AugAssign):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from detlint.linter.context import Context
-from detlint.linter.nodes import identifier
+from detlint.linter.nodes import identifier, walk
 
 # What tells how much there is, and that there is nothing.
 _SIZES = re.compile(r"^(numel|shape|size|len|prod|nelement)$")
@@ -48,7 +48,8 @@ def tests_of_need(
     """
     around = set(ctx.ancestors(read))
     in_branch = any(
-        isinstance(parent, ast.If) and parent.orelse and parent not in around for parent in ctx.ancestors(made)
+        isinstance(parent, ast.If) and parent not in around and _is_bound_in_both(target, parent)
+        for parent in ctx.ancestors(target)
     )
     wanted = {target.id}.union(
         *(_identifiers(parent.test) for parent in ctx.ancestors(made) if isinstance(parent, (ast.If, ast.IfExp)))
@@ -60,6 +61,16 @@ def tests_of_need(
                 in_branch or _is_size_test(test, ctx) or _is_size_of(test, made) or _identifiers(test) & wanted
             ):
                 yield parent
+
+
+def _is_bound_in_both(target: ast.Name, branches: ast.If) -> bool:
+    """`if first: out = choose() else: out = torch.empty(n)`."""
+    return _binds(branches.body, target.id) and _binds(branches.orelse, target.id)
+
+
+def _binds(branch: list[ast.stmt], name: str) -> bool:
+    parts = (part for step in branch for part in walk(step))
+    return any(isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Store) for part in parts)
 
 
 def _is_size_of(test: ast.expr, made: ast.expr) -> bool:

@@ -14,6 +14,7 @@ from detlint.linter.fresh_rounds import (
     leaves_padding,
     passes_over,
 )
+from detlint.linter.names import COMPREHENSIONS
 from detlint.linter.nodes import arguments_of, identifier
 from detlint.linter.values import Kind
 
@@ -35,6 +36,8 @@ def only_in_part(writes: Sequence[ast.Name], target: ast.Name, made: ast.expr, c
     if len(places) > 1:
         return False
     place = places[0]
+    if any(isinstance(parent, COMPREHENSIONS) for parent in ctx.ancestors(place)):
+        return False  # `dist.all_gather([out[i : i + n] for i in starts], x)`
     rounds = list(rounds_of(place, target, ctx))
     return _is_left_by_rounds(place, rounds, made, ctx) if rounds else _is_left_at_once(place, made, ctx)
 

@@ -13,7 +13,7 @@ from detlint.randomness import load_sources
 
 # A test of these decides which places are in use; whoever reads them knows it.
 _IN_USE = re.compile(r"mask|valid|pad|keep|kept|used|active|skip|ignore|done|seen|visited|rank", re.IGNORECASE)
-_TELLING = re.compile(r"^(print|warn|warning|info|debug|error|log|write|update)$")
+_TELLING = re.compile(r"^(print|warn|warning|info|debug|error|log|write)$")
 _LARGEST = re.compile(r"(^|_)max(_|$|imum|len)|longest", re.IGNORECASE)
 _COUNTING = frozenset({"range", "trange", "prange"})
 _LINEAR = (ast.Add, ast.Sub, ast.Mult)
@@ -24,6 +24,8 @@ _LINEAR = (ast.Add, ast.Sub, ast.Mult)
 
 def leaves_out_rounds(place: ast.Subscript, loops: Sequence[ast.For], ctx: Context) -> bool:
     """`for i in range(n): if draw() > p: continue; out[i] = x`: each loop counts one of the places written."""
+    if any(isinstance(part, ast.Slice) and (part.lower or part.upper) for part in _parts(place)):
+        return False  # `if n > 0: out[i, :n] = x`: what follows is there to be left
     named = {part.id for part in _parts(place) if isinstance(part, ast.Name)}
     counters = set().union(*(_names(loop.target) for loop in loops))
     changing = counters.union(*(_bound(step) for loop in loops for step in loop.body))
