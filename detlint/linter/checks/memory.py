@@ -226,7 +226,7 @@ class _Memory:
         ]
         self.moved = {use: name for use in writes if (name := _new_name(use, outcomes, ctx)) is not None}
         stores = [use for use in writes if use not in handed and use not in self.moved]
-        self.in_part = only_in_part(stores, target, made, ctx) if stores else begun
+        self.in_part = (not begun and only_in_part(stores, target, made, ctx)) if stores else begun
         self._writes = stores if self.in_part else writes
         self._reads = dict(outcomes)
         if self.in_part:
@@ -289,7 +289,8 @@ def _done_at(write: ast.Name, ctx: Context) -> ast.AST:
 def _new_name(use: ast.Name, outcomes: dict[ast.Name, tuple[Fate, ast.expr]], ctx: Context) -> ast.Name | None:
     """Return the first `out` of `out = out.to(device)`, and `copy` of `copy = out.clone()` after which `out` rests."""
     outcome, place = outcomes[use]
-    targets = _targets(place, place, ctx) if outcome is Fate.STORED else ()
+    whole = outcome is Fate.STORED and not isinstance(ctx.parent(use), ast.Subscript)
+    targets = _targets(place, place, ctx) if whole else ()
     name = next((target for target in targets if isinstance(target, ast.Name)), None)
     if name is None or name.id == use.id:
         return name
