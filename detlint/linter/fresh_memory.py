@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.calls import argument_of
 from detlint.linter.names import COMPREHENSIONS, FUNCTIONS, BindingKind, parameters
-from detlint.linter.nodes import is_own, walk
+from detlint.linter.nodes import identifier, is_own, walk
+from detlint.linter.values import Kind
 
 if TYPE_CHECKING:
     from detlint.linter.context import Context
@@ -61,6 +62,7 @@ _THROUGH = frozenset(
         "repeat",
         "real",
         "imag",
+        "numpy",
         "diagonal",
         "as_strided",
         "as_subclass",
@@ -109,7 +111,14 @@ _AS = frozenset(
 )
 _READERS = frozenset({"torch.save", "builtins.float", "builtins.int", "builtins.print", "builtins.sum", "numpy.save"})
 # A loss reads what it is given; other layers may be called to learn the shape of what they give.
+_LAYER_CALL = re.compile(r"torch\.nn\.\w+\.__call__")
 _LOSS_CALL = re.compile(r"torch\.nn\.\w+Loss\.__call__")
+# Methods that read and give no tensor, or several.
+_ASKING = frozenset({"item", "tolist", "equal", "allclose", "min", "max", "sort", "topk", "median", "unique"})
+# With one number, these write what stands out; the rest is meant to be something else.
+_MARKING = frozenset({"scatter_", "masked_fill_"})
+_REDUCING = frozenset({"scatter_reduce_", "index_reduce_"})
+_BEFORE_REDUCE = 3
 # What hands on the very memory that it is given; `torch.autograd.Variable` is `torch.Tensor` by another name.
 _WRAPPERS = frozenset(
     {"torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer", "torch.Tensor", "torch.as_strided"}
@@ -122,6 +131,7 @@ class Fate(Enum):
     READ = "read"
     WRITTEN = "written"  # or handed to code that may write it
     ADDED_TO = "added to"  # in places that another statement may have written: `totals[rows] += 1`
+    MARKED = "marked"  # in some places, with one number: `one_hot.scatter_(1, labels, 1)`
     UNTOUCHED = "untouched"
     RETURNED = "returned"
     STORED = "stored"  # under another name: look there
@@ -157,9 +167,12 @@ def _method(attribute: ast.Attribute, ctx: Context) -> tuple[Fate | None, ast.ex
         return None, call if called and isinstance(call, ast.Call) else attribute
     if not isinstance(call, ast.Call) or not called or _ignores_memory(call):
         return Fate.WRITTEN, attribute
+    if name in _MARKING and not _adds_up(call) and _is_number(call, ctx):
+        return Fate.MARKED, attribute
     if (
         _adds_up(call)
         or name in _UPDATING
+        or name in _ASKING
         or (not name.endswith("_") and f"torch.Tensor.{name}" in ctx.inference.types.tensors)
     ):
         return Fate.READ, attribute
@@ -187,8 +200,12 @@ def _argument(node: ast.expr, parent: ast.Call | ast.keyword, ctx: Context, dept
         return Fate.UNTOUCHED, call
     if names and all(_LOSS_CALL.fullmatch(name) for name in names):
         return Fate.READ, call
+    if names and call.args[:1] != [node] and all(_LAYER_CALL.fullmatch(name) for name in names):
+        return Fate.READ, call  # a state or a mask beside what goes through the layer
     if isinstance(node, ast.Attribute) and _runs_a_part(call, ctx):
         return Fate.READ, call
+    if method and (method in _UPDATING or (bool(names) and all(name.startswith("torch.Tensor.") for name in names))):
+        return Fate.READ, call  # `x.sub_(memory)`
     if not names or any(name.endswith("_") or name.startswith("torch.nn.init.") for name in names):
         return Fate.WRITTEN, call
     if "torch.where" in names and _is_put_back(node, call, ctx):
@@ -249,9 +266,19 @@ def _inside(node: ast.expr, call: ast.Call, ctx: Context, depth: int) -> Fate:
     return Fate.READ if Fate.READ in fates and fates <= {Fate.READ, Fate.UNTOUCHED} else Fate.WRITTEN
 
 
+def _is_number(call: ast.Call, ctx: Context) -> bool:
+    """`one_hot.scatter_(1, labels, 1.0)`, `scatter_(1, labels, value=1 - smoothing)`: what is written is one number."""
+    if any(word.arg == "value" for word in call.keywords):
+        return True
+    written = call.args[-1] if call.args else None
+    return written is not None and all(value.kind in (Kind.NUMBER, Kind.BOOL) for value in ctx.values(written))
+
+
 def _adds_up(call: ast.Call) -> bool:
     """`memory.scatter_(0, rows, 1, reduce="add")`, `memory.index_put_(…, accumulate=True)`: to what is there."""
     values = {keyword.arg: getattr(keyword.value, "value", None) for keyword in call.keywords}
+    if identifier(call.func) in _REDUCING and len(call.args) > _BEFORE_REDUCE:
+        values["reduce"] = "as said by place"
     return values.get("accumulate") is True or (
         values.get("reduce") is not None and values.get("include_self") is not False
     )
@@ -287,6 +314,8 @@ def _plain(node: ast.expr, parent: ast.AST | None, ctx: Context) -> tuple[Fate |
     if isinstance(parent, ast.Compare):
         identity = all(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in parent.ops)
         return (Fate.UNTOUCHED if identity or _is_asked_for_form(parent, ctx) else Fate.READ), parent
+    if isinstance(parent, ast.BinOp) and isinstance(node, (ast.Tuple, ast.List)):
+        return None, parent  # (memory,) + others
     if isinstance(parent, (ast.BinOp, ast.UnaryOp)):
         return (Fate.UNTOUCHED if _is_asked_for_form(parent, ctx) else Fate.READ), parent
     if isinstance(parent, ast.AugAssign):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from detlint.linter.context import Context
-from detlint.linter.nodes import identifier
+from detlint.linter.nodes import identifier, walk
 
 # What tells how much there is, and that there is nothing.
 _SIZES = re.compile(r"^(numel|shape|size|len|prod|nelement)$")
@@ -44,8 +44,13 @@ def tests_of_need(
     """Yield the `if out.numel():` around writes: where it is not so, there is nothing to write.
 
     Nor is there where memory is made on the same condition, `out = torch.empty(n) if wanted else None`, or may be None.
+    Where it is made in one of two branches, `else: out = torch.empty(n)`, the condition of a write may go with that.
     """
     around = set(ctx.ancestors(read))
+    in_branch = any(
+        isinstance(parent, ast.If) and parent not in around and _is_bound_in_both(target, parent)
+        for parent in ctx.ancestors(target)
+    )
     wanted = {target.id}.union(
         *(_identifiers(parent.test) for parent in ctx.ancestors(made) if isinstance(parent, (ast.If, ast.IfExp)))
     )
@@ -53,9 +58,19 @@ def tests_of_need(
         for parent in ctx.ancestors(write):
             test = parent.test if isinstance(parent, ast.If) and parent not in around else None
             if test is not None and (
-                _is_size_test(test, ctx) or _is_size_of(test, made) or _identifiers(test) & wanted
+                in_branch or _is_size_test(test, ctx) or _is_size_of(test, made) or _identifiers(test) & wanted
             ):
                 yield parent
+
+
+def _is_bound_in_both(target: ast.Name, branches: ast.If) -> bool:
+    """`if first: out = choose() else: out = torch.empty(n)`."""
+    return _binds(branches.body, target.id) and _binds(branches.orelse, target.id)
+
+
+def _binds(branch: list[ast.stmt], name: str) -> bool:
+    parts = (part for step in branch for part in walk(step))
+    return any(isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Store) for part in parts)
 
 
 def _is_size_of(test: ast.expr, made: ast.expr) -> bool:

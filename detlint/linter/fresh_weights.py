@@ -19,6 +19,7 @@ from detlint.linter.fresh_hooks import (
 )
 from detlint.linter.fresh_loads import is_initialised_by_users, is_only_loaded, loads_something_else
 from detlint.linter.fresh_memory import Fate, fate, registered_name
+from detlint.linter.fresh_updates import is_made_of_itself, keeps_a_part, sets_nothing
 from detlint.linter.names import FUNCTIONS, FunctionNode, parameters
 from detlint.linter.nodes import identifier, is_own, walk
 from detlint.linter.values import Kind
@@ -61,11 +62,13 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
         if node.attr != name or _is_of_another(node, owner, ctx):
             continue
         if not isinstance(node.ctx, ast.Load):
-            kept = node is made or _keeps_a_part(node, name, ctx) or _sets_nothing(node, ctx)
+            kept = node is made or keeps_a_part(node, name, ctx) or sets_nothing(node, ctx)
             if not kept and not _is_in_the_other_branch(node, made, ctx):
                 return None
             continue
         outcome, place = _fate(node, trained, ctx)
+        if outcome is Fate.WRITTEN and is_made_of_itself(node, name, ctx):
+            continue
         if outcome in (Fate.WRITTEN, Fate.STORED) and not _is_left_out_by_default(place, owner, ctx):
             return None
         if outcome in (Fate.READ, Fate.ADDED_TO) and read is None and index.class_at(node) is owner:
@@ -158,6 +161,8 @@ def _is_of_another(node: ast.Attribute, owner: ast.ClassDef, ctx: Context) -> bo
     """`self.weight` in another class, and `self.linear.weight` where that is a layer of torch."""
     if is_own(node):
         return not _is_kin(ctx.module.index.class_at(node), owner, ctx)
+    if isinstance(user := ctx.parent(node), ast.Call) and user.func is node:
+        return True  # `x.mean(0)` is a method
     if _is_layer_of_torch(node.value, ctx) or is_of_a_layer_of_torch(node, ctx):
         return True
     function = ctx.function(node)
@@ -185,6 +190,8 @@ def _is_kin(node: ast.ClassDef | None, owner: ast.ClassDef, ctx: Context) -> boo
 def _fate(node: ast.expr, trained: bool, ctx: Context, aliases: int = 0) -> tuple[Fate, ast.expr]:
     """Return what happens to an attribute's memory, under local names too: `weight = self.weight`."""
     outcome, place = fate(node, ctx)
+    if outcome is Fate.MARKED:
+        return Fate.WRITTEN, place
     if outcome is Fate.WRITTEN and trained and _computes_with_it(place, ctx):
         return Fate.READ, place
     binding = ctx.binding(place) if outcome is Fate.STORED else None
@@ -216,23 +223,6 @@ def _computes_with_it(call: ast.expr, ctx: Context) -> bool:
         return False
     found = [ctx.module.project.definition(each) for each in ctx.callees(call)]
     return not any(identifier(part) in _IN_PLACE for each in found if each is not None for part in walk(each[1]))
-
-
-def _keeps_a_part(target: ast.Attribute, name: str, ctx: Context) -> bool:
-    """`self.mean = 0.9 * self.mean + …` starts from what is there."""
-    statement = ctx.statement(target)
-    value = getattr(statement, "value", None)
-    if isinstance(statement, ast.AugAssign):
-        return True
-    return isinstance(value, ast.expr) and any(
-        isinstance(part, ast.Attribute) and part.attr == name for part in ast.walk(value)
-    )
-
-
-def _sets_nothing(target: ast.Attribute, ctx: Context) -> bool:
-    """`self.bias = None`, where there is to be none."""
-    value = getattr(ctx.statement(target), "value", None)
-    return isinstance(value, ast.Constant) and value.value is None
 
 
 def _is_initialised_by_kin(name: str, owner: ast.ClassDef, ctx: Context) -> bool:

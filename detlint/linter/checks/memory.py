@@ -5,14 +5,16 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 from detlint.findings import Finding
 from detlint.linter.context import Call, Context
 from detlint.linter.fresh_memory import Fate, fate, registered_name
 from detlint.linter.fresh_needs import guards_emptiness, is_in_each_round, reads_what_rounds_left, tests_of_need
+from detlint.linter.fresh_parts import only_in_part, tells_extent
 from detlint.linter.fresh_weights import unwritten_attribute
 from detlint.linter.names import Binding, FunctionNode
-from detlint.linter.nodes import walk
+from detlint.linter.nodes import arguments_of, identifier, walk
 from detlint.linter.registry import check
 from detlint.linter.values import Kind
 
@@ -21,12 +23,16 @@ _CONSTRUCTORS = re.compile(r"^torch\.(cuda\.)?\w*Tensor$")
 _FACTORIES = re.compile(r"^torch\.((cuda\.)?\w*Tensor|empty|zeros|ones|randn?)$")
 _SIZED = re.compile(r"^torch\.nn\.(Linear|Bilinear|Conv\w+|Embedding|LayerNorm|BatchNorm\w+|LSTM|GRU|RNN)$")
 _SIZE_NAME = re.compile(r"(^|_|\.)(num|n|in|out)_\w+[^_]$|(^|_|\.)(dim|size|channels|units|width|heads|hidden)$")
+# What several sizes are called: `torch.FloatTensor(*shape)`.
+_SHAPE_NAME = re.compile(r"(^|_)(shape|sizes?|dims?)$")
 _JOINING = frozenset({"torch.cat", "torch.concat"})
 _STACKING = _JOINING | {"torch.stack", "torch.hstack", "torch.vstack"}
 _MAX_NAMES = 3
+# What is named so, or ends in `_`, may write the rest of memory of which a part is written.
+_COMPLETES = re.compile(r"fill|copy|update|gather|reduce|broadcast|load|pad|init|complete|all_to_all|recv|send|read|_$")
 # Functions of such names, or so decorated, hand out memory that their callers fill, or that stands for a shape only.
 _ALLOCATORS = re.compile(
-    r"empty|alloc|buffer|placeholder|storage|workspace|scratch|cache|uninit|new_|fake|meta|abstract|dummy",
+    r"empty|alloc|buffer|placeholder|storage|workspace|scratch|cache|uninit|new_|fake|meta|abstract|dummy|launch",
     re.IGNORECASE,
 )
 
@@ -101,12 +107,19 @@ def _takes_sizes(node: ast.Call, ctx: Context) -> bool:
     if not node.args or node.keywords:
         return False
     if len(node.args) > 1:
-        return not any(isinstance(argument, (ast.List, ast.Tuple, ast.Starred)) for argument in node.args)
+        return not any(isinstance(argument, (ast.List, ast.Tuple)) for argument in node.args)
     only = node.args[0]
-    if isinstance(only, ast.Call) and isinstance(only.func, ast.Attribute) and only.func.attr == "size":
+    if isinstance(only, ast.Starred):
+        return _SHAPE_NAME.search(identifier(only.value)) is not None or _gives_sizes(only.value)
+    if _gives_sizes(only):
         return True
     values = ctx.values(only)
     return all(value.kind is Kind.NUMBER and value.dtype != "float" for value in values) or _is_size(only, node, ctx)
+
+
+def _gives_sizes(node: ast.expr) -> bool:
+    """`x.size()`, `x.size(0)`."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "size"
 
 
 def _is_size(node: ast.expr, made: ast.Call, ctx: Context) -> bool:
@@ -128,13 +141,13 @@ def _is_size(node: ast.expr, made: ast.Call, ctx: Context) -> bool:
     )
 
 
-def _read(node: ast.expr, ctx: Context, names: int = _MAX_NAMES) -> ast.expr | None:
+def _read(node: ast.expr, ctx: Context, names: int = _MAX_NAMES, begun: bool = False) -> ast.expr | None:
     """Return the expression that reads the fresh memory `node` before it is written, or None.
 
-    It may be handed on from name to name, up to `names` of them.
+    It may be handed on from name to name, up to `names` of them, after a part of it was written (`begun`).
     """
     outcome, place = fate(node, ctx)
-    if outcome is Fate.READ:
+    if outcome in (Fate.READ, Fate.ADDED_TO, Fate.MARKED):
         return place
     if outcome is not Fate.STORED:
         return _read_of_list(place, ctx)
@@ -143,7 +156,7 @@ def _read(node: ast.expr, ctx: Context, names: int = _MAX_NAMES) -> ast.expr | N
         return unwritten_attribute(name, place, ctx)
     for target in _targets(place, node, ctx):
         if isinstance(target, ast.Name):
-            found = _read_of_name(target, node, ctx, names - 1)
+            found = _read_of_name(target, node, ctx, names - 1, begun)
         elif isinstance(target, ast.Attribute):
             found = unwritten_attribute(target.attr, target, ctx)
         else:
@@ -166,7 +179,8 @@ def _targets(value: ast.expr, node: ast.expr, ctx: Context) -> Iterator[ast.expr
             yield target
 
 
-def _read_of_name(target: ast.Name, made: ast.expr, ctx: Context, names: int) -> ast.expr | None:
+def _read_of_name(target: ast.Name, made: ast.expr, ctx: Context, names: int, begun: bool = False) -> ast.expr | None:
+    """Return what reads the memory under the name `target`; a part of it may be written by then (`begun`)."""
     owner = ctx.module.index.scope_at(target).lookup(target.id)
     bindings = owner.bindings[target.id] if owner is not None else []
     binding = next((found for found in bindings if found.node is target), None)
@@ -177,38 +191,122 @@ def _read_of_name(target: ast.Name, made: ast.expr, ctx: Context, names: int) ->
         return None
     outcomes = _settled({use: fate(use, ctx) for use in flow.uses(binding)}, ctx)
     if len(outcomes) == 1 and names and [outcome for outcome, _ in outcomes.values()] == [Fate.STORED]:
-        return _read(next(iter(outcomes)), ctx, names)  # under another name, and no longer under this one
+        return _read(next(iter(outcomes)), ctx, names, begun)  # under another name, and no longer under this one
     if any(ctx.flow(use) is not flow for use in outcomes):
         return None  # a closure may write it
-    # An alias may write it, once there is one.
-    writes = [use for use, (outcome, _) in outcomes.items() if outcome in (Fate.WRITTEN, Fate.STORED)]
-    # The conditions of several writes may complement each other.
-    complementary = len([write for write in writes if _is_conditional(write, target, ctx)]) > 1
-    in_part = _only_in_part(writes, target, ctx)
-    start = ctx.statement(target)
-    reads = list(outcomes.items())
-    reads += [(b.node, (Fate.READ, b.node)) for b in bindings if _updates(b, ctx) and isinstance(b.node, ast.Name)]
-    for use, (outcome, place) in reads:
-        if in_part and isinstance(ctx.parent(use), ast.Subscript):
-            continue  # it may be the part
-        if complementary and any(write.lineno <= use.lineno for write in writes):
-            continue
+    others = [other for other in bindings if other is not binding]
+    memory = _Memory(target, made, others, outcomes, begun, ctx)
+    read = memory.first_read()
+    if read is None and memory.in_part and names:
+        found = (_read_of_name(name, made, ctx, names - 1, begun=True) for name in memory.moved.values())
+        read = next((place for place in found if place is not None), None)
+    return read
+
+
+class _Memory:
+    """Fresh memory under one name: what becomes of it at each use, and what else binds the name."""
+
+    def __init__(
+        self,
+        target: ast.Name,
+        made: ast.expr,
+        others: list[Binding],
+        outcomes: dict[ast.Name, tuple[Fate, ast.expr]],
+        begun: bool,
+        ctx: Context,
+    ) -> None:
+        self._target, self._made, self._ctx = target, made, ctx
+        # An alias may write it, once there is one.
+        writes = [use for use, (outcome, _) in outcomes.items() if outcome in (Fate.WRITTEN, Fate.STORED)]
+        handed = [
+            use
+            for use in writes
+            if _is_given_on(use, outcomes[use], ctx)
+            and (begun or any(write is not use and ctx.flow(use).path(write, use) for write in writes))
+        ]
+        self.moved = {use: name for use in writes if (name := _new_name(use, outcomes, ctx)) is not None}
+        stores = [use for use in writes if use not in handed and use not in self.moved]
+        self.in_part = (not begun and only_in_part(stores, target, made, ctx)) if stores else begun
+        self._writes = stores if self.in_part else writes
+        self._reads = dict(outcomes)
+        if self.in_part:
+            self._reads.update({use: (Fate.READ, outcomes[use][1]) for use in handed})
+        updates = [other.node for other in others if _updates(other, ctx) and isinstance(other.node, ast.Name)]
+        self._reads.update({node: (Fate.READ, node) for node in updates})
+        self._ends = {write: _done_at(write, ctx) for write in self._writes}
+        self._others = [_bound_at(other, ctx) for other in others if not _updates(other, ctx)]
+
+    def first_read(self) -> ast.expr | None:
+        """Return what reads the memory where nothing wrote it on some way there."""
+        start, flow = self._ctx.statement(self._target), self._ctx.flow(self._target)
+        for use, (outcome, place) in self._reads.items():
+            if self._counts(use, outcome, place) and flow.path(start, use, avoiding=self._barriers(use)):
+                return place
+        return None
+
+    def _counts(self, use: ast.Name, outcome: Fate, place: ast.expr) -> bool:
+        """Does a use look at places that may be unwritten?"""
+        ctx = self._ctx
+        if self.in_part and (isinstance(ctx.parent(use), ast.Subscript) or tells_extent(place, self._target.id, ctx)):
+            return False  # it may be the part
+        if self._may_be_complementary and any(
+            write.lineno <= use.lineno and use not in walk(done) for write, done in self._ends.items()
+        ):
+            return False
         if outcome is Fate.RETURNED:
             function = ctx.function(use)
             if function is None or _allocates(function) or guards_emptiness(use, ctx):
-                continue
-        elif outcome is not Fate.READ or _reads_a_part(use, writes, ctx):
-            continue
-        others = [_bound_at(b, ctx) for b in bindings if b is not binding and not _updates(b, ctx)]
-        if reads_what_rounds_left(use, [*writes, *others], ctx):
-            continue
-        barriers = (
-            [] if in_part else [*writes, *_loops_of(writes, use, ctx), *tests_of_need(writes, use, target, made, ctx)]
-        )
-        barriers += [*others, *_loops_of([node for node in others if is_in_each_round(node, ctx)], use, ctx)]
-        if flow.path(start, use, avoiding=barriers):
-            return place
-    return None
+                return False
+        elif outcome is not Fate.READ or _reads_a_part(use, self._writes, ctx):
+            return False
+        return not reads_what_rounds_left(use, [*self._writes, *self._others], ctx)
+
+    @cached_property
+    def _may_be_complementary(self) -> bool:
+        """The conditions of several writes may complement each other."""
+        return len([write for write in self._writes if _is_conditional(write, self._target, self._ctx)]) > 1
+
+    def _barriers(self, use: ast.Name) -> list[ast.AST]:
+        """Return what writes all of the memory, or gives the name to something else."""
+        ctx = self._ctx
+        bound = [node for node in self._others if is_in_each_round(node, ctx)]
+        barriers = [*self._others, *_loops_of(bound, use, ctx)]
+        if not self.in_part:
+            barriers += [*self._ends.values(), *_loops_of(self._writes, use, ctx)]
+            barriers += tests_of_need(self._writes, use, self._target, self._made, ctx)
+        return barriers
+
+
+def _done_at(write: ast.Name, ctx: Context) -> ast.AST:
+    """`out[0] = out[0] + x` and `out.copy_(out + x)` write once they have read what they are given."""
+    place = ctx.parent(write)
+    user = ctx.parent(place) if place is not None else None
+    if isinstance(place, ast.Subscript) and isinstance(user, ast.Assign):
+        return user
+    return user if isinstance(place, ast.Attribute) and isinstance(user, ast.Call) else write
+
+
+def _new_name(use: ast.Name, outcomes: dict[ast.Name, tuple[Fate, ast.expr]], ctx: Context) -> ast.Name | None:
+    """Return the first `out` of `out = out.to(device)`, and `copy` of `copy = out.clone()` after which `out` rests."""
+    outcome, place = outcomes[use]
+    whole = outcome is Fate.STORED and not isinstance(ctx.parent(use), ast.Subscript)
+    targets = _targets(place, place, ctx) if whole else ()
+    name = next((target for target in targets if isinstance(target, ast.Name)), None)
+    if name is None or name.id == use.id:
+        return name
+    return None if any(ctx.flow(use).path(use, other) for other in outcomes) else name
+
+
+def _is_given_on(use: ast.Name, outcome: tuple[Fate, ast.expr], ctx: Context) -> bool:
+    """`out[:, :n] = x` and then `y = model(out)`: after a part was written it is given on to be read.
+
+    What only stands as a statement, or is named after it, may write the rest.
+    """
+    call = outcome[1]
+    if not isinstance(call, ast.Call) or use not in arguments_of(call) or isinstance(ctx.parent(call), ast.Expr):
+        return False
+    name = identifier(call.func)
+    return not (name[:1].isupper() or name == "where" or _COMPLETES.search(name))
 
 
 def _read_of_list(call: ast.expr, ctx: Context) -> ast.expr | None:
@@ -240,12 +338,18 @@ def _leaves_elements(use: ast.Name, user: ast.AST | None, ctx: Context) -> bool:
 
 
 def _settled(outcomes: dict[ast.Name, tuple[Fate, ast.expr]], ctx: Context) -> dict[ast.Name, tuple[Fate, ast.expr]]:
-    """What writes may have written what is added to later; where nothing did, adding reads."""
+    """What writes may have written what is added to later; where nothing did, adding reads.
+
+    So does marking some places where nothing writes the others; two masks may complement each other.
+    """
     writes = [use for use, (outcome, _) in outcomes.items() if outcome in (Fate.WRITTEN, Fate.STORED)]
+    masked = [place for _, place in outcomes.values() if identifier(place) == "masked_fill_"]
     settled = {}
     for use, (outcome, place) in outcomes.items():
         if outcome is Fate.ADDED_TO:
             outcome = Fate.WRITTEN if any(ctx.flow(use).path(write, use) for write in writes) else Fate.READ
+        elif outcome is Fate.MARKED:
+            outcome = Fate.WRITTEN if writes or len(masked) > 1 else Fate.READ
         settled[use] = (outcome, place)
     return settled
 
@@ -263,10 +367,19 @@ def _is_conditional(write: ast.AST, target: ast.AST, ctx: Context) -> bool:
 def _reads_a_part(use: ast.AST, writes: list[ast.Name], ctx: Context) -> bool:
     """`out[:i]` in the loop that writes `out[i]`: what is read was written in the rounds before, but for `out[-2:]`."""
     part = ctx.parent(use)
+    if isinstance(part, ast.Subscript) and _is_set_anew(part, ctx):
+        return False
     if not isinstance(part, ast.Subscript) or not any(isinstance(name, ast.Name) for name in ast.walk(part.slice)):
         return False
     loops = {parent for parent in ctx.ancestors(use) if isinstance(parent, (ast.For, ast.While))}
     return any(parent in loops for write in writes for parent in ctx.ancestors(write))
+
+
+def _is_set_anew(part: ast.Subscript, ctx: Context) -> bool:
+    """`out[i] = out[i] + x` reads what it sets."""
+    statement = ctx.statement(part)
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return any(isinstance(target, ast.Subscript) and ast.unparse(target) == ast.unparse(part) for target in targets)
 
 
 def _bound_at(binding: Binding, ctx: Context) -> ast.AST:
@@ -277,37 +390,6 @@ def _bound_at(binding: Binding, ctx: Context) -> ast.AST:
 
 def _updates(binding: Binding, ctx: Context) -> bool:
     return isinstance(ctx.parent(binding.node), ast.AugAssign)
-
-
-def _only_in_part(writes: list[ast.Name], target: ast.Name, ctx: Context) -> bool:
-    """Return whether the one write there is goes through one mask or one slice, so that the rest stays unwritten.
-
-    The masks of a loop may leave nothing out: `new[labels == c] = i` for each class there is.
-    """
-    parent = ctx.parent(writes[0]) if len(writes) == 1 and not any(_loops_of(writes, target, ctx)) else None
-    if not isinstance(parent, ast.Subscript):
-        return False
-    if _is_slice(parent.slice):
-        return not any(isinstance(around, (ast.For, ast.While)) for around in ctx.ancestors(parent))
-    if isinstance(parent.slice, ast.UnaryOp) or _marks(parent, ctx):
-        return True
-    if not isinstance(parent.slice, (ast.Name, ast.Compare)):
-        return False
-    values = ctx.values(parent.slice)
-    return bool(values) and all(value.kind is Kind.TENSOR and value.dtype == "bool" for value in values)
-
-
-def _marks(places: ast.Subscript, ctx: Context) -> bool:
-    """`mask[rows] = True` sets the rest to nothing."""
-    statement = ctx.parent(places)
-    value = statement.value if isinstance(statement, ast.Assign) else None
-    return isinstance(value, ast.Constant) and isinstance(places.slice, (ast.Name, ast.Attribute))
-
-
-def _is_slice(places: ast.expr) -> bool:
-    """`[1:]`, `[:, :count]`."""
-    parts = places.elts if isinstance(places, ast.Tuple) else [places]
-    return any(isinstance(part, ast.Slice) and (part.lower is not None or part.upper is not None) for part in parts)
 
 
 def _loops_of(writes: Sequence[ast.AST], read: ast.AST, ctx: Context) -> Iterator[ast.AST]:
