@@ -158,7 +158,7 @@ def without_gradients(module: Module, node: ast.AST) -> bool:
         elif isinstance(parent, FUNCTIONS) and child in parent.body:
             if any(_disables(module, decorator) or _is_named_so(decorator) for decorator in parent.decorator_list):
                 return True
-            if _is_wrapped(module, parent):
+            if _is_wrapped(module, parent) or _is_helper_without(module, parent):
                 return True
             if any(_switched_off(module, statement) for statement in parent.body if statement.lineno < child.lineno):
                 return True
@@ -166,6 +166,19 @@ def without_gradients(module: Module, node: ast.AST) -> bool:
             return any(_switched_off(module, statement) for statement in parent.body if statement.lineno < child.lineno)
         child = parent
     return False
+
+
+def _is_helper_without(module: Module, helper: FunctionNode) -> bool:
+    """Is a function within a function called under no_grad only?"""
+    if not isinstance(module.index.parents.get(helper), FUNCTIONS):
+        return False
+    around = module.index.function_at(helper)
+    calls = [
+        call
+        for call in module.index.calls_by_name.get(helper.name, ())
+        if isinstance(call.func, ast.Name) and module.index.function_at(call) is around
+    ]
+    return bool(calls) and all(without_gradients(module, call) for call in calls)
 
 
 def _disables(module: Module, node: ast.expr) -> bool:

@@ -26,6 +26,8 @@ _RUN_BY_OTHERS = re.compile(r"__\w+__$|forward|on_|setup|prepare|configure|\w+_(
 # Names of variables that hold parts of a model.
 _PART = re.compile(r"model|net|module|layer|block|norm|coder|backbone|head|trunk|stem|body|features|cell|cnn|vit", re.I)
 _RATE = re.compile(r"(\w+_)?drop_?(out|path|rate|prob)", re.I)
+# How names of what makes layers end: `norm_layer(8)`, `props["dropout_op"](p=0.1)`, `backbone_fn(deploy)`.
+_MAKES_LAYERS = ("_layer", "_cls", "_op", "_fn", "norm", "block")
 _ANY_MODULE = {"torch.nn.Module.__call__"}
 _FUNCTIONAL = frozenset(
     {"dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout", "batch_norm", "rrelu"}
@@ -103,6 +105,7 @@ class ModelParts:
         names = set(module.inference.callees(call))
         self._unknown |= names <= _ANY_MODULE  # `self.net_class(8)`
         self._unknown |= any(name.startswith("builtins.") for name in names)  # `for net in zip(nets, states)`
+        self._unknown |= not any(map(_is_known, names)) and not any(map(module.project.definition, names))
         return Truth.UNKNOWN if self._unknown else Truth.NO
 
     def of_class(self, info: ClassInfo) -> Truth:
@@ -231,6 +234,12 @@ class ModelParts:
         return rate is None or rate > 0
 
 
+def _is_known(name: str) -> bool:
+    """Is it told of a function or class outside the project what it makes?"""
+    table = load_layers()
+    return name.startswith("torch.") or any(kind.get(name) for kind in (table.layers, table.models, table.steady))
+
+
 def _reached(body: ast.AST, frame: _Frame | None) -> Iterator[ast.AST]:
     """Yield the nodes of a body without the branches that the arguments of its frame rule out."""
     dead: set[ast.AST] = set()
@@ -355,14 +364,13 @@ def _is_handed_on(node: ast.expr, module: Module) -> bool:
 
 
 def _may_make_a_layer(call: ast.Call) -> bool:
-    """`Block(…)`, `norm_layer(…)`, `build_encoder(…)` of no known origin."""
+    """`Block(…)`, `norm_layer(…)`, `props["norm_op"](…)`, `build_encoder(…)` of no known origin."""
     function = call.func
-    name = identifier(function)
+    key = function.slice if isinstance(function, ast.Subscript) else None
+    name = str(key.value) if isinstance(key, ast.Constant) else identifier(function)
     if isinstance(function, ast.Attribute) and name[:1].islower():
         return name.startswith(("from_", "create_", "build", "make_", "load_"))
-    return (
-        name[:1].isupper() or name.endswith(("_layer", "_cls", "norm", "block")) or name.startswith(("build", "make_"))
-    )
+    return name[:1].isupper() or name.endswith(_MAKES_LAYERS) or name.startswith(("build", "make_"))
 
 
 def _is_plain_base(base: str) -> bool:

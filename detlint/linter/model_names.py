@@ -17,6 +17,7 @@ from detlint.linter.values import load_types
 # Methods that return the model they are called on and leave its mode alone.
 _KEEPING = frozenset(
     {"to", "cuda", "cpu", "float", "half", "double", "bfloat16", "type", "xpu", "requires_grad_", "to_empty", "compile"}
+    | {"apply", "share_memory"}
 )
 
 

@@ -7,13 +7,13 @@ import builtins
 import re
 from collections.abc import Iterator
 
-from detlint.linter.evaluation import is_inference, names_inference
+from detlint.linter.evaluation import is_inference, names_inference, without_gradients
 from detlint.linter.mode_layers import decorated_to_switch
 from detlint.linter.mode_switches import switches_any
 from detlint.linter.model_names import given_to
 from detlint.linter.modes import Modes
 from detlint.linter.names import FUNCTIONS, BindingKind, FunctionNode, parameters
-from detlint.linter.nodes import arguments_of, identifier, walk
+from detlint.linter.nodes import arguments_of, identifier, is_own, walk
 from detlint.linter.project import Module
 from detlint.linter.step_flags import evaluates_on_request
 from detlint.linter.training import trains
@@ -56,7 +56,23 @@ class ModelRuns:
         named = names_inference(function.attr) and not _ALLOWED.search(function.attr)
         if _PREDICTS.match(function.attr) or (named and self._is_model_method(call)):
             return function.value if self._is_module(function.value) and not self.switches_itself(call) else None
+        if self._runs_parts(call, function):
+            return function.value
         return function if self.modes.key(function) is not None and function.attr not in ("train", "eval") else None
+
+    def _runs_parts(self, call: ast.Call, called: ast.Attribute) -> bool:
+        """`net.map_logits(x)` under no_grad, a method of the project that calls layers of the model."""
+        if not isinstance(called.value, ast.Name) or called.value.id == "self":
+            return False
+        kinds = [value for value in self.module.inference.values(called.value) if value.kind is Kind.MODULE]
+        for info in [self.module.inference.class_named(value.type) for value in kinds]:
+            method = info.methods.get(called.attr) if info is not None else None
+            if info is None or method is None or trains(method) or not without_gradients(self.module, call):
+                continue
+            parts = (part.func for part in walk(method) if isinstance(part, ast.Call))
+            if any(is_own(part) and identifier(part) not in info.methods for part in parts):
+                return not self.switches_itself(call)
+        return False
 
     def _handed_model(self, call: ast.Call) -> ast.expr | None:
         """`total += squared_error(net, x, y)`: a model that a helper runs, which says nothing of inference itself."""

@@ -107,6 +107,8 @@ class Modes(ModeEvents):
         factory = load_sources().factories.get(name)
         if factory is not None:
             return Mode.TRAIN if factory == "train" else Mode.EVAL
+        if name.endswith(".from_pretrained"):  # by a convention of Hugging Face, whoever's class it is
+            return Mode.EVAL
         made = name in load_types().modules or _MODEL_CODE.search(name.rpartition(".")[0]) is not None
         return Mode.TRAIN if made else Mode.UNKNOWN
 

@@ -39,6 +39,8 @@ from detlint.linter.trial_runs import is_demo, is_unused
 
 # Losses and metrics are modules too, but nothing they compute is a prediction.
 _NO_MODEL = re.compile(r"criteri|loss|metric|(^|_)crit(_|$)|transform|augment", re.I)
+# What is made so comes in eval mode, or in the mode that it was saved in.
+_LOADED = re.compile(r"from_pretrained|load|pretrain|hub", re.I)
 _MARKS = ("no_grad", "inference_mode", "set_grad_enabled", "load_state_dict", "generate")
 
 
@@ -120,6 +122,7 @@ class _Search:
         if not is_inference(self.module, call) and (self._trains or not self._weights.into(key)):
             return None
         reasons = [reason for reason in self.modes.reasons(key, call)[0] if self._counts(reason, call)]
+        reasons = reasons or self._made_unknown(key, call)
         if computes_loss(self.module, call):
             reasons = [reason for reason in reasons if self._is_switched_for(call, reason)]
         if not reasons:
@@ -146,6 +149,16 @@ class _Search:
         ):
             return None
         return TrainModeInference(call, ast.unparse(model), reason, after_training)
+
+    def _made_unknown(self, key: Key, call: ast.Call) -> list[Reason]:
+        """`net = arch.base(8)`, `net.load_state_dict(state)`: what still has to be loaded is made in train mode."""
+        if not without_gradients(self.module, call) or not self._weights.from_state(key):
+            return []
+        events = self.modes.events_anywhere(key)
+        made = events[0].made if len(events) == 1 else None
+        if made is None or key.owner not in self.module.index.ancestors(call) or _LOADED.search(ast.unparse(made)):
+            return []
+        return [Reason(self.module, events[0].node, call, True)]
 
     def _file_holds(self) -> Truth:
         """A model of unknown origin in a file that defines models is most likely one of them."""
