@@ -24,6 +24,7 @@ from detlint.linter.order_form import (
     leave_rest,
 )
 from detlint.linter.order_places import OrderPlaces
+from detlint.linter.testcode import is_test_file
 
 if TYPE_CHECKING:
     from detlint.linter.project import Module
@@ -102,8 +103,17 @@ class OrderCalls(OrderPlaces):
                 return found
         if trail.form is Form.TEXT and self._makes_over(node, call):
             return self.destination(call, trail)
-        found = self._through_function(node, call, names, trail)
-        return self._held(call, names, trail) if found is None else found
+        found = self._through_function(node, call, names, trail) or self._held(call, names, trail)
+        unknown = found is None and trail.gathered and trail.form is Form.SEQUENCE
+        return self._worked_on(call, names) if unknown else found
+
+    def _worked_on(self, call: ast.Call, names: tuple[str, ...]) -> str | None:
+        """`images = processor.read(paths)`: a call that nothing is known of, and that gives something back."""
+        word = identifier(call.func)
+        if isinstance(self.index.parents.get(call), ast.Expr) or not word or self.table.asking.match(word):
+            return None
+        known = any(name.startswith(self.table.indifferent) or self.module.project.definition(name) for name in names)
+        return None if known or is_test_file(self.module) else f"{word}()"
 
     def _held(self, call: ast.Call, names: tuple[str, ...], trail: Trail) -> str | None:
         """`return NodeOutput(images)`, `return super().load(files)`: what is made of it, or by the parent, holds it."""

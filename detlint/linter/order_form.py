@@ -44,13 +44,15 @@ class Trail:
     """How the order is carried. After `subset` the order has decided what is in, so sorting comes too late;
     with `partial` the rest of it is left aside.
 
-    With `tensors`, what is in that order are tensors that were read.
+    With `tensors`, what is in that order are tensors that were read. What was `gathered` (files that were listed,
+    results that came in) is there to be worked on: an unknown call that gets it and gives something back does so.
     """
 
     form: Form = Form.SEQUENCE
     subset: bool = False
     partial: bool = False
     tensors: bool = False
+    gathered: bool = False
     calls: int = 0
     entered: tuple[Entered, ...] = ()
 

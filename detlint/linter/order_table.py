@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,6 +17,7 @@ _FUNCTIONS = (
     "receiving",
     "registering",
     "receiving-endings",
+    "indifferent",
     "hashing",
     "reading",
     "adding",
@@ -25,6 +27,8 @@ _FUNCTIONS = (
     "submitting",
     "notifying",
 )
+# How names begin or end; the others are whole names.
+_ENDS = ("receiving-endings", "indifferent")
 _METHODS = (
     "carrying",
     "sorting",
@@ -48,7 +52,7 @@ _METHODS = (
     "starting",
     "idle",
 )
-_WORDS = ("complaints", "lookups", "descriptions", "progress", "patterns", "files")
+_WORDS = ("complaints", "lookups", "descriptions", "progress", "patterns", "files", "asking")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,8 @@ class OrderTable:
     progress: tuple[str, ...]
     patterns: frozenset[str]
     files: tuple[str, ...]
+    indifferent: tuple[str, ...]
+    asking: re.Pattern[str]
 
 
 @cache
@@ -78,7 +84,7 @@ def order_table(path: Path = RULES_FOLDER / "order.toml") -> OrderTable:
     methods = word_lists(path, table, "methods", _METHODS)
     said = word_lists(path, table, "words", _WORDS)
     return OrderTable(
-        functions={key: frozenset(functions[key]) for key in _FUNCTIONS if key != "receiving-endings"},
+        functions={key: frozenset(functions[key]) for key in _FUNCTIONS if key not in _ENDS},
         methods={key: frozenset(names) for key, names in methods.items()},
         receiving_endings=tuple(functions["receiving-endings"]),
         complaints=tuple(said["complaints"]),
@@ -87,6 +93,8 @@ def order_table(path: Path = RULES_FOLDER / "order.toml") -> OrderTable:
         progress=tuple(said["progress"]),
         patterns=frozenset(said["patterns"]),
         files=tuple(said["files"]),
+        indifferent=tuple(functions["indifferent"]),
+        asking=re.compile(f"_*({'|'.join(said['asking'])})(_|$)", re.IGNORECASE),
     )
 
 

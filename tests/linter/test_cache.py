@@ -243,7 +243,8 @@ def test_a_full_disk_leaves_the_earlier_cache(project: Path) -> None:
         "sys.argv = ['detlint', '.']\n"
         "main()\n"
     )
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    # -B, lest Python leave half-written bytecode of detlint's own modules behind.
+    run = subprocess.run([sys.executable, "-B", "-c", program], capture_output=True, text=True, check=False)
     assert (run.returncode, run.stdout.splitlines()[-1:], run.stderr) == (0, ["No findings in 2 files."], "")
     assert (project / FOLDER / "results.json").read_bytes() == before
     assert sorted(path.name for path in (project / FOLDER).iterdir()) == [".gitignore", "results.json"]

@@ -35,7 +35,7 @@ def unsorted_listing(call: Call, ctx: Context) -> Iterator[Finding]:
     if names_one_path(pattern, ctx) or ctx.module.path.name == "setup.py":  # which lists files to install
         return
     form = Form.WALK if call.name in _WALKS else Form.SEQUENCE
-    sink = OrderTracer(ctx.module).destination(call.node, Trail(form))
+    sink = OrderTracer(ctx.module).destination(call.node, Trail(form, gathered=True))
     if sink is not None:
         repair = _sorted_listing(call, ctx) if form is Form.SEQUENCE else None
         yield ctx.finding(call.node, repair=repair, call=f"{call.name}()", sink=sink)
