@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from detlint.linter.dicts import written_items
-from detlint.linter.names import BindingKind
+from detlint.linter.only_values import only_value
 
 if TYPE_CHECKING:
     from detlint.linter.project import Module
@@ -44,10 +44,9 @@ def _spread(module: Module, keywords: list[ast.keyword]) -> list[ast.keyword]:
 
 def _partial(module: Module, function: ast.expr, called: str) -> ast.Call | None:
     """Return the `partial(…)` behind a name that is called for another one."""
-    if not isinstance(function, ast.Name) or function.id == called.rpartition(".")[2]:
+    if isinstance(function, ast.Name) and function.id == called.rpartition(".")[2]:
         return None
-    bindings = module.definitions(function)
-    made = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN else None
+    made = only_value(module, function)
     if isinstance(made, ast.Call) and made.args and _PARTIAL in module.inference.resolve(made.func):
         return made
     return None
