@@ -21,7 +21,7 @@ from detlint.linter.repairs import Repair, unsafe
 from detlint.linter.seeding import Seeding, seeding_of
 from detlint.linter.smoke import is_smoke_test
 from detlint.linter.testcode import is_test_file, is_unit_test
-from detlint.linter.unused_seeds import flags_of, unused_seeds
+from detlint.linter.unused_seeds import seed_defaults, unused_seeds
 from detlint.randomness import LIBRARIES, load_sources
 from detlint.rulebook import Trigger
 
@@ -35,8 +35,6 @@ _SEEDS = {
 _INITIALISES = re.compile(r"(^|_)(init|initiali[sz]e|reset)(_|$)")
 _GENERATOR_PARAMETERS = re.compile(r"(^|_)(generator|rng|random_state|seed|key|prng)$", re.IGNORECASE)
 _RELATED = 8
-_OPTIONS = ("add_argument", "option", "Option")
-_SEED_FLAG = re.compile(r"^--?([a-z]+[-_])?seed$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,15 +127,11 @@ def _is_never_seeded(draw: _Drawn, ctx: Context) -> bool:
 def _option_seeds(ctx: Context) -> Iterator[_Drawn]:
     """Yield the draws that are the default of a seed on the command line: nothing is seeded yet when they are made."""
     table = load_sources().draws
-    for option in calls_named(ctx.module, _OPTIONS):
-        if not any(_SEED_FLAG.search(flag) for flag in flags_of(option)):
-            continue
-        for keyword in option.keywords:
-            for part in ast.walk(keyword.value) if keyword.arg == "default" else ():
-                names = ctx.callees(part) if isinstance(part, ast.Call) else ()
-                draw = next((found for name in names if (found := table.get(name))), None)
-                if draw is not None and isinstance(part, ast.Call):
-                    yield _Drawn(part, names[0], draw.library)
+    for part in (part for default in seed_defaults(ctx.module) for part in ast.walk(default)):
+        names = ctx.callees(part) if isinstance(part, ast.Call) else ()
+        draw = next((found for name in names if (found := table.get(name))), None)
+        if draw is not None and isinstance(part, ast.Call):
+            yield _Drawn(part, names[0], draw.library)
 
 
 def _seeded(library: str, ctx: Context) -> Repair | None:
