@@ -84,17 +84,19 @@ def _unseeded_draws(ctx: Context, options: Container[ast.Call]) -> Iterator[Find
     seeding = seeding_of(ctx.program)
     for library in LIBRARIES:
         of_library = [draw for draw in drawn if draw.library == library]
-        seeds = seeding.of(library)
+        seeds, early = seeding.of(library), []
         if of_library and seeds and all(seed.only_devices for seed in seeds):
             of_library = [draw for draw in of_library if _on_cpu(draw.node)]
         elif of_library and seeds:
-            of_library = list(_drawn_seeds(of_library, seeding, library))
+            early = [draw for draw in of_library if seeding.comes_later(library, ctx.module, draw.node)]
+            of_library = list(_drawn_seeds(of_library, seeding, library)) or early
         found = [draw for draw in of_library if _matters(draw, ctx)]
         if found:
             first, *more = found
             related = [(ctx.module, draw.node, f"{draw.name} draws from it too") for draw in more[:_RELATED]]
             repair = None if seeding.of(library) else _seeded(library, ctx)
-            yield ctx.finding(first.node, related=related, repair=repair, what=_what(first), it="it")
+            it = "it before" if first in early else "it"
+            yield ctx.finding(first.node, related=related, repair=repair, what=_what(first), it=it)
 
 
 def _imported_draws(ctx: Context) -> Iterator[Finding]:
