@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from detlint.conditions import Truth
 from detlint.findings import Finding
 from detlint.linter.callers import users_of
-from detlint.linter.context import Call, Context
+from detlint.linter.context import MISSING, Call, Context
 from detlint.linter.defaults import may_be_none, truth_by_default
 from detlint.linter.evaluation import identifiers
 from detlint.linter.loader_workers import worker_initialisers
-from detlint.linter.names import parameters
+from detlint.linter.names import FUNCTIONS, parameters
 from detlint.linter.nodes import walk
-from detlint.linter.origins import origins
+from detlint.linter.origins import origins, passed
 from detlint.linter.project import Module
 from detlint.linter.registry import check, check_file
 from detlint.linter.repeatable import made_up, why_unrepeatable
@@ -170,8 +170,22 @@ def _sampler_inside(batches: ast.expr, ctx: Context) -> Iterator[ast.expr]:
             yield from (keyword.value for keyword in value.node.keywords if keyword.arg == "sampler")
 
 
+def _asks_for_train(test: ast.Compare, ctx: Context) -> bool:
+    """`split == "train"`, where the file's calls of the function, if there are any, name that part too."""
+    wanted = ctx.constant(test.comparators[0])
+    if not isinstance(test.ops[0], ast.Eq) or not isinstance(wanted, str) or "train" not in wanted.lower():
+        return False
+    bindings = ctx.module.definitions(test.left) if isinstance(test.left, ast.Name) else ()
+    if len(bindings) != 1 or not isinstance(function := bindings[0].scope.node, FUNCTIONS):
+        return ctx.constant(test.left) in (MISSING, wanted)
+    given = [ctx.constant(origin.node) for origin in passed(ctx.module, function, bindings[0].name, (ctx.module,))]
+    return not given or wanted in given or MISSING in given
+
+
 def _may_shuffle(shuffle: ast.expr, ctx: Context) -> bool:
-    """Shuffled always, by default, or on the path where there is no sampler."""
-    if isinstance(shuffle, ast.Compare) and len(shuffle.ops) == 1 and isinstance(shuffle.ops[0], ast.Is):
-        return True
+    """Shuffled always, by default, on the path where there is no sampler, or for the part of the data to train on."""
+    if isinstance(shuffle, ast.IfExp) and (ctx.truth(shuffle.body), ctx.truth(shuffle.orelse)) == (Truth.YES, Truth.NO):
+        return _may_shuffle(shuffle.test, ctx)
+    if isinstance(shuffle, ast.Compare) and len(shuffle.ops) == 1:
+        return isinstance(shuffle.ops[0], ast.Is) or _asks_for_train(shuffle, ctx)
     return truth_by_default(shuffle, ctx) is Truth.YES
