@@ -177,7 +177,7 @@ def _is_callers(rate: ast.expr, ctx: Context) -> bool:
     """Return whether the rate is a parameter of the function that is zero unless its caller says otherwise.
 
     That is no answer where nothing can train: a rate that drops at inference only is none that a mode decides about.
-    Nor is it one where a caller says so in both modes.
+    Nor is it one where a caller says so in both modes, or where a layer is made, which is once for both.
     """
     if not isinstance(rate, ast.Name):
         return False
@@ -185,7 +185,10 @@ def _is_callers(rate: ast.expr, ctx: Context) -> bool:
     return (
         bool(bindings)
         and all(
-            binding.kind is BindingKind.PARAMETER and binding.value is not None and _is_zero(binding.value, ctx)
+            binding.kind is BindingKind.PARAMETER
+            and getattr(binding.scope.node, "name", "") != "__init__"
+            and binding.value is not None
+            and _is_zero(binding.value, ctx)
             for binding in bindings
         )
         and not _rate_of_callers(bindings[0], ctx)
