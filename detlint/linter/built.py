@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from detlint.linter.classes import ClassInfo
 from detlint.linter.context import Context
 from detlint.linter.names import FunctionNode
-from detlint.linter.nodes import arguments_of, identifier, walk
+from detlint.linter.nodes import identifier, walk
 
 # Methods that return the module they are called on and leave its mode and its weights alone.
 _TRANSPARENT = frozenset(
@@ -42,7 +42,7 @@ def _built(node: ast.expr, ctx: Context) -> _Built:
         if isinstance(parent, ast.Attribute) and isinstance(around, ast.Call) and around.func is parent:
             if parent.attr == "forward":
                 return _Built(expression, around)
-            if parent.attr not in _TRANSPARENT and not (parent.attr == "train" and not arguments_of(around)):
+            if parent.attr not in _TRANSPARENT:
                 return _Built(expression)
             expression = around
         elif isinstance(parent, ast.Call) and "torch.nn.Sequential" in ctx.resolve(parent.func):

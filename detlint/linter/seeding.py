@@ -193,7 +193,7 @@ class Seeding:
         function, flow = module.index.function_at(node), module.flow_at(node)
         for seed in self.of(library):
             own = seed.module is module and module.index.function_at(seed.node) is function
-            calls = [(module, seed.node)] if own else list(self._calls_like(self.call_of(seed, (module,))))
+            calls = [(module, seed.node)] if own else list(self._calls_like(module, self.call_of(seed, (module,))))
             if not calls or any(
                 where is not module or module.index.function_at(call) is not function or flow.path(call, node)
                 for where, call in calls
@@ -201,11 +201,15 @@ class Seeding:
                 return False
         return bool(self.of(library))
 
-    def _calls_like(self, call: ast.Call | None) -> Iterator[tuple[Module, ast.Call]]:
-        """Yield the calls in the program of what goes by the same name."""
+    def _calls_like(self, module: Module, call: ast.Call | None) -> Iterator[tuple[Module, ast.Call]]:
+        """Yield the calls in the program of what a call calls."""
         if call is not None:
-            for module in self.program.modules:
-                yield from ((module, other) for other in calls_named(module, (identifier(call.func),)))
+            names = set(module.inference.callees(call))
+            lasts = {name.rpartition(".")[2] for name in names}
+            for other in self.program.modules:
+                for found in calls_named(other, lasts):
+                    if not names.isdisjoint(other.inference.callees(found)):
+                        yield other, found
 
     def shared(self, library: str) -> bool:
         """Is the library seeded with a number that is the same in every process?"""
