@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import ast
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from detlint.linter.classes import ClassInfo
 from detlint.linter.context import Context
 from detlint.linter.names import FunctionNode
-from detlint.linter.nodes import walk
+from detlint.linter.nodes import identifier, walk
 
 # Methods that return the module they are called on and leave its mode and its weights alone.
 _TRANSPARENT = frozenset(
     {"to", "cuda", "cpu", "float", "half", "double", "bfloat16", "type", "xpu", "requires_grad_", "type_as"}
 )
+# Functions of torch.nn.init that draw.
+_RANDOM = re.compile(r"uniform|normal|orthogonal|sparse")
 _RUNS = frozenset(
     {"forward", "__call__", "forward_features", "training_step", "validation_step", "test_step", "predict_step"}
 )
@@ -21,10 +25,10 @@ _RUNS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class _Built:
-    """A module that a function builds: the whole expression, and whether it is applied in the same expression."""
+    """A module that a function builds: the whole expression, and the call that applies it in the same expression."""
 
     expression: ast.expr
-    at_once: bool
+    run: ast.Call | None = None
 
 
 def _built(node: ast.expr, ctx: Context) -> _Built:
@@ -34,13 +38,17 @@ def _built(node: ast.expr, ctx: Context) -> _Built:
         parent = ctx.parent(expression)
         around = ctx.parent(parent) if parent is not None else None
         if isinstance(parent, ast.Call) and parent.func is expression:
-            return _Built(expression, True)
-        if isinstance(parent, ast.Attribute) and isinstance(around, ast.Call) and parent.attr in _TRANSPARENT:
+            return _Built(expression, parent)
+        if isinstance(parent, ast.Attribute) and isinstance(around, ast.Call) and around.func is parent:
+            if parent.attr == "forward":
+                return _Built(expression, around)
+            if parent.attr not in _TRANSPARENT:
+                return _Built(expression)
             expression = around
         elif isinstance(parent, ast.Call) and "torch.nn.Sequential" in ctx.resolve(parent.func):
             expression = parent
         else:
-            return _Built(expression, False)
+            return _Built(expression)
 
 
 def moved(node: ast.expr, ctx: Context) -> ast.expr:
@@ -57,13 +65,10 @@ def made_before_moves(node: ast.expr) -> ast.expr:
 
 def is_applied(node: ast.expr, function: FunctionNode, ctx: Context) -> bool:
     """Return whether a function calls the module it builds, keeps it to itself and leaves it as it was built."""
-    made = _built(node, ctx)
-    if made.at_once:
+    runs = list(_runs(node, ctx))
+    if runs and None not in runs:
         return True
-    binding = ctx.binding(made.expression)
-    if binding is not None:
-        uses = ctx.flow(node).uses(binding)
-        return any(_is_called(use, ctx) for use in uses) and all(_is_called(use, ctx, or_moved=True) for use in uses)
+    made = _built(node, ctx)
     attribute = stored_on_self(made.expression, function, ctx) if runs_with_forward(function, ctx) else None
     return attribute is not None and any(
         isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and ast.unparse(part.func) == attribute
@@ -73,18 +78,16 @@ def is_applied(node: ast.expr, function: FunctionNode, ctx: Context) -> bool:
 
 def is_anew_at_each_call(node: ast.expr, function: FunctionNode, ctx: Context) -> bool:
     """Return whether each forward pass builds and applies a module, or each call of a function that acts as a layer."""
-    layer = ctx.module.index.class_at(function) is None and _takes_input(_built(node, ctx), function, ctx)
+    layer = ctx.module.index.class_at(function) is None and _takes_input(node, function, ctx)
     return (layer or runs_with_forward(function, ctx)) and is_applied(node, function, ctx)
 
 
-def _takes_input(made: _Built, function: FunctionNode, ctx: Context) -> bool:
-    """Return whether what `made` is applied to comes from a parameter of the function."""
+def _takes_input(node: ast.expr, function: FunctionNode, ctx: Context) -> bool:
+    """Return whether what a module is applied to comes from a parameter of the function."""
     names = {argument.arg for argument in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)}
-    binding = ctx.binding(made.expression)
-    named = ctx.flow(made.expression).uses(binding) if binding is not None else ()
-    runs = [run for run in map(ctx.parent, named) if isinstance(run, ast.Call) and run.func in named]
-    runs = [run for run in runs if _is_handed_on(run, names, ctx)]
-    given = [made.expression] if made.at_once else [value for run in runs for value in run.args]
+    made = _built(node, ctx)
+    runs = [run for run in _runs(node, ctx) if run is not None and _is_handed_on(run, names, ctx)]
+    given = [made.expression] if made.run is not None else [value for run in runs for value in run.args]
     return any(isinstance(part, ast.Name) and part.id in names for value in given for part in walk(value))
 
 
@@ -98,11 +101,34 @@ def _is_handed_on(run: ast.expr, names: set[str], ctx: Context) -> bool:
     return isinstance(parent, ast.Return)
 
 
-def _is_called(use: ast.expr, ctx: Context, *, or_moved: bool = False) -> bool:
-    parent = ctx.parent(use)
-    if isinstance(parent, ast.Call) and parent.func is use:
-        return True
-    return or_moved and isinstance(parent, ast.Attribute) and parent.attr in _TRANSPARENT
+def _runs(node: ast.expr, ctx: Context, steps: int = 3) -> Iterator[ast.Call | None]:
+    """Yield the calls of a module that a function builds, and None for each use of it that is something else.
+
+    It may get another name on the way, `layer = layer.to(x.device)`. To move it in place, or to draw its weights
+    from another distribution, is no use of it.
+    """
+    made = _built(node, ctx)
+    if made.run is not None:
+        yield made.run
+        return
+    if _is_drawn_anew(node, ctx) or (made.expression is not node and isinstance(ctx.parent(made.expression), ast.Expr)):
+        return
+    binding = ctx.binding(made.expression)
+    if binding is None or steps == 0:
+        yield None
+        return
+    for use in ctx.flow(node).uses(binding):
+        yield from _runs(use, ctx, steps - 1)
+
+
+def _is_drawn_anew(use: ast.expr, ctx: Context) -> bool:
+    """`nn.init.xavier_uniform_(layer.weight)` makes random weights of random ones; its bias may be anything."""
+    weights = ctx.parent(use)
+    call = ctx.parent(weights) if isinstance(weights, ast.Attribute) and weights.attr in ("weight", "bias") else None
+    names = (
+        [name for name in ctx.callees(call) if name.startswith("torch.nn.init.")] if isinstance(call, ast.Call) else []
+    )
+    return bool(names) and (identifier(weights) == "bias" or any(_RANDOM.search(name) for name in names))
 
 
 def stored_on_self(expression: ast.expr, function: FunctionNode, ctx: Context) -> str | None:

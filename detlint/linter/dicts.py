@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from detlint.linter.names import BindingKind
+from detlint.linter.only_values import only_value
 
 if TYPE_CHECKING:
     from detlint.linter.project import Module
 
 
 def written_items(module: Module, node: ast.expr) -> Mapping[str, ast.expr] | None:
-    """Return the items of `{"size": 8}` or `dict(size=8)`, also under a name that nothing else touches.
+    """Return the items of `{"size": 8}` or `dict(size=8)`, also under a name or attribute that nothing else touches.
 
     None of anything else, and of a dictionary that is put together: an absent key is absent for sure.
     """
@@ -25,6 +26,9 @@ def written_items(module: Module, node: ast.expr) -> Mapping[str, ast.expr] | No
         if isinstance(only.value, ast.Name) or _is_changed(module, node.id):
             return None
         return written_items(module, only.value)
+    if isinstance(node, ast.Attribute):
+        kept = only_value(module, node)
+        return written_items(module, kept) if kept is not None and not _is_changed(module, node.attr) else None
     if isinstance(node, ast.Dict):
         named = zip(node.keys, node.values, strict=True)
         items = {key.value: value for key, value in named if isinstance(key, ast.Constant)}

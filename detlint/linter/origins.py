@@ -13,6 +13,8 @@ from detlint.linter.program import calls_named
 from detlint.linter.project import Module
 
 _LIMIT = 400  # expressions looked at; a seed is never that far away
+# Parameters of a field for the function that makes its default.
+FACTORIES = frozenset({"default_factory", "factory"})
 _READS = frozenset({"open", "read_bytes", "read_text"})
 _READERS = frozenset({"builtins.open", "gzip.open", "numpy.load", "pandas.read_csv", "pandas.read_json", "torch.load"})
 
@@ -87,6 +89,7 @@ def _behind(origin: Origin, callers: Sequence[Module]) -> Iterator[Origin]:
         if not stored:
             yield Origin(module, node.value)
     elif isinstance(node, ast.Call):
+        yield from _made(module, node)
         yield from _called(module, node)
     elif not isinstance(node, (ast.Lambda, ast.Compare)):
         yield from (Origin(module, child) for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr))
@@ -150,18 +153,35 @@ def _stored(module: Module, place: ast.Attribute | ast.Subscript) -> Iterator[as
                 yield statement.value
 
 
-def _called(module: Module, call: ast.Call) -> Iterator[Origin]:
-    """A project's function gives what it returns; others give something made of their arguments, classes excepted."""
-    names = module.inference.callees(call)
+def _made(module: Module, field: ast.Call) -> Iterator[Origin]:
+    """`field(default_factory=lambda: time.time())` gives what the function makes, here or in the project."""
+    for factory in (keyword.value for keyword in field.keywords if keyword.arg in FACTORIES):
+        if isinstance(factory, ast.Lambda):
+            yield Origin(module, factory.body)
+        elif isinstance(factory, (ast.Name, ast.Attribute)):
+            yield from _returned(module, module.inference.resolve(factory)) or (Origin(module, factory),)
+
+
+def _returned(module: Module, names: Sequence[str]) -> list[Origin] | None:
+    """Return what the function or class of the project that is first among `names` returns; None without one."""
     for name in names:
         definition = module.project.definition(name)
         if definition is not None:
             owner, found = definition
-            if isinstance(found, FUNCTIONS):
-                for statement in owner.flow(owner.index.scopes[found]).returns():
-                    if statement.value is not None:
-                        yield Origin(owner, statement.value)
-            return
+            if not isinstance(found, FUNCTIONS):
+                return []
+            returns = owner.flow(owner.index.scopes[found]).returns()
+            return [Origin(owner, statement.value) for statement in returns if statement.value is not None]
+    return None
+
+
+def _called(module: Module, call: ast.Call) -> Iterator[Origin]:
+    """A project's function gives what it returns; others give something made of their arguments, classes excepted."""
+    names = module.inference.callees(call)
+    returned = _returned(module, names)
+    if returned is not None:
+        yield from returned
+        return
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
     if method in _READS or not _READERS.isdisjoint(names):
         return  # what a file holds is not made of its path

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from detlint.linter.console_scripts import METADATA, script_modules
 from detlint.linter.names import FUNCTIONS
-from detlint.linter.nodes import decorating, identifier
+from detlint.linter.nodes import decorating, identifier, walk
 from detlint.linter.outline import is_main_guard
 from detlint.linter.project import Module
 from detlint.randomness import load_sources
@@ -223,6 +223,8 @@ def _is_program(module: Module, entry_points: Sequence[str]) -> bool:
         return True
     if module.source.is_notebook or module.name in script_modules(root) or _is_command(module):
         return True
+    if _reads_command_line(module):
+        return True
     if any(_executes(module, statement) for statement in module.tree.body) or _is_run_by_package(module):
         return True
     functions: list[ast.FunctionDef | ast.AsyncFunctionDef] = [*module.index.of_type(ast.FunctionDef)]
@@ -239,6 +241,28 @@ def _is_command(module: Module) -> bool:
     """Is the file a command of a program of several, by what such programs call in it: `add_args` and then `main`?"""
     names = {statement.name for statement in module.tree.body if isinstance(statement, ast.FunctionDef)}
     return "main" in names and not names.isdisjoint(_COMMAND_OPTIONS)
+
+
+def _reads_command_line(module: Module) -> bool:
+    """Is there a function of no arguments that reads the command line and does what it asks for: `def separate():`?
+
+    One that gives back what it read is a helper of such a function.
+    """
+    index = module.index
+    if "ArgumentParser" not in index.names_used:
+        return False
+    for parse in index.calls_by_name.get("parse_args", ()):
+        function, statement = index.function_at(parse), index.parents.get(parse)
+        if function not in module.tree.body or function is None or not isinstance(statement, ast.Assign):
+            continue
+        read = identifier(statement.targets[0])
+        needed = len(function.args.posonlyargs) + len(function.args.args) - len(function.args.defaults)
+        uses = [use for use in walk(function) if isinstance(use, ast.Name) and use.id == read]
+        statements = [index.statement(use) for use in uses]
+        handed_back = any(isinstance(each, (ast.Return, ast.Yield)) for each in statements)
+        if not needed and not handed_back and any(isinstance(index.parents.get(use), ast.Attribute) for use in uses):
+            return True
+    return False
 
 
 def _is_run_by_package(module: Module) -> bool:

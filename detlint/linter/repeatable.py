@@ -7,7 +7,7 @@ import re
 
 from detlint.linter.context import Call
 from detlint.linter.nodes import identifier
-from detlint.linter.origins import Origin
+from detlint.linter.origins import FACTORIES, Origin
 from detlint.linter.project import Module
 from detlint.linter.seeding import Seed
 from detlint.linter.texts import is_text
@@ -26,9 +26,11 @@ _STABLE = frozenset({Kind.NUMBER, Kind.BOOL})
 def why_unrepeatable(origin: Origin) -> str:
     """Return where a value comes from that no other run repeats ("the clock"); empty for all others."""
     call = origin.node
-    if not isinstance(call, ast.Call):
-        return ""
     table = load_sources().unrepeatable
+    if not isinstance(call, ast.Call):
+        made = getattr(origin.module.index.parents.get(call), "arg", None) in FACTORIES
+        names = origin.module.inference.resolve(call) if made else ()
+        return next((words for name in names if (words := table.get(name))), "")
     for name in origin.module.inference.callees(call):
         words = table.get(name)
         if words is not None:

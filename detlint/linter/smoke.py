@@ -10,7 +10,7 @@ import ast
 
 from detlint.linter.calls import returned
 from detlint.linter.names import FUNCTIONS
-from detlint.linter.nodes import walk
+from detlint.linter.nodes import identifier, walk
 from detlint.linter.outline import is_main_guard
 from detlint.linter.program import in_package
 from detlint.linter.project import Module
@@ -19,6 +19,7 @@ from detlint.linter.values import Kind
 from detlint.randomness import load_sources
 
 _EXAMPLES = frozenset({"example", "examples", "tutorial", "tutorials", "scripts", "experiments", "demo", "demos"})
+_LOADS = "load_state_dict"
 
 
 def is_smoke_test(module: Module) -> bool:
@@ -30,8 +31,8 @@ def is_trial(module: Module) -> bool:
     """Return whether all that a file executes is a main guard that tries something out.
 
     In a package that is any guard that reads no command line, hands over to no `main()`, does not train and save, nor
-    train as one of the package's examples, and prints something or writes no files; elsewhere the file has to define
-    models and the guard to do nothing but build, call and show them.
+    train as one of the package's examples, and prints something or writes no files; a model that was trained before is
+    as good. Elsewhere the file has to define models and the guard to do nothing but build, call and show them.
     """
     guards = _guards(module)
     others = [node for node in module.tree.body if node not in guards]
@@ -41,7 +42,8 @@ def is_trial(module: Module) -> bool:
         return False
     calls = [call for guard in guards for call in _calls(guard)]
     if in_package(module):
-        if any(map(training_steps, guards)) and (_is_example(module) or any(_writes(module, call) for call in calls)):
+        learned = any(map(training_steps, guards)) or any(identifier(call.func) == _LOADS for call in calls)
+        if learned and (_is_example(module) or any(_writes(module, call) for call in calls)):
             return False
         shows = any("builtins.print" in module.inference.callees(call) for call in calls)
         return not any(_hands_over(module, call) or (not shows and _writes_files(module, call)) for call in calls)
@@ -49,7 +51,7 @@ def is_trial(module: Module) -> bool:
 
 
 def _is_example(module: Module) -> bool:
-    return any(folder in _EXAMPLES for folder in module.name.split(".")[:-1])
+    return any(not _EXAMPLES.isdisjoint(folder.split("_")) for folder in module.name.split(".")[:-1])
 
 
 def _guards(module: Module) -> list[ast.If]:

@@ -21,7 +21,7 @@ _STEPS = (*_STEP_FUNCTIONS, *_STEP_METHODS, "step", "grad")
 # `dropout_train`, `_conv_bn_pattern`: a graph to look for in a model that trains, or to put there.
 _TRAINING_NAME = re.compile(r"(^|_)(train(ing)?|pattern)(_|$)")
 # What a model says of itself: where that holds (or does not), nobody trains.
-_RUN_IN = {"training": False, "export": True}
+_HOLDS_IN_EVAL = {"training": False, "export": True}
 # Comparisons that ask for more or less.
 _ORDER = (ast.Gt, ast.GtE, ast.Lt, ast.LtE)
 _OPTIMIZER = re.compile(r"opt|scaler|engine|accelerator|fabric|(^|_)solver", re.IGNORECASE)
@@ -70,19 +70,46 @@ def guarded_by_mode(module: Module, node: ast.AST) -> bool:
 
 
 def runs_in_eval_only(module: Module, node: ast.AST) -> bool:
-    """Return whether `if not self.training` or `if self.export` leads to `node`, or the other branch."""
+    """Return whether `if not self.training` or `if self.export` leads to `node`, or the other branch.
+
+    So for what comes after `if self.training: return x`.
+    """
     child = node
     for parent in module.index.ancestors(node):
+        if isinstance(parent, (ast.If, ast.IfExp)) and child is not parent.test:
+            body = parent.body if isinstance(parent.body, list) else [parent.body]
+            if holds_in_eval_only(parent.test) == (child in body):
+                return True
+        if isinstance(child, ast.stmt) and any(
+            holds_in_eval_only(test) is False for test in _left_before(child, parent)
+        ):
+            return True
         if isinstance(parent, FUNCTIONS):
             return False
-        if isinstance(parent, ast.If) and child is not parent.test:
-            negated = isinstance(parent.test, ast.UnaryOp) and isinstance(parent.test.op, ast.Not)
-            asked = parent.test.operand if isinstance(parent.test, ast.UnaryOp) else parent.test
-            runs = _RUN_IN.get(asked.attr) if isinstance(asked, ast.Attribute) else None
-            if runs is not None and runs == ((child in parent.body) != negated):
-                return True
         child = parent
     return False
+
+
+def spared_by_mode(module: Module, node: ast.AST) -> bool:
+    """Return whether a condition on the mode keeps inference away from `node`, or may do so."""
+    return guarded_by_mode(module, node) and not runs_in_eval_only(module, node)
+
+
+def holds_in_eval_only(test: ast.expr) -> bool | None:
+    """Return whether a condition holds in eval mode alone (`not self.training`), or in train mode; None of others."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        inner = holds_in_eval_only(test.operand)
+        return None if inner is None else not inner
+    return _HOLDS_IN_EVAL.get(test.attr) if isinstance(test, ast.Attribute) else None
+
+
+def _left_before(statement: ast.stmt, around: ast.AST) -> Iterator[ast.expr]:
+    """Yield the conditions under which statements before one in the same block leave it: `if self.training: return`."""
+    for block in (getattr(around, "body", ()), getattr(around, "orelse", ())):
+        if isinstance(block, list) and statement in block:
+            for before in block[: block.index(statement)]:
+                if isinstance(before, ast.If) and isinstance(before.body[-1], (ast.Return, ast.Raise)):
+                    yield before.test
 
 
 def chosen_by_caller(module: Module, switch: ast.AST) -> bool:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from detlint.linter.context import Context
 
 _SEED = re.compile(r"((manual|random|rng|torch|numpy|np|python|global)_)?(seed|random_state)")
+_OPTIONS = ("add_argument", "option", "Option")
+_SEED_FLAG = re.compile(r"^--?([a-z]+[-_])?seed$", re.IGNORECASE)
 # What takes all options of a command line at once.
 _WHOLE = frozenset({"vars", "locals", "__dict__", "_get_kwargs", "asdict", "HfArgumentParser", "from_argparse_args"})
 _SHOWN = frozenset({"print", "pprint", "str", "repr", "info", "debug", "dump", "dumps", "save", "log", "format"})
@@ -39,6 +41,14 @@ def unused_seeds(ctx: Context) -> Iterator[tuple[ast.AST, str]]:
         for argument, _ in parameters(function.args):
             if _SEED.fullmatch(argument.arg) and _is_forgotten(argument.arg, function, ctx):
                 yield argument, argument.arg
+
+
+def seed_defaults(module: Module) -> Iterator[ast.expr]:
+    """Yield the defaults of options for a seed on the command line: `--seed`, `--manual-seed`."""
+    for option in calls_named(module, _OPTIONS):
+        if any(_SEED_FLAG.search(flag) for flag in flags_of(option)):
+            defaults = [*option.args[:1], *(keyword.value for keyword in option.keywords if keyword.arg == "default")]
+            yield from (default.body if isinstance(default, ast.Lambda) else default for default in defaults)
 
 
 def _reads(module: Module, name: str, option: ast.Call) -> bool:

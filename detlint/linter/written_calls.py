@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.dicts import written_items
 from detlint.linter.nodes import identifier
+from detlint.linter.only_values import only_value
 
 if TYPE_CHECKING:
     from detlint.linter.project import Module
@@ -46,10 +47,7 @@ def _partial(module: Module, function: ast.expr, called: str) -> ast.Call | None
     """Return the `partial(…)` behind a name or an attribute that is called for another one, or in its own place."""
     if identifier(function) == called.rpartition(".")[2]:
         return None
-    made: ast.AST | None = function
-    if not isinstance(function, ast.Call):
-        values = module.inference.values(function)
-        made = values[0].node if len(values) == 1 and values[0].module is module else None
+    made = function if isinstance(function, ast.Call) else only_value(module, function)
     if isinstance(made, ast.Call) and made.args and _PARTIAL in module.inference.resolve(made.func):
         return made
     return None

@@ -13,14 +13,14 @@ from detlint.linter.evaluation import without_gradients
 from detlint.linter.nodes import identifier
 from detlint.linter.registry import check
 from detlint.linter.testcode import is_test_file
-from detlint.linter.training import guarded_by_mode, named_for_training, trains
+from detlint.linter.training import holds_in_eval_only, named_for_training, spared_by_mode, trains
 
 
 @check("DET205")
 def batch_statistics_at_inference(call: Call, ctx: Context) -> Iterator[Finding]:
     """Silent where the mode or the caller decides, and where weights rather than samples are normalised."""
     reason = _reason(call, ctx)
-    if not reason or guarded_by_mode(ctx.module, call.node):
+    if not reason or spared_by_mode(ctx.module, call.node):
         return
     function = ctx.function(call.node)
     if function is not None and (trains(function) or named_for_training(function)):
@@ -37,7 +37,10 @@ def _reason(call: Call, ctx: Context) -> str:
     if call.name.endswith(".batch_norm"):
         if _is_weight(call.argument("input").value) or _standardises(call, ctx):
             return ""
-        return "training is always True" if ctx.truth(call.argument("training").value) is Truth.YES else ""
+        training = call.argument("training").value
+        if training is not None and holds_in_eval_only(training):
+            return "training is True where nothing trains"
+        return "training is always True" if ctx.truth(training) is Truth.YES else ""
     if ctx.truth(call.argument("track_running_stats").value) is Truth.NO:
         return "it keeps no running statistics"
     function = ctx.function(call.node)

@@ -17,7 +17,7 @@ from detlint.linter.random_states import starts_recurrence
 from detlint.linter.random_weights import is_random, starts_random
 from detlint.linter.registry import check
 from detlint.linter.testcode import is_test_file
-from detlint.linter.training import guarded_by_mode, trains
+from detlint.linter.training import spared_by_mode, trains
 
 _DRAWS = frozenset({"rand", "randn", "rand_like", "randn_like", "normal"})
 _BUILT = "it is built where it is applied"
@@ -32,7 +32,7 @@ def dropout_built_in_forward(call: Call, ctx: Context) -> Iterator[Finding]:
     rate = call.argument("p")
     if rate.value is not None and ctx.constant(rate.value) in (0, 0.0):
         return
-    if guarded_by_mode(ctx.module, call.node) or not is_applied(call.node, function, ctx):
+    if spared_by_mode(ctx.module, call.node) or not is_applied(call.node, function, ctx):
         return
     yield ctx.finding(call.node, layer=f"this {call.name.rpartition('.')[2]}", reason=_BUILT)
 
@@ -57,7 +57,7 @@ def parameters_built_in_forward(call: Call, ctx: Context) -> Iterator[Finding]:
 def project_dropout_built_in_forward(call: ast.Call, ctx: Context) -> Iterator[Finding]:
     """A layer of the project that holds dropout or batch norm, built and applied in a forward pass."""
     made = _layer_of_project(call, ctx)
-    if made is None or guarded_by_mode(ctx.module, call):
+    if made is None or spared_by_mode(ctx.module, call):
         return
     if ModelParts(functional=False).made_by(ctx.module, call) is Truth.YES:
         yield ctx.finding(call, layer=f"this {made.node.name}", reason=_BUILT)
@@ -74,7 +74,7 @@ def project_layer_built_in_forward(call: ast.Call, ctx: Context) -> Iterator[Fin
 @check("DET207", nodes=(ast.Call,))
 def random_state_in_forward(call: ast.Call, ctx: Context) -> Iterator[Finding]:
     """An initial state of a recurrent layer that each forward pass draws anew."""
-    if identifier(call.func) not in _DRAWS or is_test_file(ctx.module) or guarded_by_mode(ctx.module, call):
+    if identifier(call.func) not in _DRAWS or is_test_file(ctx.module) or spared_by_mode(ctx.module, call):
         return
     around = ctx.parent(call)
     first = not isinstance(around, ast.Tuple) or around.elts[0] is call  # one finding for both states of an LSTM

@@ -12,7 +12,6 @@ from detlint.linter.callers import users_of
 from detlint.linter.context import Call, Context
 from detlint.linter.loader_workers import in_loader_worker
 from detlint.linter.names import parameters
-from detlint.linter.options import flags_of
 from detlint.linter.origins import made_by
 from detlint.linter.program import among_scripts, calls_named
 from detlint.linter.program_start import insert_at_start
@@ -22,7 +21,7 @@ from detlint.linter.repairs import Repair, unsafe
 from detlint.linter.seeding import Seeding, seeding_of
 from detlint.linter.smoke import is_smoke_test
 from detlint.linter.testcode import is_test_file, is_unit_test
-from detlint.linter.unused_seeds import unused_seeds
+from detlint.linter.unused_seeds import seed_defaults, unused_seeds
 from detlint.randomness import LIBRARIES, load_sources
 from detlint.rulebook import Trigger
 
@@ -36,8 +35,6 @@ _SEEDS = {
 _INITIALISES = re.compile(r"(^|_)(init|initiali[sz]e|reset)(_|$)")
 _GENERATOR_PARAMETERS = re.compile(r"(^|_)(generator|rng|random_state|seed|key|prng)$", re.IGNORECASE)
 _RELATED = 8
-_OPTIONS = ("add_argument", "option", "Option")
-_SEED_FLAG = re.compile(r"^--?([a-z]+[-_])?seed$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,17 +84,19 @@ def _unseeded_draws(ctx: Context, options: Container[ast.Call]) -> Iterator[Find
     seeding = seeding_of(ctx.program)
     for library in LIBRARIES:
         of_library = [draw for draw in drawn if draw.library == library]
-        seeds = seeding.of(library)
+        seeds, early = seeding.of(library), []
         if of_library and seeds and all(seed.only_devices for seed in seeds):
             of_library = [draw for draw in of_library if _on_cpu(draw.node)]
         elif of_library and seeds:
-            of_library = list(_drawn_seeds(of_library, seeding, library))
+            early = [draw for draw in of_library if seeding.comes_later(library, ctx.module, draw.node)]
+            of_library = list(_drawn_seeds(of_library, seeding, library)) or early
         found = [draw for draw in of_library if _matters(draw, ctx)]
         if found:
             first, *more = found
             related = [(ctx.module, draw.node, f"{draw.name} draws from it too") for draw in more[:_RELATED]]
             repair = None if seeding.of(library) else _seeded(library, ctx)
-            yield ctx.finding(first.node, related=related, repair=repair, what=_what(first), it="it")
+            it = "it before" if first in early else "it"
+            yield ctx.finding(first.node, related=related, repair=repair, what=_what(first), it=it)
 
 
 def _imported_draws(ctx: Context) -> Iterator[Finding]:
@@ -130,15 +129,11 @@ def _is_never_seeded(draw: _Drawn, ctx: Context) -> bool:
 def _option_seeds(ctx: Context) -> Iterator[_Drawn]:
     """Yield the draws that are the default of a seed on the command line: nothing is seeded yet when they are made."""
     table = load_sources().draws
-    for option in calls_named(ctx.module, _OPTIONS):
-        if not any(_SEED_FLAG.search(flag) for flag in flags_of(option)):
-            continue
-        for keyword in option.keywords:
-            for part in ast.walk(keyword.value) if keyword.arg == "default" else ():
-                names = ctx.callees(part) if isinstance(part, ast.Call) else ()
-                draw = next((found for name in names if (found := table.get(name))), None)
-                if draw is not None and isinstance(part, ast.Call):
-                    yield _Drawn(part, names[0], draw.library)
+    for part in (part for default in seed_defaults(ctx.module) for part in ast.walk(default)):
+        names = ctx.callees(part) if isinstance(part, ast.Call) else ()
+        draw = next((found for name in names if (found := table.get(name))), None)
+        if draw is not None and isinstance(part, ast.Call):
+            yield _Drawn(part, names[0], draw.library)
 
 
 def _seeded(library: str, ctx: Context) -> Repair | None:

@@ -17,10 +17,19 @@ from detlint.linter.evaluation import without_gradients
 from detlint.linter.masks import masks, rate_leaves
 from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode, unpacked
 from detlint.linter.nodes import identifier
+from detlint.linter.only_values import only_value
 from detlint.linter.registry import check
 from detlint.linter.repairs import Repair, safe, set_argument, unsafe
 from detlint.linter.testcode import is_test_file
-from detlint.linter.training import asks_for_mode, depends_on_mode, guarded_by_mode, named_for_training, trains
+from detlint.linter.training import (
+    asks_for_mode,
+    depends_on_mode,
+    guarded_by_mode,
+    holds_in_eval_only,
+    named_for_training,
+    spared_by_mode,
+    trains,
+)
 
 # Layers and functions that drop, by their names.
 _DROPS = re.compile(r"drop_?(out|path|block|connect|layer)|stochastic_?depth", re.IGNORECASE)
@@ -29,22 +38,24 @@ _MEANT = re.compile(r"mc_?drop|\bmc\b|monte|bayes|concrete|uncertain|variational
 # Names of what makes data: augmentation goes on where nothing trains, if somebody calls it there.
 _AUGMENTS = re.compile(r"augment|\btransforms?\b|corrupt|coarse|pixel|grid|random", re.IGNORECASE)
 
+# Functions that give a rate back, within limits.
+_KEEPS = frozenset({"builtins.float", "builtins.max", "builtins.min"})
+
 
 @check("DET202")
 def functional_dropout_always_on(call: Call, ctx: Context) -> Iterator[Finding]:
     """Silent where the mode decides, the caller decides, or nothing is dropped."""
-    rate = call.argument(_rate(call))
-    if _is_zero(rate.value, ctx) or guarded_by_mode(ctx.module, call.node):
+    rate = _at_inference(call.argument(_rate(call)).value)
+    if _is_zero(rate, ctx) or spared_by_mode(ctx.module, call.node):
         return
-    if rate.value is not None and (
-        depends_on_mode(ctx.module, rate.value)
-        or (_is_callers(rate.value, ctx) and not without_gradients(ctx.module, call.node))
+    if rate is not None and (
+        depends_on_mode(ctx.module, rate) or (_is_callers(rate, ctx) and not without_gradients(ctx.module, call.node))
     ):
         return
     function = ctx.function(call.node)
     if function is not None and trains(function):
         return
-    state = _training_state(call, ctx) if _knows_modes(call) else _attention_state(rate.value, _rate(call), ctx)
+    state = _training_state(call, rate, ctx) if _knows_modes(call) else _attention_state(rate, _rate(call), ctx)
     if state and not (function is not None and _is_called_in_training_only(function, ctx)):
         yield ctx.finding(call.node, repair=_repair(call, ctx), call=call.name.rpartition(".")[2], state=state)
 
@@ -166,7 +177,7 @@ def _is_callers(rate: ast.expr, ctx: Context) -> bool:
     """Return whether the rate is a parameter of the function that is zero unless its caller says otherwise.
 
     That is no answer where nothing can train: a rate that drops at inference only is none that a mode decides about.
-    Nor is it one where a caller says so in both modes.
+    Nor is it one where a caller says so in both modes, or where a layer is made, which is once for both.
     """
     if not isinstance(rate, ast.Name):
         return False
@@ -174,7 +185,10 @@ def _is_callers(rate: ast.expr, ctx: Context) -> bool:
     return (
         bool(bindings)
         and all(
-            binding.kind is BindingKind.PARAMETER and binding.value is not None and _is_zero(binding.value, ctx)
+            binding.kind is BindingKind.PARAMETER
+            and getattr(binding.scope.node, "name", "") != "__init__"
+            and binding.value is not None
+            and _is_zero(binding.value, ctx)
             for binding in bindings
         )
         and not _rate_of_callers(bindings[0], ctx)
@@ -211,11 +225,45 @@ def _knows_modes(call: Call) -> bool:
     return any(parameter.name in ("training", "train") for parameter in call.trigger.parameters)
 
 
-def _training_state(call: Call, ctx: Context) -> str:
+def _at_inference(rate: ast.expr | None) -> ast.expr | None:
+    """Return the branch that counts in eval mode: `self.p` of `0.0 if self.training else self.p`."""
+    if isinstance(rate, ast.IfExp):
+        evaluates = holds_in_eval_only(rate.test)
+        return rate if evaluates is None else rate.body if evaluates else rate.orelse
+    return rate
+
+
+def _training_state(call: Call, rate: ast.expr | None, ctx: Context) -> str:
     training = call.argument("training" if any(p.name == "training" for p in call.trigger.parameters) else "train")
+    if training.value is not None and holds_in_eval_only(training.value):
+        return "training is True where nothing trains"
+    if training.value is not None and rate is not None and _asks_for_rate(training.value, rate, ctx):
+        return "training asks for the rate, not for the mode"
     if ctx.truth(training.value) is not Truth.YES:
         return ""
     return "training is left at its default, True" if training.is_default else "training is always True"
+
+
+def _asks_for_rate(test: ast.expr, rate: ast.expr, ctx: Context) -> bool:
+    """Is a condition true whenever anything is dropped: `self.p > 0` for the rate `self.p`, or `bool(self.p)`?"""
+    if isinstance(test, ast.IfExp) and ctx.truth(test.body) is Truth.YES:
+        return _asks_for_rate(test.test, rate, ctx)
+    if isinstance(test, ast.Name):
+        behind = only_value(ctx.module, test)
+        if behind is not None and not isinstance(behind, (ast.Name, ast.Attribute)):
+            return _asks_for_rate(behind, rate, ctx)
+    if isinstance(test, ast.Call) and "builtins.bool" in ctx.callees(test) and len(test.args) == 1:
+        return _asks_for_rate(test.args[0], rate, ctx)
+    if isinstance(test, ast.Compare):
+        above = (
+            len(test.ops) == 1 and isinstance(test.ops[0], (ast.Gt, ast.NotEq)) and _is_zero(test.comparators[0], ctx)
+        )
+        return above and _asks_for_rate(test.left, rate, ctx)
+    if not isinstance(test, (ast.Name, ast.Attribute)):
+        return False
+    behind = only_value(ctx.module, rate) if isinstance(rate, ast.Name) else None
+    written = [ast.unparse(rate), *([ast.unparse(behind)] if behind is not None else [])]
+    return ast.unparse(test) in written and (isinstance(test, ast.Name) or _is_stored_rate(test, ctx))
 
 
 def _attention_state(rate: ast.expr | None, name: str, ctx: Context) -> str:
@@ -235,6 +283,11 @@ def _steady_rate(rate: ast.expr, ctx: Context, steps: int = 3) -> str:
         return str(value) if isinstance(value, float) and value > 0 else ""
     if isinstance(rate, ast.Attribute):
         return ast.unparse(rate) if _is_stored_rate(rate, ctx) else ""
+    if isinstance(rate, ast.IfExp):
+        return _steady_rate(rate.body, ctx, steps) if _asks_for_rate(rate.test, rate.body, ctx) else ""
+    if isinstance(rate, ast.Call) and rate.args and _KEEPS.intersection(ctx.callees(rate)):
+        limits = (ctx.constant(other) for other in rate.args[1:])
+        return "" if MISSING in limits else _steady_rate(rate.args[0], ctx, steps)
     bindings = ctx.module.definitions(rate) if isinstance(rate, ast.Name) and steps else ()
     if len(bindings) != 1:
         return ""

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from detlint.conditions import Truth
 from detlint.findings import Finding
 from detlint.linter.callers import users_of
-from detlint.linter.context import Call, Context
+from detlint.linter.context import MISSING, Call, Context
 from detlint.linter.defaults import may_be_none, truth_by_default
+from detlint.linter.evaluation import identifiers
 from detlint.linter.loader_workers import worker_initialisers
-from detlint.linter.origins import origins
+from detlint.linter.names import FUNCTIONS, parameters
+from detlint.linter.nodes import walk
+from detlint.linter.origins import origins, passed
 from detlint.linter.project import Module
 from detlint.linter.registry import check, check_file
 from detlint.linter.repeatable import made_up, why_unrepeatable
@@ -22,6 +26,9 @@ from detlint.randomness import load_sources
 
 _SAMPLERS = ("RandomSampler", "WeightedRandomSampler", "SubsetRandomSampler")
 _NUMBERS = ("seed", "random_seed")  # a variable far more often than a function that seeds
+_GENERATORS = re.compile(r"seed|generator|(^|_)rng$|random_state|sampler", re.IGNORECASE)
+# Words of a class of loaders that sees to its own order.
+_OWN_ORDER = frozenset({"generator", "Generator", "manual_seed", "sampler", "batch_sampler", "seed"})
 _UNSEEDED = "the order of this loader comes from torch's global generator, and nothing in this program seeds it"
 
 
@@ -35,6 +42,61 @@ def unseeded_dataloader(call: Call, ctx: Context) -> Iterator[Finding]:
         return
     if _draws_order(call, ctx) and _runs_unseeded(call.node, ctx):
         yield ctx.finding(call.node, what=_UNSEEDED)
+
+
+@check("DET106", nodes=(ast.keyword,))
+def unseeded_loader_of_project(shuffle: ast.keyword, ctx: Context) -> Iterator[Finding]:
+    """`make_loader(data, shuffle=True)`: what makes loaders in another file, or is one, is told to shuffle here."""
+    if shuffle.arg != "shuffle" or ctx.program is None or ctx.truth(shuffle.value) is not Truth.YES:
+        return
+    call = ctx.parent(shuffle)
+    if not isinstance(call, ast.Call) or is_unit_test(ctx.module) or _brings_generator(call, ctx):
+        return
+    if any(_shuffles_loader(name, ctx) for name in ctx.callees(call)) and _runs_unseeded(call, ctx):
+        yield ctx.finding(call, what=_UNSEEDED)
+
+
+def _brings_generator(call: ast.Call, ctx: Context) -> bool:
+    given = {keyword.arg: keyword.value for keyword in call.keywords}
+    named = [value for name, value in given.items() if name is not None and _GENERATORS.search(name)]
+    return None in given or any(ctx.constant(value) is not None for value in named)
+
+
+def _shuffles_loader(name: str, ctx: Context) -> bool:
+    """Does a function of another file make a loader in the order that its parameter `shuffle` asks for?
+
+    A class derived from a loader is one, where it says nothing of generators or samplers.
+    """
+    definition = ctx.module.project.definition(name)
+    if definition is None or definition[0] is ctx.module:
+        return False
+    owner, found = definition
+    where = ctx.elsewhere(owner)
+    if isinstance(found, ast.ClassDef):
+        bases = where.inference.external_bases(where.inference.class_info(found))
+        return not ctx.rule.triggers_by_name.keys().isdisjoint(bases) and _OWN_ORDER.isdisjoint(identifiers(found))
+    if all(parameter.arg != "shuffle" for parameter, _ in parameters(found.args)):
+        return False
+    for call in walk(found):
+        trigger = (
+            next(map(ctx.rule.triggers_by_name.get, where.callees(call)), None) if isinstance(call, ast.Call) else None
+        )
+        if isinstance(call, ast.Call) and trigger is not None and _follows(Call(call, trigger), where):
+            return True
+    return False
+
+
+def _follows(call: Call, ctx: Context) -> bool:
+    """Does a loader shuffle where the parameter `shuffle` says so, and has no generator of its own?"""
+    generator = call.argument("generator")
+    if generator.hidden or (generator.value is not None and not may_be_none(generator.value, ctx)):
+        return False
+    shuffle, sampler = call.argument("shuffle").value, call.argument("sampler").value
+    if isinstance(shuffle, ast.Name) and shuffle.id == "shuffle":
+        return True
+    return sampler is not None and (
+        _is_random(sampler, ctx) or any(_is_random(s, ctx) for s in _sampler_inside(sampler, ctx))
+    )
 
 
 def _runs_unseeded(node: ast.AST, ctx: Context) -> bool:
@@ -108,8 +170,22 @@ def _sampler_inside(batches: ast.expr, ctx: Context) -> Iterator[ast.expr]:
             yield from (keyword.value for keyword in value.node.keywords if keyword.arg == "sampler")
 
 
+def _asks_for_train(test: ast.Compare, ctx: Context) -> bool:
+    """`split == "train"`, where the file's calls of the function, if there are any, name that part too."""
+    wanted = ctx.constant(test.comparators[0])
+    if not isinstance(test.ops[0], ast.Eq) or not isinstance(wanted, str) or "train" not in wanted.lower():
+        return False
+    bindings = ctx.module.definitions(test.left) if isinstance(test.left, ast.Name) else ()
+    if len(bindings) != 1 or not isinstance(function := bindings[0].scope.node, FUNCTIONS):
+        return ctx.constant(test.left) in (MISSING, wanted)
+    given = [ctx.constant(origin.node) for origin in passed(ctx.module, function, bindings[0].name, (ctx.module,))]
+    return not given or wanted in given or MISSING in given
+
+
 def _may_shuffle(shuffle: ast.expr, ctx: Context) -> bool:
-    """Shuffled always, by default, or on the path where there is no sampler."""
-    if isinstance(shuffle, ast.Compare) and len(shuffle.ops) == 1 and isinstance(shuffle.ops[0], ast.Is):
-        return True
+    """Shuffled always, by default, on the path where there is no sampler, or for the part of the data to train on."""
+    if isinstance(shuffle, ast.IfExp) and (ctx.truth(shuffle.body), ctx.truth(shuffle.orelse)) == (Truth.YES, Truth.NO):
+        return _may_shuffle(shuffle.test, ctx)
+    if isinstance(shuffle, ast.Compare) and len(shuffle.ops) == 1:
+        return isinstance(shuffle.ops[0], ast.Is) or _asks_for_train(shuffle, ctx)
     return truth_by_default(shuffle, ctx) is Truth.YES

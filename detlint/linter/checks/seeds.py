@@ -21,6 +21,7 @@ from detlint.linter.seed_helpers import SeedHelpers
 from detlint.linter.seeding import Seed, seeds_in
 from detlint.linter.testcode import is_test_file
 from detlint.linter.unpassed import optional_in
+from detlint.linter.unused_seeds import seed_defaults
 from detlint.randomness import load_sources
 
 _SEED = re.compile(r"(^|_)(manual|random|rng|base|init|np|torch|numpy|global)?_?(seed|random_state)$", re.IGNORECASE)
@@ -150,6 +151,7 @@ def _seed_values(ctx: Context) -> Iterator[ast.expr]:
         if isinstance(call.func, ast.Attribute) and _SEED.search(call.func.attr):
             yield from call.args[:1]
         yield from (keyword.value for keyword in call.keywords if keyword.arg and _SEED.search(keyword.arg))
+    yield from seed_defaults(ctx.module)
     helpers = SeedHelpers()
     for call in _calls_fed(ctx):
         yield from helpers.arguments(ctx.module, call)

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from detlint.conditions import Truth
 from detlint.findings import Finding
 from detlint.linter.callers import users_of
+from detlint.linter.calls import argument_of
 from detlint.linter.context import Call, Context
 from detlint.linter.defaults import may_be_none
-from detlint.linter.nodes import identifier
+from detlint.linter.names import FUNCTIONS, FunctionNode, parameters
+from detlint.linter.nodes import identifier, walk
 from detlint.linter.origins import made_by
 from detlint.linter.program import Program, calls_named
 from detlint.linter.registry import check, check_file
 from detlint.linter.seeding import depends_on_rank, seeding_of
 from detlint.linter.testcode import is_unit_test
+from detlint.randomness import load_sources
 
 _BY_RANK = "with a seed that depends on the process rank"
+# Other splitters draw where they are used.
+_DRAWS_AT_ONCE = re.compile(r"random_split$|train_test_split$")
+# Functions that split, and parameters that seed them.
+_SPLITS = re.compile(r"_split(_|$)|(^|_)split_")
+_RANDOM_SPLIT = "random_split"
+_SEED = re.compile(r"(^|_)(seed|random_state|generator|rng)$")
 _RANDOM_STATES = ("generator", "random_state", "seed")
 
 
@@ -35,8 +45,7 @@ def unseeded_split(call: Call, ctx: Context) -> Iterator[Finding]:
             if depends_on_rank(ctx.module, argument.value, program):
                 yield ctx.finding(call.node, call=call.name, reason=_BY_RANK)
             return
-    library = "numpy" if call.name.startswith("sk") else "torch"
-    yield from _unless_seeded(call.node, call.name, library, program, ctx)
+    yield from _unless_seeded(call.node, call.name, _library(call.name), program, ctx)
 
 
 @check_file("DET105")
@@ -56,6 +65,64 @@ def unseeded_split_of_datasets(ctx: Context) -> Iterator[Finding]:
             yield from _unless_seeded(call, "datasets.Dataset.train_test_split", "numpy", program, ctx)
 
 
+@check_file("DET105")
+def unseeded_split_of_project(ctx: Context) -> Iterator[Finding]:
+    """`data.random_split([0.8, 0.2])` of the project, which takes a seed and gets none here."""
+    if is_unit_test(ctx.module):
+        return
+    for name in sorted(filter(_SPLITS.search, ctx.module.calls)):
+        for call in ctx.module.index.calls_by_name.get(name, ()):
+            library = next((found for callee in ctx.callees(call) if (found := _draws_without(call, callee, ctx))), "")
+            if library and not isinstance(ctx.parent(call), ast.Expr):
+                program = ctx.program or Program(ctx.module, is_library=True)
+                yield from _unless_seeded(call, name, library, program, ctx)
+
+
+def _draws_without(call: ast.Call, name: str, ctx: Context) -> str:
+    """Return the library that a function of the project splits by where a call leaves out its seed, None by default."""
+    owner, function = ctx.module.project.definition(name) or (ctx.module, None)
+    if not isinstance(function, FUNCTIONS):
+        return ""
+    seeds = [
+        parameter.arg
+        for parameter, default in parameters(function.args)
+        if _SEED.search(parameter.arg) and ctx.constant(default) is None
+    ]
+    hidden = any(isinstance(value, ast.Starred) for value in call.args) or any(k.arg is None for k in call.keywords)
+    method = isinstance(call.func, ast.Attribute)
+    given = [argument_of(function, seed, call, skip_self=method) for seed in seeds]
+    if hidden or len(seeds) != 1 or any(value is not None and ctx.constant(value) is not None for value in given):
+        return ""
+    return _splits_by(function, seeds[0], ctx.elsewhere(owner))
+
+
+def _splits_by(function: FunctionNode, seed: str, ctx: Context, steps: int = 3) -> str:
+    """Return the library from which a function draws a split that its parameter seeds, itself or in what it calls."""
+    table = load_sources().draws
+    inside = [part for part in walk(function) if isinstance(part, ast.Call)]
+    if steps == 0 or not any(isinstance(part, ast.Name) and part.id == seed for call in inside for part in walk(call)):
+        return ""
+    for call in inside:
+        for name in ctx.callees(call):
+            draw = table.get(name)
+            if draw is not None:
+                return draw.library
+            if name in ctx.rule.triggers_by_name:
+                return _library(name)
+        handed_on = [k.arg for k in call.keywords if k.arg and isinstance(k.value, ast.Name) and k.value.id == seed]
+        for name in ctx.callees(call) if handed_on and _SPLITS.search(identifier(call.func)) else ():
+            definition = ctx.module.project.definition(name)
+            if definition is not None and isinstance(definition[1], FUNCTIONS):
+                return _splits_by(definition[1], handed_on[0], ctx.elsewhere(definition[0]), steps - 1)
+            return "torch" if _RANDOM_SPLIT in name else ""
+    return ""
+
+
+def _library(name: str) -> str:
+    """Return the library from whose generator a splitter draws."""
+    return "numpy" if name.startswith("sk") else "torch"
+
+
 def _splits_itself(call: ast.Call, ctx: Context) -> bool:
     """`rows.train_test_split(test_size=0.2)`: given sizes and nothing to split."""
     if identifier(call.func) != "train_test_split":
@@ -68,6 +135,10 @@ def _splits_itself(call: ast.Call, ctx: Context) -> bool:
 
 def _unless_seeded(node: ast.Call, name: str, library: str, program: Program, ctx: Context) -> Iterator[Finding]:
     seeding = seeding_of(program)
+    if _DRAWS_AT_ONCE.search(name) and seeding.comes_later(library, ctx.module, node):
+        title = "NumPy" if library == "numpy" else library
+        yield ctx.finding(node, call=name, reason=f"from {title}'s global generator, before it is seeded")
+        return
     if seeding.shared(library) or (program.is_library and _seeded_by_users(node, library, ctx)):
         return
     title = "NumPy" if library == "numpy" else library
