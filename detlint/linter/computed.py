@@ -20,6 +20,7 @@ _DERIVATIVES = frozenset({"torch.autograd.grad"})
 _FILLED = ("zeros", "empty", "ones", "new_zeros", "new_empty")
 _NUMERICAL = ("torch", "numpy")
 _DEPTH = 8
+_DYADIC = 2.0**20
 
 
 def is_computed(module: Module, node: ast.expr, depth: int = _DEPTH) -> bool:
@@ -129,6 +130,9 @@ def _has_fractions(module: Module, node: ast.expr, depth: int = 4) -> bool:
             names = module.inference.callees(part)
             if any(name.removeprefix("torch.") in rounding_table().fractions for name in names):
                 return True
+        elif isinstance(part, ast.Constant):
+            if isinstance(part.value, float) and not (part.value * _DYADIC).is_integer():
+                return True  # `0.1`, which has no exact binary form
         elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load) and depth:
             values = [binding.value for binding in module.definitions(part) if binding.kind is BindingKind.ASSIGN]
             if any(value is not None and _has_fractions(module, value, depth - 1) for value in values):

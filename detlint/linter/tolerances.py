@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from detlint.linter.calls import dtype_named
-from detlint.linter.context import Call, Context
+from detlint.linter.context import MISSING, Call, Context
+from detlint.linter.defaults import default_of
 from detlint.linter.dicts import written_items
 from detlint.linter.nodes import identifier
 from detlint.linter.parametrized import runs_of
@@ -40,7 +41,7 @@ def allowed(call: Call, ctx: Context) -> Tolerance | None:
             decimals = ctx.constant(call.argument(name).value)
             return Tolerance(f"{name}={decimals}", units * 10.0**-decimals) if isinstance(decimals, int) else None
     relative_name, absolute_name = next(pair for pair in _PAIRS if names.issuperset(pair))
-    relative, absolute = (ctx.constant(call.argument(name).value) for name in (relative_name, absolute_name))
+    relative, absolute = (_said(call.argument(name).value, ctx) for name in (relative_name, absolute_name))
     if call.name == "pytest.approx" and call.argument("abs").given and not call.argument("rel").given:
         relative = 0  # it is not looked at then
     if not isinstance(relative, (int, float)) or not isinstance(absolute, (int, float)):
@@ -48,6 +49,15 @@ def allowed(call: Call, ctx: Context) -> Tolerance | None:
     if relative == 0 and absolute == 0:
         return None
     return Tolerance(f"{relative_name}={relative:g}, {absolute_name}={absolute:g}", relative + absolute)
+
+
+def _said(node: ast.expr | None, ctx: Context) -> object:
+    """Return the number that a tolerance always is, or is unless a caller says otherwise: `rtol=rtol`."""
+    constant = ctx.constant(node)
+    if constant is not MISSING or node is None:
+        return constant
+    defaults = {ctx.constant(default_of(value)) for value in ctx.values(node)}
+    return defaults.pop() if len(defaults) == 1 else MISSING
 
 
 def _of_number(name: str, units: float, number: object) -> Tolerance | None:

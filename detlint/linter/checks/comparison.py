@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import islice
 
 from detlint.findings import Finding
+from detlint.linter.calls import argument_of
 from detlint.linter.computed import is_called_result, is_computed, is_of_shares, is_result
 from detlint.linter.context import MISSING, Call, Context
 from detlint.linter.differences import difference
@@ -39,6 +41,8 @@ _ONES = frozenset({"torch.ones", "torch.ones_like"})
 _TO_ONE = ("sum", "norm")
 _OF_TENSORS_ALONE = ("detach", "numpy", "cpu")
 _HUGE = 1e300
+# Calls of a helper that are looked at.
+_MOST_CALLS = 20
 # Views on the way from one side of a comparison to the other.
 _MOST_VIEWS = 12
 # Functions that compare within tolerances ask for equal bits where both are zero.
@@ -58,8 +62,25 @@ def exact_float_comparison(call: Call, ctx: Context) -> Iterator[Finding]:
     if is_meant_to_differ(call.node, ctx) or (_is_by_element(call) and not is_over_all(call.node, ctx)):
         return
     tensors = call.name in _OF_TENSORS
-    if first is not None and second is not None and _differ(first, second, ctx, tensors):
+    if first is None or second is None:
+        return
+    if _differ(first, second, ctx, tensors) or _differ_where_called(first, second, ctx, tensors):
         yield ctx.finding(call.node, what=call.name.rpartition(".")[2])
+
+
+def _differ_where_called(left: ast.expr, right: ast.expr, ctx: Context, tensors: bool) -> bool:
+    """`assert_same(net(x), expected)`, a helper of the file that compares what it is given."""
+    function = ctx.function(left)
+    sides = [side for side in (left, right) if isinstance(side, ast.Name)]
+    kinds = [binding.kind for side in sides for binding in ctx.module.definitions(side)]
+    if function is None or kinds != [BindingKind.PARAMETER, BindingKind.PARAMETER]:
+        return False
+    for call in islice(ctx.module.index.calls_by_name.get(function.name, ()), _MOST_CALLS):
+        method = isinstance(call.func, ast.Attribute)
+        first, second = (argument_of(function, side.id, call, skip_self=method) for side in sides)
+        if first is not None and second is not None and _differ(first, second, ctx, tensors):
+            return True
+    return False
 
 
 def _is_by_element(call: Call) -> bool:

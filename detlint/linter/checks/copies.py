@@ -94,7 +94,7 @@ def _makes_pinned(node: ast.AST | None, ctx: Context) -> bool:
 
 
 def _asks_for_device(test: ast.expr, ctx: Context) -> bool:
-    """`values.is_cuda`, `torch.cuda.is_available()`, `device.type == "cuda"`: true wherever a copy takes its time."""
+    """`values.is_cuda`, `torch.cuda.is_available()`, `device != "cpu"`: true wherever a copy takes its time."""
     if isinstance(test, ast.Name):
         made = [binding.value for binding in ctx.module.definitions(test)]
         return (
@@ -104,7 +104,7 @@ def _asks_for_device(test: ast.expr, ctx: Context) -> bool:
         )
     if isinstance(test, ast.Compare):
         asked = (type(test.ops[0]), getattr(test.comparators[0], "value", None))
-        return ast.unparse(test.left).endswith("type") and asked in ((ast.Eq, "cuda"), (ast.NotEq, "cpu"))
+        return ast.unparse(test.left).endswith(("type", "device")) and asked in ((ast.Eq, "cuda"), (ast.NotEq, "cpu"))
     if isinstance(test, ast.Call):
         return "torch.cuda.is_available" in ctx.callees(test)
     return isinstance(test, ast.Attribute) and test.attr == "is_cuda"
