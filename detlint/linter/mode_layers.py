@@ -28,6 +28,8 @@ _PART = re.compile(r"model|net|module|layer|block|norm|coder|backbone|head|trunk
 _RATE = re.compile(r"(\w+_)?drop_?(out|path|rate|prob)", re.I)
 # How names of what makes layers end: `norm_layer(8)`, `props["dropout_op"](p=0.1)`, `backbone_fn(deploy)`.
 _MAKES_LAYERS = ("_layer", "_cls", "_op", "_fn", "norm", "block")
+# What these make depends on no mode: `act_layer()`, `init_fn(weight)`.
+_MAKES_OTHERS = ("act", "conv", "linear", "nonlin", "loss", "init")
 _ANY_MODULE = {"torch.nn.Module.__call__"}
 _FUNCTIONAL = frozenset(
     {"dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout", "batch_norm", "rrelu"}
@@ -370,7 +372,8 @@ def _may_make_a_layer(call: ast.Call) -> bool:
     name = str(key.value) if isinstance(key, ast.Constant) else identifier(function)
     if isinstance(function, ast.Attribute) and name[:1].islower():
         return name.startswith(("from_", "create_", "build", "make_", "load_"))
-    return name[:1].isupper() or name.endswith(_MAKES_LAYERS) or name.startswith(("build", "make_"))
+    makes = name.endswith(_MAKES_LAYERS) and not name.startswith(_MAKES_OTHERS)
+    return name[:1].isupper() or makes or name.startswith(("build", "make_"))
 
 
 def _is_plain_base(base: str) -> bool:
