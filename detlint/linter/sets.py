@@ -27,9 +27,19 @@ def is_set(node: ast.expr, ctx: Context) -> bool:
         sides = (node.left, node.right)
         return any(is_set(side, ctx) or _is_view(side) for side in sides)
     kinds = {value.kind for value in ctx.values(node)} - {Kind.NONE}
+    if isinstance(node, ast.Name) and kinds == {Kind.UNKNOWN} and _is_difference_of_views(node, ctx):
+        return True
     if isinstance(node, ast.Name) and Kind.SET in kinds:
         return any(map(_assigns_set, ctx.module.definitions(node))) or kinds == {Kind.SET}
     return kinds == {Kind.SET} or (kinds <= {Kind.UNKNOWN, Kind.LIST} and _is_entry(node, ctx))
+
+
+def _is_difference_of_views(node: ast.Name, ctx: Context) -> bool:
+    """`missing = wanted.keys() - known.keys()`."""
+    made = [binding.value for binding in ctx.module.definitions(node) if binding.kind is BindingKind.ASSIGN]
+    return (
+        len(made) == 1 and isinstance(made[0], ast.BinOp) and isinstance(made[0].op, _ALGEBRA) and is_set(made[0], ctx)
+    )
 
 
 def _assigns_set(binding: Binding) -> bool:
