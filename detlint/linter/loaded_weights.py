@@ -27,7 +27,7 @@ class LoadedWeights:
         if self.from_state(key):
             return True
         for module, made in Constructors(self._modes, near=True).of_key(key):
-            if any(_is_pretrained(call) for call in _behind(module, made)):
+            if any(is_pretrained(call) for call in _behind(module, made)):
                 return True
             if module is self._modes.module and self._by_helper(made):
                 return True
@@ -68,7 +68,7 @@ class LoadedWeights:
         )
 
 
-def _is_pretrained(made: ast.Call) -> bool:
+def is_pretrained(made: ast.Call) -> bool:
     """`resnet50(weights="DEFAULT")`, `resnet50(pretrained=True)`."""
     given = [keyword.value for keyword in made.keywords if keyword.arg in ("pretrained", "weights")]
     return any(not isinstance(value, ast.Constant) or bool(value.value) for value in given)

@@ -22,14 +22,14 @@ from detlint.linter.evaluation import (
     shares_training_step,
     without_gradients,
 )
-from detlint.linter.loaded_weights import LoadedWeights
+from detlint.linter.loaded_weights import LoadedWeights, is_pretrained
 from detlint.linter.mode_layers import ModelParts, parts_of
 from detlint.linter.mode_switches import Mode, switched
 from detlint.linter.model_names import Key
 from detlint.linter.model_runs import ModelRuns
 from detlint.linter.modes import Modes, Reason
 from detlint.linter.names import FUNCTIONS
-from detlint.linter.nodes import walk
+from detlint.linter.nodes import identifier, walk
 from detlint.linter.predictions import leaves_graph
 from detlint.linter.project import Module
 from detlint.linter.step_flags import evaluates_on_request
@@ -40,7 +40,7 @@ from detlint.linter.trial_runs import is_demo, is_unused
 # Losses and metrics are modules too, but nothing they compute is a prediction.
 _NO_MODEL = re.compile(r"criteri|loss|metric|(^|_)crit(_|$)|transform|augment", re.I)
 # What is made so comes in eval mode, or in the mode that it was saved in.
-_LOADED = re.compile(r"from_pretrained|load|pretrain|hub", re.I)
+_LOADED = re.compile(r"from_pretrained|load|hub", re.I)
 _MARKS = ("no_grad", "inference_mode", "set_grad_enabled", "load_state_dict", "generate")
 
 
@@ -151,14 +151,19 @@ class _Search:
         return TrainModeInference(call, ast.unparse(model), reason, after_training)
 
     def _made_unknown(self, key: Key, call: ast.Call) -> list[Reason]:
-        """`net = arch.base(8)`, `net.load_state_dict(state)`: what still has to be loaded is made in train mode."""
-        if not without_gradients(self.module, call) or not self._weights.from_state(key):
+        """`net = arch.base(8)`, `net.load_state_dict(state)`: what still has to be loaded is made in train mode.
+
+        So is what a function of the project makes with `pretrained=True`.
+        """
+        if not without_gradients(self.module, call):
             return []
         events = self.modes.events_anywhere(key)
-        made = events[0].made if len(events) == 1 else None
-        if made is None or key.owner not in self.module.index.ancestors(call) or _LOADED.search(ast.unparse(made)):
+        made = self.modes.unwrapped(events[0].made) if len(events) == 1 and events[0].made is not None else None
+        if not isinstance(made, ast.Call) or _LOADED.search(identifier(made.func)):
             return []
-        return [Reason(self.module, events[0].node, call, True)]
+        loaded = self._weights.from_state(key) or is_pretrained(made)
+        seen_here = loaded and (key.owner is self.module.tree or key.owner in self.module.index.ancestors(call))
+        return [Reason(self.module, events[0].node, call, True)] if seen_here else []
 
     def _file_holds(self) -> Truth:
         """A model of unknown origin in a file that defines models is most likely one of them."""
