@@ -119,6 +119,7 @@ _ASKING = frozenset({"item", "tolist", "equal", "allclose", "min", "max", "sort"
 _MARKING = frozenset({"scatter_", "masked_fill_"})
 _REDUCING = frozenset({"scatter_reduce_", "index_reduce_"})
 _BEFORE_REDUCE = 3
+_REGISTERING = ("register_buffer", "register_parameter", "add_state", "_add_state")
 # What hands on the very memory that it is given; `torch.autograd.Variable` is `torch.Tensor` by another name.
 _WRAPPERS = frozenset(
     {"torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer", "torch.Tensor", "torch.as_strided"}
@@ -290,11 +291,11 @@ def _ignores_memory(call: ast.Call) -> bool:
 
 
 def registered_name(call: ast.expr) -> str | None:
-    """Return the attribute that `self.register_buffer("mean", …)` makes."""
+    """Return the attribute that `self.register_buffer("mean", …)` makes, or `self.add_state("mean", …)` of a metric."""
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or not call.args:
         return None
     name = call.args[0]
-    registers = call.func.attr in ("register_buffer", "register_parameter")
+    registers = call.func.attr in _REGISTERING
     return name.value if registers and isinstance(name, ast.Constant) and isinstance(name.value, str) else None
 
 

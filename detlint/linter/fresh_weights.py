@@ -41,6 +41,7 @@ _IN_PLACE = frozenset({"data", "no_grad", "copy_", "fill_"})
 _PLAIN_BASES = frozenset({"abc.ABC", "typing.Generic", "typing.Protocol", "builtins.object"})
 _MODULES = frozenset(
     {"torch.nn.Module", "torch_geometric.nn.MessagePassing", "torch_geometric.nn.conv.MessagePassing"}
+    | {"torchmetrics.Metric", "torchmetrics.metric.Metric", "torcheval.metrics.Metric"}
     | {"pytorch_lightning.LightningModule", "lightning.LightningModule", "lightning.pytorch.LightningModule"}
 )
 _CONTAINERS = (".Sequential", "List", "Dict", "Parallel", ".Module")
@@ -65,6 +66,8 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
             kept = node is made or keeps_a_part(node, name, ctx) or sets_nothing(node, ctx)
             if not kept and not _is_in_the_other_branch(node, made, ctx):
                 return None
+            if read is None and isinstance(ctx.parent(node), ast.AugAssign) and index.class_at(node) is owner:
+                read = node  # `self.total += rows` reads what is there
             continue
         outcome, place = _fate(node, trained, ctx)
         if outcome is Fate.WRITTEN and is_made_of_itself(node, name, ctx):
