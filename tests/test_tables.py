@@ -43,7 +43,7 @@ BROKEN: list[tuple[Read, str, tuple[str, str], str]] = [
     (order_table, "order.toml", ("progress = [", "progress = 3 # ["), "words.progress: expected list, got int"),
     (rounding_table, "rounding.toml", ("[exact]", "[exacts]"), "exact: missing"),
     (rounding_table, "rounding.toml", ("adding =", "addin ="), "names.adding: missing"),
-    (rounding_table, "rounding.toml", ("measures = [", "measures = 3 # ["), "names.measures: expected list, got int"),
+    (rounding_table, "rounding.toml", ("joining = [", "joining = 3 # ["), "names.joining: expected list, got int"),
     (load_sources, "sources.toml", ("[indifferent]", "[indiferent]"), "indifferent: missing"),
     (load_sums, "sums.toml", ("[[sum]]", "[[summ]]"), "sum: missing"),
     (load_types, "types.toml", ("[aliases]", "[alias]"), "aliases: missing"),

@@ -27,7 +27,7 @@ def added(name: str, module: Module) -> Iterator[ast.Call]:
     for call in calls_named(module, ("add_argument",)):
         kept = given(call).get("dest")
         names = [str(kept.value)] if isinstance(kept, ast.Constant) else map(destination, flags_of(call))
-        if name in names:
+        if identifier(call.func) == "add_argument" and name in names:
             yield call
 
 

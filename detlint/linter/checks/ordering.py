@@ -21,6 +21,7 @@ from detlint.linter.values import Kind
 _WALKS = ("os.walk", "os.fwalk", "pathlib.Path.walk")
 _UNORDERED = (Kind.TENSOR, Kind.ARRAY, Kind.MODULE, Kind.INSTANCE)  # what sorted() cannot compare
 _LISTS = ("os.listdir", "glob.glob")
+_TELLING = frozenset({"builtins.str", "builtins.repr"})
 _ITERATING = frozenset(
     {"builtins.list", "builtins.tuple", "builtins.enumerate", "builtins.iter", "builtins.map", "builtins.filter"}
     | {"builtins.zip", "builtins.reversed", "itertools.chain", "itertools.islice", "itertools.product"}
@@ -167,9 +168,11 @@ def _iterations(ctx: Context) -> Iterator[tuple[ast.expr, ast.expr]]:
     for call in calls_named(ctx.module, _last_words(_ITERATING)):
         if _ITERATING.intersection(ctx.callees(call)):
             yield from ((argument, argument) for argument in call.args)
-    if any(True for _ in calls_named(ctx.module, _last_words(order_table().functions["hashing"]))):
-        told = calls_named(ctx.module, frozenset({"str", "repr"}))  # of a set, text for people unless it is hashed
-        yield from ((argument, argument) for call in told for argument in call.args[:1])
+    hashing = order_table().functions["hashing"]
+    if any(hashing.intersection(ctx.callees(call)) for call in calls_named(ctx.module, _last_words(hashing))):
+        for call in calls_named(ctx.module, _last_words(_TELLING)):  # of a set, text for people unless it is hashed
+            if _TELLING.intersection(ctx.callees(call)):
+                yield from ((argument, argument) for argument in call.args[:1])
     receiving = _receiving()  # a set that is pickled stays a set
     for call in calls_named(ctx.module, _last_words(receiving)):
         if receiving.intersection(ctx.callees(call)):
