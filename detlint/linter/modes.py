@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from detlint.linter.calls_elsewhere import called_elsewhere, calls_elsewhere
@@ -47,6 +47,15 @@ class Reason:
     node: ast.AST
     goal: ast.AST | None
     created: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Trace:
+    """What one question about a mode has met so far."""
+
+    reasons: dict[ast.AST, Reason] = field(default_factory=dict)
+    modes: set[Mode] = field(default_factory=set)
+    seen: set[tuple[ast.AST, Key]] = field(default_factory=set)
 
 
 class Modes(ModeEvents):
@@ -129,95 +138,86 @@ class Modes(ModeEvents):
 
     def reasons(self, key: Key, node: ast.AST) -> tuple[tuple[Reason, ...], frozenset[Mode]]:
         """Return why the model may be in train mode when `node` is evaluated, and every mode it may be in there."""
-        reasons: dict[ast.AST, Reason] = {}
-        modes: set[Mode] = set()
-        self._trace(key, node, reasons, modes, set())
-        return tuple(reasons.values()), frozenset(modes)
+        trace = _Trace()
+        self._trace(key, node, trace)
+        return tuple(trace.reasons.values()), frozenset(trace.modes)
 
-    def _trace(
-        self, key: Key, node: ast.AST, reasons: dict[ast.AST, Reason], modes: set[Mode], seen: set[tuple[ast.AST, Key]]
-    ) -> None:
-        if (node, key) in seen or len(seen) > 40:
-            modes.add(Mode.UNKNOWN)
+    def _trace(self, key: Key, node: ast.AST, trace: _Trace) -> None:
+        if (node, key) in trace.seen or len(trace.seen) > 40:
+            trace.modes.add(Mode.UNKNOWN)
             return
-        seen.add((node, key))
+        trace.seen.add((node, key))
         scope = self.body_of(node)
         flow = self.module.flow(scope)
         events = self.events(scope, key)
         for event in events:
             if self._reaches(flow, event, node, events):
-                modes.add(event.mode)
+                trace.modes.add(event.mode)
                 if event.mode is Mode.TRAIN:
                     created = event.made is not None
-                    reasons.setdefault(event.node, Reason(self.module, event.node, node, created))
+                    trace.reasons.setdefault(event.node, Reason(self.module, event.node, node, created))
         barriers = [event.node for event in events] + self._handlers(scope, node)
         if flow.path(None, node, avoiding=barriers):
-            self._trace_entry(key, scope, reasons, modes, seen)
+            self._trace_entry(key, scope, trace)
 
-    def _trace_entry(
-        self, key: Key, scope: Scope, reasons: dict[ast.AST, Reason], modes: set[Mode], seen: set[tuple[ast.AST, Key]]
-    ) -> None:
+    def _trace_entry(self, key: Key, scope: Scope, trace: _Trace) -> None:
         """The mode at the beginning of a function is what its callers in this file have it in."""
         function = scope.node
         traced = False
         if isinstance(function, FUNCTIONS) and function.name == "__init__":
             if key.owner is function:
-                self._trace_handed(key, function, reasons, modes, seen)
+                self._trace_handed(key, function, trace)
                 return
         elif isinstance(function, FUNCTIONS):
             for call in self.callers(function):
                 traced = True
                 if key.owner is function:
-                    self._trace_given(key, function, call, reasons, modes, seen)
+                    self._trace_given(key, function, call, trace)
                 else:
-                    self._trace(key, call, reasons, modes, seen)
+                    self._trace(key, call, trace)
         if not traced and isinstance(function, FUNCTIONS):
-            self._trace_uncalled(key, function, reasons, modes, seen)
+            self._trace_uncalled(key, function, trace)
         elif not traced:
-            modes.add(Mode.SAME)
+            trace.modes.add(Mode.SAME)
 
     def _trace_given(
         self,
         key: Key,
         function: FunctionNode,
         call: ast.Call,
-        reasons: dict[ast.AST, Reason],
-        modes: set[Mode],
-        seen: set[tuple[ast.AST, Key]],
+        trace: _Trace,
     ) -> None:
         """`evaluate(net, loader)`: the mode that a call of this module hands a parameter's model over in."""
         given = given_to(function, key.name, call)
         inner = self.key(given) if given is not None else None
         if inner is not None:
-            self._trace(inner, call, reasons, modes, seen)
+            self._trace(inner, call, trace)
         elif given is not None and self.mode_of(given) is Mode.TRAIN:
-            modes.add(Mode.TRAIN)
-            reasons.setdefault(given, Reason(self.module, given, call, True))
+            trace.modes.add(Mode.TRAIN)
+            trace.reasons.setdefault(given, Reason(self.module, given, call, True))
         else:
-            modes.add(Mode.UNKNOWN)
+            trace.modes.add(Mode.UNKNOWN)
 
     def _trace_handed(
         self,
         key: Key,
         function: FunctionNode,
-        reasons: dict[ast.AST, Reason],
-        modes: set[Mode],
-        seen: set[tuple[ast.AST, Key]],
+        trace: _Trace,
     ) -> None:
         """`Predictor(net)`: the mode that an object gets its model in, if that is not switched under other names."""
         own = [(self.module, call) for call in self.callers(function)]
         sites = own or list(called_elsewhere(self.module, function))
         if not sites or any(event.made is None for event in self.events(self.index.scopes[function], key)):
-            modes.add(Mode.SAME)
+            trace.modes.add(Mode.SAME)
             return
         for module, call in sites:
             peer = self.peer(module)
             given = given_to(function, key.name, call)
             inner = peer.key(given) if given is not None else None
             if (not own and peer._leaving_train) or (inner is not None and peer._is_switched_beside(inner, call)):
-                modes.add(Mode.UNKNOWN)
+                trace.modes.add(Mode.UNKNOWN)
             else:
-                peer._trace_given(key, function, call, reasons, modes, seen)
+                peer._trace_given(key, function, call, trace)
 
     def _is_switched_beside(self, key: Key, call: ast.Call) -> bool:
         """Does anything but `call` decide the mode of a model after it is made, or does its maker get it too?"""
@@ -233,19 +233,17 @@ class Modes(ModeEvents):
         self,
         key: Key,
         function: FunctionNode,
-        reasons: dict[ast.AST, Reason],
-        modes: set[Mode],
-        seen: set[tuple[ast.AST, Key]],
+        trace: _Trace,
     ) -> None:
         """A function that others call: train mode is sure only where something sets it and nothing ever leaves it."""
-        modes.add(Mode.SAME)
+        trace.modes.add(Mode.SAME)
         if key.owner is function:
             theirs: set[Mode] = set()
             for module, call in calls_elsewhere(self.module, function):
-                self.peer(module)._trace_given(key, function, call, reasons, theirs, seen)
-            modes |= theirs
+                self.peer(module)._trace_given(key, function, call, replace(trace, modes=theirs))
+            trace.modes.update(theirs)
             if theirs != {Mode.EVAL}:
-                self._trace_sibling(key, function, reasons)
+                self._trace_sibling(key, function, trace.reasons)
             return
         if function.name == "__init__" or self._switched_elsewhere(key):
             return
@@ -260,17 +258,17 @@ class Modes(ModeEvents):
                 elif event.made is not None and event.mode is Mode.EVAL:
                     settled = True
                 elif event.mode is not Mode.UNKNOWN or event.made is None:
-                    self._trace_sibling(key, function, reasons)
+                    self._trace_sibling(key, function, trace.reasons)
                     return
         if settled:
-            self._trace_sibling(key, function, reasons)
+            self._trace_sibling(key, function, trace.reasons)
             found.clear()
         found += revived
         switches = [reason for reason in found if not reason.created]
         if not switches and (not found or self._has_foreign_base(key)):
             return
         for reason in switches[:1] or found:
-            reasons.setdefault(reason.node, reason)
+            trace.reasons.setdefault(reason.node, reason)
 
     def _as_inherited(self, key: Key) -> Iterator[tuple[Modes, Key]]:
         """Yield the variable, and the attribute as the base classes of the project know it."""

@@ -18,6 +18,7 @@ from detlint.linter.names import FUNCTIONS
 from detlint.linter.outline import is_main_guard
 from detlint.linter.program import outermost_definition
 from detlint.linter.project import Module
+from detlint.linter.serving import with_imports
 from detlint.linter.training import file_trains
 
 _LOADING = ("load_state_dict", "from_pretrained")
@@ -87,13 +88,7 @@ def _behind(module: Module) -> Set[Path]:
     """Return files that run models, and files that they import, no more than a few: the nearest by their folders."""
     running = sorted(module.project.once(_running_files, module))
     running.sort(key=lambda path: -len(os.path.commonpath((path, module.path))))
-    pending = [module.project.at(path) for path in running]
-    found: dict[Path, None] = {}
-    for place in pending:  # grows on the way
-        if place.path not in found and len(found) < _MOST_BEHIND:
-            found[place.path] = None
-            pending.extend(place.imports)
-    return found.keys()
+    return with_imports(map(module.project.at, running), _MOST_BEHIND)
 
 
 def _files(module: Module, words: tuple[str, ...]) -> set[Path]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Set
+from collections.abc import Iterable, Set
 from pathlib import Path
 
 from detlint.linter.project import Module
@@ -44,10 +44,16 @@ def _serves(module: Module) -> bool:
 def _trained(module: Module) -> Set[Path]:
     """Return the files that a part of the project imports which is named after training, and what these import."""
     files = {path for word in _TRAINING for path in _files(module, word) or ()}
-    pending = [module.project.at(path) for path in sorted(files) if _is_named_after_training(path, module)]
+    named = [path for path in sorted(files) if _is_named_after_training(path, module)]
+    return with_imports(map(module.project.at, named), _MOST_TRAINED)
+
+
+def with_imports(modules: Iterable[Module], at_most: int) -> Set[Path]:
+    """Return the files of modules and of what they import, one after the other, no more than `at_most`."""
+    pending = list(modules)
     found: dict[Path, None] = {}
     for place in pending:  # grows on the way
-        if place.path not in found and len(found) < _MOST_TRAINED:
+        if place.path not in found and len(found) < at_most:
             found[place.path] = None
             pending.extend(place.imports)
     return found.keys()

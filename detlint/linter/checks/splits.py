@@ -135,13 +135,12 @@ def _splits_itself(call: ast.Call, ctx: Context) -> bool:
 
 def _unless_seeded(node: ast.Call, name: str, library: str, program: Program, ctx: Context) -> Iterator[Finding]:
     seeding = seeding_of(program)
+    title = "NumPy" if library == "numpy" else library
     if _DRAWS_AT_ONCE.search(name) and seeding.comes_later(library, ctx.module, node):
-        title = "NumPy" if library == "numpy" else library
         yield ctx.finding(node, call=name, reason=f"from {title}'s global generator, before it is seeded")
         return
     if seeding.shared(library) or (program.is_library and _seeded_by_users(node, library, ctx)):
         return
-    title = "NumPy" if library == "numpy" else library
     reason = _BY_RANK if seeding.of(library) else f"from {title}'s global generator, and nothing here seeds it"
     yield ctx.finding(node, call=name, reason=reason)
 
