@@ -19,6 +19,7 @@ from detlint.linter.order_form import (
     SUM,
     Entered,
     Form,
+    GivenBack,
     Trail,
     as_sequence,
     leave_rest,
@@ -288,7 +289,7 @@ class OrderCalls(OrderPlaces):
         if callers and (function.name.startswith("_") or nested or lookup) and trail.calls < MAX_CALLS:
             inner = replace(trail, calls=trail.calls + 1)
             return self.first(self.destination(call, inner) for call in callers)
-        return None if lookup else f"what {function.name}() {word}"
+        return None if lookup else GivenBack(self.module, function, word)
 
     def _is_sorted_by_caller(self, call: ast.Call, trail: Trail) -> bool:
         """`sorted(listed(folder))`, or `names = listed(folder)` where all that is done is to sort or to count them."""

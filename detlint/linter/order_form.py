@@ -12,6 +12,7 @@ from detlint.linter.names import FunctionNode
 
 if TYPE_CHECKING:
     from detlint.linter.order_places import OrderPlaces
+    from detlint.linter.project import Module
 
 
 MAX_CALLS = 3
@@ -55,6 +56,19 @@ class Trail:
     gathered: bool = False
     calls: int = 0
     entered: tuple[Entered, ...] = ()
+
+
+class GivenBack(str):
+    """A destination: `what files() returns`, with the function and its module, whose callers can be asked."""
+
+    module: Module
+    function: FunctionNode
+
+    def __new__(cls, module: Module, function: FunctionNode, word: str) -> GivenBack:
+        """Say that what `function` returns, or yields, keeps the order."""
+        self = super().__new__(cls, f"what {function.name}() {word}")
+        self.module, self.function = module, function
+        return self
 
 
 @dataclass(frozen=True, slots=True, eq=False)
