@@ -17,19 +17,18 @@ from detlint.linter.values import Kind
 if TYPE_CHECKING:
     from detlint.linter.context import Context
 
-# What asks only which elements there are, besides what sorts them.
-_ASKING = frozenset({"builtins.len", "builtins.any", "builtins.all", "builtins.bool", "builtins.print"})
-_ALGEBRA = frozenset({"update", "union", "difference", "intersection", "isdisjoint", "issubset", "issuperset"})
 _DEPTH = 4
 
 
-def is_order_unused(given: GivenBack, ctx: Context) -> bool:
-    """Return whether a function has callers in the project, and each of them ignores the order of what it gives.
+def is_given_in_vain(sink: str, ctx: Context) -> bool:
+    """Return whether an order ends in what a function gives to callers who all ignore it, and there are some.
 
     Tests say nothing about the use that a function has; a function handed on as a value may be called by anybody.
     """
+    if not isinstance(sink, GivenBack):
+        return False
     used = False
-    for site in calls_of(given.function, ctx.elsewhere(given.module)):
+    for site in calls_of(sink.function, ctx.elsewhere(sink.module)):
         if site is None:
             return False
         where, call = site
@@ -55,6 +54,8 @@ def _ignores(node: ast.expr, tracer: OrderTracer, depth: int = _DEPTH) -> bool:
         return node is not parent.func and (
             _is_ignored_by(parent, tracer) or _is_argument_ignored(node, parent, tracer, inner)
         )
+    if isinstance(parent, ast.keyword):
+        return tracer.is_lookup(parent.arg or "")
     if isinstance(parent, ast.comprehension):
         around = tracer.index.parents[parent]
         if isinstance(around, (ast.SetComp, ast.DictComp)):
@@ -63,7 +64,10 @@ def _ignores(node: ast.expr, tracer: OrderTracer, depth: int = _DEPTH) -> bool:
     if isinstance(parent, ast.For):
         return node is parent.iter and _is_loop_indifferent(parent, tracer)
     if isinstance(parent, ast.Assign):
-        return len(parent.targets) == 1 and _is_variable_ignored(parent.targets[0], tracer, inner)
+        target = parent.targets[0]
+        return len(parent.targets) == 1 and (
+            _is_lookup_key(target, tracer) or _is_variable_ignored(target, tracer, inner)
+        )
     if isinstance(parent, ast.BoolOp):
         return _ignores(parent, tracer, inner)
     if isinstance(parent, (ast.If, ast.IfExp, ast.While, ast.Assert)):
@@ -72,11 +76,13 @@ def _ignores(node: ast.expr, tracer: OrderTracer, depth: int = _DEPTH) -> bool:
 
 
 def _is_ignored_by(call: ast.Call, tracer: OrderTracer) -> bool:
-    if tracer.sorts(call) or not _ASKING.isdisjoint(tracer.inference.callees(call)):
+    table = tracer.table
+    if tracer.sorts(call) or not table.functions["membership"].isdisjoint(tracer.inference.callees(call)):
         return True
-    if not isinstance(call.func, ast.Attribute) or call.func.attr not in _ALGEBRA:
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in table.methods["membership"]:
         return False
-    return {value.kind for value in tracer.inference.values(call.func.value)} == {Kind.SET}
+    kinds = {value.kind for value in tracer.inference.values(call.func.value)}
+    return kinds == {Kind.SET} or call.func.attr == "isin"
 
 
 def _is_loop_indifferent(loop: ast.For, tracer: OrderTracer) -> bool:
@@ -97,6 +103,12 @@ def _only_looks_at(use: ast.expr, tracer: OrderTracer) -> bool:
         around = tracer.index.parents[parent]
         return isinstance(around, ast.Call) and isinstance(tracer.index.parents[around], (ast.If, ast.BoolOp))
     return isinstance(parent, (ast.Compare, ast.Subscript))
+
+
+def _is_lookup_key(target: ast.expr, tracer: OrderTracer) -> bool:
+    """`config["target_modules"]`."""
+    key = target.slice if isinstance(target, ast.Subscript) else None
+    return isinstance(key, ast.Constant) and isinstance(key.value, str) and tracer.is_lookup(key.value)
 
 
 def _is_argument_ignored(given: ast.expr, call: ast.Call, tracer: OrderTracer, depth: int) -> bool:

@@ -58,7 +58,7 @@ class OrderCalls(OrderPlaces):
         names = tuple(name.removesuffix(".__init__") for name in self.inference.callees(call))
         names += tuple(self._bases(names))
         functions = self.table.functions
-        if functions["sorting"].intersection(names):
+        if self.is_sorting(names):
             if trail.form is Form.WALK:
                 return self.destination(call, replace(trail, form=Form.SORTED_WALK))
             lists = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "items"
@@ -215,6 +215,8 @@ class OrderCalls(OrderPlaces):
         if method.attr in methods["extending"] and trail.form is Form.SEQUENCE:
             return self.collected(method.value, call, trail)
         if method.attr in methods["appending"] and trail.form is not Form.TEXT:
+            if trail.form is Form.MAPPING and not trail.subset:
+                return None  # a dict among others: the order of its keys is rarely anybody's
             return self.collected(method.value, call, replace(trail, form=Form.NESTED))
         if method.attr == "update" and self.is_checksum(method.value):
             return CHECKSUM

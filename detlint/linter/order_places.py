@@ -153,14 +153,14 @@ class OrderPlaces(OrderPartners):
                     yield from (handler.body[0] for handler in parent.handlers)
 
     def _sorts(self, use: ast.Name) -> Iterator[ast.AST]:
-        for call in self.sorts_in_place(use):
-            yield self.unless_turned_off(call) or call
+        sorts = [*self.sorts_in_place(use)]
         statement = self.index.statement(use)
-        if not isinstance(statement, ast.Assign) or not self._is_sorted_within(use, statement):
-            return
-        condition = self.unless_turned_off(statement)
-        if any(isinstance(target, ast.Name) and target.id == use.id for target in statement.targets):
-            yield condition or statement
+        if isinstance(statement, ast.Assign) and self._is_sorted_within(use, statement):
+            same = (isinstance(target, ast.Name) and target.id == use.id for target in statement.targets)
+            sorts += [statement] if any(same) else []
+        for node in sorts:
+            condition = self.unless_turned_off(node)
+            yield from (node,) if condition is None else (node, condition)
 
     def _is_sorted_within(self, use: ast.expr, statement: ast.stmt) -> bool:
         """`sorted(files)`, `dict(sorted(found.items()))`: not `sorted(load(name) for name in files)[:5]`."""

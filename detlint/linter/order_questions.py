@@ -151,8 +151,27 @@ class OrderQuestions:
         return node if not listings().isdisjoint(names) else None
 
     def sorts(self, call: ast.Call) -> bool:
-        """Return whether a call gives its argument in a fixed order."""
-        return bool(self.table.functions["sorting"].intersection(self.inference.callees(call)))
+        """Return whether a call gives its argument in a fixed order, as a function of the project may that sorts."""
+        names = self.inference.callees(call)
+        return self.is_sorting(names) or any(map(self._is_defined_to_sort, names))
+
+    def is_sorting(self, names: Iterable[str]) -> bool:
+        """Return whether a function is one of those that the table says sort."""
+        return not self.table.functions["sorting"].isdisjoint(names)
+
+    def _is_defined_to_sort(self, name: str) -> bool:
+        """`def natural(names): return sorted(names, key=digits)`, and nothing else is returned."""
+        module, function = self.module.project.definition(name) or (None, None)
+        if module is None or not isinstance(function, FUNCTIONS):
+            return False
+        returned = [node.value for node in module.flow(module.index.scopes[function]).returns()]
+        return bool(returned) and all(
+            isinstance(value, ast.Call)
+            and value.args
+            and isinstance(value.args[0], ast.Name)
+            and self.is_sorting(module.inference.callees(value))
+            for value in returned
+        )
 
     def positions(self, target: ast.expr, iterable: ast.expr) -> frozenset[str]:
         """Return the names that hold the running number of an `enumerate`."""

@@ -26,6 +26,7 @@ _FUNCTIONS = (
     "threads",
     "submitting",
     "notifying",
+    "membership",
 )
 # How names begin or end; the others are whole names.
 _ENDS = ("receiving-endings", "indifferent")
@@ -51,6 +52,7 @@ _METHODS = (
     "accumulating",
     "starting",
     "idle",
+    "membership",
 )
 _WORDS = ("complaints", "lookups", "descriptions", "progress", "patterns", "files", "asking")
 

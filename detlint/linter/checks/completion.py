@@ -10,6 +10,7 @@ from detlint.linter.context import Call, Context
 from detlint.linter.names import FUNCTIONS
 from detlint.linter.nodes import identifier
 from detlint.linter.order import OrderTracer
+from detlint.linter.order_callers import is_given_in_vain
 from detlint.linter.order_form import Trail
 from detlint.linter.order_table import order_table
 from detlint.linter.registry import check, check_file
@@ -23,7 +24,7 @@ def completion_order(call: Call, ctx: Context) -> Iterator[Finding]:
     tracer = OrderTracer(ctx.module, source=call.node)
     finished = _iterations_of_done(call.node, tracer, ctx) if call.name.endswith(".wait") else [call.node]
     sink = tracer.first(tracer.destination(node, Trail(gathered=True)) for node in finished)
-    if sink is not None:
+    if sink is not None and not is_given_in_vain(sink, ctx):
         yield ctx.finding(call.node, call=f"{call.name}()", sink=sink)
 
 

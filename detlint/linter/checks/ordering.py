@@ -10,8 +10,8 @@ from detlint.linter.context import Call, Context
 from detlint.linter.glob_patterns import names_one_path
 from detlint.linter.nodes import arguments_of
 from detlint.linter.order import OrderTracer
-from detlint.linter.order_callers import is_order_unused
-from detlint.linter.order_form import CHOICE, NUMBERING, Form, GivenBack, Trail
+from detlint.linter.order_callers import is_given_in_vain
+from detlint.linter.order_form import CHOICE, NUMBERING, Form, Trail
 from detlint.linter.order_table import order_table
 from detlint.linter.program import calls_named
 from detlint.linter.registry import check, check_file
@@ -38,13 +38,9 @@ def unsorted_listing(call: Call, ctx: Context) -> Iterator[Finding]:
         return
     form = Form.WALK if call.name in _WALKS else Form.SEQUENCE
     sink = OrderTracer(ctx.module).destination(call.node, Trail(form, gathered=True))
-    if sink is not None and not _is_given_in_vain(sink, ctx):
+    if sink is not None and not is_given_in_vain(sink, ctx):
         repair = _sorted_listing(call, ctx) if form is Form.SEQUENCE else None
         yield ctx.finding(call.node, repair=repair, call=f"{call.name}()", sink=sink)
-
-
-def _is_given_in_vain(sink: str, ctx: Context) -> bool:
-    return isinstance(sink, GivenBack) and is_order_unused(sink, ctx)
 
 
 def _sorted_listing(call: Call, ctx: Context) -> Repair | None:
@@ -88,7 +84,7 @@ def set_iteration_order(ctx: Context) -> Iterator[Finding]:
         if tracer.is_only_element(iterated):
             continue
         sink = _destination(iterated, whole, tracer)
-        if sink is None or _is_given_in_vain(sink, ctx) or (sink == CHOICE and _is_what_is_left(iterated, ctx)):
+        if sink is None or is_given_in_vain(sink, ctx) or (sink == CHOICE and _is_what_is_left(iterated, ctx)):
             continue
         if not has_fixed_order(iterated, ctx, numbering=sink == NUMBERING):
             repair = _sorted_where_iterated(iterated, ctx) if whole is iterated else None
