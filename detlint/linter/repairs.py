@@ -144,6 +144,12 @@ def _space_after(argument: libcst.Arg) -> libcst.BaseParenthesizableWhitespace:
     return libcst.SimpleWhitespace(" ")
 
 
+def operand(node: ast.expr) -> str:
+    """Return the text of an expression that may stand within another one: `(a if b else c)`."""
+    text = ast.unparse(node)
+    return f"({text})" if isinstance(node, (ast.IfExp, ast.Lambda, ast.NamedExpr)) else text
+
+
 def insert_before(statement: ast.stmt, line: str) -> Change:
     """Put a statement on a line of its own before `statement`, as deep as that one stands."""
     start = _first_line(statement)

@@ -99,6 +99,20 @@ def test_crash_of_a_check_is_reported_and_the_other_files_are_linted(
     assert "ZeroDivisionError: planted" in problem
 
 
+@pytest.mark.parametrize(("depth", "is_blamed"), [(20, False), (800, True)])
+def test_endless_recursion_is_blamed_on_files_that_nest_deep_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, depth: int, is_blamed: bool
+) -> None:
+    def endless(*args: object) -> object:
+        return endless(*args)
+
+    monkeypatch.setattr(file, "_lint_module", endless)
+    (tmp_path / "bad.py").write_text("x = 1" + " + 1" * depth + "\n")
+    result = lint_paths([str(tmp_path)], resolver=ConfigResolver(isolated=True), jobs=1)
+    assert [finding.code for finding in result.findings] == ["DET001"] * is_blamed
+    assert ["RecursionError" in problem for problem in result.problems] == [True] * (not is_blamed)
+
+
 @pytest.mark.skipif(multiprocessing.get_start_method() != "fork", reason="the planted death is inherited by fork only")
 def test_killed_worker_costs_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(24):
