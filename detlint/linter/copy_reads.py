@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from detlint.linter.calls import argument_of
+from detlint.linter.calls import parameter_given
 from detlint.linter.evaluation import without_gradients
-from detlint.linter.names import FUNCTIONS, Binding, FunctionNode, parameters
+from detlint.linter.names import FUNCTIONS, Binding, FunctionNode
 from detlint.linter.nodes import identifier, is_own
 from detlint.linter.written_calls import written_out
 
@@ -290,18 +290,13 @@ def _is_read_inside(node: ast.expr, call: ast.Call, ctx: Context) -> bool:
         if not isinstance(function, FUNCTIONS):
             continue
         scope = module.index.scopes[function]
-        parameter = _parameter_given(node, call, function)
-        bindings = tuple(each for each in scope.bindings.get(parameter, ()) if isinstance(each.node, ast.arg))
+        parameter = parameter_given(function, call, node, skip_self=isinstance(call.func, ast.Attribute))
+        if parameter is None:
+            continue
+        bindings = tuple(each for each in scope.bindings[parameter] if isinstance(each.node, ast.arg))
         if read_of_name(parameter, Running(None, module.flow(scope)), ctx.elsewhere(module), bindings) is not None:
             return True
     return False
-
-
-def _parameter_given(node: ast.expr, call: ast.Call, function: FunctionNode) -> str:
-    """Return the parameter of `function` that gets `node` in a call of it, or nothing."""
-    method = isinstance(call.func, ast.Attribute)
-    names = (argument.arg for argument, _ in parameters(function.args))
-    return next((name for name in names if argument_of(function, name, call, skip_self=method) is node), "")
 
 
 def read_of_name(name: str, copy: Running, ctx: Context, bindings: tuple[Binding, ...]) -> ast.expr | None:

@@ -253,6 +253,11 @@ def parameters(arguments: ast.arguments) -> Iterator[tuple[ast.arg, ast.expr | N
         yield arguments.kwarg, None
 
 
+def by_place(arguments: ast.arguments) -> list[str]:
+    """Return the names of the parameters that arguments without a name go to, one each."""
+    return [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)]
+
+
 def absolute_name(node: ast.ImportFrom, module_name: str, is_package: bool) -> str:
     """Return the dotted name of the module that `from … import` reads, relative dots resolved."""
     if not node.level:
