@@ -26,7 +26,7 @@ class OrderItems(OrderCalls):
         if trail.form is not Form.SEQUENCE:
             return None
         index = parent.slice
-        if isinstance(index, ast.Tuple) and _is_whole(index.elts[0]):  # `waves[:, :length]`
+        if isinstance(index, ast.Tuple) and any(map(_is_whole, index.elts[:1])):  # `waves[:, :length]`
             return self.destination(parent, trail)
         if isinstance(index, ast.Slice):
             whole = _is_whole(index)

@@ -30,6 +30,8 @@ _AUTOTUNED = "max-autotune"
 def autotuned_compile(call: Call, ctx: Context) -> Iterator[Finding]:
     """Silent in programs that ask for deterministic algorithms."""
     named = [parameter.name for parameter in call.trigger.parameters if parameter.name.endswith("mode")]
+    if not named:
+        return  # a setting, which is written and not called
     given = _given(named[-1], call, ctx)
     mode = text_by_default(*given) if given is not None else ""
     options = _given("options", call, ctx)
