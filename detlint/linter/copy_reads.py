@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from detlint.linter.calls import parameter_given
+from detlint.linter.devices import named_device
 from detlint.linter.evaluation import without_gradients
 from detlint.linter.names import FUNCTIONS, Binding, FunctionNode
 from detlint.linter.nodes import identifier, is_own
@@ -80,11 +81,8 @@ def goes_to_cpu(call: ast.Call, ctx: Context) -> bool:
 
 def is_cpu(node: ast.expr, ctx: Context) -> bool:
     """`"cpu"`, `torch.device("cpu")`, or a variable that says so: a plain `device` holds the CPU only in passing."""
-    if isinstance(node, ast.Constant):
-        return node.value == "cpu"
-    if isinstance(node, ast.Call):
-        named = "torch.device" in ctx.callees(node) and bool(node.args)
-        return named and ctx.constant(node.args[0]) == "cpu"
+    if isinstance(node, (ast.Constant, ast.Call)):
+        return named_device(node, ctx) == "cpu"
     if isinstance(node, (ast.Name, ast.Attribute)):
         name = node.id if isinstance(node, ast.Name) else node.attr
         made = [value.node for value in ctx.values(node)]
