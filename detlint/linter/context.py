@@ -221,6 +221,14 @@ class Context:
                 return next((binding for binding in found if binding.node is target), None)
         return None
 
+    def line(self, node: ast.AST, module: Module | None = None) -> str:
+        """Return where a node is, for messages: `line 3`, `line 3 of cell 2`, `line 3 of other.py`."""
+        source = self.module.source if module is None else module.source
+        place = source.location(node)
+        cell = "" if place.cell is None else f" of cell {place.cell}"
+        file = "" if source is self.module.source else f" of {source.display}"
+        return f"line {place.line}{cell}{file}"
+
     # --- findings -------------------------------------------------------------------------------------------------
 
     def finding(

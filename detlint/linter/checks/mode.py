@@ -27,7 +27,7 @@ def missing_eval(ctx: Context) -> Iterator[Finding]:
             why = "since it was made" if found.reason.created else "since its training"
             yield _finding(found, why, ctx)
     for kept in restored_modes(ctx.module):
-        why = f"if it is in it, though line {kept.restore.lineno} puts its mode back"
+        why = f"if it is in it, though {ctx.line(kept.restore)} puts its mode back"
         related = [(ctx.module, kept.restore, "the mode is put back here")]
         yield ctx.finding(kept.call, model=kept.model, why=why, related=related)
 
@@ -37,7 +37,7 @@ def train_mode_inference(ctx: Context) -> Iterator[Finding]:
     """`train()` was called and no training follows, only the prediction."""
     for found in train_mode_inferences(ctx.module):
         if not found.after_training:
-            yield _finding(found, f"switched on in line {_line(found.reason.node)}", ctx)
+            yield _finding(found, f"switched on in {ctx.line(found.reason.node, found.reason.module)}", ctx)
 
 
 def _finding(found: TrainModeInference, why: str, ctx: Context) -> Finding:
@@ -78,7 +78,3 @@ def _trains_on(found: TrainModeInference, statement: ast.stmt, ctx: Context) -> 
 
 def _is_bound(node: ast.Name) -> bool:
     return not isinstance(node.ctx, ast.Load)
-
-
-def _line(node: ast.AST) -> int:
-    return getattr(node, "lineno", 0)
