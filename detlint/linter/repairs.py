@@ -155,8 +155,11 @@ def insert_before(statement: ast.stmt, line: str) -> Change:
     start = _first_line(statement)
 
     def text(source: SourceFile) -> str | None:
-        before = source.lines[start - 1].encode("utf-8")[: statement.col_offset].decode("utf-8")
-        return f"{before}{line}\n" if not before.strip() else None  # not after a `;` or on a header's own line
+        written = source.lines[start - 1].encode("utf-8")
+        before, rest = written[: statement.col_offset].decode("utf-8"), written[statement.col_offset :]
+        if before.strip() or rest.startswith(b"elif"):
+            return None  # after a `;`, on a header's own line, or between `if` and `elif`
+        return f"{before}{line}\n"
 
     return Change((start, 0, start, 0), text)
 

@@ -160,6 +160,28 @@ def test_left_alone(tmp_path: Path, code: str, unsafe: bool) -> None:
     assert fix(path, unsafe=unsafe) == code.encode()
 
 
+def test_nothing_goes_between_if_and_elif_and_other_fixes_are_made(tmp_path: Path) -> None:
+    code = """
+import torch
+import torchvision
+
+torch.backends.cudnn.benchmark = True
+
+def predict(x, quick):
+    net = torchvision.models.resnet18()
+    net.load_state_dict(torch.load("a.pt"))
+    with torch.no_grad():
+        if quick:
+            return 0
+        elif net(x).sum() > 0:
+            return 1
+        return 2
+"""
+    path = tmp_path / "x.py"
+    path.write_text(code)
+    assert fix(path) == code.replace("benchmark = True", "benchmark = False").encode()
+
+
 def test_fixes_inside_fixes_take_another_round(tmp_path: Path) -> None:
     path = tmp_path / "x.py"
     path.write_text("import os\n\ndef f(r):\n    return list(set(list(os.listdir(r)))), list({x for x in 'ab'})\n")
