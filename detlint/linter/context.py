@@ -24,7 +24,7 @@ from detlint.findings import Finding, Related
 from detlint.linter.flow import Flow
 from detlint.linter.inference import Inference
 from detlint.linter.names import Binding, FunctionNode
-from detlint.linter.program import Program, program_of
+from detlint.linter.program import Program, library_of, program_of
 from detlint.linter.values import Kind, Value
 from detlint.rulebook import Rule, Trigger
 
@@ -123,6 +123,11 @@ class Context:
     def program(self) -> Program | None:
         """The program that this file is, or None for library code."""
         return self._facts.program
+
+    @property
+    def program_or_library(self) -> Program:
+        """The program that this file is; library code stands for itself and for what imports it."""
+        return self._facts.program or self.module.project.once(library_of, self.module)
 
     def elsewhere(self, module: Module) -> Context:
         """Return the context of another file of the project, under the same rule and settings."""
@@ -267,4 +272,9 @@ class FileFacts:
 
     @cached_property
     def program(self) -> Program | None:
-        return program_of(self._module, self.config.entry_points)
+        return self._module.project.once(_program, (self._module, self.config.entry_points))
+
+
+def _program(asked: tuple[Module, tuple[str, ...]]) -> Program | None:
+    """Return `program_of` a file and patterns for entry points: of several contexts of one file the same."""
+    return program_of(*asked)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -215,8 +215,7 @@ def _outlives(copy: Running, ctx: Context) -> bool:
         return False
     if any(word in function.name.lower() for word in (*ASIDE, *_PIPELINE)):
         return False
-    waits = [node for node in index.of_type(ast.Call) if node in copy.flow and waits_for(node, "", ctx)]
-    return not any(copy.flow.path(copy.call, wait) for wait in waits)
+    return not any(copy.flow.path(copy.call, wait) for wait in _waits("", copy, ctx))
 
 
 def _read_of_result(node: ast.expr, copy: Running, ctx: Context) -> ast.expr | None:
@@ -304,15 +303,22 @@ def read_of_name(name: str, copy: Running, ctx: Context, bindings: tuple[Binding
 
 def _read_of_uses(text: str, uses: Iterable[ast.expr], copy: Running, ctx: Context) -> ast.expr | None:
     waits: list[ast.AST] = []
-    for node in ctx.module.index.of_type(ast.Call):
-        if waits_for(node, text, ctx) and node in copy.flow:
-            waits += [node, *_conditions_of(node, copy, ctx)]
+    for node in _waits(text, copy, ctx):
+        waits += [node, *_conditions_of(node, copy, ctx)]
     for use in uses:
         found = read(use, copy, ctx) if copy.reaches(use, waits) else None
         # The arguments of the reading call may themselves wait: torch.cat((host, other.cpu())).
         if found is not None and (found not in copy.flow or copy.reaches(found, waits)):
             return found
     return None
+
+
+def _waits(text: str, copy: Running, ctx: Context) -> Iterator[ast.Call]:
+    """Yield the calls that wait for the device where a copy runs (see `waits_for`)."""
+    for name in ("to", *WAITING_METHODS):
+        for call in ctx.module.index.calls_by_name.get(name, ()):
+            if call in copy.flow and waits_for(call, text, ctx):
+                yield call
 
 
 def _conditions_of(wait: ast.Call, copy: Running, ctx: Context) -> list[ast.AST]:

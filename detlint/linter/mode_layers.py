@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 
 from detlint.conditions import Truth
@@ -394,7 +394,7 @@ def _is_plain_base(base: str) -> bool:
     return base in ("lightning.pytorch.LightningModule", "torch_geometric.nn.MessagePassing") or base.endswith("Mixin")
 
 
-def parts_of(calls: Iterator[tuple[Module, ast.Call]]) -> Truth:
+def parts_of(calls: Iterable[tuple[Module, ast.Call]]) -> Truth:
     """Combine what several possible constructors say: yes if any holds such a layer, no if none of them can."""
     answers = {ModelParts().made_by(module, call) for module, call in calls}
     if Truth.YES in answers:

@@ -14,7 +14,7 @@ from detlint.linter.defaults import text_by_default
 from detlint.linter.environment import environment_writes
 from detlint.linter.names import FUNCTIONS, FunctionNode
 from detlint.linter.nodes import identifier, walk
-from detlint.linter.program import Program, attribute_writes, calls_named
+from detlint.linter.program import attribute_writes, calls_named
 from detlint.linter.registry import check, check_file
 from detlint.linter.seeding import seeding_of
 from detlint.linter.unsaid import Found, spread
@@ -173,4 +173,4 @@ def _autotuning_option(options: ast.Dict, ctx: Context) -> str:
 
 
 def _asks_for_determinism(ctx: Context) -> bool:
-    return seeding_of(ctx.program or Program(ctx.module, is_library=True)).requests_determinism
+    return seeding_of(ctx.program_or_library).requests_determinism
