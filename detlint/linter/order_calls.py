@@ -149,7 +149,7 @@ class OrderCalls(OrderPlaces):
     def _takes_first(self, call: ast.Call) -> bool:
         """`islice(paths, 100)`; in a loop each part has its turn."""
         around = (parent for parent in self.index.ancestors(call) if isinstance(parent, (*FUNCTIONS, ast.While)))
-        return len(call.args) == 2 and not isinstance(next(around, None), (ast.While, ast.Lambda))
+        return len(call.args) == 2 and not isinstance(next(around, None), ast.While)
 
     def _pairs_entries(self, node: ast.expr, zipped: ast.Call) -> bool:
         """`dict(zip(names, results))` where names have their own order, and results have not."""
