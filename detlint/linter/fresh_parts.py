@@ -15,11 +15,11 @@ from detlint.linter.fresh_rounds import (
     leaves_padding,
     passes_over,
 )
-from detlint.linter.names import COMPREHENSIONS
+from detlint.linter.names import COMPREHENSIONS, LOOPS
 from detlint.linter.nodes import arguments_of, identifier
 from detlint.linter.values import Kind
 
-_Loop = ast.For | ast.While
+_Loop = ast.For | ast.AsyncFor | ast.While
 # What tells which part of the memory is in use, where it goes along with it.
 _EXTENTS = re.compile(
     r"(^|_)(masks?|valid|len|lens|lengths?|size|sizes|num|n|count|counts|keep|used|end|index|indices|idx|ids|offsets?)(_|$|\d)"
@@ -49,7 +49,7 @@ def rounds_of(write: ast.AST, target: ast.AST, ctx: Context) -> Iterator[_Loop]:
     """Yield the loops that a write is repeated by while the memory stays the same, the innermost first."""
     around = list(ctx.ancestors(target))
     for parent in ctx.ancestors(write):
-        if isinstance(parent, (ast.For, ast.While)):
+        if isinstance(parent, LOOPS):
             inside = around[: around.index(parent)] if parent in around else None
             # `if out is None: out = torch.empty(n)` in the loop makes it once
             if inside is None or any(isinstance(other, ast.If) for other in inside):

@@ -13,7 +13,7 @@ from detlint.linter.flow import Flow
 from detlint.linter.mode_switches import Mode, switched, switches_any
 from detlint.linter.model_lists import gone_round
 from detlint.linter.model_names import Key, ModelNames, given_to
-from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope
+from detlint.linter.names import FOR_LOOPS, FUNCTIONS, Binding, BindingKind, FunctionNode, Scope
 from detlint.linter.nodes import identifier, walk
 from detlint.linter.project import Module
 from detlint.randomness import load_sources
@@ -378,15 +378,15 @@ class ModeEvents(ModelNames, ABC):
         passed = [loop.iter for loop in self._loops_of(others) if not self._holds(loop, event.node, goal)]
         return flow.path(event.node, goal, avoiding=[*others, *passed, *self._handlers(flow.scope, goal)])
 
-    def _loops_of(self, events: list[ast.AST]) -> Iterator[ast.For]:
+    def _loops_of(self, events: list[ast.AST]) -> Iterator[ast.For | ast.AsyncFor]:
         """Yield the loops that have an event in each turn: training for epochs is not meant to run zero times."""
         for node in events:
-            statement = self.index.statement(node) if not isinstance(node, ast.Module) else None
-            loop = self.index.parents.get(statement) if statement is not None else None
-            if isinstance(loop, ast.For) and statement in loop.body:
+            statement = self.index.statement(node)
+            loop = self.index.parents.get(statement)
+            if isinstance(loop, FOR_LOOPS) and statement in loop.body:
                 yield loop
 
-    def _holds(self, loop: ast.For, *nodes: ast.AST | None) -> bool:
+    def _holds(self, loop: ast.AST, *nodes: ast.AST | None) -> bool:
         return any(node is not None and (node is loop or loop in self.index.ancestors(node)) for node in nodes)
 
     def _handlers(self, scope: Scope, goal: ast.AST | None) -> list[ast.AST]:

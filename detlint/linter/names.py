@@ -61,6 +61,8 @@ ScopeNode = (
 )
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+FOR_LOOPS = (ast.For, ast.AsyncFor)
+LOOPS = (*FOR_LOOPS, ast.While)
 SCOPES = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, *COMPREHENSIONS)
 
 

@@ -14,7 +14,7 @@ from detlint.linter.fresh_memory import Fate, fate, registered_name
 from detlint.linter.fresh_needs import guards_emptiness, is_in_each_round, reads_what_rounds_left, tests_of_need
 from detlint.linter.fresh_parts import only_in_part, tells_extent
 from detlint.linter.fresh_weights import unwritten_attribute
-from detlint.linter.names import Binding, FunctionNode
+from detlint.linter.names import LOOPS, Binding, FunctionNode
 from detlint.linter.nodes import arguments_of, identifier, walk
 from detlint.linter.registry import check
 from detlint.linter.values import Kind
@@ -373,7 +373,7 @@ def _reads_a_part(use: ast.AST, writes: list[ast.Name], ctx: Context) -> bool:
         return False
     if not isinstance(part, ast.Subscript) or not any(isinstance(name, ast.Name) for name in ast.walk(part.slice)):
         return False
-    loops = {parent for parent in ctx.ancestors(use) if isinstance(parent, (ast.For, ast.While))}
+    loops = {parent for parent in ctx.ancestors(use) if isinstance(parent, LOOPS)}
     return any(parent in loops for write in writes for parent in ctx.ancestors(write))
 
 
@@ -398,8 +398,4 @@ def _loops_of(writes: Sequence[ast.AST], read: ast.AST, ctx: Context) -> Iterato
     """Yield the loops that write: they are taken to run at least once before what follows them."""
     around = set(ctx.ancestors(read))
     for write in writes:
-        yield from (
-            parent
-            for parent in ctx.ancestors(write)
-            if isinstance(parent, (ast.For, ast.While)) and parent not in around
-        )
+        yield from (parent for parent in ctx.ancestors(write) if isinstance(parent, LOOPS) and parent not in around)

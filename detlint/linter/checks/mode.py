@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from detlint.findings import Finding
 from detlint.linter.context import Context
-from detlint.linter.names import FUNCTIONS
+from detlint.linter.names import FUNCTIONS, LOOPS
 from detlint.linter.nodes import walk
 from detlint.linter.registry import check_file
 from detlint.linter.repairs import Repair, insert_before, unsafe
@@ -16,7 +16,7 @@ from detlint.linter.train_mode import TrainModeInference, train_mode_inferences
 from detlint.linter.training import file_trains, training_steps
 
 # What `eval()` is moved out of, so that it is not called for each batch.
-_HOISTED = (ast.With, ast.AsyncWith, ast.For, ast.AsyncFor, ast.While)
+_HOISTED = (ast.With, ast.AsyncWith, *LOOPS)
 
 
 @check_file("DET201")
@@ -71,7 +71,7 @@ def _trains_on(found: TrainModeInference, statement: ast.stmt, ctx: Context) -> 
     for parent in ctx.ancestors(statement):
         if isinstance(parent, FUNCTIONS):
             break
-        if isinstance(parent, (ast.For, ast.While)) and training_steps(parent):
+        if isinstance(parent, LOOPS) and training_steps(parent):
             return found.reason.node not in walk(parent)
     return False
 
