@@ -8,7 +8,7 @@ A check gets a `Call` (or a syntax node, or nothing) and a `Context`, and yields
         if ctx.truth(training.value) is Truth.YES:
             yield ctx.finding(call.node, call=call.name, state="True")
 
-It never touches positions, suppression, configuration, files or printing.
+It never touches suppression, files or printing.
 """
 
 from __future__ import annotations
