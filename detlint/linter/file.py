@@ -10,6 +10,7 @@ from detlint.findings import Finding
 from detlint.linter.arguments import matches
 from detlint.linter.context import Call, Context, FileFacts
 from detlint.linter.jobs import FileResult, Options
+from detlint.linter.nodes import depth
 from detlint.linter.program import calls_named
 from detlint.linter.project import Module, Project
 from detlint.linter.registry import Check, checks
@@ -20,6 +21,8 @@ from detlint.rulebook import Rule, load_rules
 
 UNREADABLE = "DET001"
 UNUSED_SUPPRESSION = "DET002"
+# Nobody nests code like this by hand; in other code a recursion that does not end is a fault of ours.
+_DEEP = 100
 
 
 def lint_source(source: SourceFile | SourceProblem, config: Config, project: Project, options: Options) -> FileResult:
@@ -36,12 +39,14 @@ def lint_source(source: SourceFile | SourceProblem, config: Config, project: Pro
     if isinstance(module, Module):
         try:
             findings += _lint_module(module, rules, enabled, FileFacts(module, config, options.with_fixes))
-        except RecursionError:
-            problems.append(source.problem("nested too deeply to be analysed"))
         except Exception as error:  # the one place where the crash of a check becomes a report
-            if options.debug:
-                traceback.print_exc()
-            crash = f"{source.display}: internal error: {type(error).__name__}: {error}; run with --debug and report it"
+            if isinstance(error, RecursionError) and depth(module.tree) > _DEEP:
+                problems.append(source.problem("nested too deeply to be analysed"))
+            else:
+                if options.debug:
+                    traceback.print_exc()
+                said = f"{type(error).__name__}: {error}"
+                crash = f"{source.display}: internal error: {said}; run with --debug and report it"
     if UNREADABLE in enabled:
         findings += (_unreadable(each, rules) for each in problems)
     # After a crash findings are missing, so a comment that silenced nothing is no news.

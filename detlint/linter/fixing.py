@@ -51,8 +51,8 @@ def fix_paths(
 ) -> list[FixedFile]:
     """Return what fixing the files behind `paths` would do; nothing is written.
 
-    A file whose fixed form does not parse is left alone. Rounds of fixes are made until none is left, each seeing the
-    other files as they are on disk; a fix that does not take its finding away is not made.
+    Rounds of fixes are made until none is left, each seeing the other files as they are on disk. A fix that leaves a
+    file that does not parse is not made, nor is one that does not take its finding away.
 
     Raises:
         DetlintError: a path, a configuration or a rule file is not usable.
@@ -90,14 +90,15 @@ def _fixed(before: bytes, found: FoundFile, config: Config, unsafe: bool) -> Fix
         return None
     encoding = state.source.encoding
     repaired: list[Finding] = []
-    useless: set[str] = set()  # rules whose fixes do not take their findings away here
+    useless: set[str] = set()  # rules whose fixes do not parse here, or do not take their findings away
     for _ in range(_MAX_ROUNDS):
         chosen = _without_overlaps(finding for finding in state.fixable if finding.code not in useless)
         if not chosen:
             break
         after = _read(edited(state.source, state.content, chosen), found, config, unsafe)
         if after is None or len(after.source.problems) > len(state.source.problems):
-            break
+            useless |= _breaking(chosen, state, found)
+            continue
         failed = _unhelped(chosen, state.fixable, after.fixable)
         if failed:
             useless |= failed
@@ -122,11 +123,28 @@ class _State:
 
 
 def _read(content: bytes, found: FoundFile, config: Config, unsafe: bool) -> _State | None:
-    source = source_from_bytes(content, found.path, found.display)
-    if not isinstance(source, SourceFile) or not isinstance(source.tree(), ast.Module):
+    source = _parsed(content, found)
+    if source is None:
         return None
     findings = lint_source(source, config, Project(), _OPTIONS).findings
     return _State(content, source, tuple(_trusted(findings, unsafe)))
+
+
+def _parsed(content: bytes, found: FoundFile) -> SourceFile | None:
+    source = source_from_bytes(content, found.path, found.display)
+    return source if isinstance(source, SourceFile) and isinstance(source.tree(), ast.Module) else None
+
+
+def _breaking(chosen: Sequence[Finding], state: _State, found: FoundFile) -> set[str]:
+    """Return the rules whose fixes alone leave what does not parse; all of them, where it takes several."""
+    codes = {finding.code for finding in chosen}
+    breaking = set()
+    for code in codes:
+        alone = [finding for finding in chosen if finding.code == code]
+        source = _parsed(edited(state.source, state.content, alone), found)
+        if source is None or len(source.problems) > len(state.source.problems):
+            breaking.add(code)
+    return breaking or codes
 
 
 def _unhelped(chosen: Sequence[Finding], before: Sequence[Finding], after: Sequence[Finding]) -> set[str]:

@@ -292,9 +292,9 @@ class Flow:
         before = [
             binding
             for binding in bindings
-            if isinstance(binding.value, ast.expr)
+            if isinstance(self._index.parents.get(binding.node), ast.NamedExpr)
+            and isinstance(binding.value, ast.expr)
             and self._block_at(binding.node) is block
-            and isinstance(self._index.parents.get(binding.node), ast.NamedExpr)
             and _order(binding.node) < _order(name)
         ]
         if before:

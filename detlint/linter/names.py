@@ -61,6 +61,8 @@ ScopeNode = (
 )
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+FOR_LOOPS = (ast.For, ast.AsyncFor)
+LOOPS = (*FOR_LOOPS, ast.While)
 SCOPES = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, *COMPREHENSIONS)
 
 
@@ -251,6 +253,11 @@ def parameters(arguments: ast.arguments) -> Iterator[tuple[ast.arg, ast.expr | N
     yield from zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
     if arguments.kwarg:
         yield arguments.kwarg, None
+
+
+def by_place(arguments: ast.arguments) -> list[str]:
+    """Return the names of the parameters that arguments without a name go to, one each."""
+    return [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)]
 
 
 def absolute_name(node: ast.ImportFrom, module_name: str, is_package: bool) -> str:

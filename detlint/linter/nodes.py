@@ -60,6 +60,14 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
                 push(value)
 
 
+def depth(node: ast.AST) -> int:
+    """Return how many nodes stand within each other at most."""
+    levels, level = 0, [node]
+    while level:
+        levels, level = levels + 1, [child for parent in level for child in ast.iter_child_nodes(parent)]
+    return levels
+
+
 def identifier(node: ast.AST | None) -> str:
     """Return the last word of a dotted name, `Linear` of `nn.Linear`; nothing of an expression that is no name."""
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")

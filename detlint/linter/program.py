@@ -201,6 +201,11 @@ def program_of(module: Module, entry_points: Sequence[str] = ()) -> Program | No
     return Program(module) if _is_program(module, entry_points) else None
 
 
+def library_of(module: Module) -> Program:
+    """Return library code as a program that executes nothing itself."""
+    return Program(module, is_library=True)
+
+
 def in_package(module: Module) -> bool:
     """Return whether the file stands in a package."""
     return (module.source.path.parent / "__init__.py").is_file()

@@ -144,13 +144,22 @@ def _space_after(argument: libcst.Arg) -> libcst.BaseParenthesizableWhitespace:
     return libcst.SimpleWhitespace(" ")
 
 
+def operand(node: ast.expr) -> str:
+    """Return the text of an expression that may stand within another one: `(a if b else c)`."""
+    text = ast.unparse(node)
+    return f"({text})" if isinstance(node, (ast.IfExp, ast.Lambda, ast.NamedExpr)) else text
+
+
 def insert_before(statement: ast.stmt, line: str) -> Change:
     """Put a statement on a line of its own before `statement`, as deep as that one stands."""
     start = _first_line(statement)
 
     def text(source: SourceFile) -> str | None:
-        before = source.lines[start - 1].encode("utf-8")[: statement.col_offset].decode("utf-8")
-        return f"{before}{line}\n" if not before.strip() else None  # not after a `;` or on a header's own line
+        written = source.lines[start - 1].encode("utf-8")
+        before, rest = written[: statement.col_offset].decode("utf-8"), written[statement.col_offset :]
+        if before.strip() or rest.startswith(b"elif"):
+            return None  # after a `;`, on a header's own line, or between `if` and `elif`
+        return f"{before}{line}\n"
 
     return Change((start, 0, start, 0), text)
 

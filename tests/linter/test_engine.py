@@ -99,6 +99,35 @@ def test_crash_of_a_check_is_reported_and_the_other_files_are_linted(
     assert "ZeroDivisionError: planted" in problem
 
 
+@pytest.mark.parametrize(("depth", "is_blamed"), [(20, False), (800, True)])
+def test_endless_recursion_is_blamed_on_files_that_nest_deep_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, depth: int, is_blamed: bool
+) -> None:
+    def endless(*args: object) -> object:
+        return endless(*args)
+
+    monkeypatch.setattr(file, "_lint_module", endless)
+    (tmp_path / "bad.py").write_text("x = 1" + " + 1" * depth + "\n")
+    result = lint_paths([str(tmp_path)], resolver=ConfigResolver(isolated=True), jobs=1)
+    assert [finding.code for finding in result.findings] == ["DET001"] * is_blamed
+    assert ["RecursionError" in problem for problem in result.problems] == [True] * (not is_blamed)
+
+
+def test_messages_name_lines_of_other_files(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "fit.py").write_text(
+        "import torchvision\nfrom a import evaluate\n\ndef main(loader):\n    model = torchvision.models.resnet18()\n"
+        "    model.train()\n    print(evaluate(model, loader))\n"
+    )
+    path = tmp_path / "a.py"
+    path.write_text(
+        "import torch\n\ndef evaluate(model, loader):\n    with torch.no_grad():\n"
+        "        return [model(x).argmax(-1) for x in loader]\n"
+    )
+    (finding,) = lint_paths([str(path)], resolver=ConfigResolver(isolated=True), jobs=1).findings
+    assert f"switched on in line 6 of {tmp_path / 'fit.py'}" in finding.message
+
+
 @pytest.mark.skipif(multiprocessing.get_start_method() != "fork", reason="the planted death is inherited by fork only")
 def test_killed_worker_costs_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(24):

@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 
 from detlint.config import ConfigResolver
+from detlint.linter import repairs
+from detlint.linter.checks import mode
 from detlint.linter.fixing import FixedFile, fix_paths, fix_stdin
 from detlint.linter.sources import SourceFile, source_from_bytes
 from detlint.rulebook import load_rules
@@ -158,6 +160,49 @@ def test_left_alone(tmp_path: Path, code: str, unsafe: bool) -> None:
     path = tmp_path / "x.py"
     path.write_text(code)
     assert fix(path, unsafe=unsafe) == code.encode()
+
+
+def test_nothing_goes_between_if_and_elif_and_other_fixes_are_made(tmp_path: Path) -> None:
+    code = """
+import torch
+import torchvision
+
+torch.backends.cudnn.benchmark = True
+
+def predict(x, quick):
+    net = torchvision.models.resnet18()
+    net.load_state_dict(torch.load("a.pt"))
+    with torch.no_grad():
+        if quick:
+            return 0
+        elif net(x).sum() > 0:
+            return 1
+        return 2
+"""
+    path = tmp_path / "x.py"
+    path.write_text(code)
+    assert fix(path) == code.replace("benchmark = True", "benchmark = False").encode()
+
+
+def test_a_fix_that_does_not_parse_keeps_no_other_from_being_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mode, "insert_before", lambda statement, line: repairs.insert_before(statement, "("))
+    code = """
+import torch
+import torchvision
+
+torch.backends.cudnn.benchmark = True
+
+def predict(x):
+    net = torchvision.models.resnet18()
+    net.load_state_dict(torch.load("a.pt"))
+    with torch.no_grad():
+        return net(x)
+"""
+    path = tmp_path / "x.py"
+    path.write_text(code)
+    assert fix(path) == code.replace("benchmark = True", "benchmark = False").encode()
 
 
 def test_fixes_inside_fixes_take_another_round(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from detlint.config import ConfigResolver
+from detlint.config import ConfigResolver, Settings
 from detlint.linter.engine import lint_paths, lint_stdin
 from detlint.linter.lexing import comments
 from detlint.linter.result import LintResult
@@ -253,3 +253,52 @@ def test_comments_are_those_that_tokenize_finds(path: Path) -> None:
         if token.type == tokenize.COMMENT
     ]
     assert [start for start, _ in comments(text)] == expected
+
+
+# Code that is valid and that hardly anybody writes: empty tuples as indices, calls without the argument that matters.
+ODD = {
+    "pattern out of a call": "import glob\nfrom settings import pattern\nx = [load(p) for p in glob.glob(pattern())]\n",
+    "pattern of nothing": "import glob, os\nx = [load(p) for p in glob.glob(os.path.join())]\n",
+    "order, empty index": "import os\nimport numpy as np\nx = np.array(os.listdir(d))[()]\n",
+    "sum by keyword": "import os\nx = sum(start=os.listdir(d))\n",
+    "parameters of a lambda": (
+        "import os\ndef load(paths, key=lambda name: name, **options):\n    return [options, paths]\n"
+        "x = load([], name=os.listdir(d))\n"
+    ),
+    "memory, empty index": (
+        "import torch\ndef f(x, n):\n    out = torch.empty(5)\n    for i in range(n):\n        out[()] = x[i]\n"
+        "    return out + 1\n"
+    ),
+    "batches, empty index": (
+        "import torch\ndef f(x, size):\n    out = torch.empty(len(x), 4)\n    for i in range(len(x) // size):\n"
+        "        out[()] = x[i]\n    return out + 1\n"
+    ),
+    "memory, step zero": "import torch\ndef f(x):\n    out = torch.empty(5, 3)\n    out[::0] = x\n    return out + 1\n",
+    "memory, endless": (
+        f"import torch\ndef f(x):\n    out = torch.empty({10**30})\n    out[:{10**29}] = x\n    return out + 1\n"
+    ),
+    "starred option": (
+        "import argparse, torch\nparser = argparse.ArgumentParser()\n"
+        "parser.add_argument('--how', nargs='*', default=[])\nargs = parser.parse_args()\n*rest, = args.how\n"
+        "net = torch.compile(torch.nn.Linear(3, 3), mode=rest)\n"
+    ),
+    "called setting": "import torch\ntorch._inductor.config.max_autotune()\n",
+    "greater than floats": (
+        "def score(net, x):\n    return net(x).sum().item()\n"
+        f"def test_score(net, x):\n    assert score(net, x) == {10**400} * 2.0 / 3.0\n"
+        "def test_other(net, x):\n    assert score(net, x) == 1e308 * 10.0 / 3.0\n"
+    ),
+    "rate of functions that call each other": (
+        "import torch.nn.functional as F\ndef attend(q, p):\n    return chunk(q, p)\ndef chunk(q, p):\n"
+        "    if len(q) > 5:\n        return attend(q[1:], p)\n"
+        "    return F.scaled_dot_product_attention(q, q, q, dropout_p=p)\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", ODD.values(), ids=ODD.keys())
+def test_odd_code(text: str) -> None:
+    resolver = ConfigResolver(isolated=True, overrides=Settings(select=("ALL",)))
+    result = lint_stdin(text.encode(), "a.py", resolver=resolver)
+    assert result.problems == ()
+    assert "DET001" not in {finding.code for finding in result.findings}
