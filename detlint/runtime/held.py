@@ -11,7 +11,7 @@ import torch
 from detlint.runtime.digests import Digester, is_plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from detlint.runtime.events import Digest
 
@@ -129,7 +129,7 @@ class Attributes:
 
     def restore(self) -> None:
         """Put back every attribute, and take away what is new."""
-        if not _identical(_items(self._now), _items(self._before)):
+        if not (_identical(self._now, self._before) and _identical(self._now.values(), self._before.values())):
             self._now.clear()
             self._now.update(self._before)
 
@@ -140,18 +140,19 @@ class Container:
     def __init__(self, name: str, container: Any) -> None:
         self.name = name
         self._now = container
-        self._before = _items(container)
+        self._kind = _kind(container)
+        self._before = self._items()
 
     def changed(self) -> Iterator[str]:
         """Yield the name if items are other objects now, or other values where they are plain."""
-        if not _same(self._before, _items(self._now)):
+        if not _same(self._before, self._items()):
             yield self.name
 
     def restore(self) -> None:
         """Put back the items, in their order."""
-        if _identical(_items(self._now), self._before):
+        if _identical(self._items(), self._before):
             return
-        kind = _kind(self._now)
+        kind = self._kind
         kind.clear(self._now)
         if issubclass(kind, dict):
             half = len(self._before) // 2
@@ -161,6 +162,11 @@ class Container:
             kind.update(self._now, self._before)
         else:
             kind.extend(self._now, self._before)
+
+    def _items(self) -> tuple[Any, ...]:
+        """Return what it holds, in order: of a dict the keys, then the values."""
+        items = tuple(self._kind.__iter__(self._now))
+        return (*items, *self._kind.values(self._now)) if items and issubclass(self._kind, dict) else items
 
 
 class Registry(Container):
@@ -231,14 +237,7 @@ def _kind(container: object) -> Any:
     return next(kind for kind in (OrderedDict, *_CONTAINERS) if isinstance(container, kind))
 
 
-def _items(container: Any) -> tuple[Any, ...]:
-    """Return what a container holds, in order: of a dict the keys, then the values."""
-    kind = _kind(container)
-    items = tuple(kind.__iter__(container))
-    return (*items, *kind.values(container)) if issubclass(kind, dict) else items
-
-
-def _identical(one: tuple[object, ...], two: tuple[object, ...]) -> bool:
+def _identical(one: Collection[object], two: Collection[object]) -> bool:
     return len(one) == len(two) and all(map(operator.is_, one, two))
 
 
