@@ -3,7 +3,8 @@
 An entry holds for a file as long as nothing it was worked out from has changed: its bytes, its settings, the rules,
 detlint itself, every file of the project that was read, or looked for and not found, for facts about it, and what was
 found where all files of a project were searched for a name. The cache is JSON, never pickle, since it lies in the
-folder of whoever's code is linted; one that is damaged, foreign or cannot be written is ignored.
+folder of whoever's code is linted; one that is damaged, foreign or cannot be written is ignored, and links in it are
+never followed.
 """
 
 from __future__ import annotations
@@ -75,6 +76,8 @@ class Cache:
             self._write(fresh)
 
     def _read(self) -> dict[str, Any]:
+        if _leads_elsewhere(self._folder):
+            return {}
         try:
             document = json.loads((self._folder / _FILE).read_bytes())
         except (OSError, ValueError, RecursionError):
@@ -109,6 +112,8 @@ class Cache:
             return {}  # damaged
 
     def _write(self, fresh: Mapping[str, Any]) -> None:
+        if self._folder.is_symlink():
+            return
         # Another run may have written meanwhile: what it found for unchanged files is kept.
         entries = {**self._read(), **fresh}
         files = _Numbers[str]()
@@ -131,8 +136,10 @@ class Cache:
         }
         with suppress(OSError, UsageError):
             self._folder.mkdir(exist_ok=True)
-            (self._folder / ".gitignore").write_text("*\n", encoding="utf-8")
-            write_atomically(self._folder / _FILE, json.dumps(document, separators=(",", ":")).encode())
+            with suppress(FileExistsError), (self._folder / ".gitignore").open("x", encoding="utf-8") as stream:
+                stream.write("*\n")
+            content = json.dumps(document, separators=(",", ":")).encode()
+            write_atomically(self._folder / _FILE, content, through_links=False)
 
     def _changed(self, folder: Path, known: Mapping[str, str | None]) -> list[Path]:
         """Return the Python files of a folder that came, went or changed since their digests were `known`."""
@@ -167,6 +174,8 @@ class Cache:
 def clean(root: Path) -> bool:
     """Remove the cache of a configuration root; return whether there was one."""
     folder = root / FOLDER
+    if folder.is_symlink():
+        return False
     found = False
     for path in (folder / _FILE, folder / ".gitignore", *folder.glob(f".{_FILE}.*")):  # half-written ones too
         with suppress(FileNotFoundError):
@@ -175,6 +184,11 @@ def clean(root: Path) -> bool:
     with suppress(OSError):
         folder.rmdir()
     return found
+
+
+def _leads_elsewhere(folder: Path) -> bool:
+    """Whether the cache, or its folder, is a link: a repository may bring it along, and it may lead anywhere."""
+    return folder.is_symlink() or (folder / _FILE).is_symlink()
 
 
 class _Numbers(dict[AnyT, int]):

@@ -119,6 +119,31 @@ def test_folder_that_cannot_be_written_is_no_error(project: Path) -> None:
     assert [finding.code for finding in lint().findings] == ["DET101"]
 
 
+def test_links_that_a_repository_brings_along_are_not_written_through(project: Path) -> None:
+    theirs = project / "theirs"
+    theirs.mkdir()
+    for name in ("authorized_keys", "notes.json"):
+        (theirs / name).write_text("mine")
+    (project / FOLDER).mkdir()
+    (project / FOLDER / ".gitignore").symlink_to(theirs / "authorized_keys")
+    (project / FOLDER / "results.json").symlink_to(theirs / "notes.json")
+    first = lint()
+    assert [path.read_text() for path in theirs.iterdir()] == ["mine", "mine"]
+    assert not (project / FOLDER / "results.json").is_symlink()
+    assert held(project) == {"train.py", "helper.py"}
+    assert lint().findings == first.findings
+
+
+def test_a_folder_that_is_a_link_is_no_cache(project: Path) -> None:
+    theirs = project / "theirs"
+    theirs.mkdir()
+    (project / FOLDER).symlink_to(theirs)
+    assert [finding.code for finding in lint().findings] == ["DET101"]
+    (theirs / "results.json").write_text("mine")
+    assert not clean(project)
+    assert [path.read_text() for path in theirs.iterdir()] == ["mine"]
+
+
 def test_a_file_changed_during_the_run_is_not_kept(project: Path) -> None:
     (project / "train.py").write_text(PROGRAM)
     os.utime(project / "train.py", (4_000_000_000, 4_000_000_000))
