@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 from detlint.errors import UsageError
 
@@ -14,11 +16,18 @@ from detlint.errors import UsageError
 def write_atomically(path: Path, data: bytes, *, through_links: bool = True) -> None:
     """Replace what `path` holds by `data`, keeping its permissions; links are written through, or replaced themselves.
 
+    What is no file, such as /dev/null, and what this process prints to, such as /dev/stdout, is written to as it is.
+
     Raises:
         UsageError: the folder does not exist or may not be written to.
     """
     try:
         there = _status(path, through_links)
+        opened = None if there is None else _opened(path, there)
+        if opened is not None:
+            with opened as stream:
+                stream.write(data)
+            return
         mode = there.st_mode & 0o777 if there is not None and stat.S_ISREG(there.st_mode) else 0o666 & ~_umask()
         _replace(path.resolve() if through_links else path, data, mode)
     except OSError as error:
@@ -30,6 +39,18 @@ def _status(path: Path, through_links: bool) -> os.stat_result | None:
         return path.stat(follow_symlinks=through_links)
     except FileNotFoundError:
         return None
+
+
+def _opened(path: Path, there: os.stat_result) -> IO[bytes] | None:
+    """Open what must not be replaced: the file behind stdout or stderr, and what is neither file nor link."""
+    for printed in filter(None, (sys.__stdout__, sys.__stderr__)):
+        with suppress(OSError, ValueError):  # closed
+            if os.path.samestat(os.fstat(printed.fileno()), there):
+                printed.flush()
+                return os.fdopen(os.dup(printed.fileno()), "wb")  # goes on where printing stopped
+    if stat.S_ISREG(there.st_mode) or stat.S_ISLNK(there.st_mode):
+        return None
+    return path.open("wb")
 
 
 def _replace(target: Path, data: bytes, mode: int) -> None:
