@@ -203,7 +203,7 @@ class Project:
         self.consulted.clear()
         self._asked.clear()
         self.depth = 0
-        while self.kept > budget:
+        while self.kept > budget and self._by_path:
             self._by_path.popitem(last=False)[1].forget()
 
     def inference(self, module: Module) -> Inference:
@@ -277,8 +277,10 @@ class Project:
         """Return the outline of a module without keeping its tree."""
         if module.path not in self._outlines:
             whole = Module(self, module.path, module.name)
-            self._outlines[module.path] = outline_of(whole.index, whole.name, whole.is_package)
-            whole.forget()
+            try:
+                self._outlines[module.path] = outline_of(whole.index, whole.name, whole.is_package)
+            finally:
+                whole.forget()
         return self._outlines[module.path]
 
     # --- definitions by qualified name ----------------------------------------------------------------------------

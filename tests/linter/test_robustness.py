@@ -139,6 +139,16 @@ def test_what_may_not_be_read_is_reported(unprivileged_folder: Path) -> None:
     assert found == dict.fromkeys(["closed", "listed/inside.py", "secret.py"], denied)
 
 
+def test_a_deep_expression_in_an_imported_file_is_nothing_special(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "helper.py").write_text("x = {}\na = x" + "[0]" * 1200 + "\n")
+    program = "from helper import *\nimport torch\n\nif __name__ == '__main__':\n    print(torch.rand(3))\n"
+    (tmp_path / "main.py").write_text(program)
+    for result in (lint(tmp_path / "main.py"), lint(tmp_path)):
+        assert result.problems == ()
+        assert [(Path(f.location.path).name, f.code) for f in result.findings] == [("main.py", "DET101")]
+
+
 def test_a_file_that_vanishes(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text(GOOD)
     doomed = tmp_path / "b.py"
