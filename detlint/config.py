@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import tomli
 
 from detlint.errors import ConfigError, did_you_mean
+from detlint.files import is_file
 from detlint.findings import Severity
 from detlint.operators import DEVICES, PASSES
 
@@ -140,7 +141,7 @@ class ConfigResolver:
 
     def _search(self, folder: Path) -> Config:
         for candidate in (folder / "detlint.toml", folder / "pyproject.toml"):
-            settings = read_settings(candidate) if candidate.is_file() else None
+            settings = read_settings(candidate) if is_file(candidate) else None
             if settings is not None:
                 return self._from_file(candidate, settings)
         if folder.parent == folder:
@@ -155,7 +156,7 @@ class ConfigResolver:
 
 
 def _require(file: Path) -> Settings:
-    if not file.is_file():
+    if not is_file(file):
         raise ConfigError(f"{file}: no such configuration file")
     settings = read_settings(file)
     if settings is None:

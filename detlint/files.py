@@ -1,4 +1,4 @@
-"""Writing files so that nobody ever sees half of one."""
+"""Looking for files where one may not look, and writing them so that nobody ever sees half of one."""
 
 from __future__ import annotations
 
@@ -11,6 +11,16 @@ from pathlib import Path
 from typing import IO
 
 from detlint.errors import UsageError
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is a file: none where one may not look, and none by a name too long to be one."""
+    return os.path.isfile(path)  # noqa: PTH113 - up to Python 3.13 `Path.is_file` raises there
+
+
+def exists(path: Path) -> bool:
+    """Whether there is anything, in the same way."""
+    return os.path.exists(path)  # noqa: PTH110
 
 
 def write_atomically(path: Path, data: bytes, *, through_links: bool = True) -> None:

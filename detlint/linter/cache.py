@@ -164,8 +164,8 @@ class Cache:
 
     def _unchanged(self, place: Path) -> bool:
         """Return whether a file is sure to be as it was when this run read it, and a folder with all of its files."""
-        files = python_files(place) if place.is_dir() else (place,)
         try:
+            files = python_files(place) if place.is_dir() else (place,)
             return all(file.stat().st_mtime_ns < self._began for file in files)
         except OSError:
             return True

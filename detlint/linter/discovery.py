@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from detlint.config import compile_patterns
 from detlint.errors import UsageError
+from detlint.files import exists
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -194,7 +195,7 @@ def _excludes(base: str, patterns: tuple[str, ...]) -> _Ignores:
 def _ignores_above(top: str) -> tuple[_Ignores, ...]:
     """Return the ignore files of the repository above `top`, less those that ignore it: it was asked for."""
     above = [top, *(parent.as_posix().rstrip("/") for parent in Path(top).parents)] if top else [top]
-    root = next((index for index, folder in enumerate(above) if Path(folder, ".git").exists()), None)
+    root = next((index for index, folder in enumerate(above) if exists(Path(folder, ".git"))), None)
     if root is None:
         return ()
     found = [*_read_ignores(above[root], ".git/info/exclude")]

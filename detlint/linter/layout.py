@@ -9,6 +9,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from detlint.files import exists, is_file
+
 _OF_OTHERS = sys.stdlib_module_names | {"torch", "numpy"}
 # So many folders without an `__init__.py` may lie between a package and one inside it.
 _MOST_PLAIN = 3
@@ -38,16 +40,16 @@ class Layout:
 
     def _around(self, folder: Path) -> Path | None:
         """Return the folder that holds the outermost package around another; parts of one may hold packages again."""
-        package = next((place for place in (folder, *folder.parents) if (place / "__init__.py").is_file()), None)
+        package = next((place for place in (folder, *folder.parents) if is_file(place / "__init__.py")), None)
         if package is None:
             return None
         base = self._package_root(package)
         near = (base, *base.parents)[:_MOST_PLAIN]
-        return self._around(base) if any((place / "__init__.py").is_file() for place in near) else base
+        return self._around(base) if any(is_file(place / "__init__.py") for place in near) else base
 
     def is_marked(self, folder: Path) -> bool:
         """Whether a folder holds version control or packaging metadata."""
-        return any((folder / marker).exists() for marker in _ROOT_MARKERS)
+        return any(exists(folder / marker) for marker in _ROOT_MARKERS)
 
     def name(self, path: Path) -> str:
         """Return the dotted name of the module in the file `path`."""
@@ -73,7 +75,7 @@ class Layout:
             return False, ()
         root = self.root(folder)
         places = dict.fromkeys((self._package_root(folder), folder, root, root / "src"))
-        if name.partition(".")[0] in _OF_OTHERS and (folder / "__init__.py").is_file():
+        if name.partition(".")[0] in _OF_OTHERS and is_file(folder / "__init__.py"):
             del places[folder]  # a package's own torch.py is not what its modules import as torch
         tried: list[Path] = []
         for place in places:
@@ -89,13 +91,13 @@ class Layout:
         if key not in self._searched:
             base = place.joinpath(*name.split("."))
             paths = (base / "__init__.py", base.with_suffix(".py"))
-            exists = [path.is_file() for path in paths]
+            exists = [is_file(path) for path in paths]
             self._searched[key] = any(exists), paths[:1] if exists[0] else paths
         return self._searched[key]
 
     def _package_root(self, folder: Path) -> Path:
         """Return the folder that holds the outermost package around `folder` (itself, outside any package)."""
         if folder not in self._package_roots:
-            inside = (folder / "__init__.py").is_file() and folder.parent != folder
+            inside = is_file(folder / "__init__.py") and folder.parent != folder
             self._package_roots[folder] = self._package_root(folder.parent) if inside else folder
         return self._package_roots[folder]

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from detlint.files import is_file
 from detlint.linter.console_scripts import METADATA, script_modules
 from detlint.linter.names import FUNCTIONS
 from detlint.linter.nodes import decorating, identifier, walk
@@ -203,7 +204,7 @@ def program_of(module: Module, entry_points: Sequence[str] = ()) -> Program | No
 
 def in_package(module: Module) -> bool:
     """Return whether the file stands in a package."""
-    return (module.source.path.parent / "__init__.py").is_file()
+    return is_file(module.source.path.parent / "__init__.py")
 
 
 def among_scripts(module: Module) -> bool:
@@ -211,7 +212,7 @@ def among_scripts(module: Module) -> bool:
     path = module.source.path
     root = module.project.layout.root(path.parent)
     folders = [folder for folder in path.parents if folder.is_relative_to(root)]
-    return not any((folder / "__init__.py").is_file() for folder in folders)
+    return not any(is_file(folder / "__init__.py") for folder in folders)
 
 
 def _is_program(module: Module, entry_points: Sequence[str]) -> bool:
