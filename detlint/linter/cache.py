@@ -1,10 +1,10 @@
 """Results of earlier runs, kept in `.detlint_cache/`.
 
 An entry holds for a file as long as nothing it was worked out from has changed: its bytes, its settings, the rules,
-detlint itself, every file of the project that was read, or looked for and not found, for facts about it, and what was
-found where all files of a project were searched for a name. The cache is JSON, never pickle, since it lies in the
-folder of whoever's code is linted; one that is damaged, foreign or cannot be written is ignored, and links in it are
-never followed.
+detlint itself, every file of the project that was read, or looked for and not found, for facts about it, what was found
+where all files of a project were searched for a name, and where projects and packages begin. The cache is JSON, never
+pickle, since it lies in the folder of whoever's code is linted; one that is damaged, foreign or cannot be written is
+ignored, and links in it are never followed.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from detlint.errors import UsageError
-from detlint.files import write_atomically
+from detlint.files import exists, write_atomically
 from detlint.findings import Applicability, Edit, Finding, Fix, Location, Related, Severity
 from detlint.linter.jobs import FileResult, Job, Options
+from detlint.linter.layout import Presence
 from detlint.linter.mentions import Mentions, Search, mentions, python_files
 from detlint.tables import RULES_FOLDER
 from detlint.version import __version__
@@ -69,6 +70,7 @@ class Cache:
                     "settings": self._settings(job),
                     "facts": [str(path) for path in files],
                     "searches": searches,
+                    "presences": [fact for fact in result.facts if isinstance(fact, Presence)],
                     "findings": [asdict(finding) for finding in result.findings],
                     "suppressed": [asdict(finding) for finding in result.suppressed],
                 }
@@ -99,14 +101,19 @@ class Cache:
             ]
             now = Mentions()  # one for all, so that each folder is walked once
             holding = {n for n, search in enumerate(searches) if _still_holds(search, changed[str(search.folder)], now)}
+            presences = [Presence(path, there) for path, there in document["presences"]]
+            standing = {n for n, presence in enumerate(presences) if exists(Path(presence.path)) == presence.there}
             return {
                 path: {
                     **entry,
                     "facts": [paths[number] for number in entry["facts"]],
                     "searches": [searches[number] for number in entry["searches"]],
+                    "presences": [presences[number] for number in entry["presences"]],
                 }
                 for path, entry in document["entries"].items()
-                if good.issuperset(entry["facts"]) and holding.issuperset(entry["searches"])
+                if good.issuperset(entry["facts"])
+                and holding.issuperset(entry["searches"])
+                and standing.issuperset(entry["presences"])
             }
         except (KeyError, TypeError, ValueError, AttributeError, IndexError):
             return {}  # damaged
@@ -118,9 +125,11 @@ class Cache:
         entries = {**self._read(), **fresh}
         files = _Numbers[str]()
         searches = _Numbers[Search]()
+        presences = _Numbers[Presence]()
         for entry in entries.values():
             entry["facts"] = [files[path] for path in entry["facts"]]
             entry["searches"] = [searches[search] for search in entry["searches"]]
+            entry["presences"] = [presences[presence] for presence in entry["presences"]]
         document = {
             "detlint": _detlint_digest(),
             "entries": entries,
@@ -128,6 +137,7 @@ class Cache:
                 (s.name, str(s.folder), s.at_most, None if s.found is None else [files[str(path)] for path in s.found])
                 for s in searches
             ],
+            "presences": [(presence.path, presence.there) for presence in presences],
             "folders": {
                 str(folder): [files[str(path)] for path in python_files(folder)]
                 for folder in {search.folder for search in searches}

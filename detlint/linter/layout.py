@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from detlint.files import exists, is_file
@@ -17,12 +18,21 @@ _MOST_PLAIN = 3
 _ROOT_MARKERS = (".git", "pyproject.toml", "setup.py", "setup.cfg", ".hg")
 
 
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """Whether there is something at `path`."""
+
+    path: str
+    there: bool
+
+
 class Layout:
     """Folders of projects, each looked at once."""
 
     def __init__(self) -> None:
         self._roots: dict[Path, Path] = {}
         self._package_roots: dict[Path, Path] = {}
+        self._looked_at: dict[Path, tuple[Presence, ...]] = {}
         self._found: dict[tuple[str, str], tuple[bool, tuple[Path, ...]]] = {}
         self._searched: dict[tuple[Path, str], tuple[bool, Sequence[Path]]] = {}
 
@@ -50,6 +60,21 @@ class Layout:
     def is_marked(self, folder: Path) -> bool:
         """Whether a folder holds version control or packaging metadata."""
         return any(exists(folder / marker) for marker in _ROOT_MARKERS)
+
+    def looked_at(self, folder: Path) -> tuple[Presence, ...]:
+        """Return what decides where the project and the packages around a folder begin."""
+        if folder not in self._looked_at:
+            found: list[Presence] = []
+            marked = False
+            for place in (folder, *folder.parents):
+                names = ("__init__.py",) if marked else ("__init__.py", *_ROOT_MARKERS)
+                here = [Presence(str(place / name), exists(place / name)) for name in names]
+                found += here
+                marked = marked or any(presence.there for presence in here[1:])
+                if marked and not here[0].there:
+                    break
+            self._looked_at[folder] = tuple(found)
+        return self._looked_at[folder]
 
     def name(self, path: Path) -> str:
         """Return the dotted name of the module in the file `path`."""

@@ -194,6 +194,29 @@ def test_runs_that_are_killed_leave_nothing_that_matters(larger: Path) -> None:
     assert not (larger / FOLDER).exists()
 
 
+def test_where_packages_begin_is_noticed(project: Path) -> None:
+    (project / "pkg").mkdir()
+    write(project / "pkg" / "tool.py", "import torch\n\nsetup_things()\nprint(torch.rand(3))\n")
+    lint()
+    write(project / "pkg" / "__init__.py", "")
+    assert held(project) == {"train.py", "helper.py"}
+    assert lint().findings == lint(cached=False).findings
+    write(project / "pkg" / "__init__.py", "done = True\n")
+    assert "pkg/tool.py" in held(project)
+
+
+def test_where_projects_begin_is_noticed(project: Path) -> None:
+    (project / "part").mkdir()
+    write(project / "part" / "train.py", PROGRAM)
+    write(project / "helper.py", SEEDING)
+    assert not [finding for finding in lint().findings if finding.code == "DET101"]
+    (project / "part" / ".git").mkdir()
+    assert held(project) == {"train.py", "helper.py"}
+    assert lint().findings == lint(cached=False).findings
+    (project / "part" / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    assert held(project) == {"train.py", "helper.py", "part/train.py"}
+
+
 @pytest.fixture
 def table(project: Path) -> Path:
     """A project where whether `table.py` has a finding depends on who calls its function."""
