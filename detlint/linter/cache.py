@@ -44,6 +44,7 @@ class Cache:
         self._options = options
         self._began = time.time_ns()
         self._digests: dict[str, str | None] = {}
+        self._rules: dict[Sequence[Path], str] = {}
         self._entries = self._read()
 
     def get(self, job: Job) -> FileResult | None:
@@ -157,7 +158,10 @@ class Cache:
         return [Path(path) for path in paths if path not in known or self._digest(path) != known[path]]
 
     def _settings(self, job: Job) -> str:
-        settings = (job.display, repr(job.config), self._options.with_fixes, _rules_digest(job.config.rule_paths))
+        rules = job.config.rule_paths
+        if rules not in self._rules:
+            self._rules[rules] = _rules_digest(rules)
+        settings = (job.display, repr(job.config), self._options.with_fixes, _own_rules_digest(), self._rules[rules])
         return hashlib.blake2b(repr(settings).encode(), digest_size=16).hexdigest()
 
     def _digest(self, path: str) -> str | None:
@@ -228,10 +232,15 @@ def _detlint_digest() -> str:
     return hashlib.blake2b(identity.encode(), digest_size=16).hexdigest()
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=1)
+def _own_rules_digest() -> str:
+    """Identify detlint's own rules, which a process reads once."""
+    return _rules_digest((RULES_FOLDER,))
+
+
 def _rules_digest(rule_paths: Sequence[Path]) -> str:
     found = hashlib.blake2b(digest_size=16)
-    files = [path for folder in (RULES_FOLDER, *rule_paths) for path in sorted(folder.glob("*.toml"))]
+    files = [path for folder in rule_paths for path in sorted(folder.glob("*.toml"))]
     for path in [*files, *(path for path in rule_paths if path.is_file())]:
         found.update(path.read_bytes())
     return found.hexdigest()

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from detlint.files import is_file
-from detlint.linter.console_scripts import METADATA, script_modules
 from detlint.linter.names import FUNCTIONS
 from detlint.linter.nodes import decorating, identifier, walk
 from detlint.linter.outline import is_main_guard
@@ -218,11 +217,10 @@ def among_scripts(module: Module) -> bool:
 def _is_program(module: Module, entry_points: Sequence[str]) -> bool:
     path = module.source.path
     root = module.project.layout.root(path.parent)
-    module.project.consulted.update(dict.fromkeys(root / name for name in METADATA))
     relative = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
     if any(fnmatch.fnmatch(relative, pattern) for pattern in entry_points):
         return True
-    if module.source.is_notebook or module.name in script_modules(root) or _is_command(module):
+    if module.source.is_notebook or module.name in module.project.scripts(root) or _is_command(module):
         return True
     if _reads_command_line(module):
         return True

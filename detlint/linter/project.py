@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from detlint.linter.classes import ClassInfo, read_classes
+from detlint.linter.console_scripts import METADATA, script_modules
 from detlint.linter.discovery import display_path
 from detlint.linter.flow import Flow
 from detlint.linter.index import Index
@@ -174,6 +175,7 @@ class Project:
         self._exported: dict[tuple[Path, str], tuple[bool, tuple[Path, ...]]] = {}
         self._by_name: dict[str, Module] = {}
         self._answers: dict[tuple[Callable[[Any], Any], object], Any] = {}
+        self._scripts: dict[Path, frozenset[str]] = {}
         self.layout = Layout()
         self.mentions = Mentions()
         self.kept = 0  # characters of source whose tree is in memory
@@ -242,6 +244,13 @@ class Project:
         if self.layout.is_marked(root):
             return root
         return root / here.relative_to(root).parts[0] if here != root else None
+
+    def scripts(self, root: Path) -> frozenset[str]:
+        """Return the modules that the packaging metadata of a project names as console scripts."""
+        self.consulted.update(dict.fromkeys(root / name for name in METADATA))
+        if root not in self._scripts:
+            self._scripts[root] = script_modules(root)
+        return self._scripts[root]
 
     def search(self, name: str, module: Module, at_most: int) -> Search | None:
         """Search the files that may use a module for the word `name`: None for a lone file outside any project."""

@@ -217,6 +217,25 @@ def test_where_projects_begin_is_noticed(project: Path) -> None:
     assert held(project) == {"train.py", "helper.py", "part/train.py"}
 
 
+def test_a_new_console_script_is_noticed_within_one_process(project: Path) -> None:
+    write(project / "tool.py", "import torch\n\ndef run():\n    print(torch.rand(3))\n")
+    assert "tool.py" not in {finding.location.path for finding in lint().findings}
+    write(project / "pyproject.toml", "[tool.detlint]\n[project.scripts]\ntool = 'tool:run'\n")
+    assert "tool.py" in {finding.location.path for finding in lint().findings}
+    assert lint().findings == lint(cached=False).findings
+
+
+def test_a_changed_rule_of_the_project_is_noticed_within_one_process(project: Path) -> None:
+    rule = (
+        "code = 'MINE001'\nname = 'mine'\nfamily = 'mine'\nseverity = 'error'\ndefault = true\nsummary = 's'\n"
+        "message = 'first'\nwhy = 'w'\nfix = 'f'\ntriggers = ['torch.rand(size)']\n[match]\n"
+    )
+    write(project / "pyproject.toml", "[tool.detlint]\nrule-paths = ['mine.toml']\n")
+    for wording in ("first", "second"):
+        write(project / "mine.toml", rule.replace("first", wording))
+        assert wording in {finding.message for finding in lint().findings}
+
+
 @pytest.fixture
 def table(project: Path) -> Path:
     """A project where whether `table.py` has a finding depends on who calls its function."""
