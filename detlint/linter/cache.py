@@ -42,6 +42,7 @@ class Cache:
     def __init__(self, root: Path, options: Options) -> None:
         self._folder = root / FOLDER
         self._options = options
+        self._here = str(Path.cwd())
         self._began = time.time_ns()
         self._digests: dict[str, str | None] = {}
         self._rules: dict[Sequence[Path], str] = {}
@@ -161,7 +162,8 @@ class Cache:
         rules = job.config.rule_paths
         if rules not in self._rules:
             self._rules[rules] = _rules_digest(rules)
-        settings = (job.display, repr(job.config), self._options.with_fixes, _own_rules_digest(), self._rules[rules])
+        shown = (job.display, self._here, self._options.with_fixes)  # related places are relative to the folder too
+        settings = (*shown, repr(job.config), _own_rules_digest(), self._rules[rules])
         return hashlib.blake2b(repr(settings).encode(), digest_size=16).hexdigest()
 
     def _digest(self, path: str) -> str | None:

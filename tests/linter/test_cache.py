@@ -27,6 +27,27 @@ SEEDING = "import torch\n\ndef prepare():\n    torch.manual_seed(0)\n"
 IDLE = "def prepare():\n    pass\n"
 
 
+EVALUATION = """
+import torch
+from a.helper import Runner
+
+
+class Evaluation(Runner):
+    def predict(self, x):
+        with torch.no_grad():
+            return self.net(x)
+"""
+RUNNER = """
+from torch import nn
+
+
+class Runner:
+    def __init__(self):
+        self.net = nn.Sequential(nn.Linear(3, 3), nn.Dropout())
+        self.net.train()
+"""
+
+
 def write(path: Path, text: str) -> None:
     path.write_text(text)
     os.utime(path, (1_000_000_000, 1_000_000_000))  # old enough to be kept
@@ -234,6 +255,21 @@ def test_a_changed_rule_of_the_project_is_noticed_within_one_process(project: Pa
     for wording in ("first", "second"):
         write(project / "mine.toml", rule.replace("first", wording))
         assert wording in {finding.message for finding in lint().findings}
+
+
+def test_related_places_are_relative_to_the_current_folder(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (project / "a").mkdir()
+    (project / "b").mkdir()
+    write(project / "evaluate.py", EVALUATION)
+    write(project / "a" / "helper.py", RUNNER)
+    for folder in ("a", "b"):
+        monkeypatch.chdir(project / folder)
+        cached, new = (
+            lint_paths(["../evaluate.py"], resolver=ConfigResolver(), jobs=1, cached=cached).findings
+            for cached in (True, False)
+        )
+        assert cached == new
+        assert cached[0].related
 
 
 @pytest.fixture
