@@ -182,9 +182,15 @@ class Cache:
         """Return whether a file is sure to be as it was when this run read it, and a folder with all of its files."""
         try:
             files = python_files(place) if place.is_dir() else (place,)
-            return all(file.stat().st_mtime_ns < self._began for file in files)
+            return all(_changed_at(file) < self._began for file in files)
         except OSError:
             return True
+
+
+def _changed_at(file: Path) -> int:
+    """Return when a file was written to, or an older one put in its place."""
+    status = file.stat()
+    return max(status.st_mtime_ns, status.st_ctime_ns)
 
 
 def clean(root: Path) -> bool:

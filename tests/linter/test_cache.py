@@ -172,6 +172,18 @@ def test_a_file_changed_during_the_run_is_not_kept(project: Path) -> None:
     assert held(project) == {"helper.py"}
 
 
+def test_a_file_swapped_for_an_older_one_during_the_run_is_not_kept(project: Path) -> None:
+    write(project / "older", PROGRAM.replace("print(torch.rand(3))", "pass"))
+
+    def swap(done: int, total: int) -> None:
+        if done == total:
+            (project / "older").replace(project / "train.py")
+
+    assert lint_paths(["."], resolver=ConfigResolver(), jobs=1, progress=swap, cached=True).findings
+    assert held(project) == {"helper.py"}
+    assert lint().findings == lint(cached=False).findings == ()
+
+
 def test_clean_removes_it(project: Path) -> None:
     lint()
     assert clean(project)
