@@ -239,18 +239,20 @@ def selector_rank(rule: Rule | _Selectable, selector: str) -> int:
 
 
 def _silenced_here(config: Config, path: Path) -> tuple[str, ...]:
-    if not config.per_file_ignores:
-        return ()
-    absolute = path.absolute()
-    if not absolute.is_relative_to(config.root):
-        return ()
-    relative = absolute.relative_to(config.root).as_posix()
     return tuple(
         selector
         for pattern, selectors in config.per_file_ignores
-        if compile_patterns((pattern,)).match_file(relative)
+        if covers(config, (pattern,), path)
         for selector in selectors
     )
+
+
+def covers(config: Config, patterns: tuple[str, ...], path: Path) -> bool:
+    """Do patterns of a configuration mean the file at `path`? No files outside of its root."""
+    absolute = path.absolute()
+    if not patterns or not absolute.is_relative_to(config.root):
+        return False
+    return compile_patterns(patterns).match_file(absolute.relative_to(config.root).as_posix())
 
 
 def _check_selectors(layer: Settings, known: tuple[_Selectable, ...]) -> None:

@@ -259,4 +259,4 @@ class FileFacts:
 
     @cached_property
     def program(self) -> Program | None:
-        return program_of(self._module, self.config.entry_points)
+        return program_of(self._module, self.config)
