@@ -184,7 +184,8 @@ def _is_file(entry: os.DirEntry[str]) -> bool:
 def _folder(path: str, top: str, resolver: ConfigResolver, ignores: tuple[_Ignores, ...]) -> _Folder:
     config = resolver.for_folder(Path(path))
     root = config.root.as_posix().rstrip("/") + "/"
-    return _Folder(path, config, _excludes(root if f"{top}/".startswith(root) else f"{top}/", config.exclude), ignores)
+    base = root if f"{path}/".startswith(root) else f"{top}/"
+    return _Folder(path, config, _excludes(base, config.exclude), ignores)
 
 
 @lru_cache(maxsize=256)
