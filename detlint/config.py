@@ -134,19 +134,24 @@ class ConfigResolver:
         if self._fixed is not None:
             return self._fixed
         folder = folder.absolute()
-        known = self._folders.get(folder)
-        if known is None:
-            known = self._folders[folder] = self._search(folder)
-        return known
+        passed: list[Path] = []
+        found: Config | None = None
+        for place in (folder, *folder.parents):
+            passed.append(place)
+            found = self._folders.get(place) or self._in(place)
+            if found is not None:
+                break
+        found = found or self._without_file()
+        self._folders.update(dict.fromkeys(passed, found))
+        return found
 
-    def _search(self, folder: Path) -> Config:
+    def _in(self, folder: Path) -> Config | None:
+        """Return the configuration that stands in a folder itself."""
         for candidate in (folder / "detlint.toml", folder / "pyproject.toml"):
             settings = read_settings(candidate) if is_file(candidate) else None
             if settings is not None:
                 return self._from_file(candidate, settings)
-        if folder.parent == folder:
-            return self._without_file()
-        return self.for_folder(folder.parent)
+        return None
 
     def _from_file(self, file: Path, settings: Settings) -> Config:
         return _merge(file.parent, file, (settings, self._overrides))
