@@ -28,7 +28,7 @@ ROOMS = {
     "conditions": {"errors"},
     "tables": {"errors"},
     "rulebook": {"errors", "findings", "tables"},
-    "config": {"errors", "findings", "rulebook", "operators"},
+    "config": {"errors", "files", "findings", "rulebook", "operators"},
     "operators": {"errors", "conditions", "rulebook", "tables"},
     "dispatch": {"conditions", "operators", "tables"},
     "randomness": {"errors", "rulebook", "tables"},

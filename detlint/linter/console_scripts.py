@@ -6,7 +6,6 @@ import ast
 import configparser
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 from pathlib import Path
 
 import tomli
@@ -16,7 +15,6 @@ METADATA = ("pyproject.toml", "setup.cfg", "setup.py")
 _SCRIPT = re.compile(r"^\s*[\w.-]+\s*=\s*([A-Za-z_][\w.]*):[A-Za-z_]\w*", re.MULTILINE)
 
 
-@lru_cache(maxsize=64)
 def script_modules(root: Path) -> frozenset[str]:
     """Return the modules that the project's packaging metadata names as console scripts."""
     found: set[str] = set()

@@ -272,9 +272,9 @@ class FileFacts:
 
     @cached_property
     def program(self) -> Program | None:
-        return self._module.project.once(_program, (self._module, self.config.entry_points))
+        return self._module.project.once(_program, (self._module, self.config))
 
 
-def _program(asked: tuple[Module, tuple[str, ...]]) -> Program | None:
-    """Return `program_of` a file and patterns for entry points: of several contexts of one file the same."""
+def _program(asked: tuple[Module, Config]) -> Program | None:
+    """Return `program_of` a file under a configuration: of several contexts of one file the same."""
     return program_of(*asked)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from detlint.config import Config, ConfigResolver
+from detlint.errors import UsageError
 from detlint.files import write_atomically
 from detlint.findings import Applicability, Edit, Finding
 from detlint.linter.discovery import FoundFile, discover
@@ -42,7 +43,17 @@ class FixedFile:
         return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
     def write(self) -> None:
-        """Replace the file on disk in one step, keeping encoding, line endings and permissions."""
+        """Replace the file on disk in one step, keeping encoding, line endings and permissions.
+
+        Raises:
+            UsageError: the file changed since it was read, or cannot be written.
+        """
+        try:
+            unchanged = self.path.read_bytes() == self.before
+        except OSError:
+            unchanged = False
+        if not unchanged:
+            raise UsageError(f"{self.display}: changed meanwhile, and left alone; run again")
         write_atomically(self.path, self.after)
 
 

@@ -89,17 +89,20 @@ class Index(NodeLists):
         The annotation keeps its place under the old statement.
         """
         annotated = [node for node in self.of_type(ast.AnnAssign) if node.value and not self.scope_at(node).is_class]
+        plain: dict[ast.AST, ast.Assign] = {}
         for statement in annotated:
             assert statement.value is not None
-            plain = ast.copy_location(ast.Assign([statement.target], statement.value), statement)
-            around = self.parents[plain] = self.parents[statement]
-            self.parents[statement.target] = self.parents[statement.value] = plain
+            assign = ast.copy_location(ast.Assign([statement.target], statement.value), statement)
+            self.parents[assign] = self.parents[statement]
+            self.parents[statement.target] = self.parents[statement.value] = assign
+            plain[statement] = assign
+        for around in {self.parents[statement] for statement in annotated}:
             for field in CHILD_FIELDS[around.__class__]:
                 body = getattr(around, field)
-                if isinstance(body, list) and statement in body:
-                    body[body.index(statement)] = plain
-            self.nodes[ast.Assign].append(plain)
+                if isinstance(body, list):
+                    body[:] = [plain.get(part, part) for part in body]
         if annotated:
+            self.nodes[ast.Assign] += plain.values()
             self.nodes[ast.Assign].sort(key=_place)
             kept = set(self.of_type(ast.AnnAssign)) - set(annotated)
             self.nodes[ast.AnnAssign] = sorted(kept, key=_place)

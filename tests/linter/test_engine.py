@@ -15,9 +15,9 @@ import pytest
 from detlint.config import ConfigResolver
 from detlint.findings import Finding
 from detlint.linter import file, workers
-from detlint.linter.engine import lint_paths
+from detlint.linter.engine import lint_paths, lint_stdin
 from detlint.linter.jobs import Job, Options
-from detlint.linter.project import Project
+from detlint.linter.project import Module, Project
 from detlint.linter.sources import SourceFile, SourceProblem
 from detlint.rulebook import load_rules
 
@@ -126,6 +126,29 @@ def test_messages_name_lines_of_other_files(tmp_path: Path) -> None:
     )
     (finding,) = lint_paths([str(path)], resolver=ConfigResolver(isolated=True), jobs=1).findings
     assert f"switched on in line 6 of {tmp_path / 'fit.py'}" in finding.message
+
+
+@pytest.mark.skipif(multiprocessing.get_start_method() != "fork", reason="the planted crash is inherited by fork only")
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_crash_outside_of_checks_is_reported_and_the_other_files_are_linted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: int
+) -> None:
+    real = Project.begin
+
+    def crashing(project: Project, source: SourceFile) -> Module | SourceProblem:
+        if source.path.name == "f13.py":
+            raise ZeroDivisionError("planted")
+        return real(project, source)
+
+    monkeypatch.setattr(Project, "begin", crashing)
+    for number in range(24):
+        (tmp_path / f"f{number:02}.py").write_text("import torch.nn.functional as F\ny = F.dropout(x, 0.5)\n")
+    result = lint_paths([str(tmp_path)], resolver=ConfigResolver(isolated=True), jobs=jobs)
+    assert len(result.findings) == 23
+    (problem,) = result.problems
+    assert "f13.py: internal error: ZeroDivisionError: planted" in problem
+    piped = lint_stdin(b"x = 1\n", "f13.py", resolver=ConfigResolver(isolated=True))
+    assert "f13.py: internal error: ZeroDivisionError: planted" in piped.problems[0]
 
 
 @pytest.mark.skipif(multiprocessing.get_start_method() != "fork", reason="the planted death is inherited by fork only")

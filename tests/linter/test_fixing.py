@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from detlint.config import ConfigResolver
+from detlint.errors import UsageError
 from detlint.linter import repairs
 from detlint.linter.checks import mode
 from detlint.linter.fixing import FixedFile, fix_paths, fix_stdin
@@ -107,6 +108,20 @@ def test_links_are_written_through(tmp_path: Path) -> None:
     assert fix(link) == FIXED.encode()
     assert link.is_symlink()
     assert real.read_text() == FIXED
+
+
+def test_what_an_editor_saved_meanwhile_stays(tmp_path: Path) -> None:
+    path = tmp_path / "x.py"
+    path.write_text(LISTING)
+    (fixed,) = fixes(path)
+    path.write_text(LISTING + "# saved by an editor\n")
+    with pytest.raises(UsageError, match="changed meanwhile"):
+        fixed.write()
+    assert path.read_text() == LISTING + "# saved by an editor\n"
+    path.unlink()
+    with pytest.raises(UsageError, match="changed meanwhile"):
+        fixed.write()
+    assert not path.exists()
 
 
 UNTOUCHED = {

@@ -111,6 +111,10 @@ def unprivileged_folder() -> Iterator[Path]:
     """A folder for a test that runs as nobody: root may read everything."""
     before = os.geteuid()
     with tempfile.TemporaryDirectory() as name:
+        first = Path(name, "first.py")
+        first.write_text(GOOD)
+        lint(first)  # nobody may not load what linting imports
+        first.unlink()
         Path(name).chmod(0o777)
         if before == 0:
             os.seteuid(65534)
@@ -137,6 +141,33 @@ def test_what_may_not_be_read_is_reported(unprivileged_folder: Path) -> None:
     found = {Path(f.location.path).relative_to(folder).as_posix(): f.message for f in result.findings}
     assert found.pop("good.py") != denied
     assert found == dict.fromkeys(["closed", "listed/inside.py", "secret.py"], denied)
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o444])
+def test_what_may_not_be_looked_into_stops_nothing(unprivileged_folder: Path, mode: int) -> None:
+    folder = unprivileged_folder
+    (folder / ".git").mkdir()
+    (folder / "locked").mkdir()
+    (folder / "locked" / "inside.py").write_text(GOOD)
+    (folder / "t.py").write_text(f"import locked.inside\nimport {'a' * 300}\n{GOOD}")
+    (folder / "locked").chmod(mode)
+    try:
+        result = lint_paths([str(folder)], resolver=ConfigResolver(), jobs=1)
+    finally:
+        (folder / "locked").chmod(0o755)
+    assert result.problems == ()
+    codes = {Path(f.location.path).relative_to(folder).as_posix(): f.code for f in result.findings}
+    assert codes == {"t.py": "DET202", "locked" if mode == 0 else "locked/inside.py": "DET001"}
+
+
+def test_a_deep_expression_in_an_imported_file_is_nothing_special(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "helper.py").write_text("x = {}\na = x" + "[0]" * 1200 + "\n")
+    program = "from helper import *\nimport torch\n\nif __name__ == '__main__':\n    print(torch.rand(3))\n"
+    (tmp_path / "main.py").write_text(program)
+    for result in (lint(tmp_path / "main.py"), lint(tmp_path)):
+        assert result.problems == ()
+        assert [(Path(f.location.path).name, f.code) for f in result.findings] == [("main.py", "DET101")]
 
 
 def test_a_file_that_vanishes(tmp_path: Path) -> None:
