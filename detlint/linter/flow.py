@@ -139,8 +139,6 @@ class Flow:
         return [*(self._body(node.orelse, leave) if node.orelse else leave), *breaks]
 
     def _try(self, node: ast.Try, ends: _Ends) -> _Ends:
-        start = self._new([node])
-        self._connect(ends, start)
         handlers = [self._new([handler]) for handler in node.handlers]
         catch = list(handlers)
         final: _Block | None = None
@@ -148,6 +146,8 @@ class Flow:
             final = self._new(())
             catch = [final]
         self._handlers.append(catch)
+        start = self._new([node])  # an exception may come before the first statement is done
+        self._connect(ends, start)
         ends = self._body(node.body, [(start, None)])
         self._handlers.pop()
         ends = self._body(node.orelse, ends)
