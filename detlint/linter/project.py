@@ -18,6 +18,7 @@ from detlint.linter.layout import Layout
 from detlint.linter.mentions import Mentions, Search
 from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope, import_in_force
 from detlint.linter.outline import Outline, outline_of
+from detlint.linter.questions import Questions
 from detlint.linter.sources import SourceFile, SourceProblem, read_source
 
 # Syntax tree and index of a file take some 35 bytes for each character of its source: up to 300 MB a process.
@@ -175,7 +176,7 @@ class Project:
         self.layout = Layout()
         self.mentions = Mentions()
         self.kept = 0  # characters of source whose tree is in memory
-        self.depth = 0  # of questions that lead to questions, across files
+        self.questions = Questions()
 
     def begin(self, source: SourceFile) -> Module | SourceProblem:
         """Start on a file: forget the names and values of the one before, and return the module of this one."""
@@ -202,7 +203,7 @@ class Project:
         self._answers.clear()
         self.consulted.clear()
         self._asked.clear()
-        self.depth = 0
+        self.questions = Questions()
         while self.kept > budget:
             self._by_path.popitem(last=False)[1].forget()
 

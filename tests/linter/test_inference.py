@@ -161,6 +161,20 @@ def test_values_of_a_file_do_not_depend_on_files_linted_before(make_module: Make
     assert again.inference.callees(call) == first  # type: ignore[union-attr]
 
 
+def test_a_chain_of_eight_methods_is_followed(make_module: MakeModule) -> None:
+    module = make_module("import torch\nx = torch.rand(3).abs().exp().log().sqrt().sin().cos().tan().sinh()\n")
+    (value,) = module.inference.values(module.index.of_type(ast.Assign)[0].value)
+    assert value.kind is Kind.TENSOR
+
+
+def test_what_an_expression_can_be_does_not_depend_on_what_was_asked_before(make_module: MakeModule) -> None:
+    module = make_module("import torch\nx = torch.rand(3)\n" + "x = x.abs()\n" * 200)
+    values = [assignment.value for assignment in module.index.of_type(ast.Assign)]
+    assert [value.kind for value in module.inference.values(values[-1])] == [Kind.UNKNOWN]  # too far away
+    assert [value.kind for value in module.inference.values(values[5])] == [Kind.TENSOR]
+    assert [value.kind for value in module.inference.values(values[15])] == [Kind.TENSOR]
+
+
 def test_a_nonlocal_count_is_a_number(make_module: MakeModule) -> None:
     module = make_module(
         """
