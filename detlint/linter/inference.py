@@ -34,6 +34,7 @@ class Inference:
         self.questions = module.project.questions
         self.types = load_types()
         self._values: dict[ast.expr, tuple[Value, ...]] = {}
+        self._imported: dict[Binding, tuple[Value, ...]] = {}
         self._resolved: dict[ast.expr, tuple[str, ...]] = {}
         self._mros: dict[ClassInfo, tuple[ClassInfo, ...]] = {}
         self._external_bases: dict[ClassInfo, tuple[str, ...]] = {}
@@ -258,7 +259,8 @@ class Inference:
         """Return what `binding` makes its name be."""
         node = binding.node
         if binding.kind is BindingKind.IMPORT:
-            return tuple(self.reference(self.canonical(binding.target), node))
+            # Files that import a name from each other in a ring never say what it is.
+            return self.questions.answer(self._imported, binding, self._import, (UNKNOWN,))
         if isinstance(node, FUNCTIONS):
             return (self.made(Kind.FUNCTION, node, self.module.qualified(node)),)
         if isinstance(node, ast.ClassDef):
@@ -275,6 +277,9 @@ class Inference:
         for position in binding.index:
             values = tuple(found for value in values for found in item(value, position)) or (UNKNOWN,)
         return values
+
+    def _import(self, binding: Binding) -> tuple[Value, ...]:
+        return tuple(self.reference(self.canonical(binding.target), binding.node))
 
     def _augmented(self, binding: Binding) -> tuple[Value, ...]:
         statement = self.index.statement(binding.node)

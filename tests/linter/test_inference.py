@@ -161,6 +161,14 @@ def test_values_of_a_file_do_not_depend_on_files_linted_before(make_module: Make
     assert again.inference.callees(call) == first  # type: ignore[union-attr]
 
 
+def test_a_ring_of_files_that_import_a_name_from_each_other_says_nothing_about_it(make_module: MakeModule) -> None:
+    ring = {"a": "b", "b": "c", "c": "a"}
+    files = {f"{a}.py": f"try:\n    from {b} import x\nexcept ImportError:\n    x = None\n" for a, b in ring.items()}
+    module = make_module("from a import x\ny = x\n", files)
+    values = module.inference.values(module.index.of_type(ast.Assign)[0].value)
+    assert {value.kind for value in values} == {Kind.UNKNOWN, Kind.NONE}
+
+
 def test_a_chain_of_eight_methods_is_followed(make_module: MakeModule) -> None:
     module = make_module("import torch\nx = torch.rand(3).abs().exp().log().sqrt().sin().cos().tan().sinh()\n")
     (value,) = module.inference.values(module.index.of_type(ast.Assign)[0].value)
