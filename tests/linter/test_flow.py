@@ -30,6 +30,22 @@ PATHS = {
     "negated condition": ("start()\nif not flag:\n    stop()\nif flag:\n    goal()", True),
     "negated condition that stops": ("start()\nif not flag:\n    stop()\nif not flag:\n    goal()", False),
     "condition that changes": ("start()\nif flag:\n    stop()\nflag = other\nif flag:\n    goal()", True),
+    "condition of a round": (
+        "for on in items:\n    if on:\n        start()\n    if on:\n        pass\n    else:\n        goal()",
+        True,
+    ),
+    "condition within a round": (
+        "for on in items:\n    if on:\n        start()\n        stop()\n    if on:\n        goal()",
+        False,
+    ),
+    "condition that was bound twice before": (
+        "flag = other\nif x:\n    flag = x\nstart()\nif flag:\n    stop()\nif flag:\n    goal()",
+        False,
+    ),
+    "condition that its own branch changes": (
+        "if flag:\n    flag = other\n    start()\nif flag:\n    stop()\ngoal()",
+        True,
+    ),
     "start inside a branch": ("if flag:\n    start()\nif flag:\n    stop()\ngoal()", False),
     "loop that may not run": ("start()\nfor i in items:\n    stop()\ngoal()", True),
     "goal earlier in the loop": ("for i in items:\n    goal()\n    start()", True),
