@@ -169,6 +169,36 @@ def test_a_ring_of_files_that_import_a_name_from_each_other_says_nothing_about_i
     assert {value.kind for value in values} == {Kind.UNKNOWN, Kind.NONE}
 
 
+OUTER_NAMES = {
+    "the first iterable": "names = {1}\nresult = [names for names in names]",
+    "the first iterable in a class": "class A:\n    names = {1}\n    result = [name for name in names]",
+    "inside of the first iterable": "names = {1}\nresult = [names for names in sorted(names, key=lambda x: names)]",
+}
+
+
+@pytest.mark.parametrize("code", OUTER_NAMES.values(), ids=OUTER_NAMES.keys())
+def test_what_a_comprehension_starts_from_is_evaluated_around_it(make_module: MakeModule, code: str) -> None:
+    module = make_module(code)
+    (loop,) = module.index.of_type(ast.comprehension)
+    loads = [node for node in ast.walk(loop.iter) if isinstance(node, ast.Name) and node.id == "names"]
+    assert {value.kind for name in loads for value in module.inference.values(name)} == {Kind.SET}
+    assert not module.index.scope_at(loop.iter).bindings.keys().isdisjoint({"names"})
+
+
+def test_a_later_iterable_of_a_comprehension_sees_the_targets_before_it(make_module: MakeModule) -> None:
+    module = make_module("names = {1}\nresult = [name for names in [[2]] for name in names]")
+    _, loop = module.index.of_type(ast.comprehension)
+    assert [value.kind for value in module.inference.values(loop.iter)] == [Kind.LIST]
+
+
+def test_the_rest_of_a_matched_mapping_is_a_name_of_its_own(make_module: MakeModule) -> None:
+    module = make_module(
+        "import random\ndef f(x):\n    match x:\n        case {1: 1, **random}:\n            random.shuffle(x)"
+    )
+    (call,) = module.index.of_type(ast.Call)
+    assert module.inference.callees(call) == ()
+
+
 def test_a_chain_of_eight_methods_is_followed(make_module: MakeModule) -> None:
     module = make_module("import torch\nx = torch.rand(3).abs().exp().log().sqrt().sin().cos().tan().sinh()\n")
     (value,) = module.inference.values(module.index.of_type(ast.Assign)[0].value)
