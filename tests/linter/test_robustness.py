@@ -57,6 +57,7 @@ BAD: dict[str, tuple[bytes | str, tuple[int, int | None, str] | None]] = {
     "long_print.py": ("print " + "a, " * 300_000 + "\n", (1, None, "Python 2 syntax")),
     "long_fstring.py": ("x = f'" + "{'" * 300_000 + "\n", (1, None, "")),
     "surrogate.py": ("x = '\\ud800'\n", None),
+    "annotation.py": ("def f(x: '\\ud800', y: '\\0'):\n    return [set(x), x.median(0), y.median(0)]\n", None),
 }
 
 # Whether these are too deep depends on the release of Python.

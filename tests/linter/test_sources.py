@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
 
 from detlint.findings import Location
+from detlint.linter.parsing import parse_expression
 from detlint.linter.sources import SourceFile, SourceProblem, read_source, source_from_bytes
 
 
@@ -213,3 +215,11 @@ def test_locations_of_the_standard_library_agree_with_its_text(name: str) -> Non
         if isinstance(node, ast.Name):
             place = found.location(node)
             assert found.lines[place.line - 1][place.column - 1 : place.end_column - 1] == node.id
+
+
+@pytest.mark.parametrize("text", ["Literal['\\d']", "list[", "\ud800", "\0", "-" * 100_000 + "1"])
+def test_what_is_quoted_is_parsed_without_a_word(text: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = parse_expression(text)
+    assert (found is not None) == text.startswith("Literal")
