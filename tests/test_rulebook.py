@@ -86,8 +86,21 @@ def test_valid_rule_file_and_duplicates(tmp_path: Path) -> None:
     (tmp_path / "silent.toml").write_text(VALID.replace("ABC123", "ABC124").partition("[match]")[0])
     with pytest.raises(RuleError, match=r"silent\.toml: match: missing"):
         load_rules((tmp_path / "silent.toml",))
+    (tmp_path / "linked.toml").symlink_to("nowhere")
+    (tmp_path / "again.toml").unlink()
+    (tmp_path / "silent.toml").unlink()
+    with pytest.raises(RuleError, match=r"linked\.toml: cannot be read"):
+        load_rules((tmp_path,))
     with pytest.raises(RuleError, match="neither a file nor a folder"):
         load_rules((tmp_path / "missing",))
+
+
+def test_a_rule_of_the_users_own_is_read_again_only_when_it_changed(tmp_path: Path) -> None:
+    path = tmp_path / "own.toml"
+    path.write_text(VALID)
+    assert load_rules((path,))["ABC123"] is load_rules((path,))["ABC123"]
+    path.write_text(VALID.replace("{call} m", "other words"))
+    assert load_rules((path,))["ABC123"].message == "other words"
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES.keys())
