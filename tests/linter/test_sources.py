@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from detlint.findings import Location
+from detlint.linter.nodes import walk
 from detlint.linter.parsing import parse_expression
 from detlint.linter.sources import SourceFile, SourceProblem, read_source, source_from_bytes
 
@@ -223,3 +224,15 @@ def test_what_is_quoted_is_parsed_without_a_word(text: str) -> None:
         warnings.simplefilter("error")
         found = parse_expression(text)
     assert (found is not None) == text.startswith("Literal")
+
+
+class Interpolation(ast.expr):
+    """The node that Python 3.14 makes of `{name}` in a t-string."""
+
+    _fields = ("value", "str", "conversion", "format_spec")
+
+
+def test_the_text_of_an_interpolation_is_no_node() -> None:
+    name = ast.Name("name", ast.Load())
+    node = Interpolation(value=name, str="name", conversion=-1, format_spec=None)
+    assert list(walk(node)) == [node, name]
