@@ -141,15 +141,17 @@ class Flow:
         return [*(self._body(node.orelse, leave) if node.orelse else leave), *breaks]
 
     def _try(self, node: ast.Try, ends: _Ends) -> _Ends:
+        start = self._new([node])
+        self._connect(ends, start)
         handlers = [self._new([handler]) for handler in node.handlers]
+        # An exception may come before the first statement is done; after a `finally` alone it goes on.
+        start.successors += [(handler, None) for handler in handlers]
         catch = list(handlers)
         final: _Block | None = None
         if node.finalbody and not handlers:
             final = self._new(())
             catch = [final]
         self._handlers.append(catch)
-        start = self._new([node])  # an exception may come before the first statement is done
-        self._connect(ends, start)
         ends = self._body(node.body, [(start, None)])
         self._handlers.pop()
         ends = self._body(node.orelse, ends)

@@ -57,6 +57,7 @@ PATHS = {
     "finally stops": ("start()\ntry:\n    work()\nfinally:\n    stop()\ngoal()", False),
     "handler skips": ("start()\ntry:\n    work()\n    stop()\nexcept ValueError:\n    pass\ngoal()", True),
     "handler skips all": ("start()\ntry:\n    stop()\nexcept ValueError:\n    pass\ngoal()", True),
+    "finally goes on with the exception": ("start()\ntry:\n    stop()\nfinally:\n    work()\ngoal()", False),
     "with": ("start()\nwith open(x):\n    stop()\ngoal()", False),
     "argument before call": ("goal(start())", True),
     "stop inside an argument": ("start()\ngoal(stop())", False),
