@@ -324,18 +324,20 @@ class Project:
         self.consulted.update(dict.fromkeys(consulted_for_it))
         return exported
 
-    def _exports(self, module: Module, name: str, consulted: dict[Path, None], depth: int = 0) -> bool:
-        if not module.may_export(name):
-            return False
-        if name in module.binds:
-            return True
-        if depth > 4:
-            return False
-        for star in module.stars:
-            exists, places = self.layout.places(star, module.folder)
-            consulted.update(dict.fromkeys(places))
-            if exists and self._exports(self._module(places[-1]), name, consulted, depth + 1):
+    def _exports(self, module: Module, name: str, consulted: dict[Path, None]) -> bool:
+        seen = {module.path}
+        pending = [module]
+        for starring in pending:  # grows on the way
+            if not starring.may_export(name):
+                continue
+            if name in starring.binds:
                 return True
+            for star in starring.stars:
+                exists, places = self.layout.places(star, starring.folder)
+                consulted.update(dict.fromkeys(places))
+                if exists and places[-1] not in seen:
+                    seen.add(places[-1])
+                    pending.append(self._module(places[-1]))
         return False
 
     def definition(self, name: str) -> tuple[Module, FunctionNode | ast.ClassDef] | None:

@@ -199,6 +199,19 @@ def test_the_rest_of_a_matched_mapping_is_a_name_of_its_own(make_module: MakeMod
     assert module.inference.callees(call) == ()
 
 
+def test_a_name_is_found_behind_seven_star_imports_in_a_row(make_module: MakeModule) -> None:
+    files = {f"s{i}.py": f"from s{i + 1} import *\n" for i in range(7)}
+    module = make_module("from s0 import *\ndeep()\n", {**files, "s7.py": "def deep(): pass\n"})
+    assert module.inference.callees(module.index.of_type(ast.Call)[0]) == ("s7.deep",)
+
+
+def test_files_that_import_everything_from_each_other_are_each_looked_at_once(make_module: MakeModule) -> None:
+    parts = [f"s{i}" for i in range(24)]
+    files = {f"{name}.py": "".join(f"from {part} import *\n" for part in parts) for name in parts}
+    module = make_module("from s0 import *\nnowhere()\n", files)
+    assert module.inference.callees(module.index.of_type(ast.Call)[0]) == ()
+
+
 def test_a_chain_of_eight_methods_is_followed(make_module: MakeModule) -> None:
     module = make_module("import torch\nx = torch.rand(3).abs().exp().log().sqrt().sin().cos().tan().sinh()\n")
     (value,) = module.inference.values(module.index.of_type(ast.Assign)[0].value)
