@@ -41,8 +41,7 @@ def is_made_of_tensors(module: Module, node: ast.expr) -> bool:
 def _worked(node: ast.expr) -> tuple[float, int] | None:
     """Return what arithmetic on numbers gives, and how often it rounds on the way."""
     if isinstance(node, ast.Constant):
-        plain = isinstance(node.value, (int, float)) and not isinstance(node.value, bool)
-        return (float(node.value), 0) if plain and isinstance(node.value, (int, float)) else None
+        return _number(node.value)
     if not isinstance(node, ast.BinOp) or type(node.op) not in _OPERATORS:
         return None
     left, right = _worked(node.left), _worked(node.right)
@@ -54,3 +53,12 @@ def _worked(node: ast.expr) -> tuple[float, int] | None:
     except (ArithmeticError, ValueError):
         return None
     return number, left[1] + right[1] + (Fraction(number) != exact)
+
+
+def _number(value: object) -> tuple[float, int] | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        return float(value), 0
+    except OverflowError:
+        return None
