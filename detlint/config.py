@@ -18,7 +18,7 @@ import tomli
 from detlint.errors import ConfigError, did_you_mean
 from detlint.files import is_file
 from detlint.findings import Severity
-from detlint.operators import DEVICES, PASSES
+from detlint.tables import DEVICES, PASSES
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec

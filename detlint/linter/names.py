@@ -188,6 +188,10 @@ class ScopeBuilder:
         if node.name:
             scope._bind(Binding(node.name, BindingKind.OTHER, node, scope))
 
+    def _rest(self, node: ast.MatchMapping, scope: Scope) -> None:
+        if node.rest:
+            scope._bind(Binding(node.rest, BindingKind.OTHER, node, scope))
+
     def _declare(self, node: ast.Global | ast.Nonlocal, scope: Scope) -> None:
         # Python wants it in front of anything in the function that binds the name.
         word = "global" if isinstance(node, ast.Global) else "nonlocal"
@@ -287,6 +291,7 @@ BINDERS: dict[type[ast.AST], Callable[[ScopeBuilder, Any, Scope], None]] = {
     ast.ExceptHandler: ScopeBuilder._handler,
     ast.MatchAs: ScopeBuilder._capture,
     ast.MatchStar: ScopeBuilder._capture,
+    ast.MatchMapping: ScopeBuilder._rest,
     ast.Global: ScopeBuilder._declare,
     ast.Nonlocal: ScopeBuilder._declare,
     ast.Delete: ScopeBuilder._delete,

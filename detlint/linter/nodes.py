@@ -23,6 +23,7 @@ _LEAF_FIELDS = frozenset(
         "ops",
         "rest",
         "simple",
+        "str",
         "type_comment",
         "type_ignores",
     }

@@ -20,6 +20,7 @@ from detlint.linter.layout import Layout
 from detlint.linter.mentions import Mentions, Search
 from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope, import_in_force
 from detlint.linter.outline import Outline, outline_of
+from detlint.linter.questions import Questions
 from detlint.linter.sources import SourceFile, SourceProblem, read_source
 
 # Syntax tree and index of a file take some 35 bytes for each character of its source: up to 300 MB a process.
@@ -179,7 +180,7 @@ class Project:
         self.layout = Layout()
         self.mentions = Mentions()
         self.kept = 0  # characters of source whose tree is in memory
-        self.depth = 0  # of questions that lead to questions, across files
+        self.questions = Questions()
 
     def begin(self, source: SourceFile) -> Module | SourceProblem:
         """Start on a file: forget the names and values of the one before, and return the module of this one."""
@@ -208,7 +209,7 @@ class Project:
         self.consulted.clear()
         self._folders.clear()
         self._asked.clear()
-        self.depth = 0
+        self.questions = Questions()
         while self.kept > budget and self._by_path:
             self._by_path.popitem(last=False)[1].forget()
 
@@ -345,18 +346,20 @@ class Project:
         self.consulted.update(dict.fromkeys(consulted_for_it))
         return exported
 
-    def _exports(self, module: Module, name: str, consulted: dict[Path, None], depth: int = 0) -> bool:
-        if not module.may_export(name):
-            return False
-        if name in module.binds:
-            return True
-        if depth > 4:
-            return False
-        for star in module.stars:
-            exists, places = self.layout.places(star, module.folder)
-            consulted.update(dict.fromkeys(places))
-            if exists and self._exports(self._module(places[-1]), name, consulted, depth + 1):
+    def _exports(self, module: Module, name: str, consulted: dict[Path, None]) -> bool:
+        seen = {module.path}
+        pending = [module]
+        for starring in pending:  # grows on the way
+            if not starring.may_export(name):
+                continue
+            if name in starring.binds:
                 return True
+            for star in starring.stars:
+                exists, places = self.layout.places(star, starring.folder)
+                consulted.update(dict.fromkeys(places))
+                if exists and places[-1] not in seen:
+                    seen.add(places[-1])
+                    pending.append(self._module(places[-1]))
         return False
 
     def definition(self, name: str) -> tuple[Module, FunctionNode | ast.ClassDef] | None:

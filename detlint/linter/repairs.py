@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from detlint.findings import Applicability, Fix
+from detlint.linter.parsing import parse_expression
 
 if TYPE_CHECKING:
     import libcst
@@ -181,8 +182,5 @@ def _segment(node: ast.expr, source: SourceFile) -> str:
     lines[-1] = lines[-1][:end_column]
     lines[0] = lines[0][column:]
     segment = b"\n".join(lines).decode("utf-8", "replace")
-    try:
-        read = ast.parse(f"({segment}\n)", mode="eval").body
-    except (SyntaxError, ValueError):
-        return ""
-    return segment if ast.unparse(read) == ast.unparse(node) else ""
+    read = parse_expression(f"({segment}\n)")
+    return segment if read is not None and ast.unparse(read) == ast.unparse(node) else ""

@@ -34,6 +34,13 @@ def notebook(*cells: str) -> str:
 # A file's content, and the place of its DET001 finding with a part of its message (None: there is none).
 BAD: dict[str, tuple[bytes | str, tuple[int, int | None, str] | None]] = {
     "bytes.py": (GOOD.encode() + b"# \xe9\n", (6, 3, "byte 0xe9 is not valid utf-8")),
+    "cp1252.py": (b"# coding: cp1252\nx = '\x81'\n", (2, 6, "byte 0x81 is not valid cp1252")),
+    "huge.py": (
+        f"import unittest\n\nclass T(unittest.TestCase):\n    def test(self):\n"
+        f"        self.assertEqual(f() * 0.5, 1{'0' * 400} * 0.1)\n"
+        f"        self.assertAlmostEqual(f(), 1, places={'9' * 400})\n",
+        None,
+    ),
     "null.py": ("x = 1\n\0\n", (2, 1, "null byte")),
     "utf16.py": (GOOD.encode("utf-16"), (1, 1, "byte 0xff")),
     "cookie.py": ("# -*- coding: klingon -*-\n", (1, 1, "unknown encoding")),
@@ -57,6 +64,7 @@ BAD: dict[str, tuple[bytes | str, tuple[int, int | None, str] | None]] = {
     "long_print.py": ("print " + "a, " * 300_000 + "\n", (1, None, "Python 2 syntax")),
     "long_fstring.py": ("x = f'" + "{'" * 300_000 + "\n", (1, None, "")),
     "surrogate.py": ("x = '\\ud800'\n", None),
+    "annotation.py": ("def f(x: '\\ud800', y: '\\0'):\n    return [set(x), x.median(0), y.median(0)]\n", None),
 }
 
 # Whether these are too deep depends on the release of Python.
