@@ -207,10 +207,42 @@ class _Question:
             return not handed_on or self.is_data(before, ctx)
         if binding.index == (1,) and _gives_positions(value, ctx):
             return True
-        for position in binding.index:
-            if isinstance(value, (ast.Tuple, ast.List)) and -1 < position < len(value.elts):
-                value = value.elts[position]
-        return self.is_data(value, ctx)
+        return self._place(value, binding.index, ctx)
+
+    def _place(self, node: ast.expr, index: tuple[int, ...], ctx: Context, steps: int = 4) -> bool:
+        """Is one place of a tuple data: `shifts` of `cell, shifts = pair`, as it is written, returned or passed?"""
+        if not index or steps == 0:
+            return self.is_data(node, ctx)
+        if isinstance(node, (ast.Tuple, ast.List)) and -1 < index[0] < len(node.elts):
+            return self._place(node.elts[index[0]], index[1:], ctx, steps)
+        if self.is_data(node, ctx):
+            return True
+        sources = self._tuples(node, ctx)
+        return bool(sources) and all(self._place(source, index, inside, steps - 1) for source, inside in sources)
+
+    def _tuples(self, node: ast.expr, ctx: Context) -> list[tuple[ast.expr, Context]]:
+        """Return the expressions that a name stands for, or that a call returns; none where one is out of sight."""
+        if isinstance(node, ast.Call):
+            found = [ctx.module.project.definition(name) for name in ctx.callees(node)]
+            given = found[0] if len(found) == 1 else None
+            if given is None or not isinstance(given[1], FUNCTIONS):
+                return []
+            returns = given[0].flow(given[0].index.scopes[given[1]]).returns()
+            return [(made.value, ctx.elsewhere(given[0])) for made in returns if made.value is not None]
+        bindings = ctx.module.definitions(node) if isinstance(node, ast.Name) else ()
+        if len(bindings) != 1 or bindings[0].index:
+            return []
+        value, function = bindings[0].value, bindings[0].scope.node
+        if bindings[0].kind is not BindingKind.PARAMETER:
+            return [(value, ctx)] if value is not None and bindings[0].kind is BindingKind.ASSIGN else []
+        sites = list(calls_of(function, ctx)) if isinstance(function, FUNCTIONS) else [None]
+        passed = [
+            (argument_of(function, bindings[0].name, site[1], skip_self=True), site[0])
+            for site in sites
+            if site is not None and isinstance(function, FUNCTIONS)
+        ]
+        known = [(argument, inside) for argument, inside in passed if argument is not None]
+        return known if len(known) == len(sites) else []
 
     def _parameter(self, binding: Binding, node: ast.arg, ctx: Context) -> bool:
         function = binding.scope.node
