@@ -16,7 +16,7 @@ from detlint.linter.guards import settled
 from detlint.linter.kernels import KERNEL_LANGUAGES, computes_floats
 from detlint.linter.lengths import length
 from detlint.linter.nodes import identifier, walk
-from detlint.linter.single_elements import SingleElements, names_choice
+from detlint.linter.single_elements import SingleElements, is_one_number, names_choice
 from detlint.linter.values import Kind, Value, load_types
 from detlint.linter.words import MAX_CALLS, words_of
 
@@ -190,6 +190,7 @@ class SourceArguments:
         argument = self._argument(name)
         if argument.value is not None and (
             self._one_per_row(argument.value)
+            or is_one_number(argument.value, self._ctx)
             or holds_positions(argument.value, self._ctx)
             or belongs_to_one_choice(argument.value, self._ctx)
             or is_permutation(argument.value, self._ctx)
