@@ -17,6 +17,7 @@ from detlint.linter.gradients import can_need_gradient, runs_trained_models
 from detlint.linter.kernels import KERNEL_LANGUAGES
 from detlint.linter.learned import is_learned
 from detlint.linter.names import FUNCTIONS
+from detlint.linter.never_taken import is_never_run
 from detlint.linter.nodes import identifier
 from detlint.linter.on_cpu import runs_on_cpu
 from detlint.linter.program import calls_named
@@ -142,7 +143,7 @@ def _hazards(ctx: Context) -> Iterator[tuple[Call, Operator]]:
         for trigger, operators in _entries(made, table, ctx):
             call = Call(node, trigger, written_out(ctx.module, made, trigger.name))
             operator = next((each for each in operators if _applies(each, call, ctx)), None)
-            if operator is not None:
+            if operator is not None and not is_never_run(node, ctx):
                 if (node.lineno, operator.name) not in seen:
                     seen.add((node.lineno, operator.name))
                     yield call, operator
