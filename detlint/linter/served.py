@@ -88,7 +88,9 @@ def _may_train(module: Module) -> bool:
     text = module.source.text
     if any(word in text for word in _TRAINING):
         return True
-    return _LOSS in text and any(_LOSS in name for name in module.index.names_used)
+    imported = (statement.module or "" for statement in module.index.of_type(ast.ImportFrom))
+    names = (*module.index.names_used, *module.index.root.bindings, *imported)
+    return _LOSS in text and any(_LOSS in name for name in names)
 
 
 def _behind(module: Module) -> Set[Path]:
