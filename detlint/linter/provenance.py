@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 # Methods that write into their receiver: those of tensors in place, and those that make a list longer.
 _WRITING = re.compile(r"[a-z]\w*_|append|extend|insert")
+# Methods of a batch that give one of its entries, or what stands in for it.
+_LOOK_UPS = frozenset({"get", "pop", "setdefault"})
 # Expressions that one question may lead to.
 _MAX_STEPS = 250
 # After so many calls that pass data, those that cannot be followed are taken to pass data too.
@@ -152,6 +154,8 @@ class _Question:
         """Does a method of a tensor, or of something unknown, give data?"""
         if any(_is_data_key(argument, ctx) for argument in call.args[:1]):
             return True
+        if function.attr in _LOOK_UPS and call.args:  # batch.get(key, torch.ones(n)), whatever the key is
+            return self.is_data(function.value, ctx) and self._all(call.args[1:], ctx)
         alone = function.attr in gradient_table().of_receiver_methods
         return self.is_data(function.value, ctx) and (alone or self._arguments(call, ctx))
 
@@ -224,25 +228,26 @@ class _Question:
         """Return the expressions that a name stands for, or that a call returns; none where one is out of sight."""
         if isinstance(node, ast.Call):
             found = [ctx.module.project.definition(name) for name in ctx.callees(node)]
-            given = found[0] if len(found) == 1 else None
-            if given is None or not isinstance(given[1], FUNCTIONS):
+            called = found[0] if len(found) == 1 else None
+            if called is None or not isinstance(called[1], FUNCTIONS):
                 return []
-            returns = given[0].flow(given[0].index.scopes[given[1]]).returns()
-            return [(made.value, ctx.elsewhere(given[0])) for made in returns if made.value is not None]
+            returns = called[0].flow(called[0].index.scopes[called[1]]).returns()
+            return [(made.value, ctx.elsewhere(called[0])) for made in returns if made.value is not None]
         bindings = ctx.module.definitions(node) if isinstance(node, ast.Name) else ()
         if len(bindings) != 1 or bindings[0].index:
             return []
         value, function = bindings[0].value, bindings[0].scope.node
         if bindings[0].kind is not BindingKind.PARAMETER:
             return [(value, ctx)] if value is not None and bindings[0].kind is BindingKind.ASSIGN else []
-        sites = list(calls_of(function, ctx)) if isinstance(function, FUNCTIONS) else [None]
-        passed = [
-            (argument_of(function, bindings[0].name, site[1], skip_self=True), site[0])
-            for site in sites
-            if site is not None and isinstance(function, FUNCTIONS)
-        ]
-        known = [(argument, inside) for argument, inside in passed if argument is not None]
-        return known if len(known) == len(sites) else []
+        if not isinstance(function, FUNCTIONS):
+            return []
+        passed: list[tuple[ast.expr, Context]] = []
+        for site in calls_of(function, ctx):
+            given = argument_of(function, bindings[0].name, site[1], skip_self=True) if site is not None else None
+            if site is None or given is None:
+                return []
+            passed.append((given, site[0]))
+        return passed
 
     def _parameter(self, binding: Binding, node: ast.arg, ctx: Context) -> bool:
         function = binding.scope.node
