@@ -1,4 +1,7 @@
-"""Branches that the project never takes: `if mode == "reflect":` in a helper that nobody passes that mode."""
+"""Branches that the project never takes: `if mode == "reflect":` in a helper that nobody passes that mode.
+
+Only words tell. A flag that is off, or an argument that is left out, is an option that users of a library turn on.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,10 @@ from detlint.linter.testcode import is_test_file
 if TYPE_CHECKING:
     from detlint.linter.context import Context
 
-# Calls that a setting is followed through, from the parameter back to where it is written.
-_MAX_CALLS = 2
+# Calls that a setting is followed through, from the parameter back to where it is written. What a caller hands on from
+# a parameter of its own is the business of whoever calls that.
+_MAX_CALLS = 1
+_WORDS = (ast.Eq, ast.NotEq, ast.In, ast.NotIn)
 
 
 def is_never_run(node: ast.AST, ctx: Context) -> bool:
@@ -96,24 +101,19 @@ def _truth(test: ast.expr, ctx: Context) -> Truth:
         return Truth.UNKNOWN if Truth.UNKNOWN in truths else ~decisive
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         return _compared(test, test.ops[0], ctx)
-    return _agreed([bool(literal) for literal in literals_of(test, ctx)])
+    return Truth.UNKNOWN
 
 
 def _compared(test: ast.Compare, op: ast.cmpop, ctx: Context) -> Truth:
     """`mode == "reflect"`, `mode in ("reflect", "replicate")`."""
-    try:
-        other = ast.literal_eval(test.comparators[0])
-    except (ValueError, TypeError, SyntaxError):
+    words = test.comparators[0]
+    listed = words.elts if isinstance(words, (ast.Tuple, ast.List, ast.Set)) else [words]
+    asked = [part.value for part in listed if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+    several = isinstance(op, (ast.In, ast.NotIn))
+    if len(asked) != len(listed) or several is (listed == [words]) or not isinstance(op, _WORDS):
         return Truth.UNKNOWN
-    literals = literals_of(test.left, ctx)
-    if isinstance(op, (ast.Eq, ast.NotEq, ast.Is, ast.IsNot)):
-        same = _agreed([literal == other for literal in literals])
-        return same if isinstance(op, (ast.Eq, ast.Is)) else ~same
-    if isinstance(op, (ast.In, ast.NotIn)) and isinstance(other, (tuple, list, set)):
-        among = _agreed([literal in other for literal in literals])
-        return among if isinstance(op, ast.In) else ~among
-    return Truth.UNKNOWN
-
-
-def _agreed(answers: list[bool]) -> Truth:
-    return Truth.of(answers[0]) if len(set(answers)) == 1 else Truth.UNKNOWN
+    answers = {literal in asked for literal in literals_of(test.left, ctx)}
+    if len(answers) != 1:
+        return Truth.UNKNOWN
+    found = Truth.of(answers.pop())
+    return found if isinstance(op, (ast.Eq, ast.In)) else ~found
