@@ -15,8 +15,9 @@ from detlint.linter.gradient_table import gradient_table
 from detlint.linter.guards import settled
 from detlint.linter.kernels import KERNEL_LANGUAGES, computes_floats
 from detlint.linter.lengths import length
+from detlint.linter.never_taken import literals_of
 from detlint.linter.nodes import identifier, walk
-from detlint.linter.single_elements import SingleElements, names_choice
+from detlint.linter.single_elements import SingleElements, is_one_number, names_choice
 from detlint.linter.values import Kind, Value, load_types
 from detlint.linter.words import MAX_CALLS, words_of
 
@@ -55,7 +56,10 @@ class SourceArguments:
         if words:
             return words[self._branch % len(words)]
         value = self._by_default(argument.value)
-        return _written(argument.value) if value is MISSING else value
+        if value is not MISSING:
+            return value
+        passed = literals_of(argument.value, self._ctx)
+        return passed[0] if passed and passed.count(passed[0]) == len(passed) else _written(argument.value)
 
     def _passed_on(self, name: str) -> object:
         """Return what an argument behind `**` is unless a caller says otherwise.
@@ -190,6 +194,7 @@ class SourceArguments:
         argument = self._argument(name)
         if argument.value is not None and (
             self._one_per_row(argument.value)
+            or is_one_number(argument.value, self._ctx)
             or holds_positions(argument.value, self._ctx)
             or belongs_to_one_choice(argument.value, self._ctx)
             or is_permutation(argument.value, self._ctx)

@@ -150,9 +150,20 @@ def _calls_of_instances(owner: ast.ClassDef, ctx: Context) -> Iterator[CallSite 
             yield None
     for name in sorted(made):
         calls = [call for call in ctx.module.index.calls_by_name.get(name, ()) if called in ctx.callees(call)]
+        calls += _calls_of_sequences(name, ctx)
         yield from ((ctx, call) for call in calls)
         if not calls:
             yield None
+
+
+def _calls_of_sequences(first: str, ctx: Context) -> Iterator[ast.Call]:
+    """Yield the calls of `self.encoder = nn.Sequential(spectrum, pool)`, which give `spectrum` what they are given."""
+    for made in ctx.module.index.calls_by_name.get("Sequential", ()):
+        target = ctx.parent(made)
+        if made.args and identifier(made.args[0]) == first and isinstance(target, ast.Assign):
+            names = {identifier(each) for each in target.targets}
+            calls = (call for name in sorted(names) for call in ctx.module.index.calls_by_name.get(name, ()))
+            yield from (call for call in calls if "torch.nn.Sequential.__call__" in ctx.callees(call))
 
 
 def _only_names(use: ast.AST, ctx: Context) -> bool:

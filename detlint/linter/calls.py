@@ -53,6 +53,7 @@ _PATH_METHODS = frozenset(
     | {"with_name", "with_stem", "with_suffix"}
 )
 _PATH_LISTINGS = frozenset({"glob", "iterdir", "rglob"})
+_JOINING = frozenset({"cat", "concat", "concatenate", "stack", "hstack", "vstack"})
 _TO_INTEGERS = frozenset({"int", "long"})
 _STRING_LISTS = frozenset({"split", "rsplit", "splitlines", "partition", "rpartition"})
 
@@ -177,10 +178,26 @@ def _call_dtype(inference: Inference, last: str, node: ast.Call) -> str | None:
         return _literal_dtype(inference, node.args[0])
     if last in ("zeros", "ones", "empty", "eye", "full"):
         return "float" if last != "full" else None
+    if last in _JOINING:
+        return _joined_dtype(inference, node)
     chosen = node.args[1:3] if last == "where" else node.args[:2]
     operands = [value for argument in chosen for value in inference.values(argument)]
     dtypes = {value.dtype for value in operands if value.kind in (Kind.TENSOR, Kind.UNKNOWN)}
     return dtypes.pop() if len(dtypes) == 1 else None
+
+
+def _joined_dtype(inference: Inference, node: ast.Call) -> str | None:
+    """`torch.cat([start, tokens])`: what is joined to whole numbers are whole numbers; masks go with anything."""
+    listed = node.args[0] if node.args else None
+    parts = listed.elts if isinstance(listed, (ast.List, ast.Tuple)) else []
+    values = [value for part in parts for value in inference.values(part)]
+    floating = next((value.dtype for value in values if value.is_floating), None)
+    known = [value for value in values if value.is_integral]
+    if floating is not None or not known:
+        return floating
+    if all(value.dtype == "bool" for value in known):
+        return "bool" if len(known) == len(values) else None
+    return "int"
 
 
 def dtype_named(inference: Inference, node: ast.expr) -> str | None:

@@ -117,7 +117,8 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
         return True
     if not in_model and ctx.program is not None and not trains(module.tree) and function.name != "forward":
         return True  # a function of that name is given to some class
-    if in_model and owner is not None and module.project.once(is_only_served, (module, owner)):
+    outermost = outermost_definition(module, node)
+    if outermost is not None and module.project.once(is_only_served, (module, outermost)):
         return True
     return depth > 0 and function.name != "forward" and _callers_infer(function, ctx, depth)
 

@@ -38,6 +38,7 @@ _ANNOTATIONS = {
     "collections.abc.Sequence": Kind.LIST,
     "numpy.ndarray": Kind.ARRAY,
 }
+_INTEGERS = tuple(f"torch.{kind}Tensor" for kind in ("Long", "Int", "Short", "Char", "Byte", "Bool"))
 _CONTAINERS = ("typing.Optional", "typing.Union", "typing.Annotated", "typing.Final", "typing.ClassVar")
 
 
@@ -123,11 +124,33 @@ def _annotated(inference: Inference, name: str, made: ast.AST) -> Iterator[Value
         yield inference.made(kind, made, dtype=number)
     elif name in ("torch.Tensor", "torch.FloatTensor", "torch.nn.Parameter"):
         yield inference.made(Kind.TENSOR, made, dtype=None if name == "torch.Tensor" else "float")
-    elif name in ("torch.LongTensor", "torch.IntTensor", "torch.BoolTensor"):
+    elif name in _INTEGERS:
         yield inference.made(Kind.TENSOR, made, dtype="bool" if "Bool" in name else "int")
     elif name.startswith("jaxtyping."):
-        yield inference.made(Kind.TENSOR, made)
+        yield inference.made(Kind.TENSOR, made, dtype=_jaxtyping_dtype(name))
+    elif (wrapped := _wrapped_annotation(inference, name)) is not None:
+        yield from _annotated(inference, wrapped, made)
     elif inference.is_module_class(name):
         yield inference.made(Kind.MODULE, made, name)
     elif name.rpartition(".")[2][:1].isupper() and not name.startswith("typing."):
         yield inference.made(Kind.INSTANCE, made, name)
+
+
+def _jaxtyping_dtype(name: str) -> str | None:
+    """`Int`, `UInt8`, `Float32`; `Shaped` and `Num` say nothing of it."""
+    last = name.rpartition(".")[2].lower()
+    return next((kind for kind in ("uint", "int", "bool", "float", "bfloat") if last.startswith(kind)), None)
+
+
+def _wrapped_annotation(inference: Inference, name: str) -> str | None:
+    """Return the `jaxtyping.Int` of a project's own `Int = TensorTyping(Int)`."""
+    owner, _, last = name.rpartition(".")
+    module = inference.module.project.named(owner)
+    for binding in module.index.root.bindings.get(last, ()) if module is not None else ():
+        given = binding.value.args if module is not None and isinstance(binding.value, ast.Call) else []
+        for argument in given:
+            names = module.inference.resolve(argument) if module is not None else ()
+            found = next((wrapped for wrapped in names if wrapped.startswith("jaxtyping.")), None)
+            if found is not None:
+                return found
+    return None

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 # Methods that write into their receiver: those of tensors in place, and those that make a list longer.
 _WRITING = re.compile(r"[a-z]\w*_|append|extend|insert")
+# Methods of a batch that give one of its entries, or what stands in for it.
+_LOOK_UPS = frozenset({"get", "pop", "setdefault"})
 # Expressions that one question may lead to.
 _MAX_STEPS = 250
 # After so many calls that pass data, those that cannot be followed are taken to pass data too.
@@ -152,6 +154,8 @@ class _Question:
         """Does a method of a tensor, or of something unknown, give data?"""
         if any(_is_data_key(argument, ctx) for argument in call.args[:1]):
             return True
+        if function.attr in _LOOK_UPS and call.args:  # batch.get(key, torch.ones(n)), whatever the key is
+            return self.is_data(function.value, ctx) and self._all(call.args[1:], ctx)
         alone = function.attr in gradient_table().of_receiver_methods
         return self.is_data(function.value, ctx) and (alone or self._arguments(call, ctx))
 
@@ -207,10 +211,43 @@ class _Question:
             return not handed_on or self.is_data(before, ctx)
         if binding.index == (1,) and _gives_positions(value, ctx):
             return True
-        for position in binding.index:
-            if isinstance(value, (ast.Tuple, ast.List)) and -1 < position < len(value.elts):
-                value = value.elts[position]
-        return self.is_data(value, ctx)
+        return self._place(value, binding.index, ctx)
+
+    def _place(self, node: ast.expr, index: tuple[int, ...], ctx: Context, steps: int = 4) -> bool:
+        """Is one place of a tuple data: `shifts` of `cell, shifts = pair`, as it is written, returned or passed?"""
+        if not index or steps == 0:
+            return self.is_data(node, ctx)
+        if isinstance(node, (ast.Tuple, ast.List)) and -1 < index[0] < len(node.elts):
+            return self._place(node.elts[index[0]], index[1:], ctx, steps)
+        if self.is_data(node, ctx):
+            return True
+        sources = self._tuples(node, ctx)
+        return bool(sources) and all(self._place(source, index, inside, steps - 1) for source, inside in sources)
+
+    def _tuples(self, node: ast.expr, ctx: Context) -> list[tuple[ast.expr, Context]]:
+        """Return the expressions that a name stands for, or that a call returns; none where one is out of sight."""
+        if isinstance(node, ast.Call):
+            found = [ctx.module.project.definition(name) for name in ctx.callees(node)]
+            called = found[0] if len(found) == 1 else None
+            if called is None or not isinstance(called[1], FUNCTIONS):
+                return []
+            returns = called[0].flow(called[0].index.scopes[called[1]]).returns()
+            return [(made.value, ctx.elsewhere(called[0])) for made in returns if made.value is not None]
+        bindings = ctx.module.definitions(node) if isinstance(node, ast.Name) else ()
+        if len(bindings) != 1 or bindings[0].index:
+            return []
+        value, function = bindings[0].value, bindings[0].scope.node
+        if bindings[0].kind is not BindingKind.PARAMETER:
+            return [(value, ctx)] if value is not None and bindings[0].kind is BindingKind.ASSIGN else []
+        if not isinstance(function, FUNCTIONS):
+            return []
+        passed: list[tuple[ast.expr, Context]] = []
+        for site in calls_of(function, ctx):
+            given = argument_of(function, bindings[0].name, site[1], skip_self=True) if site is not None else None
+            if site is None or given is None:
+                return []
+            passed.append((given, site[0]))
+        return passed
 
     def _parameter(self, binding: Binding, node: ast.arg, ctx: Context) -> bool:
         function = binding.scope.node

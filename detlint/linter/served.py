@@ -28,13 +28,13 @@ _TRAINING = (
     "zero_grad",
     "backward",
     "autograd",
-    "loss",
     "criterion",
     "optim",
     "Trainer",
     "train_step",
     "training_step",
 )
+_LOSS = "loss"
 # A file that says how its gradients are computed expects some; lines of code that are commented out expect nothing.
 _GRADIENTS = re.compile(r"\b(backward(?!\()|autograd)\b")
 # A project that holds a word of running in more files than these trains some of its models.
@@ -47,9 +47,9 @@ _MOST_BEHIND = 48
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
-def is_only_served(layer: tuple[Module, ast.ClassDef]) -> bool:
-    """Return whether each use of a module class leads to code that loads weights and infers, and there is one."""
-    module, owner = layer
+def is_only_served(part: tuple[Module, _Definition]) -> bool:
+    """Return whether each use of a class or function leads to code that loads weights and infers, and there is one."""
+    module, owner = part
     running = module.project.once(_running_files, module)
     if module.path not in module.project.once(_behind, module) or module.index.parents.get(owner) is not module.tree:
         return False
@@ -80,8 +80,17 @@ def is_only_served(layer: tuple[Module, ast.ClassDef]) -> bool:
 def _running_files(module: Module) -> frozenset[Path]:
     """Return the files of the project that load weights, run without gradients or in eval mode, and never train."""
     files = sorted(_files(module, _LOADING) & _files(module, _RUNNING))
-    texts = ((path, module.project.at(path).source.text) for path in files)
-    return frozenset(path for path, text in texts if not any(word in text for word in _TRAINING))
+    return frozenset(path for path in files if not _may_train(module.project.at(path)))
+
+
+def _may_train(module: Module) -> bool:
+    """Does a file mention training? A loss has to be computed: `Net(auxiliary_loss=False)` is an option of a model."""
+    text = module.source.text
+    if any(word in text for word in _TRAINING):
+        return True
+    imported = (statement.module or "" for statement in module.index.of_type(ast.ImportFrom))
+    names = (*module.index.names_used, *module.index.root.bindings, *imported)
+    return _LOSS in text and any(_LOSS in name for name in names)
 
 
 def _behind(module: Module) -> Set[Path]:

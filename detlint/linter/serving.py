@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections.abc import Iterable, Set
 from pathlib import Path
@@ -11,11 +12,18 @@ from detlint.linter.project import Module
 # What code calls that trains, by hand or through a framework.
 _LOOPS = ("zero_grad", "training_step", "train_step")
 # What files of trained models mention all the same: how they were trained, losses that nobody calls.
-_TRAINING = ("backward", "loss", "losses", "criterion", "optim", "optimizer", "optimizers", "Trainer")
+_STEPS = ("optim", "optimizer", "optimizers", "Trainer")
+_LOSSES = ("loss", "losses", "criterion")
+_TRAINING = ("backward", *_LOSSES, *_STEPS)
 _RUNNING = (("eval", "inference_mode"), ("no_grad", "inference_mode"), ("load_state_dict", "from_pretrained"))
 # Two files that mention training for three that load weights, switch to eval, or drop gradients: of packages that were
 # looked at, those above the line only ran models, and below it stand collections of models for others to train.
 _MOST_TRAINING = 2 / 3
+# Losses that nothing minimises came along with copied models: so many may mention them as run models, in more than one
+# file, since one `load` and one `eval` are what libraries of models have too.
+_LEAST_RUNNING = 2
+# Files whose code is looked at for a word that their texts hold.
+_MOST_MENTIONS = 4
 # Files behind a part that trains, the nearest first.
 _MOST_TRAINED = 48
 # A package by this name says that the project trains, however seldom.
@@ -38,7 +46,27 @@ def _serves(module: Module) -> bool:
         return False
     running = min(len(set().union(*(_files(module, word) or () for word in words))) for words in _RUNNING)
     few = int(running * _MOST_TRAINING)
-    return running > 0 and all(_files(module, word, at_most=few) is not None for word in _TRAINING)
+    if running > 0 and _all_in_few(_TRAINING, few, module):
+        return True
+    return running >= _LEAST_RUNNING and _all_in_few(_LOSSES, running, module) and _minimises_nothing(module)
+
+
+def _all_in_few(words: tuple[str, ...], few: int, module: Module) -> bool:
+    return all(_files(module, word, at_most=few) is not None for word in words)
+
+
+def _minimises_nothing(module: Module) -> bool:
+    """Does no file mention an optimizer, and none differentiate, whatever its comments say of `backward`?"""
+    backward = _files(module, "backward", _MOST_MENTIONS)
+    if backward is None or not _all_in_few(_STEPS, 0, module):
+        return False
+    return not any(_names(module.project.at(path), "backward") for path in backward)
+
+
+def _names(module: Module, word: str) -> bool:
+    """Does the code of a file use or define the name, not only its comments and texts?"""
+    methods = (function.name for function in module.index.of_type(ast.FunctionDef))
+    return bool(module.index.names_used.get(word)) or word in methods
 
 
 def _trained(module: Module) -> Set[Path]:

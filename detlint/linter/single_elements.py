@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 _MAX_STEPS = 4
 _SAME_SHAPE = ("long", "int", "to", "type", "clamp", "clamp_min", "contiguous", "masked_fill")
 _SPREADING = ("unsqueeze", "expand", "expand_as", "repeat")
+_RESHAPING = ("flatten", "unsqueeze", "squeeze", "cuda", "cpu")
+_FILLED = ("full", "zeros", "ones")
 _LIKE = ("zeros_like", "ones_like", "full_like")
 
 
@@ -130,6 +132,48 @@ class SingleElements:
         repeated = sizes.left if isinstance(sizes, ast.BinOp) else None
         one = repeated.left if isinstance(repeated, ast.BinOp) and isinstance(repeated.op, ast.Mult) else None
         return isinstance(one, ast.Tuple) and all(self._ctx.constant(size) == -1 for size in one.elts)
+
+
+def is_one_number(index: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> bool:
+    """Has the index a single element in all: `torch.full((1,), place)`, `place.view(1)`, one that `.item()` reads?"""
+    if steps == 0:
+        return False
+    if isinstance(index, ast.Name):
+        found = ctx.module.definitions(index)
+        made = [b.value for b in found if b.kind is BindingKind.ASSIGN and not b.index and b.value is not None]
+        if len(made) == len(found) > 0 and all(is_one_number(value, ctx, steps - 1) for value in made):
+            return True
+    if isinstance(index, (ast.Name, ast.Attribute)) and _is_read_as_number(index, ctx):
+        return True
+    if isinstance(index, ast.BinOp) and isinstance(index.right, ast.Constant):
+        return is_one_number(index.left, ctx, steps - 1)
+    if not isinstance(index, ast.Call) or not isinstance(index.func, ast.Attribute):
+        return False
+    return _makes_one(index, index.func, ctx, steps)
+
+
+def _makes_one(call: ast.Call, function: ast.Attribute, ctx: Context, steps: int) -> bool:
+    last = function.attr.removeprefix("new_")
+    if last in _FILLED and (function.attr != last or any(name.startswith("torch.") for name in ctx.callees(call))):
+        named = [keyword.value for keyword in call.keywords if keyword.arg == "size"]
+        sizes = named or call.args[:1] if last == "full" else named or call.args
+        flat = [
+            size for given in sizes for size in (given.elts if isinstance(given, (ast.Tuple, ast.List)) else [given])
+        ]
+        return bool(flat) and all(ctx.constant(size) == 1 for size in flat)
+    if last in ("view", "reshape"):
+        return bool(call.args) and all(ctx.constant(size) == 1 for size in _sizes(call))
+    return function.attr in (*_SAME_SHAPE, *_RESHAPING) and is_one_number(function.value, ctx, steps - 1)
+
+
+def _is_read_as_number(index: ast.Name | ast.Attribute, ctx: Context) -> bool:
+    """Is the same tensor read as a single number in its function, `index.item()`, which no other has?"""
+    around, written = ctx.function(index), ast.unparse(index)
+    return around is not None and any(
+        isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == written
+        for call in ctx.module.index.calls_by_name.get("item", ())
+        if ctx.function(call) is around
+    )
 
 
 def _is_one(axes: list[str], dim: int) -> bool:

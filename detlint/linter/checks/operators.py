@@ -16,8 +16,9 @@ from detlint.linter.determinism import asks_for_deterministic_algorithms
 from detlint.linter.gradients import can_need_gradient, runs_trained_models
 from detlint.linter.kernels import KERNEL_LANGUAGES
 from detlint.linter.learned import is_learned
-from detlint.linter.names import FUNCTIONS
-from detlint.linter.nodes import identifier
+from detlint.linter.names import FUNCTIONS, parameters
+from detlint.linter.never_taken import is_never_run
+from detlint.linter.nodes import arguments_of, identifier, walk
 from detlint.linter.on_cpu import runs_on_cpu
 from detlint.linter.program import calls_named
 from detlint.linter.provenance import without_gradient_dtype, written_into
@@ -142,7 +143,7 @@ def _hazards(ctx: Context) -> Iterator[tuple[Call, Operator]]:
         for trigger, operators in _entries(made, table, ctx):
             call = Call(node, trigger, written_out(ctx.module, made, trigger.name))
             operator = next((each for each in operators if _applies(each, call, ctx)), None)
-            if operator is not None:
+            if operator is not None and not is_never_run(node, ctx):
                 if (node.lineno, operator.name) not in seen:
                     seen.add((node.lineno, operator.name))
                     yield call, operator
@@ -261,7 +262,7 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
     silent = _is_exact(operator, call, ctx) and not operator.exact_is_reported
     if silent and not asks_for_deterministic_algorithms(ctx):
         return False
-    if _only_counts(call, ctx):
+    if _only_counts(call, ctx) or _is_entry(call, ctx):
         return False
     operands = [] if _is_layer(call) else call.node.args
     if operator.devices == ("cuda",) and runs_on_cpu(call.node, _input(call), operands, ctx):
@@ -294,6 +295,21 @@ def _called_by(operator: Operator, call: Call) -> list[str]:
     owner, _, last = call.name.rpartition(".")
     methods = [trigger.last for trigger in operator.python if trigger.name.rpartition(".")[0] == owner]
     return methods[methods.index(last) + 1 :]
+
+
+def _is_entry(call: Call, ctx: Context) -> bool:
+    """`@lowers(torch.gather)` above a function that hands on its arguments to `torch.gather`: an entry of a table.
+
+    It stands for the operator where graphs are rewritten; whoever wrote the graph called the operator.
+    """
+    function = ctx.function(call.node)
+    if function is None or not isinstance(function.body[-1], ast.Return) or function.body[-1].value is not call.node:
+        return False
+    own = {argument.arg for argument, _ in parameters(function.args)}
+    if any(not isinstance(part, ast.Constant) and identifier(part) not in own for part in arguments_of(call.node)):
+        return False
+    marked = (part for decorator in function.decorator_list for part in walk(decorator))
+    return any(isinstance(part, ast.Attribute) and call.name in ctx.resolve(part) for part in marked)
 
 
 def _only_counts(call: Call, ctx: Context) -> bool:
