@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 
+from detlint.linter.callers import is_used_elsewhere
 from detlint.linter.context import Context
 from detlint.linter.names import COMPREHENSIONS, FUNCTIONS
 from detlint.linter.nodes import identifier
@@ -128,7 +129,9 @@ def _target_decides(target: ast.expr, ctx: Context, depth: int) -> bool:
     uses = ctx.module.flow(scope).uses(binding)
     if any(_is_example(use, ctx) for use in uses):
         return False
-    return any(decides(use, ctx, depth + 1) for use in uses)
+    if any(decides(use, ctx, depth + 1) for use in uses):
+        return True
+    return isinstance(scope.node, ast.Module) and is_used_elsewhere(target.id, ctx)
 
 
 def _names_place(key: ast.expr | None, ctx: Context) -> bool:
