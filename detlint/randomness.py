@@ -17,7 +17,7 @@ from detlint.tables import RULES_FOLDER, check_keys, entries, one_of, read_table
 LIBRARIES = ("torch", "numpy", "random")
 MODES = ("eval", "train")
 _HELPERS = ("verbs", "about", "wide", "never", "elsewhere")
-_INDIFFERENT = ("calls", "attributes", "words", "functions", "naming")
+_INDIFFERENT = ("calls", "attributes", "words", "functions", "naming", "ciphers")
 _SEED_PARAMETERS = ("seed", "random_state", "manual_seed", "random_seed")
 
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
@@ -115,6 +115,7 @@ class Indifferent:
     words: frozenset[str]
     functions: frozenset[str]
     naming: frozenset[str]
+    ciphers: frozenset[str]
 
     def measures(self, identifier: str) -> bool:
         """Return whether a function of this name measures or traces a model: the numbers it is fed are all one."""
@@ -123,6 +124,10 @@ class Indifferent:
     def names(self, identifier: str) -> bool:
         """Return whether a variable of this name holds a place, a pause or a stand-in, not data."""
         return not self.words.isdisjoint(word.lower() for word in _WORD.findall(identifier))
+
+    def hides(self, name: str) -> bool:
+        """Return whether a function of this qualified name makes keys and digests: `hashlib.sha256`."""
+        return name.partition(".")[0] in self.ciphers
 
     def makes_up_name(self, function: str) -> bool:
         """Return whether a function of this name draws the letters or words of a name: `get_random_string`."""

@@ -72,10 +72,11 @@ class Constructors:
         if switched(node) is not None and isinstance(node.func, ast.Attribute):
             yield from self.of_expression(node.func.value, index)
             return
-        names = module.inference.callees(node)
-        if any(name in ("copy.deepcopy", "copy.copy") for name in names) and node.args:
-            yield from self.of_expression(node.args[0], index)
+        copied = self._modes.copied(node)
+        if copied is not None:
+            yield from self.of_expression(copied, index)
             return
+        names = module.inference.callees(node)
         functions = [found for name in names if (found := module.project.definition(name)) is not None]
         made = [found for found in functions if isinstance(found[1], FUNCTIONS)]
         if not made:

@@ -33,40 +33,45 @@ _FORM = frozenset(
     | {"new_empty", "new_empty_strided", "new_full", "new_ones", "new_tensor", "new_zeros"}
     | {"ndimension", "requires_grad", "grad", "itemsize", "storage_offset", "is_contiguous", "get_device", "nelement"}
 )
+# Methods and functions of torch that give the same memory in another form.
+_VIEWS = frozenset(
+    (
+        *(
+            "view",
+            "view_as",
+            "view_as_real",
+            "view_as_complex",
+            "reshape",
+            "flatten",
+            "ravel",
+            "unflatten",
+            "as_strided",
+        ),
+        *("expand", "expand_as", "broadcast_to", "squeeze", "unsqueeze", "atleast_1d", "atleast_2d", "atleast_3d"),
+        *("permute", "transpose", "t", "swapaxes", "swapdims", "movedim", "moveaxis", "adjoint", "real", "imag"),
+        *("narrow", "select", "diagonal", "chunk", "split", "tensor_split", "unbind", "detach"),
+    )
+)
+_VIEW_FUNCTIONS = frozenset(f"torch.{name}" for name in _VIEWS)
 # The result is the same memory, or a copy of what it holds.
-_THROUGH = frozenset(
-    {"to", "cuda", "cpu", "float", "half", "double", "long", "int", "bool", "bfloat16", "type", "type_as", "contiguous"}
-    | {
-        "view",
-        "view_as",
-        "reshape",
-        "expand",
-        "expand_as",
-        "permute",
-        "transpose",
-        "t",
-        "T",
-        "mT",
-        "unsqueeze",
-        "squeeze",
-    }
-    | {"flatten", "data", "detach", "pin_memory", "clone", "requires_grad_", "share_memory_", "unsqueeze_", "squeeze_"}
-    | {
-        "t_",
-        "detach_",
-        "narrow",
-        "select",
-        "chunk",
-        "split",
-        "unbind",
-        "repeat",
-        "real",
-        "imag",
-        "numpy",
-        "diagonal",
-        "as_strided",
-        "as_subclass",
-    }
+_THROUGH = _VIEWS.union(
+    (
+        "to",
+        "cuda",
+        "cpu",
+        "float",
+        "half",
+        "double",
+        "long",
+        "int",
+        "bool",
+        "bfloat16",
+        "type",
+        "type_as",
+        "contiguous",
+    ),
+    ("T", "mT", "H", "mH", "data", "pin_memory", "clone", "repeat", "numpy", "as_subclass"),
+    ("requires_grad_", "share_memory_", "unsqueeze_", "squeeze_", "t_", "detach_"),
 )
 # In place, but out of what is there already, or leaving some of it.
 _UPDATING = frozenset(
@@ -121,9 +126,7 @@ _REDUCING = frozenset({"scatter_reduce_", "index_reduce_"})
 _BEFORE_REDUCE = 3
 _REGISTERING = ("register_buffer", "register_parameter", "add_state", "_add_state")
 # What hands on the very memory that it is given; `torch.autograd.Variable` is `torch.Tensor` by another name.
-_WRAPPERS = frozenset(
-    {"torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer", "torch.Tensor", "torch.as_strided"}
-)
+_WRAPPERS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer", "torch.Tensor"})
 
 
 class Fate(Enum):
@@ -188,7 +191,7 @@ def _argument(node: ast.expr, parent: ast.Call | ast.keyword, ctx: Context, dept
         return Fate.WRITTEN, node
     names = ctx.callees(call)
     types = ctx.inference.types
-    if _WRAPPERS.intersection(names):
+    if _WRAPPERS.intersection(names) or (names and _VIEW_FUNCTIONS.issuperset(names)):
         return None, call
     if registered_name(call) is not None:
         return Fate.STORED, call

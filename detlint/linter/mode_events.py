@@ -276,7 +276,13 @@ class ModeEvents(ModelNames, ABC):
             for call in calls[name]:
                 mode = self.effect(function, key) if self.is_call_of(call, function, key) else Mode.SAME
                 if mode is not Mode.SAME:
-                    yield Event(call, mode)
+                    made = self._made_in(function, key) if mode is Mode.TRAIN else None
+                    yield Event(call, mode, made)
+
+    def _made_in(self, function: FunctionNode, key: Key) -> ast.expr | None:
+        """`def build(self): self.net = Net()`: return what makes the model, where nothing else decides its mode."""
+        made = [event.made for event in self.events(self.index.scopes[function], key)]
+        return made[-1] if made and None not in made else None
 
     @cached_property
     def _calls(self) -> dict[Scope, dict[str, list[ast.Call]]]:

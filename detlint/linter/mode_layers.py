@@ -16,6 +16,7 @@ from detlint.linter.mode_switches import switches_any
 from detlint.linter.names import FunctionNode, parameters
 from detlint.linter.nodes import arguments_of, decorating, identifier, is_own, walk
 from detlint.linter.project import Module
+from detlint.linter.settled_parts import settled_parts
 from detlint.linter.written_calls import written_out
 
 _MAX_PARTS = 80
@@ -100,11 +101,12 @@ class _Frame:
 class ModelParts:
     """Walks through the constructor of a model, its classes and the functions that make its layers.
 
-    Functional dropout that is handed the mode counts as a layer where `functional`; its rate is not looked at.
+    Functional dropout that is handed the mode counts as a layer where `functional`; its rate is not looked at. Of a
+    model as it was `made`, parts that are put into eval mode on the way do not count.
     """
 
-    def __init__(self, *, functional: bool = True) -> None:
-        self._functional = functional
+    def __init__(self, *, functional: bool = True, made: bool = False) -> None:
+        self._functional, self._made = functional, made
         self._seen: set[Hashable] = set()  # expressions, and bodies with what they are called with
         self._unknown = False
 
@@ -159,13 +161,15 @@ class ModelParts:
 
     def _expression(self, module: Module, node: ast.expr) -> bool:
         """Every constructor in an expression and behind its variables: `nn.Sequential(backbone, nn.Linear(8, 2))`."""
-        for part in walk(node):
+        around = module.index.function_at(node) or module.tree
+        settled = settled_parts(module, around, made=self._made) - {node}
+        for part in _reached(node, None, settled):
             if isinstance(part, ast.Call):
                 if self._call(module, part, None):
                     return True
             elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
                 for binding in module.definitions(part):
-                    if isinstance(binding.value, ast.Call) and binding.value not in self._seen:
+                    if isinstance(binding.value, ast.Call) and binding.value not in self._seen | settled:
                         self._seen.add(binding.value)
                         known = self._unknown
                         if self._expression(module, binding.value):
@@ -211,7 +215,7 @@ class ModelParts:
             return False
         self._seen.add(key)
         found = False
-        for part in _reached(body, frame):
+        for part in _reached(body, frame, settled_parts(module, body, made=self._made)):
             if isinstance(part, ast.Call):
                 found = found or self._call(module, part, frame)
             elif isinstance(part, (ast.Name, ast.Attribute)) and _is_handed_on(part, module):
@@ -251,9 +255,9 @@ def _is_known(name: str) -> bool:
     return name.startswith("torch.") or any(kind.get(name) for kind in (table.layers, table.models, table.steady))
 
 
-def _reached(body: ast.AST, frame: _Frame | None) -> Iterator[ast.AST]:
-    """Yield the nodes of a body without the branches that the arguments of its frame rule out."""
-    dead: set[ast.AST] = set()
+def _reached(body: ast.AST, frame: _Frame | None, settled: frozenset[ast.AST]) -> Iterator[ast.AST]:
+    """Yield the nodes of a body without what is `settled`, and the branches that arguments of its frame rule out."""
+    dead = {part for made in settled for part in walk(made)}
     for part in walk(body):
         if part in dead:
             continue
@@ -394,9 +398,9 @@ def _is_plain_base(base: str) -> bool:
     return base in ("lightning.pytorch.LightningModule", "torch_geometric.nn.MessagePassing") or base.endswith("Mixin")
 
 
-def parts_of(calls: Iterable[tuple[Module, ast.Call]]) -> Truth:
+def parts_of(calls: Iterable[tuple[Module, ast.Call]], *, made: bool) -> Truth:
     """Combine what several possible constructors say: yes if any holds such a layer, no if none of them can."""
-    answers = {ModelParts().made_by(module, call) for module, call in calls}
+    answers = {ModelParts(made=made).made_by(module, call) for module, call in calls}
     if Truth.YES in answers:
         return Truth.YES
     return Truth.NO if answers == {Truth.NO} else Truth.UNKNOWN

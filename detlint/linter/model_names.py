@@ -19,6 +19,8 @@ _KEEPING = frozenset(
     {"to", "cuda", "cpu", "float", "half", "double", "bfloat16", "type", "xpu", "requires_grad_", "to_empty", "compile"}
     | {"apply", "share_memory"}
 )
+_COPYING = frozenset({"copy.deepcopy", "copy.copy"})
+_COPYING_METHODS = frozenset({"clone", "copy", "deepcopy", "__deepcopy__", "__copy__"})
 
 
 @dataclass(frozen=True, slots=True, eq=True)
@@ -84,6 +86,13 @@ class ModelNames:
             given = [*call.args[:1], *(k.value for k in call.keywords if k.arg in ("model", "module", "mod"))]
             return given[0] if given else None
         return None
+
+    def copied(self, call: ast.Call) -> ast.expr | None:
+        """Return the model of `copy.deepcopy(net)`, which keeps its mode; so does `net.clone()` that nobody defines."""
+        names = self.module.inference.callees(call)
+        if isinstance(call.func, ast.Attribute) and call.func.attr in _COPYING_METHODS and not call.args:
+            return None if any(map(self.module.project.definition, names)) else call.func.value
+        return call.args[0] if call.args and not _COPYING.isdisjoint(names) else None
 
     def canonical(self, key: Key, scope: Scope, depth: int) -> Key:
         """Follow `net = model` and `wrapped = DataParallel(model)` to `model`, a method's parameter to `self.model`."""

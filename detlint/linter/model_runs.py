@@ -20,7 +20,7 @@ from detlint.linter.training import trains
 from detlint.linter.values import Kind
 
 # Methods by which models predict, other than by being called.
-_PREDICTS = re.compile(
+PREDICTS = re.compile(
     r"forward|__call__$|(predict|generate|sample|encode|decode|infer|transcribe|translate|embed|reconstruct)(_|$)|inference"
 )
 # `valid_length` gives what length is allowed.
@@ -54,7 +54,7 @@ class ModelRuns:
         if not isinstance(function, ast.Attribute):
             return None
         named = names_inference(function.attr) and not _ALLOWED.search(function.attr)
-        if _PREDICTS.match(function.attr) or (named and self._is_model_method(call)):
+        if PREDICTS.match(function.attr) or (named and self._is_model_method(call)):
             return function.value if self._is_module(function.value) and not self.switches_itself(call) else None
         if self._runs_parts(call, function):
             return function.value

@@ -91,12 +91,12 @@ class Modes(ModeEvents):
         mode = switched(node)
         if mode is not None and isinstance(node.func, ast.Attribute):
             return mode
-        names = self.module.inference.callees(node)
         if from_torchvision_by_name(self.module, node):
             return Mode.TRAIN
-        if any(name in ("copy.deepcopy", "copy.copy") for name in names) and node.args:
-            return self.mode_of(node.args[0])
-        modes = [self._made_by(name, index) for name in names]
+        copied = self.copied(node)
+        if copied is not None:
+            return self.mode_of(copied)
+        modes = [self._made_by(name, index) for name in self.module.inference.callees(node)]
         return _same(*modes) if modes else Mode.UNKNOWN
 
     def _is_only_made(self, key: Key) -> bool:

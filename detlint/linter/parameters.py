@@ -39,6 +39,8 @@ _ANNOTATIONS = {
     "numpy.ndarray": Kind.ARRAY,
 }
 _INTEGERS = tuple(f"torch.{kind}Tensor" for kind in ("Long", "Int", "Short", "Char", "Byte", "Bool"))
+# A new type has a name, and another type.
+_OF_NEW_TYPE = 2
 _CONTAINERS = ("typing.Optional", "typing.Union", "typing.Annotated", "typing.Final", "typing.ClassVar")
 
 
@@ -112,9 +114,11 @@ def annotation_values(inference: Inference, node: ast.expr, made: ast.AST) -> It
                 yield from annotation_values(inference, part, made)
         else:
             yield from annotation_values(inference, node.value, made)
-    else:
-        for name in inference.resolve(node):
+    elif names := inference.resolve(node):
+        for name in names:
             yield from _annotated(inference, name, made)
+    elif isinstance(node, ast.Name) and (meant := _new_type(inference, f"{inference.module.name}.{node.id}")):
+        yield from annotation_values(meant[0], meant[1], made)
 
 
 def _annotated(inference: Inference, name: str, made: ast.AST) -> Iterator[Value]:
@@ -132,6 +136,8 @@ def _annotated(inference: Inference, name: str, made: ast.AST) -> Iterator[Value
         yield from _annotated(inference, wrapped, made)
     elif inference.is_module_class(name):
         yield inference.made(Kind.MODULE, made, name)
+    elif (meant := _new_type(inference, name)) is not None:
+        yield from annotation_values(meant[0], meant[1], made)
     elif name.rpartition(".")[2][:1].isupper() and not name.startswith("typing."):
         yield inference.made(Kind.INSTANCE, made, name)
 
@@ -154,3 +160,14 @@ def _wrapped_annotation(inference: Inference, name: str) -> str | None:
             if found is not None:
                 return found
     return None
+
+
+def _new_type(inference: Inference, name: str) -> tuple[Inference, ast.expr] | None:
+    """Return the type, and who reads it, that `Row = NewType("Row", int)` gives another name to."""
+    home, _, last = name.rpartition(".")
+    module = inference.module if home == inference.module.name else inference.module.project.named(home)
+    bindings = module.index.root.bindings.get(last, ()) if module is not None else ()
+    value = bindings[0].value if len(bindings) == 1 else None
+    if module is None or not isinstance(value, ast.Call) or len(value.args) != _OF_NEW_TYPE:
+        return None
+    return (module.inference, value.args[1]) if "typing.NewType" in module.inference.callees(value) else None

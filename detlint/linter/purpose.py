@@ -7,14 +7,32 @@ from __future__ import annotations
 
 import ast
 
+from detlint.linter.called_models import is_model
+from detlint.linter.callers import is_used_elsewhere
 from detlint.linter.context import Context
+from detlint.linter.model_runs import PREDICTS
 from detlint.linter.names import COMPREHENSIONS, FUNCTIONS
 from detlint.linter.nodes import identifier
 from detlint.linter.values import Kind
 from detlint.randomness import load_sources
 
 _DEPTH = 12
-_EXPORTERS = ("torch.", "onnx.", "torch2trt.", "coremltools.", "torch_tensorrt.", "thop.", "ptflops.", "fvcore.")
+_EXPORTERS = (
+    "torch.",
+    "onnx.",
+    "torch2trt.",
+    "coremltools.",
+    "torch_tensorrt.",
+    "thop.",
+    "ptflops.",
+    "fvcore.",
+    "openvino.",
+    "torch_neuronx.",
+    "torch_neuron.",
+    "ai_edge_torch.",
+)
+# Methods called for an effect that no value has a part in.
+_QUIET = frozenset({"requires_grad_", "retain_grad", "share_memory_", "pin_memory", "detach_", "record_stream"})
 _CONVERSIONS = frozenset({"int", "str", "float", "abs", "round", "tuple", "list", "dict"})
 
 
@@ -72,7 +90,7 @@ def _attribute_decides(attribute: ast.Attribute, ctx: Context, depth: int) -> bo
     parent = ctx.parent(attribute)
     called = isinstance(parent, ast.Call) and parent.func is attribute
     if isinstance(parent, ast.Call) and called and isinstance(ctx.parent(parent), ast.Expr):
-        return True  # a method called for its effect: to_csv, backward
+        return attribute.attr not in _QUIET  # a method called for its effect: to_csv, backward
     result = parent if called else attribute
     return decides(result, ctx, depth + 1) if isinstance(result, ast.expr) else True
 
@@ -87,7 +105,7 @@ def _argument_decides(argument: ast.expr, call: ast.Call, ctx: Context, depth: i
         return False
     converts = any(name.removeprefix("builtins.") in _CONVERSIONS for name in names)
     computes = bool(names) and all(name.startswith("torch.") for name in names)
-    if converts or (computes and not isinstance(ctx.parent(call), ast.Expr)) or _is_model(call.func, ctx):
+    if converts or (computes and not isinstance(ctx.parent(call), ast.Expr)) or _is_model(call, ctx):
         return decides(call, ctx, depth + 1)
     return True
 
@@ -98,10 +116,13 @@ def _measures(function: ast.expr) -> bool:
     return bool(load_sources().indifferent.measures(name))
 
 
-def _is_model(function: ast.expr, ctx: Context) -> bool:
-    """Is this a module, or a variable that holds some unknown callable, rather than a function?"""
+def _is_model(call: ast.Call, ctx: Context) -> bool:
+    """Is what is called a module, a variable that holds some unknown callable, or a method by which models predict?"""
+    function = call.func
     if {value.kind for value in ctx.values(function)} == {Kind.MODULE}:
         return True
+    if isinstance(function, ast.Attribute):
+        return PREDICTS.match(function.attr) is not None or is_model(ctx.module, call)
     return isinstance(function, ast.Name) and not ctx.resolve(function)
 
 
@@ -128,7 +149,9 @@ def _target_decides(target: ast.expr, ctx: Context, depth: int) -> bool:
     uses = ctx.module.flow(scope).uses(binding)
     if any(_is_example(use, ctx) for use in uses):
         return False
-    return any(decides(use, ctx, depth + 1) for use in uses)
+    if any(decides(use, ctx, depth + 1) for use in uses):
+        return True
+    return isinstance(scope.node, ast.Module) and is_used_elsewhere(target.id, ctx)
 
 
 def _names_place(key: ast.expr | None, ctx: Context) -> bool:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 from detlint.linter.context import Call
 from detlint.linter.nodes import identifier
 from detlint.linter.origins import FACTORIES, Origin
+from detlint.linter.parameters import annotation_values
 from detlint.linter.project import Module
 from detlint.linter.seeding import Seed
 from detlint.linter.texts import is_text
-from detlint.linter.values import Kind
+from detlint.linter.values import Kind, Value
 from detlint.randomness import load_sources
 
 SALTED = "hash(), which Python salts anew for strings in every process"
@@ -76,7 +78,30 @@ def _is_number(module: Module, value: ast.expr) -> bool:
         return True
     if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr == "item":
         return True  # of a tensor
+    declared = {each.kind for each in _declared(module, inner)} - {Kind.NONE}
+    if declared:
+        return declared <= _STABLE
     name = identifier(inner)
     if isinstance(inner, ast.Subscript) and isinstance(inner.slice, ast.Constant):
         name = str(inner.slice.value)
     return _COUNTS.search(name) is not None
+
+
+def _declared(module: Module, value: ast.expr) -> Iterator[Value]:
+    """Yield what annotations promise of a variable anywhere in its scope, or of a field: `cell.row` of `cell: Cell`."""
+    if isinstance(value, ast.Name):
+        scope = module.index.scope_at(value).lookup(value.id)
+        for binding in scope.bindings[value.id] if scope is not None else ():
+            node = binding.node
+            kept = module.index.annotations.get(node) if isinstance(node, ast.Name) else None
+            annotation = node.annotation if isinstance(node, ast.arg) else kept
+            if annotation is not None:
+                yield from annotation_values(module.inference, annotation, annotation)
+    elif isinstance(value, ast.Attribute):
+        known = [each for each in module.inference.values(value.value) if each.kind is Kind.INSTANCE]
+        for owner in known or _declared(module, value.value):
+            info = module.inference.class_named(owner.type) if owner.kind is Kind.INSTANCE else None
+            for ancestor in module.inference.mro(info) if info is not None else ():
+                annotation = ancestor.declared.get(value.attr)
+                if annotation is not None:
+                    yield from annotation_values(ancestor.module.inference, annotation, annotation)

@@ -129,7 +129,8 @@ class _Search:
         if not reasons:
             return None
         made = list(Constructors(self.modes).of_key(key))
-        holds = parts_of(made) if made else self._file_holds
+        as_made = all(reason.created for reason in reasons)
+        holds = parts_of(made, made=as_made) if made else self._file_holds
         if holds is Truth.NO:
             return None
         if holds is Truth.UNKNOWN:
@@ -160,11 +161,17 @@ class _Search:
             return []
         events = self.modes.events_anywhere(key)
         made = self.modes.unwrapped(events[0].made) if len(events) == 1 and events[0].made is not None else None
-        if not isinstance(made, ast.Call) or _LOADED.search(identifier(made.func)):
+        if not isinstance(made, ast.Call) or _LOADED.search(identifier(made.func)) or self._is_handed_back(made):
             return []
         loaded = self._weights.from_state(key) or is_pretrained(made)
         seen_here = loaded and (key.owner is self.module.tree or key.owner in self.module.index.ancestors(call))
         return [Reason(self.module, events[0].node, call, True)] if seen_here else []
+
+    def _is_handed_back(self, made: ast.Call) -> bool:
+        """`deepcopy(model)`, `prepared(model)`: a call that makes no model, but gives one in the mode that it had."""
+        if self.modes.copied(made) is not None:
+            return True
+        return next(Constructors(self.modes).of_expression(made, ()), None) is None
 
     @cached_property
     def _file_holds(self) -> Truth:

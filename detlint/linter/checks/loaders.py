@@ -17,6 +17,7 @@ from detlint.linter.names import FUNCTIONS, parameters
 from detlint.linter.nodes import walk
 from detlint.linter.origins import origins, passed
 from detlint.linter.project import Module
+from detlint.linter.purpose import decides
 from detlint.linter.registry import check, check_file
 from detlint.linter.repeatable import made_up, why_unrepeatable
 from detlint.linter.seeding import seeding_of, seeds_in
@@ -34,13 +35,16 @@ _UNSEEDED = "the order of this loader comes from torch's global generator, and n
 
 @check("DET106")
 def unseeded_dataloader(call: Call, ctx: Context) -> Iterator[Finding]:
-    """Silent with a generator of its own, in tests, in programs that seed torch, in libraries that no other uses."""
+    """Silent with a generator of its own, in tests, in programs that seed torch, in libraries that no other uses.
+
+    So it is where nothing is taken from the loader.
+    """
     if is_unit_test(ctx.module) and ctx.function(call.node) is not None:
         return
     generator = call.argument("generator")
     if generator.hidden or (generator.value is not None and not may_be_none(generator.value, ctx)):
         return
-    if _draws_order(call, ctx) and _runs_unseeded(call.node, ctx):
+    if _draws_order(call, ctx) and decides(call.node, ctx) and _runs_unseeded(call.node, ctx):
         yield ctx.finding(call.node, what=_UNSEEDED)
 
 
@@ -52,7 +56,8 @@ def unseeded_loader_of_project(shuffle: ast.keyword, ctx: Context) -> Iterator[F
     call = ctx.parent(shuffle)
     if not isinstance(call, ast.Call) or is_unit_test(ctx.module) or _brings_generator(call, ctx):
         return
-    if any(_shuffles_loader(name, ctx) for name in ctx.callees(call)) and _runs_unseeded(call, ctx):
+    shuffles = any(_shuffles_loader(name, ctx) for name in ctx.callees(call))
+    if shuffles and decides(call, ctx) and _runs_unseeded(call, ctx):
         yield ctx.finding(call, what=_UNSEEDED)
 
 

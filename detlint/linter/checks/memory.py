@@ -15,6 +15,7 @@ from detlint.linter.fresh_needs import guards_emptiness, is_in_each_round, reads
 from detlint.linter.fresh_parts import only_in_part, tells_extent
 from detlint.linter.fresh_weights import unwritten_attribute
 from detlint.linter.names import LOOPS, Binding, FunctionNode
+from detlint.linter.no_elements import has_no_elements
 from detlint.linter.nodes import arguments_of, identifier, walk
 from detlint.linter.registry import check
 from detlint.linter.values import Kind
@@ -55,7 +56,7 @@ def _is_fresh(call: Call, ctx: Context) -> bool:
     node = call.node
     device = next((keyword.value for keyword in node.keywords if keyword.arg == "device"), None)
     where = named_device(device, ctx) if device is not None else device_around(node, ctx)
-    if where == "meta" or _has_no_elements(node, ctx) or _stands_for_a_shape(node, ctx):
+    if where == "meta" or has_no_elements(node, ctx) or _stands_for_a_shape(node, ctx):
         return False
     if _CONSTRUCTORS.match(call.name) or call.name == "torch.Tensor.new":
         return _takes_sizes(node, ctx)
@@ -66,7 +67,7 @@ def _grows(node: ast.Call, ctx: Context) -> bool:
     """`torch.empty(0).resize_(n, 4)`: other tensors may just get another shape."""
     resized = node.func.value if isinstance(node.func, ast.Attribute) else node.func
     made = [value.node for value in ctx.values(resized)]
-    return any(isinstance(part, ast.Call) and (not part.args or _has_no_elements(part, ctx)) for part in made)
+    return any(isinstance(part, ast.Call) and (not part.args or has_no_elements(part, ctx)) for part in made)
 
 
 def _pads_bytes(node: ast.Call, read: ast.expr, ctx: Context) -> bool:
@@ -96,12 +97,6 @@ def _stands_for_a_shape(node: ast.Call, ctx: Context) -> bool:
     """`torch.empty(1).expand(n, m)`: places that are one and the same in memory are not there to be filled."""
     view = ctx.parent(node)
     return isinstance(view, ast.Attribute) and view.attr in ("expand", "expand_as")
-
-
-def _has_no_elements(node: ast.Call, ctx: Context) -> bool:
-    sizes = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg == "size")]
-    flat = [part for size in sizes for part in (size.elts if isinstance(size, (ast.Tuple, ast.List)) else [size])]
-    return any(ctx.constant(part) == 0 and type(ctx.constant(part)) is int for part in flat)
 
 
 def _takes_sizes(node: ast.Call, ctx: Context) -> bool:

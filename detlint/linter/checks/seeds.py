@@ -148,16 +148,40 @@ def _seed_values(ctx: Context) -> Iterator[ast.expr]:
                 yield from call.args[:1]
                 yield from (keyword.value for keyword in call.keywords if keyword.arg in generator.seed)
     for call in index.of_type(ast.Call):
-        if isinstance(call.func, ast.Attribute) and _SEED.search(call.func.attr):
-            yield from call.args[:1]
-        yield from (keyword.value for keyword in call.keywords if keyword.arg and _SEED.search(keyword.arg))
+        given = call.args[:1] if isinstance(call.func, ast.Attribute) and _SEED.search(call.func.attr) else []
+        given += [keyword.value for keyword in call.keywords if keyword.arg and _SEED.search(keyword.arg)]
+        if given and not _hides(call, ctx):
+            yield from given
     yield from seed_defaults(ctx.module)
     helpers = SeedHelpers()
     for call in _calls_fed(ctx):
         yield from helpers.arguments(ctx.module, call)
     for target, value in index.assigned():
-        if _SEED.search(_identifier(target)):
+        if _SEED.search(_identifier(target)) and not _is_secret(target, value, ctx):
             yield value
+
+
+def _is_secret(target: ast.expr, value: ast.expr, ctx: Context) -> bool:
+    """`seed = random.SystemRandom()`, which draws, and `seed = os.urandom(32)` that only keys are made of."""
+    called = ctx.callees(value) if isinstance(value, ast.Call) else ()
+    if any(name.rpartition(".")[2][:1].isupper() and load_sources().unrepeatable.get(name) for name in called):
+        return True
+    binding = ctx.binding(value) if isinstance(target, ast.Name) else None
+    uses = ctx.flow(value).uses(binding) if binding is not None else ()
+    return bool(uses) and all(_makes_key(use, ctx) for use in uses)
+
+
+def _makes_key(use: ast.expr, ctx: Context) -> bool:
+    """`SigningKey(seed)`, `hmac.new(seed.encode(), message)`."""
+    parent = ctx.parent(use)
+    while isinstance(parent, (ast.Attribute, ast.keyword)) or (isinstance(parent, ast.Call) and parent.func is use):
+        use, parent = (parent if isinstance(parent, ast.expr) else use), ctx.parent(parent)
+    return isinstance(parent, ast.Call) and _hides(parent, ctx)
+
+
+def _hides(call: ast.Call, ctx: Context) -> bool:
+    names = ctx.callees(call)
+    return bool(names) and all(map(load_sources().indifferent.hides, names))
 
 
 def _identifier(target: ast.expr) -> str:
