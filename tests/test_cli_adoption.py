@@ -52,6 +52,31 @@ def test_baseline(shell: Shell, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "known.json").read_text())["findings"] == []
 
 
+def test_a_baseline_that_is_used_and_shortened_keeps_what_is_found(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(LISTING + MORE)
+    shell("--write-baseline", "known.json")
+    before = (tmp_path / "known.json").read_text()
+    (tmp_path / "b.py").write_text(LISTING)
+    code, out, _ = shell("--baseline", "known.json", "--write-baseline", "known.json")
+    assert (code, out.count("\n"), out.startswith("b.py:4:")) == (1, 1, True)
+    assert (tmp_path / "known.json").read_text() == before
+    # another one is made of all that was found
+    assert shell("--baseline", "known.json", "--write-baseline", "other.json")[:2] == (0, "")
+    assert len(json.loads((tmp_path / "other.json").read_text())["findings"]) == 3
+
+
+@pytest.mark.parametrize("how", ["flag", "configuration", "per-file-ignores", "syntax error"])
+def test_a_baseline_keeps_what_was_not_looked_for(shell: Shell, tmp_path: Path, how: str) -> None:
+    shell("--write-baseline", "known.json")
+    before = (tmp_path / "known.json").read_text()
+    configurations = {"configuration": 'severity = "error"', "per-file-ignores": 'per-file-ignores = {"*" = ["DET6"]}'}
+    (tmp_path / "detlint.toml").write_text(configurations.get(how, ""))
+    if how == "syntax error":
+        (tmp_path / "a.py").write_text(LISTING + "def f(:\n")
+    shell("--write-baseline", "known.json", *(["--severity", "error"] if how == "flag" else []))
+    assert (tmp_path / "known.json").read_text() == before
+
+
 def git(*arguments: str) -> None:
     subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments], check=True, capture_output=True)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from detlint.cli.adoption import beyond_baseline, changed_files, on_changed_lines, written_baseline
+from detlint.cli.adoption import Baselines, changed_files, looked_for, on_changed_lines
 from detlint.cli.output import Output
 from detlint.cli.progress import Progress
 from detlint.cli.stdin import Stdin
@@ -18,7 +18,6 @@ from detlint.cli.watch import watch as watch_files
 from detlint.config import ConfigResolver, Settings, enabled_rules, read_torch_version
 from detlint.errors import UsageError
 from detlint.findings import Finding, Severity
-from detlint.linter.discovery import discover
 from detlint.linter.engine import lint_paths
 from detlint.linter.jobs import Options
 from detlint.linter.quoting import file_lines
@@ -147,6 +146,8 @@ def check(
     rules = load_rules(here.rule_paths)
     enabled = enabled_rules(here, rules, Path.cwd())  # an unknown rule is an error even if there is no file
 
+    baselines = Baselines.read(baseline, write_baseline)
+
     on_stdin = "-" in paths or (stdin_filename is not None and not paths)
     if on_stdin and len(paths) > 1:
         raise UsageError("-: stdin cannot be linted together with other paths")
@@ -209,10 +210,7 @@ def check(
     )
     if changes is not None:
         result = on_changed_lines(result, changes)
-    if baseline is not None:
-        result = beyond_baseline(result, baseline, run)
-    if write_baseline is not None:
-        result = written_baseline(result, write_baseline, run, [found.display for found in discover(targets, resolver)])
+    result = baselines.applied(result, run, looked_for(targets, resolver) if write_baseline else {})
     findings = _sorted(result.findings, result.suppressed if show_suppressed else ())
     target.write(render_statistics(findings, run) if statistics else renderer(style)(findings, run))
     for problem in result.problems:
