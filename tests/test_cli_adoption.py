@@ -77,6 +77,40 @@ def test_a_baseline_keeps_what_was_not_looked_for(shell: Shell, tmp_path: Path, 
     assert (tmp_path / "known.json").read_text() == before
 
 
+def test_what_a_baseline_lists_is_neither_fixed_nor_silenced(shell: Shell, tmp_path: Path) -> None:
+    shell("--write-baseline", "known.json")
+    known = ("--baseline", "known.json")
+    assert shell("--fix", "--unsafe-fixes", *known) == shell("--add-ignore", *known) == (0, "", "")
+    assert (tmp_path / "a.py").read_text() == LISTING
+    assert shell("--format", "text", "--diff", "--unsafe-fixes", *known) == (0, "", "")
+    (tmp_path / "a.py").write_text(LISTING + MORE)
+    shell("--fix", "--unsafe-fixes", *known)
+    assert (tmp_path / "a.py").read_text() == LISTING + MORE.replace("os.listdir(root)", "sorted(os.listdir(root))")
+
+
+@pytest.mark.parametrize(
+    "flags", [("--baseline", "none.json"), ("--output", "no/such.txt"), ("--write-baseline", "no/such.json")], ids=str
+)
+def test_a_mistake_in_a_path_changes_no_file(shell: Shell, tmp_path: Path, flags: tuple[str, ...]) -> None:
+    code, out, err = shell("--fix", "--unsafe-fixes", *flags)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert (tmp_path / "a.py").read_text() == LISTING
+
+
+def test_a_diff_can_go_to_a_file(shell: Shell, tmp_path: Path) -> None:
+    shown = shell("--format", "text", "--diff", "--unsafe-fixes")
+    assert (shown[0], shown[2]) == (1, "")
+    assert shell("--format", "text", "--diff", "--unsafe-fixes", "--output", "a.patch") == (1, "", "")
+    assert (tmp_path / "a.patch").read_text() == shown[1]
+
+
+def test_a_diff_of_what_does_not_parse_is_not_clean(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("def f(:\n")
+    code, out, err = shell("--format", "text", "--diff")
+    assert (code, out) == (1, "")
+    assert err.startswith("a.py:1:7: DET001 syntax-error: ")
+
+
 def git(*arguments: str) -> None:
     subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments], check=True, capture_output=True)
 
@@ -128,6 +162,7 @@ def test_clean(shell: Shell, tmp_path: Path, capsys: pytest.CaptureFixture[str])
 ERRORS = {
     "no baseline": (("--baseline", "none.json"), "none.json: No such file or directory; --write-baseline none.json"),
     "no repository": (("--since", "HEAD"), "--since: not in a git repository"),
+    "a diff as JSON": (("--diff",), "--diff, --format: one or the other"),
     "a baseline of some lines": (("--since", "HEAD", "--write-baseline", "b.json"), "one or the other"),
     "stdin": (("--add-ignore", "-"), "not on stdin"),
     "a baseline of stdin": (("--write-baseline", "b.json", "-"), "not on stdin"),

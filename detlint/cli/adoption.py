@@ -13,7 +13,7 @@ from detlint.findings import Finding
 from detlint.linter.discovery import discover
 from detlint.linter.result import LintResult
 from detlint.reports.baseline import Baseline, read_baseline
-from detlint.reports.run_info import RunInfo
+from detlint.reports.run_info import RunInfo, SourceLines
 from detlint.rulebook import load_rules
 
 if TYPE_CHECKING:
@@ -61,6 +61,10 @@ class Baselines:
     def new(self, findings: Sequence[Finding], run: RunInfo) -> tuple[Finding, ...]:
         """Return the findings that `--baseline` does not list."""
         return tuple(findings) if self.known is None else self.known.split(findings, run)[0]
+
+    def unlisted(self, findings: Sequence[Finding], lines: SourceLines) -> tuple[Finding, ...]:
+        """Return the findings that `--baseline` does not list, in source as it is at the moment."""
+        return self.new(findings, RunInfo({}, files=0, seconds=0.0, root=Path.cwd(), source_lines=lines))
 
     def applied(self, result: LintResult, run: RunInfo, looked_for: Mapping[str, Collection[str]]) -> LintResult:
         """Write the file of `--write-baseline`, if asked to, and keep the findings that neither file lists.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from detlint.cli.adoption import Baselines, changed_files, looked_for, on_changed_lines
-from detlint.cli.output import Output
+from detlint.cli.output import Output, check_writable
 from detlint.cli.progress import Progress
 from detlint.cli.stdin import Stdin
 from detlint.cli.watch import watch as watch_files
@@ -25,10 +25,11 @@ from detlint.linter.result import LintResult
 from detlint.reports import LINT_FORMATS, renderer
 from detlint.reports.run_info import RunInfo
 from detlint.reports.statistics import render_statistics
+from detlint.reports.terminal import printable
 from detlint.rulebook import load_rules
 
 if TYPE_CHECKING:
-    from detlint.linter.fixing import FixedFile
+    from detlint.linter.fixing import FixedFile, Fixes
 
 _LEVELS = [level.value for level in Severity]
 _FOR_PEOPLE = ("text", "concise")
@@ -70,7 +71,9 @@ def _list_option(name: str, metavar: str, text: str) -> Callable[[click.decorato
     "--unsafe-fixes", is_flag=True, help="With --fix or --diff: also what may change order, speed or results."
 )
 @click.option("--diff", is_flag=True, help="Show what --fix would change and write nothing; exit with 1 if anything.")
-@click.option("--baseline", type=click.Path(path_type=Path), help="Hide the findings that this file lists.")
+@click.option(
+    "--baseline", type=click.Path(path_type=Path), help="Hide the findings that this file lists; mend none of them."
+)
 @click.option(
     "--write-baseline", type=click.Path(path_type=Path), help="Write that file; one that is there only gets shorter."
 )
@@ -128,6 +131,15 @@ def check(
         raise UsageError(f"--statistics: only with --format {' or '.join(_FOR_PEOPLE)}")
     if unsafe_fixes and not (fix or diff):
         raise UsageError("--unsafe-fixes: only with --fix or --diff")
+    if diff:
+        other = {
+            "--format": style != "text",
+            "--statistics": statistics,
+            "--add-ignore": add_ignore,
+            "--write-baseline": write_baseline is not None,
+        }
+        for flag in (flag for flag, given in other.items() if given):
+            raise UsageError(f"--diff, {flag}: one or the other; --diff shows changes and nothing else")
     if since is not None and write_baseline is not None:
         raise UsageError("--since, --write-baseline: one or the other; a baseline is about whole files")
     overrides = Settings(
@@ -147,6 +159,9 @@ def check(
     enabled = enabled_rules(here, rules, Path.cwd())  # an unknown rule is an error even if there is no file
 
     baselines = Baselines.read(baseline, write_baseline)
+    for written in (output, write_baseline):
+        if written is not None:
+            check_writable(written)
 
     on_stdin = "-" in paths or (stdin_filename is not None and not paths)
     if on_stdin and len(paths) > 1:
@@ -168,20 +183,27 @@ def check(
         if stdin is None:
             from detlint.linter.fixing import fix_paths
 
-            fixed = fix_paths(targets, resolver=resolver, unsafe=unsafe_fixes, jobs=jobs, cached=not no_cache)
+            fixes = fix_paths(
+                targets,
+                resolver=resolver,
+                unsafe=unsafe_fixes,
+                wanted=baselines.unlisted,
+                jobs=jobs,
+                cached=not no_cache,
+            )
         else:
-            fixed = stdin.fix(unsafe=unsafe_fixes)
+            fixes = stdin.fix(unsafe=unsafe_fixes, wanted=baselines.unlisted)
         if diff:
-            click.echo("".join(file.diff() for file in fixed), nl=False)
-            return int(bool(fixed) and not exit_zero)
+            return _show(fixes, Output.to(output, no_color=no_color), exit_zero=exit_zero)
         if stdin is None:
-            _write(fixed, "fixed")
+            _write(fixes.files, "fixed")
         else:
-            stdin = _pass_on(stdin, fixed)
+            stdin = _pass_on(stdin, fixes.files)
     if add_ignore:
         from detlint.linter.ignoring import ignore_paths
 
-        _write(ignore_paths(targets, resolver=resolver, jobs=jobs, cached=not no_cache), "ignored")
+        ignored = ignore_paths(targets, resolver=resolver, wanted=baselines.unlisted, jobs=jobs, cached=not no_cache)
+        _write(ignored, "ignored")
 
     options = Options(with_fixes=style in _WITH_FIXES, debug=debug)
     if stdin is not None:
@@ -216,6 +238,16 @@ def check(
     for problem in result.problems:
         click.echo(f"detlint: {problem}", err=True)
     return _exit_code(result, resolver, exit_zero=exit_zero)
+
+
+def _show(fixes: Fixes, target: Output, *, exit_zero: bool) -> int:
+    """Write what fixing would change; say what could not be looked at."""
+    target.write("".join(file.diff() for file in fixes.files))
+    for finding in fixes.unread:
+        click.echo(printable(f"{finding.location}: {finding.code} {finding.name}: {finding.message}"), err=True)
+    for problem in fixes.problems:
+        click.echo(f"detlint: {problem}", err=True)
+    return 2 if fixes.problems else int(bool(fixes.files or fixes.unread) and not exit_zero)
 
 
 def _write(fixed: Sequence[FixedFile], what: str) -> None:

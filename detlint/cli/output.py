@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sys
@@ -10,9 +11,28 @@ from pathlib import Path
 
 import click
 
+from detlint.errors import UsageError
 from detlint.files import write_atomically
 
 _PIPE_WIDTH = 110
+
+
+def check_writable(path: Path) -> None:
+    """Make sure, as far as can be told, that a file can be written, before anything else is done.
+
+    Raises:
+        UsageError: the folder does not exist or may not be written to.
+    """
+    target = path.resolve()
+    if target.is_dir():
+        reason = errno.EISDIR
+    elif not target.parent.is_dir():
+        reason = errno.ENOTDIR if target.parent.exists() else errno.ENOENT
+    elif not os.access(path if path.exists() and not path.is_file() else target.parent, os.W_OK):
+        reason = errno.EACCES
+    else:
+        return
+    raise UsageError(f"{path}: cannot be written: {os.strerror(reason)}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from detlint.linter.result import LintResult
 from detlint.reports.run_info import SourceLines
 
 if TYPE_CHECKING:
-    from detlint.linter.fixing import FixedFile
+    from detlint.linter.fixing import Fixes, Wanted
 
 _NAME = "stdin.py"
 
@@ -43,12 +43,13 @@ class Stdin:
             return LintResult((), (), files=0, seconds=0.0)
         return lint_stdin(self.data, self.name, resolver=self.resolver, options=options)
 
-    def fix(self, *, unsafe: bool) -> list[FixedFile]:
-        """Return what fixing does to the source; nothing where it stays as it is."""
-        from detlint.linter.fixing import fix_stdin  # most runs only lint
+    def fix(self, *, unsafe: bool, wanted: Wanted) -> Fixes:
+        """Return what fixing does to the source."""
+        from detlint.linter.fixing import Fixes, fix_stdin  # most runs only lint
 
-        fixed = fix_stdin(self.data, self.name, resolver=self.resolver, unsafe=unsafe) if self._is_wanted() else None
-        return [] if fixed is None else [fixed]
+        if not self._is_wanted():
+            return Fixes((), (), ())
+        return fix_stdin(self.data, self.name, resolver=self.resolver, unsafe=unsafe, wanted=wanted)
 
     def lines(self) -> SourceLines:
         """Return what gives reports the lines that they quote."""

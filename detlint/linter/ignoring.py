@@ -11,8 +11,9 @@ from detlint.linter.directives import Directive, Verb, read_directives
 from detlint.linter.discovery import FoundFile, discover
 from detlint.linter.edits import apply_edits
 from detlint.linter.engine import lint_paths
-from detlint.linter.fixing import FixedFile
+from detlint.linter.fixing import FixedFile, Wanted, everything
 from detlint.linter.lexing import string_spans
+from detlint.linter.quoting import file_lines
 from detlint.linter.sources import SourceFile, source_from_bytes
 from detlint.linter.statements import Extent, Statements
 
@@ -21,9 +22,14 @@ _LEFT = ("DET001", "DET002")
 
 
 def ignore_paths(
-    paths: Sequence[str], *, resolver: ConfigResolver, jobs: int | None = None, cached: bool = False
+    paths: Sequence[str],
+    *,
+    resolver: ConfigResolver,
+    wanted: Wanted = everything,
+    jobs: int | None = None,
+    cached: bool = False,
 ) -> list[FixedFile]:
-    """Return the files behind `paths` with a comment for each finding; nothing is written.
+    """Return the files behind `paths` with a comment for each finding that is wanted; nothing is written.
 
     Comments that are there are added to. A file that would mean anything else with the comments is left alone.
 
@@ -32,7 +38,7 @@ def ignore_paths(
     """
     result = lint_paths(paths, resolver=resolver, jobs=jobs, cached=cached)
     by_file: dict[str, list[Finding]] = {}
-    for finding in result.findings:
+    for finding in wanted(result.findings, file_lines):
         if finding.code not in _LEFT:
             by_file.setdefault(finding.location.path, []).append(finding)
     files = (found for found in discover(paths, resolver) if found.display in by_file)

@@ -8,6 +8,9 @@ from pathlib import Path
 
 from detlint.linter.sources import SourceFile, SourceProblem, read_source, source_from_bytes
 
+SourceLines = Callable[[str, "int | None"], Sequence[str]]
+"""Returns the lines of a file, or of a cell of a notebook."""
+
 
 def file_lines(path: str, cell: int | None) -> Sequence[str]:
     """Return the lines of a file, or of a cell of a notebook; none where it cannot be read."""
@@ -18,9 +21,13 @@ def file_lines(path: str, cell: int | None) -> Sequence[str]:
     return _lines(_read(path, stamp), cell)
 
 
-def stdin_lines(data: bytes, name: str) -> Callable[[str, int | None], Sequence[str]]:
+def stdin_lines(data: bytes, name: str) -> SourceLines:
     """Return `file_lines` for a run in which `data` stands for the file `name`."""
-    source = source_from_bytes(data, Path(name), name)
+    return lines_in(source_from_bytes(data, Path(name), name), name)
+
+
+def lines_in(source: SourceFile | SourceProblem, name: str) -> SourceLines:
+    """Return `file_lines` for a run in which `source` stands for the file `name`."""
     return lambda path, cell: _lines(source, cell) if path == name else file_lines(path, cell)
 
 
