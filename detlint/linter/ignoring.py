@@ -72,7 +72,9 @@ def _edits(source: SourceFile, statements: Statements, findings: Iterable[Findin
         line = source.line_of(finding.location)
         extent = statements.at(line) or Extent(line, line, line)
         known = next((each for each in directives if _is_for(each, extent, statements)), None)
-        place, text = _place(known, extent, source, strings)
+        # The last line of a decorated function may belong to its body: `def f(x): return x`.
+        behind = statements.at(extent.end) in (extent, None)
+        place, text = _place(known, extent, source, strings, behind=behind)
         wanted.setdefault(place, set()).add(finding.code)
         texts[place] = text
     for place, codes in wanted.items():
@@ -85,15 +87,15 @@ def _is_for(directive: Directive, extent: Extent, statements: Statements) -> boo
 
 
 def _place(
-    known: Directive | None, extent: Extent, source: SourceFile, strings: Sequence[tuple[int, int]]
+    known: Directive | None, extent: Extent, source: SourceFile, strings: Sequence[tuple[int, int]], *, behind: bool
 ) -> tuple[Location, str]:
-    """Return where the codes for a statement go, and the text around them."""
+    """Return where the codes for a statement go, `behind` it or before, and the text around them."""
     if known is not None:
         last = known.selectors[-1]
         return source.place(last.line, last.column + len(last.text), 0), ", {}"
     line = source.lines[extent.end - 1]
     end = sum(len(text) + 1 for text in source.lines[: extent.end]) - 1
-    if not line.endswith("\\") and not any(first < end < last for first, last in strings):
+    if behind and not line.endswith("\\") and not any(first < end < last for first, last in strings):
         return source.place(extent.end, len(line) + 1, 0), "  # detlint: ignore[{}]"
     # The line ends inside something else that begins on it: the comment goes before the statement.
     first_line = source.lines[extent.first - 1]
