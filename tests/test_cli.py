@@ -398,6 +398,15 @@ def test_a_notebook_on_stdin_is_fixed(shell: Shell) -> None:
     assert (outcome.code, outcome.out) == (0, source.replace("= True", "= False"))
 
 
+def test_a_notebook_on_stdin_needs_no_name(shell: Shell) -> None:
+    cell = {"cell_type": "code", "metadata": {}, "source": BENCHMARK.splitlines(keepends=True), "outputs": []}
+    source = json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1)
+    outcome = shell("-", stdin=source.encode())
+    assert (outcome.code, outcome.out.startswith("stdin.ipynb:cell 1:3:")) == (1, True)
+    assert shell("--fix", "-", stdin=source.encode()).out == source.replace("= True", "= False")
+    assert shell("-", stdin=b'{"nbformat": 4}[0]\n').code == 0  # an expression
+
+
 # --- explain and rules -----------------------------------------------------------------------------------------------
 
 
@@ -527,6 +536,24 @@ def test_a_reader_that_stops_early_is_no_error(project: Shell) -> None:
     assert process.stderr.read() == b""
     process.stderr.close()
     process.wait()
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="needs a device that is always full")
+@pytest.mark.parametrize(
+    ("redirection", "args", "code", "message"),
+    [
+        (">/dev/full", "bad.py", 2, "detlint: stdin or stdout: No space left on device\n"),
+        (">&-", "bad.py", 2, "detlint: stdin or stdout: Bad file descriptor\n"),
+        (">&-", "explain DET202", 2, "detlint: stdin or stdout: Bad file descriptor\n"),
+        (">&-", "bad.py --output report.txt", 1, ""),
+        ("2>&-", "bad.py --output report.txt", 1, ""),
+        ("<&-", "-", 2, "detlint: stdin or stdout: Bad file descriptor\n"),
+    ],
+)
+def test_streams_that_fail_are_one_line(project: Shell, redirection: str, args: str, code: int, message: str) -> None:
+    command = f"'{sys.executable}' -m detlint {args} {redirection}"
+    done = subprocess.run(["sh", "-c", command], cwd=project.folder, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", message)
 
 
 def test_interrupting_is_quiet(project: Shell) -> None:

@@ -11,6 +11,7 @@ from detlint.config import ConfigResolver
 from detlint.linter.discovery import is_wanted
 from detlint.linter.engine import lint_stdin
 from detlint.linter.jobs import Options
+from detlint.linter.notebooks import is_notebook
 from detlint.linter.quoting import stdin_lines
 from detlint.linter.result import LintResult
 from detlint.reports.run_info import SourceLines
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from detlint.linter.fixing import Fixes, Wanted
 
 _NAME = "stdin.py"
+_NOTEBOOK_NAME = "stdin.ipynb"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +36,9 @@ class Stdin:
 
     @classmethod
     def read(cls, name: str | None, resolver: ConfigResolver) -> Stdin:
-        """Read all of stdin; `name` is that of `--stdin-filename`."""
-        return cls(name or _NAME, sys.stdin.buffer.read(), resolver)
+        """Read all of stdin; `name` is that of `--stdin-filename`. A notebook is told from a module without it too."""
+        data = sys.stdin.buffer.read()
+        return cls(name or (_NOTEBOOK_NAME if is_notebook(data) else _NAME), data, resolver)
 
     def lint(self, options: Options) -> LintResult:
         """Lint the source."""
