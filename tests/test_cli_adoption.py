@@ -39,8 +39,9 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
 def test_baseline(shell: Shell, tmp_path: Path) -> None:
     assert shell()[0] == 1
-    assert shell("--write-baseline", "known.json") == (0, "", "")
+    assert shell("--write-baseline", "known.json") == (0, "", "known.json: findings listed: 1\n")
     assert shell("--baseline", "known.json") == (0, "", "")
+    assert shell("--baseline", "known.json", "--format", "text")[1] == "No findings in 1 file (1 in the baseline).\n"
     (tmp_path / "a.py").write_text("# a comment\n\n" + LISTING + MORE)
     code, out, _ = shell("--baseline", "known.json")
     assert (code, out.count("\n"), out.startswith("a.py:9:")) == (1, 1, True)
@@ -48,7 +49,7 @@ def test_baseline(shell: Shell, tmp_path: Path) -> None:
     assert shell("--write-baseline", "known.json")[:2] == (code, out)
     assert shell("--baseline", "known.json")[:2] == (code, out)
     (tmp_path / "a.py").write_text("x = 1\n")
-    assert shell("--write-baseline", "known.json") == (0, "", "")
+    assert shell("--write-baseline", "known.json") == (0, "", "known.json: findings listed: 0, before 1\n")
     assert json.loads((tmp_path / "known.json").read_text())["findings"] == []
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
 from detlint.config import ConfigResolver, enabled_rules
 from detlint.files import write_atomically
 from detlint.findings import Finding
@@ -86,6 +88,8 @@ class Baselines:
                 unlisted &= set(new)
             if not result.problems:  # findings are missing after an internal error
                 write_atomically(self.target, written.text().encode("utf-8", "surrogatepass"))
+                before = "" if self.old is None else f", before {self.old.counts.total()}"
+                click.echo(f"{self.target}: findings listed: {written.counts.total()}{before}", err=True)
         return replace(result, findings=tuple(finding for finding in result.findings if finding in unlisted))
 
 

@@ -232,7 +232,9 @@ def check(
     )
     if changes is not None:
         result = on_changed_lines(result, changes)
+    reported = len(result.findings)
     result = baselines.applied(result, run, looked_for(targets, resolver) if write_baseline else {})
+    run = replace(run, listed=reported - len(result.findings))
     findings = _sorted(result.findings, result.suppressed if show_suppressed else ())
     target.write(render_statistics(findings, run) if statistics else renderer(style)(findings, run))
     for problem in result.problems:

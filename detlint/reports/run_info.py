@@ -21,7 +21,8 @@ class RunInfo:
     """One run: `rules` by code, the number of `files` read, the time it took.
 
     `source_lines` gives the lines of a file, or of a cell of a notebook, and nothing where they cannot be
-    read. `root` is the folder that relative paths are relative to. `color` and `width` are for people.
+    read. `root` is the folder that relative paths are relative to. A baseline hides `listed` findings more.
+    `color` and `width` are for people.
     """
 
     rules: Mapping[str, Rule]
@@ -29,6 +30,7 @@ class RunInfo:
     seconds: float
     root: Path
     source_lines: SourceLines = no_source
+    listed: int = 0
     color: bool = False
     width: int = 100
 
