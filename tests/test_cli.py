@@ -412,13 +412,22 @@ def test_a_notebook_on_stdin_needs_no_name(shell: Shell) -> None:
 
 def test_every_rule_can_be_explained(shell: Shell) -> None:
     for rule in load_rules().values():
-        by_code, by_name = shell("explain", rule.code), shell("explain", rule.name)
+        by_code, by_name = (shell("explain", word, "--all-examples") for word in (rule.code, rule.name))
         assert (by_code.code, by_code.err) == (0, "")
-        assert by_code.out == by_name.out == shell("explain", rule.code.lower()).out
+        assert by_code.out == by_name.out == shell("explain", rule.code.lower(), "--all-examples").out
         for part in (rule.code, rule.name, *rule.why.split(), *rule.fix.split(), *rule.references):
             assert part in by_code.out
         for example in (*rule.bad, *rule.good):
             assert all(line in by_code.out for line in map(printable, example.code.splitlines()))
+
+
+def test_a_page_shows_the_first_examples_and_says_how_many_more_there_are(shell: Shell) -> None:
+    rule = load_rules()["DET202"]
+    page = shell("explain", "DET202").out
+    assert page.count("```python") == 6
+    assert page.endswith(
+        f"\nAll {len(rule.bad) + len(rule.good)} examples: `detlint explain DET202 --all-examples`\n"
+    )
 
 
 def test_rules_are_listed(project: Shell) -> None:
