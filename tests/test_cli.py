@@ -86,14 +86,19 @@ def test_a_finding_goes_to_stdout_with_code_1(project: Shell) -> None:
     assert outcome.out.endswith("\n1 finding (1 warning) in 1 of 1 file.\n")
 
 
-@pytest.mark.parametrize(
-    "args", [("good.py",), ("check", "good.py"), ("notes.txt",), ("empty",), ("bad.py", "--exit-zero")]
-)
+@pytest.mark.parametrize("args", [("good.py",), ("check", "good.py"), ("empty",), ("bad.py", "--exit-zero")])
 def test_code_0(project: Shell, args: tuple[str, ...]) -> None:
-    project.write("notes.txt", "F.dropout(x)")
     (project.folder / "empty").mkdir()
     outcome = project(*args)
     assert (outcome.code, outcome.err) == (0, "")
+
+
+def test_named_files_that_are_not_python_are_passed_over_but_not_in_silence(project: Shell) -> None:
+    project.write("notes.txt", "F.dropout(x)")
+    project.write("types.pyi", "x: int")
+    outcome = project("notes.txt", "good.py", "types.pyi")
+    assert (outcome.code, outcome.err) == (0, "detlint: not Python, not linted: notes.txt, types.pyi\n")
+    assert project(".").err == ""
 
 
 def test_no_path_is_the_current_folder(project: Shell) -> None:
@@ -425,9 +430,7 @@ def test_a_page_shows_the_first_examples_and_says_how_many_more_there_are(shell:
     rule = load_rules()["DET202"]
     page = shell("explain", "DET202").out
     assert page.count("```python") == 6
-    assert page.endswith(
-        f"\nAll {len(rule.bad) + len(rule.good)} examples: `detlint explain DET202 --all-examples`\n"
-    )
+    assert page.endswith(f"\nAll {len(rule.bad) + len(rule.good)} examples: `detlint explain DET202 --all-examples`\n")
 
 
 def test_rules_are_listed(project: Shell) -> None:

@@ -16,8 +16,9 @@ from detlint.cli.progress import Progress
 from detlint.cli.stdin import Stdin
 from detlint.cli.watch import watch as watch_files
 from detlint.config import ConfigResolver, Settings, enabled_rules, read_torch_version
-from detlint.errors import UsageError
+from detlint.errors import UsageError, first_few
 from detlint.findings import Finding, Severity
+from detlint.linter.discovery import not_python
 from detlint.linter.engine import lint_paths
 from detlint.linter.jobs import Options
 from detlint.linter.quoting import file_lines
@@ -237,6 +238,9 @@ def check(
     run = replace(run, listed=reported - len(result.findings))
     findings = _sorted(result.findings, result.suppressed if show_suppressed else ())
     target.write(render_statistics(findings, run) if statistics else renderer(style)(findings, run))
+    passed_over = not_python(paths) if stdin is None else ()
+    if passed_over:
+        click.echo(printable(f"detlint: not Python, not linted: {first_few(passed_over)}"), err=True)
     for problem in result.problems:
         click.echo(f"detlint: {problem}", err=True)
     return _exit_code(result, resolver, exit_zero=exit_zero)
