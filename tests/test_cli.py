@@ -301,6 +301,29 @@ def test_notebooks(project: Shell) -> None:
     assert "  2 | y = F.dropout(x)\n    |     ^^^^^^^^^^^^\n" in outcome.out
 
 
+@pytest.mark.parametrize("joined", [False, True], ids=["lines", "one string"])
+@pytest.mark.parametrize("stdin", [False, True], ids=["file", "stdin"])
+def test_places_in_notebooks_are_lines_of_the_file_for_those_who_count_them(
+    project: Shell, joined: bool, stdin: bool
+) -> None:
+    lines = ["import torch.nn.functional as F\n", "\n", "y = F.dropout(x)"]
+    cell = {"cell_type": "code", "metadata": {}, "outputs": [], "source": "".join(lines) if joined else lines}
+    note = {"cell_type": "markdown", "metadata": {}, "source": ["# Title"]}
+    text = json.dumps({"cells": [note, cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1)
+    project.write("nb.ipynb", text)
+    line = next(number for number, line in enumerate(text.split("\n"), 1) if "F.dropout" in line)
+
+    def report(style: str) -> str:
+        args = ("-", "--stdin-filename", "nb.ipynb") if stdin else ("nb.ipynb",)
+        return project("--format", style, *args, stdin=text.encode()).out
+
+    assert f"file=nb.ipynb,line={line}::" in report("github")
+    assert json.loads(report("gitlab"))[0]["location"]["lines"] == {"begin": line, "end": line}
+    assert f'line="{line}"' in report("junit")
+    (result,) = json.loads(report("sarif"))["runs"][0]["results"]
+    assert result["locations"][0]["physicalLocation"]["region"] == {"startLine": line}
+
+
 def test_hostile_names_and_lines_do_not_reach_the_terminal_as_they_are(project: Shell) -> None:
     project.write("a\x1b[2J.py", DROPOUT.replace("0.5)", "0.5)  # \x1b[31m\u202e"))
     outcome = project("--format", "text", ".")

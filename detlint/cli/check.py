@@ -21,7 +21,7 @@ from detlint.findings import Finding, Severity
 from detlint.linter.discovery import not_python
 from detlint.linter.engine import lint_paths
 from detlint.linter.jobs import Options
-from detlint.linter.quoting import file_lines
+from detlint.linter.quoting import file_line, file_lines
 from detlint.linter.result import LintResult
 from detlint.reports import LINT_FORMATS, renderer
 from detlint.reports.run_info import RunInfo
@@ -228,6 +228,7 @@ def check(
         seconds=result.seconds,
         root=Path.cwd(),
         source_lines=file_lines if stdin is None else stdin.lines(),
+        file_line=file_line if stdin is None else stdin.line(),
         color=target.color,
         width=target.width,
     )

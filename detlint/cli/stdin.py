@@ -12,9 +12,9 @@ from detlint.linter.discovery import is_wanted
 from detlint.linter.engine import lint_stdin
 from detlint.linter.jobs import Options
 from detlint.linter.notebooks import is_notebook
-from detlint.linter.quoting import stdin_lines
+from detlint.linter.quoting import stdin_line, stdin_lines
 from detlint.linter.result import LintResult
-from detlint.reports.run_info import SourceLines
+from detlint.reports.run_info import FileLine, SourceLines
 
 if TYPE_CHECKING:
     from detlint.linter.fixing import Fixes, Wanted
@@ -57,6 +57,10 @@ class Stdin:
     def lines(self) -> SourceLines:
         """Return what gives reports the lines that they quote."""
         return stdin_lines(self.data, self.name)
+
+    def line(self) -> FileLine:
+        """Return what tells reports on which line of a notebook's JSON a line of a cell stands."""
+        return stdin_line(self.data, self.name)
 
     def _is_wanted(self) -> bool:
         return is_wanted(Path(self.name).absolute(), self.resolver)
