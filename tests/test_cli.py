@@ -136,6 +136,13 @@ USAGE_ERRORS = {
     ),
     "no such configuration": (["--config", "none.toml"], "none.toml: no such configuration file"),
     "no folder for the report": (["--output", "no/where.txt"], "no/where.txt: cannot be written"),
+    "a family": (["explain", "det6"], "det6: no such rule; did you mean 'DET60"),
+    "an operator by the name of an alias": (["ops", "F.dropout_"], "F.dropout_: no operator of that name"),
+    "an operator of a module": (
+        ["ops", "F.interpolate"],
+        "no operator of that name; did you mean 'torch.nn.functional.interp",
+    ),
+    "half a pattern": (["--exclude", "[a"], "--exclude: '[a' is not a pattern as in .gitignore"),
     "no such rule": (["explain", "DET20"], "DET20: no such rule; did you mean 'DET20"),
 }
 

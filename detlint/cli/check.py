@@ -15,7 +15,7 @@ from detlint.cli.output import Output, check_writable
 from detlint.cli.progress import Progress
 from detlint.cli.stdin import Stdin
 from detlint.cli.watch import watch as watch_files
-from detlint.config import ConfigResolver, Settings, enabled_rules, read_torch_version
+from detlint.config import ConfigResolver, Settings, enabled_rules, read_pattern, read_torch_version
 from detlint.errors import UsageError, first_few
 from detlint.findings import Finding, Severity
 from detlint.linter.discovery import not_python
@@ -42,6 +42,11 @@ def _listed(ctx: click.Context, parameter: click.Parameter, given: tuple[str, ..
     return tuple(part.strip() for value in given for part in value.split(",") if part.strip()) if given else None
 
 
+def _patterns(ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...] | None:
+    patterns = _listed(ctx, parameter, given)
+    return patterns and tuple(read_pattern(parameter.opts[0], pattern) for pattern in patterns)
+
+
 def _torch_version(ctx: click.Context, parameter: click.Parameter, given: str | None) -> str | None:
     return None if given is None else read_torch_version("--torch-version", given)
 
@@ -51,7 +56,8 @@ def _level(ctx: click.Context, parameter: click.Parameter, given: str | None) ->
 
 
 def _list_option(name: str, metavar: str, text: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
-    return click.option(name, multiple=True, callback=_listed, metavar=metavar, help=text)
+    callback = _patterns if metavar == "PATTERNS" else _listed
+    return click.option(name, multiple=True, callback=callback, metavar=metavar, help=text)
 
 
 @click.command()

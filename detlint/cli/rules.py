@@ -68,7 +68,8 @@ def _find(word: str, known: dict[str, Rule]) -> Rule:
         if word.upper() == rule.code or word.lower() == rule.name:
             return rule
     names = [*known, *(rule.name for rule in known.values())]
-    raise UsageError(f"{word}: no such rule{did_you_mean(word, names)}")
+    family = [code for code in known if code.startswith(word.upper())]
+    raise UsageError(f"{word}: no such rule{did_you_mean(word.upper(), family) or did_you_mean(word, names)}")
 
 
 def _as_object(rule: Rule) -> dict[str, object]:
