@@ -162,6 +162,7 @@ def test_clean(shell: Shell, tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 ERRORS = {
     "no baseline": (("--baseline", "none.json"), "none.json: No such file or directory; --write-baseline none.json"),
+    "nothing to watch by": (("--watch", "--since", "HEAD"), "--since: not in a git repository"),
     "no repository": (("--since", "HEAD"), "--since: not in a git repository"),
     "a diff as JSON": (("--diff",), "--diff, --format: one or the other"),
     "a baseline of some lines": (("--since", "HEAD", "--write-baseline", "b.json"), "one or the other"),
@@ -192,9 +193,9 @@ def test_watch_lints_again_after_a_change_and_ends_quietly(tmp_path: Path) -> No
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # background jobs inherit "ignore"
         )
     try:
-        wait_for(lambda: b"Watching" in log.read_bytes())
+        wait_for(lambda: b"exit code 0. Watching" in log.read_bytes())
         path.write_text(LISTING)
-        wait_for(lambda: b"DET601" in log.read_bytes() and log.read_bytes().count(b"Watching") == 2)
+        wait_for(lambda: b"DET601" in log.read_bytes() and b"exit code 1. Watching" in log.read_bytes())
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 0
     finally:
