@@ -558,6 +558,27 @@ def test_colour_is_for_terminals_that_want_it(project: Shell) -> None:
         assert on_terminal(args, project.folder, variables) == plain
 
 
+@pytest.mark.parametrize(
+    ("variables", "args", "colored"),
+    [
+        ({"FORCE_COLOR": "1"}, [], True),
+        ({"CLICOLOR_FORCE": "1", "TERM": "dumb"}, [], True),
+        ({"FORCE_COLOR": "0"}, [], False),
+        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, [], False),
+        ({"FORCE_COLOR": "1"}, ["--no-color"], False),
+        ({"FORCE_COLOR": "1"}, ["--output", "report.txt"], False),
+    ],
+)
+def test_colour_can_be_forced(
+    project: Shell, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], args: list[str], colored: bool
+) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert ("\x1b[" in project("bad.py", *args).out) is colored
+
+
 def test_explain_is_formatted_on_terminals(project: Shell) -> None:
     shown = on_terminal(["explain", "DET202"], project.folder)
     assert "\x1b[" in shown

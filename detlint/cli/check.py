@@ -95,7 +95,7 @@ def _list_option(name: str, metavar: str, text: str) -> Callable[[click.decorato
 @click.option("--stdin-filename", metavar="NAME", help="Lint or fix what comes on stdin as if it were this file.")
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes to use. [default: one a core]")
 @click.option("--no-cache", is_flag=True, help="Read no results of earlier runs.")
-@click.option("--no-color", is_flag=True, help="No colours; so does the variable NO_COLOR.")
+@click.option("--no-color", is_flag=True, help="No colours; so does NO_COLOR. FORCE_COLOR=1 colours pipes.")
 @click.option("--debug", is_flag=True, help="Show tracebacks of internal errors.")
 def check(
     *,

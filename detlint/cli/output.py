@@ -37,7 +37,7 @@ def check_writable(path: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Colour and the width of the window are for terminals whose user has not said no."""
+    """Colour is for terminals whose user has not said no, and for users who force it; the width is that of a terminal."""
 
     file: Path | None
     color: bool
@@ -47,9 +47,11 @@ class Output:
     @classmethod
     def to(cls, file: Path | None, *, no_color: bool, err: bool = False) -> Output:
         """Return the output for `--output` and `--no-color` as given; `err`: stderr, as stdout is taken."""
-        refused = no_color or bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
-        color = file is None and not refused and (sys.stderr if err else sys.stdout).isatty()
-        return cls(file, color, shutil.get_terminal_size().columns if color else _PIPE_WIDTH, err)
+        on_terminal = (sys.stderr if err else sys.stdout).isatty()
+        refused = no_color or bool(os.environ.get("NO_COLOR"))
+        wanted = _is_forced() or (on_terminal and os.environ.get("TERM") != "dumb")
+        color = file is None and not refused and wanted
+        return cls(file, color, shutil.get_terminal_size().columns if color and on_terminal else _PIPE_WIDTH, err)
 
     def write(self, report: str) -> None:
         """Write the whole report; a file is replaced in one step."""
@@ -57,3 +59,8 @@ class Output:
             click.echo(report, nl=False, color=self.color, err=self.err)
         else:
             write_atomically(self.file, report.encode("utf-8", "backslashreplace"))
+
+
+def _is_forced() -> bool:
+    """Is colour wanted wherever the report goes, as in the logs of CI servers?"""
+    return any(os.environ.get(name, "0") not in ("", "0") for name in ("FORCE_COLOR", "CLICOLOR_FORCE"))
