@@ -85,7 +85,11 @@ def _list_option(name: str, metavar: str, text: str) -> Callable[[click.decorato
     "--write-baseline", type=click.Path(path_type=Path), help="Write that file; one that is there only gets shorter."
 )
 @click.option("--add-ignore", is_flag=True, help="Write a comment that silences it behind each finding.")
-@click.option("--since", metavar="REV", help="Report only what lies on lines changed since this git revision.")
+@click.option(
+    "--since",
+    metavar="REV",
+    help="Report only what lies on lines changed since this git revision; of a branch, since HEAD left it.",
+)
 @click.option("--watch", is_flag=True, help="Lint again whenever a file changes.")
 @click.option("--format", "style", type=click.Choice(LINT_FORMATS), default="text", show_default=True)
 @click.option("--output", type=click.Path(path_type=Path), help="Write the report to this file.")

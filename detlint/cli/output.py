@@ -37,7 +37,7 @@ def check_writable(path: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Colour is for terminals whose user has not said no, and for users who force it; the width is that of a terminal."""
+    """Colour is for terminals whose user has not said no, and for users who force it; the width is a terminal's."""
 
     file: Path | None
     color: bool
