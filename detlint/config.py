@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import tomli
 
 from detlint.errors import ConfigError, did_you_mean
+from detlint.files import is_file
 from detlint.findings import Severity
-from detlint.operators import DEVICES, OLDEST, PASSES, parse_version
+from detlint.operators import OLDEST, parse_version
+from detlint.tables import DEVICES, PASSES
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -137,19 +139,24 @@ class ConfigResolver:
         if self._fixed is not None:
             return self._fixed
         folder = folder.absolute()
-        known = self._folders.get(folder)
-        if known is None:
-            known = self._folders[folder] = self._search(folder)
-        return known
+        passed: list[Path] = []
+        found: Config | None = None
+        for place in (folder, *folder.parents):
+            passed.append(place)
+            found = self._folders.get(place) or self._in(place)
+            if found is not None:
+                break
+        found = found or self._without_file()
+        self._folders.update(dict.fromkeys(passed, found))
+        return found
 
-    def _search(self, folder: Path) -> Config:
+    def _in(self, folder: Path) -> Config | None:
+        """Return the configuration that stands in a folder itself."""
         for candidate in (folder / "detlint.toml", folder / "pyproject.toml"):
-            settings = read_settings(candidate) if candidate.is_file() else None
+            settings = read_settings(candidate) if is_file(candidate) else None
             if settings is not None:
                 return self._from_file(candidate, settings)
-        if folder.parent == folder:
-            return self._without_file()
-        return self.for_folder(folder.parent)
+        return None
 
     def _from_file(self, file: Path, settings: Settings) -> Config:
         return _merge(file.parent, file, (settings, self._overrides))
@@ -159,7 +166,7 @@ class ConfigResolver:
 
 
 def _require(file: Path) -> Settings:
-    if not file.is_file():
+    if not is_file(file):
         raise ConfigError(f"{file}: no such configuration file")
     settings = read_settings(file)
     if settings is None:
@@ -242,18 +249,20 @@ def selector_rank(rule: Rule | _Selectable, selector: str) -> int:
 
 
 def _silenced_here(config: Config, path: Path) -> tuple[str, ...]:
-    if not config.per_file_ignores:
-        return ()
-    absolute = path.absolute()
-    if not absolute.is_relative_to(config.root):
-        return ()
-    relative = absolute.relative_to(config.root).as_posix()
     return tuple(
         selector
         for pattern, selectors in config.per_file_ignores
-        if compile_patterns((pattern,)).match_file(relative)
+        if covers(config, (pattern,), path)
         for selector in selectors
     )
+
+
+def covers(config: Config, patterns: tuple[str, ...], path: Path) -> bool:
+    """Do patterns of a configuration mean the file at `path`? No files outside of its root."""
+    absolute = path.absolute()
+    if not patterns or not absolute.is_relative_to(config.root):
+        return False
+    return compile_patterns(patterns).match_file(absolute.relative_to(config.root).as_posix())
 
 
 def _check_selectors(layer: Settings, known: tuple[_Selectable, ...]) -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from detlint.conditions import Arguments, Truth, check_condition, holds
-from detlint.operators import DEVICES
-from detlint.tables import RULES_FOLDER, entries, one_of, read_table
+from detlint.tables import DEVICES, RULES_FOLDER, entries, one_of, read_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

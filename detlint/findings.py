@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 
 
@@ -92,7 +92,7 @@ class Finding:
     url: str = ""
     op: str | None = None
     module: str | None = None
-    suppressed: str | None = field(default=None)
+    suppressed: str | None = None
 
     @property
     def sort_key(self) -> tuple[str, int, int, int, str, str]:

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from detlint.errors import RuleError
-from detlint.operators import DEVICES
-from detlint.tables import RULES_FOLDER, entries, one_of, read_table
+from detlint.tables import DEVICES, RULES_FOLDER, entries, one_of, read_table
 
 _REQUIRED: Final = {"settings": list, "operators": list, "devices": list, "says": str, "source": str}
 _OPTIONAL: Final = {"precision": bool, "dtypes": list, "elements": int}

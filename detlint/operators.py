@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from detlint.conditions import Arguments, Truth, check_condition, holds
 from detlint.errors import RuleError, UsageError, did_you_mean
 from detlint.rulebook import Trigger, parse_trigger
-from detlint.tables import RULES_FOLDER, check_keys, one_of, read_table, word_lists
+from detlint.tables import DEVICES, PASSES, RULES_FOLDER, check_keys, one_of, read_table, word_lists
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -36,8 +36,6 @@ CAUSES: Final[Mapping[str, str]] = {
     "scan-order": "a running sum is joined from blocks in the order they happen to finish",
     "collective-order": "a sum over devices is taken in an order that depends on topology and algorithm",
 }
-DEVICES: Final = ("cpu", "cuda", "mps")
-PASSES: Final = ("forward", "backward")
 WITH_FLAG: Final[Mapping[str, str]] = {
     "deterministic": "is deterministic under torch.use_deterministic_algorithms(True)",
     "error": "raises under torch.use_deterministic_algorithms(True)",

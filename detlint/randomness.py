@@ -161,7 +161,10 @@ class OwnGenerator:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sources:
-    """`rules/sources.toml`. `unrepeatable` says of a name where its value comes from; `factories` give a mode."""
+    """`rules/sources.toml`. `unrepeatable` says of a name where its value comes from.
+
+    `factories` make models in a mode, `switches` put the model that they are given in one.
+    """
 
     draws: NameTable[Draw]
     seeders: NameTable[Seeder]
@@ -173,6 +176,7 @@ class Sources:
     smoke_test: SmokeTest
     unrepeatable: NameTable[str]
     factories: NameTable[str]
+    switches: NameTable[str]
 
 
 @cache
@@ -182,7 +186,7 @@ def load_sources(path: Path = RULES_FOLDER / "sources.toml") -> Sources:
     Raises:
         RuleError: naming file, key and reason.
     """
-    lists = dict.fromkeys(("draw", "seeder", "generator", "factory"), list)
+    lists = dict.fromkeys(("draw", "seeder", "generator", "factory", "switch"), list)
     tables = dict.fromkeys(("helpers", "indifferent", "request", "smoke_test", "unrepeatable"), dict)
     table = read_table(path, {**lists, **tables})
     request = word_lists(path, table, "request", ["calls", "assignments"])
@@ -196,7 +200,8 @@ def load_sources(path: Path = RULES_FOLDER / "sources.toml") -> Sources:
         indifferent=Indifferent(*map(frozenset, word_lists(path, table, "indifferent", _INDIFFERENT).values())),
         smoke_test=_smoke_test(path, table["smoke_test"]),
         unrepeatable=NameTable((name, words) for words, names in table["unrepeatable"].items() for name in names),
-        factories=NameTable(_factories(path, table)),
+        factories=NameTable(_modes(path, table, "factory")),
+        switches=NameTable(_modes(path, table, "switch")),
     )
 
 
@@ -243,7 +248,7 @@ def _generators(path: Path, table: Mapping[str, Any]) -> Iterator[tuple[str, Own
             yield call.name, OwnGenerator(call, tuple(entry.get("seed", ())), tuple(entry["methods"]))
 
 
-def _factories(path: Path, table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for where, entry in entries(path, table, "factory", {"mode": str, "names": list}):
+def _modes(path: Path, table: Mapping[str, Any], kind: str) -> Iterator[tuple[str, str]]:
+    for where, entry in entries(path, table, kind, {"mode": str, "names": list}):
         mode = one_of(path, f"{where}.mode", entry["mode"], MODES)
         yield from ((name, mode) for name in entry["names"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,9 +10,10 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
+from detlint.conditions import check_condition
 from detlint.errors import RuleError
 from detlint.findings import Finding, Location, Severity
-from detlint.tables import RULES_FOLDER, entries, one_of, read_table
+from detlint.tables import DEVICES, PASSES, RULES_FOLDER, entries, one_of, read_table, word_list
 
 RULES_URL = "https://github.com/detlint/detlint/blob/main/rules"
 
@@ -56,6 +58,12 @@ class Parameter:
     name: str
     default: str | None
     keyword_only: bool
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether the name is a name, and the default an expression."""
+        named = self.name.lstrip("*").isidentifier() or self.name == "/"
+        return named and (self.default is None or _is_expression(self.default))
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +167,7 @@ def load_rules(extra: Sequence[Path] = ()) -> dict[str, Rule]:
     rules = dict(_builtin_rules())
     names = {rule.name: rule for rule in rules.values()}
     for path in _rule_files(extra):
-        rule = read_rule(path)
+        rule = _own_rule(path, _stamp(path))
         for clash in (rules.get(rule.code), names.get(rule.name)):
             if clash is not None:
                 raise RuleError(f"{path}: {rule.code} ({rule.name}) is already taken by {clash.path.name}")
@@ -177,6 +185,23 @@ def _builtin_rules() -> dict[str, Rule]:
             raise RuleError(f"{path}: code {rule.code} is already taken by {rules[rule.code].path.name}")
         rules[rule.code] = rule
     return rules
+
+
+@lru_cache(maxsize=256)  # asked for again with each linted file
+def _own_rule(path: Path, stamp: tuple[int, int, int]) -> Rule:
+    """Return the rule that a file of the user's own holds in the state that `stamp` tells."""
+    rule = read_rule(path)
+    if rule.match is None:
+        raise RuleError(f"{path}: match: missing; it says which calls of the triggers are reported")
+    return rule
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    try:
+        state = path.stat()
+    except OSError:  # reading it tells the user
+        return 0, 0, 0
+    return state.st_mtime_ns, state.st_ctime_ns, state.st_size
 
 
 def _rule_files(paths: Sequence[Path]) -> Iterator[Path]:
@@ -202,9 +227,7 @@ def read_rule(path: Path) -> Rule:
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
         raise RuleError(f"{path}: name: {name!r} is not kebab-case")
     severity = one_of(path, "severity", table["severity"], [level.value for level in Severity])
-    match = table.get("match")
-    if match is not None and set(match) - {"when"}:
-        raise RuleError(f"{path}: match: unknown key {sorted(set(match) - {'when'})[0]!r}; allowed: when")
+    triggers = tuple(parse_trigger(path, text) for text in word_list(path, table, "triggers"))
     return Rule(
         code=code,
         name=name,
@@ -216,15 +239,30 @@ def read_rule(path: Path) -> Rule:
         why=table["why"].strip(),
         fix=table["fix"].strip(),
         path=path,
-        references=tuple(table.get("references", ())),
-        triggers=tuple(parse_trigger(path, text) for text in table.get("triggers", ())),
-        match=None if match is None else Match(match.get("when", {})),
-        passes=tuple(table.get("passes", ())),
-        devices=tuple(table.get("devices", ())),
+        references=word_list(path, table, "references"),
+        triggers=triggers,
+        match=_match(path, table, triggers) if "match" in table else None,
+        passes=tuple(one_of(path, "passes", word, PASSES) for word in table.get("passes", ())),
+        devices=tuple(one_of(path, "devices", word, DEVICES) for word in table.get("devices", ())),
         bad=tuple(_examples(path, "bad", table)),
         good=tuple(_examples(path, "good", table)),
         later=tuple(_examples(path, "later", table)),
     )
+
+
+def _match(path: Path, table: Mapping[str, Any], triggers: Sequence[Trigger]) -> Match:
+    match = table["match"]
+    if set(match) - {"when"}:
+        raise RuleError(f"{path}: match: unknown key {sorted(set(match) - {'when'})[0]!r}; allowed: when")
+    if not triggers:
+        raise RuleError(f"{path}: triggers: missing; [match] chooses among their calls")
+    when = match.get("when", {})
+    check_condition(path, "match.when", when, {"input", *(p.name for trigger in triggers for p in trigger.parameters)})
+    try:
+        table["message"].format(call="torch.rand")
+    except (LookupError, ValueError, AttributeError):
+        raise RuleError(f"{path}: message: only {{call}} is filled in; write other braces twice") from None
+    return Match(when)
 
 
 def _examples(path: Path, key: str, table: Mapping[str, Any]) -> Iterator[Example]:
@@ -250,9 +288,10 @@ def parse_trigger(path: Path, text: str) -> Trigger:
         RuleError: the text is no such signature.
     """
     found = _TRIGGER.match(text)
-    if found is None:
+    parameters = tuple(_parameters(found["parameters"] or "")) if found is not None else ()
+    if found is None or not all(parameter.is_valid for parameter in parameters):
         raise RuleError(f"{path}: triggers: {text!r} is not 'package.name(parameter, parameter=default, …)'")
-    return Trigger(found["name"], tuple(_parameters(found["parameters"] or "")))
+    return Trigger(found["name"], parameters)
 
 
 def _parameters(text: str) -> Iterator[Parameter]:
@@ -263,6 +302,15 @@ def _parameters(text: str) -> Iterator[Parameter]:
             continue
         name, separator, default = part.partition("=")
         yield Parameter(name.strip(), default.strip() if separator else None, keyword_only)
+
+
+@lru_cache(maxsize=256)
+def _is_expression(text: str) -> bool:
+    try:
+        ast.parse(text, mode="eval")
+    except (SyntaxError, ValueError):
+        return False
+    return True
 
 
 def _split(text: str) -> Iterator[str]:

@@ -13,6 +13,9 @@ from detlint.errors import RuleError, did_you_mean
 Keys = Mapping[str, type]
 _NONE: Final[Keys] = {}
 
+DEVICES: Final = ("cpu", "cuda", "mps")
+PASSES: Final = ("forward", "backward")
+
 
 def _rules_folder() -> Path:
     package = Path(__file__).resolve().parent
@@ -43,10 +46,15 @@ def read_table(path: Path, required: Keys, optional: Keys = _NONE) -> dict[str, 
 def word_lists(path: Path, table: Mapping[str, Any], section: str, keys: Collection[str]) -> dict[str, list[str]]:
     """Return a section that holds lists of words under `keys` and nothing else, in the order of `keys`."""
     check_keys(path, table[section], dict.fromkeys(keys, list), where=section)
-    for key in keys:
-        if not all(isinstance(word, str) for word in table[section][key]):
-            raise RuleError(f"{path}: {section}.{key}: expected a list of strings")
-    return {key: table[section][key] for key in keys}
+    return {key: list(word_list(path, table[section], key, where=section)) for key in keys}
+
+
+def word_list(path: Path, table: Mapping[str, Any], key: str, where: str = "") -> tuple[str, ...]:
+    """Return the list of words under `key`, which may be missing; `where` is the section that it stands in."""
+    found = tuple(table.get(key, ()))
+    if not all(isinstance(word, str) for word in found):
+        raise RuleError(f"{path}: {where}{'.' if where else ''}{key}: expected a list of strings")
+    return found
 
 
 def entries(

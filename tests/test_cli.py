@@ -279,6 +279,41 @@ def test_output_replaces_a_file_and_leaves_stdout_alone(project: Shell) -> None:
     ]
 
 
+def test_output_to_what_stdout_goes_to_is_printed_in_its_turn(project: Shell) -> None:
+    log = project.folder / "log"
+    with log.open("wb", buffering=0) as stream:
+        stream.write(b"before\n")
+        command = [*DETLINT, "--no-cache", "--format", "concise", "--output", "/dev/stdout", "bad.py"]
+        subprocess.run(command, cwd=project.folder, stdout=stream, check=False)
+        stream.write(b"after\n")
+    before, *report, after = log.read_text().splitlines()
+    assert (before, after) == ("before", "after")
+    assert any("DET202" in line for line in report)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pipes with names there")
+def test_output_to_a_pipe_goes_through_it(project: Shell) -> None:
+    pipe = project.folder / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", "pipe"], cwd=project.folder, stdout=subprocess.PIPE) as reader:
+        command = [*DETLINT, "--no-cache", "--format", "concise", "--output", "pipe", "bad.py"]
+        subprocess.run(command, cwd=project.folder, check=False)
+        replaced = not pipe.is_fifo()
+        if replaced:
+            reader.kill()
+        out, _ = reader.communicate()
+    assert not replaced
+    assert b"DET202" in out
+
+
+def test_output_to_a_link_in_a_circle_is_code_2(project: Shell) -> None:
+    (project.folder / "circle").symlink_to("circle")
+    outcome = project("--no-cache", "--output", "circle", "bad.py")
+    assert (outcome.code, outcome.err.count("\n")) == (2, 1)
+    assert "circle: cannot be written: " in outcome.err
+    assert "internal error" not in outcome.err
+
+
 def test_statistics(project: Shell) -> None:
     project.write("worse.py", DROPOUT + "def again(x):\n    return F.dropout(x)\n")
     outcome = project("--statistics")

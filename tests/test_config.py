@@ -167,6 +167,13 @@ def test_a_folder_is_looked_up_once(tmp_path: Path) -> None:
     assert resolver.for_file(tmp_path / "m.py") is first
 
 
+def test_a_folder_may_lie_deeper_than_calls_may_nest(tmp_path: Path) -> None:
+    write(tmp_path / "detlint.toml", "ignore = ['DET6']\n")
+    resolver = ConfigResolver()
+    deep = tmp_path.joinpath(*["a"] * 1500)
+    assert resolver.for_folder(deep) is resolver.for_folder(deep.parent) is resolver.for_folder(tmp_path)
+
+
 def test_without_any_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     config = ConfigResolver(isolated=True).for_file(tmp_path / "m.py")

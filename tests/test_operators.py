@@ -15,7 +15,6 @@ from detlint.cli import detlint
 from detlint.conditions import UNKNOWN, Truth
 from detlint.errors import RuleError, UsageError
 from detlint.operators import (
-    DEVICES,
     NEWEST,
     Operator,
     by_aten_name,
@@ -25,7 +24,7 @@ from detlint.operators import (
     matching,
     parse_version,
 )
-from detlint.tables import RULES_FOLDER
+from detlint.tables import DEVICES, RULES_FOLDER
 from detlint.upgrades import changes
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -41,6 +41,23 @@ BROKEN = {
     "bad code": (VALID.replace("ABC123", "abc"), "code: 'abc'"),
     "bad name": (VALID.replace("a-hazard", "A Hazard"), "name: 'A Hazard' is not kebab-case"),
     "bad trigger": (VALID.replace("torch.rand(", "torch rand("), "triggers: 'torch rand("),
+    "trigger that is no text": (
+        VALID.replace('["torch.rand(', '[1, "torch.rand('),
+        "triggers: expected a list of strings",
+    ),
+    "bad default": (VALID.replace("generator=None", "generator="), "triggers: 'torch.rand("),
+    "bad parameter": (VALID.replace("size,", "a size,"), "triggers: 'torch.rand("),
+    "no triggers": (VALID.replace("triggers", "references"), "triggers: missing"),
+    "bad reference": ("references = [3]\n" + VALID, "references: expected a list of strings"),
+    "bad pass": ('passes = ["sideways"]\n' + VALID, "passes: 'sideways' is not one of forward, backward"),
+    "bad device": ("devices = [3]\n" + VALID, "devices: 3 is not one of cpu, cuda, mps"),
+    "condition that is no table": (
+        VALID.replace("{ generator = { given = false } }", "3"),
+        "match.when: expected a table",
+    ),
+    "condition on no parameter": (VALID.replace("{ generator", "{ genrator"), "genrator: neither a parameter nor a"),
+    "unknown placeholder": (VALID.replace("{call}", "{thing}"), "message: only {call} is filled in"),
+    "broken placeholder": (VALID.replace("{call}", "{1,2"), "message: only {call} is filled in"),
     "unknown match key": (VALID.replace("when =", "if ="), "match: unknown key 'if'"),
     "example without lines": (VALID + '[[bad]]\ntitle = "t"\ncode = "x"\n', "bad[1].lines: missing"),
     "unknown example key": (VALID + '[[good]]\ntitle = "t"\ncode = "x"\nline = [1]\n', "good[1].line: unknown key"),
@@ -66,8 +83,24 @@ def test_valid_rule_file_and_duplicates(tmp_path: Path) -> None:
     (tmp_path / "again.toml").write_text(VALID)
     with pytest.raises(RuleError, match="already taken by"):
         load_rules((tmp_path,))
+    (tmp_path / "silent.toml").write_text(VALID.replace("ABC123", "ABC124").partition("[match]")[0])
+    with pytest.raises(RuleError, match=r"silent\.toml: match: missing"):
+        load_rules((tmp_path / "silent.toml",))
+    (tmp_path / "linked.toml").symlink_to("nowhere")
+    (tmp_path / "again.toml").unlink()
+    (tmp_path / "silent.toml").unlink()
+    with pytest.raises(RuleError, match=r"linked\.toml: cannot be read"):
+        load_rules((tmp_path,))
     with pytest.raises(RuleError, match="neither a file nor a folder"):
         load_rules((tmp_path / "missing",))
+
+
+def test_a_rule_of_the_users_own_is_read_again_only_when_it_changed(tmp_path: Path) -> None:
+    path = tmp_path / "own.toml"
+    path.write_text(VALID)
+    assert load_rules((path,))["ABC123"] is load_rules((path,))["ABC123"]
+    path.write_text(VALID.replace("{call} m", "other words"))
+    assert load_rules((path,))["ABC123"].message == "other words"
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES.keys())

@@ -11,9 +11,9 @@ import detlint
 from detlint.cli.output import Output
 from detlint.cli.progress import Progress
 from detlint.errors import AuditError, UsageError
-from detlint.operators import DEVICES
 from detlint.reports import LINT_FORMATS, renderer
 from detlint.runtime.factories import build
+from detlint.tables import DEVICES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,9 +1,10 @@
 """Results of earlier runs, kept in `.detlint_cache/`.
 
 An entry holds for a file as long as nothing it was worked out from has changed: its bytes, its settings, the rules,
-detlint itself, every file of the project that was read, or looked for and not found, for facts about it, and what was
-found where all files of a project were searched for a name. The cache is JSON, never pickle, since it lies in the
-folder of whoever's code is linted; one that is damaged, foreign or cannot be written is ignored.
+detlint itself, every file of the project that was read, or looked for and not found, for facts about it, what was found
+where all files of a project were searched for a name, and where projects and packages begin. The cache is JSON, never
+pickle, since it lies in the folder of whoever's code is linted; one that is damaged, foreign or cannot be written is
+ignored, and links in it are never followed.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from detlint.errors import UsageError
-from detlint.files import write_atomically
+from detlint.files import exists, write_atomically
 from detlint.findings import Applicability, Edit, Finding, Fix, Location, Related, Severity
 from detlint.linter.jobs import FileResult, Job, Options
+from detlint.linter.layout import Presence
 from detlint.linter.mentions import Mentions, Search, mentions, python_files
 from detlint.tables import RULES_FOLDER
 from detlint.version import __version__
@@ -40,8 +42,10 @@ class Cache:
     def __init__(self, root: Path, options: Options) -> None:
         self._folder = root / FOLDER
         self._options = options
+        self._here = str(Path.cwd())
         self._began = time.time_ns()
         self._digests: dict[str, str | None] = {}
+        self._rules: dict[Sequence[Path], str] = {}
         self._entries = self._read()
 
     def get(self, job: Job) -> FileResult | None:
@@ -68,6 +72,7 @@ class Cache:
                     "settings": self._settings(job),
                     "facts": [str(path) for path in files],
                     "searches": searches,
+                    "presences": [fact for fact in result.facts if isinstance(fact, Presence)],
                     "findings": [asdict(finding) for finding in result.findings],
                     "suppressed": [asdict(finding) for finding in result.suppressed],
                 }
@@ -75,6 +80,8 @@ class Cache:
             self._write(fresh)
 
     def _read(self) -> dict[str, Any]:
+        if _leads_elsewhere(self._folder):
+            return {}
         try:
             document = json.loads((self._folder / _FILE).read_bytes())
         except (OSError, ValueError, RecursionError):
@@ -96,26 +103,35 @@ class Cache:
             ]
             now = Mentions()  # one for all, so that each folder is walked once
             holding = {n for n, search in enumerate(searches) if _still_holds(search, changed[str(search.folder)], now)}
+            presences = [Presence(path, there) for path, there in document["presences"]]
+            standing = {n for n, presence in enumerate(presences) if exists(Path(presence.path)) == presence.there}
             return {
                 path: {
                     **entry,
                     "facts": [paths[number] for number in entry["facts"]],
                     "searches": [searches[number] for number in entry["searches"]],
+                    "presences": [presences[number] for number in entry["presences"]],
                 }
                 for path, entry in document["entries"].items()
-                if good.issuperset(entry["facts"]) and holding.issuperset(entry["searches"])
+                if good.issuperset(entry["facts"])
+                and holding.issuperset(entry["searches"])
+                and standing.issuperset(entry["presences"])
             }
         except (KeyError, TypeError, ValueError, AttributeError, IndexError):
             return {}  # damaged
 
     def _write(self, fresh: Mapping[str, Any]) -> None:
+        if self._folder.is_symlink():
+            return
         # Another run may have written meanwhile: what it found for unchanged files is kept.
         entries = {**self._read(), **fresh}
         files = _Numbers[str]()
         searches = _Numbers[Search]()
+        presences = _Numbers[Presence]()
         for entry in entries.values():
             entry["facts"] = [files[path] for path in entry["facts"]]
             entry["searches"] = [searches[search] for search in entry["searches"]]
+            entry["presences"] = [presences[presence] for presence in entry["presences"]]
         document = {
             "detlint": _detlint_digest(),
             "entries": entries,
@@ -123,6 +139,7 @@ class Cache:
                 (s.name, str(s.folder), s.at_most, None if s.found is None else [files[str(path)] for path in s.found])
                 for s in searches
             ],
+            "presences": [(presence.path, presence.there) for presence in presences],
             "folders": {
                 str(folder): [files[str(path)] for path in python_files(folder)]
                 for folder in {search.folder for search in searches}
@@ -131,8 +148,10 @@ class Cache:
         }
         with suppress(OSError, UsageError):
             self._folder.mkdir(exist_ok=True)
-            (self._folder / ".gitignore").write_text("*\n", encoding="utf-8")
-            write_atomically(self._folder / _FILE, json.dumps(document, separators=(",", ":")).encode())
+            with suppress(FileExistsError), (self._folder / ".gitignore").open("x", encoding="utf-8") as stream:
+                stream.write("*\n")
+            content = json.dumps(document, separators=(",", ":")).encode()
+            write_atomically(self._folder / _FILE, content, through_links=False)
 
     def _changed(self, folder: Path, known: Mapping[str, str | None]) -> list[Path]:
         """Return the Python files of a folder that came, went or changed since their digests were `known`."""
@@ -140,7 +159,11 @@ class Cache:
         return [Path(path) for path in paths if path not in known or self._digest(path) != known[path]]
 
     def _settings(self, job: Job) -> str:
-        settings = (job.display, repr(job.config), self._options.with_fixes, _rules_digest(job.config.rule_paths))
+        rules = job.config.rule_paths
+        if rules not in self._rules:
+            self._rules[rules] = _rules_digest(rules)
+        shown = (job.display, self._here, self._options.with_fixes)  # related places are relative to the folder too
+        settings = (*shown, repr(job.config), _own_rules_digest(), self._rules[rules])
         return hashlib.blake2b(repr(settings).encode(), digest_size=16).hexdigest()
 
     def _digest(self, path: str) -> str | None:
@@ -157,16 +180,24 @@ class Cache:
 
     def _unchanged(self, place: Path) -> bool:
         """Return whether a file is sure to be as it was when this run read it, and a folder with all of its files."""
-        files = python_files(place) if place.is_dir() else (place,)
         try:
-            return all(file.stat().st_mtime_ns < self._began for file in files)
+            files = python_files(place) if place.is_dir() else (place,)
+            return all(_changed_at(file) < self._began for file in files)
         except OSError:
             return True
+
+
+def _changed_at(file: Path) -> int:
+    """Return when a file was written to, or an older one put in its place."""
+    status = file.stat()
+    return max(status.st_mtime_ns, status.st_ctime_ns)
 
 
 def clean(root: Path) -> bool:
     """Remove the cache of a configuration root; return whether there was one."""
     folder = root / FOLDER
+    if folder.is_symlink():
+        return False
     found = False
     for path in (folder / _FILE, folder / ".gitignore", *folder.glob(f".{_FILE}.*")):  # half-written ones too
         with suppress(FileNotFoundError):
@@ -175,6 +206,11 @@ def clean(root: Path) -> bool:
     with suppress(OSError):
         folder.rmdir()
     return found
+
+
+def _leads_elsewhere(folder: Path) -> bool:
+    """Whether the cache, or its folder, is a link: a repository may bring it along, and it may lead anywhere."""
+    return folder.is_symlink() or (folder / _FILE).is_symlink()
 
 
 class _Numbers(dict[AnyT, int]):
@@ -204,10 +240,15 @@ def _detlint_digest() -> str:
     return hashlib.blake2b(identity.encode(), digest_size=16).hexdigest()
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=1)
+def _own_rules_digest() -> str:
+    """Identify detlint's own rules, which a process reads once."""
+    return _rules_digest((RULES_FOLDER,))
+
+
 def _rules_digest(rule_paths: Sequence[Path]) -> str:
     found = hashlib.blake2b(digest_size=16)
-    files = [path for folder in (RULES_FOLDER, *rule_paths) for path in sorted(folder.glob("*.toml"))]
+    files = [path for folder in rule_paths for path in sorted(folder.glob("*.toml"))]
     for path in [*files, *(path for path in rule_paths if path.is_file())]:
         found.update(path.read_bytes())
     return found.hexdigest()

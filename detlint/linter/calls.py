@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from detlint.linter.elements import elements
-from detlint.linter.names import FunctionNode, parameters
+from detlint.linter.names import FunctionNode, by_place
 from detlint.linter.parameters import annotation_values
 from detlint.linter.resolution import instance_attribute
 from detlint.linter.values import UNKNOWN, Kind, Value
@@ -307,7 +307,7 @@ def argument_of(function: FunctionNode, name: str, call: ast.Call, *, skip_self:
     for keyword in call.keywords:
         if keyword.arg == name:
             return keyword.value
-    names = [argument.arg for argument, _ in parameters(function.args)]
+    names = by_place(function.args)
     if names[:1] in (["self"], ["cls"]) and skip_self:
         names = names[1:]
     if name not in names:
@@ -317,3 +317,9 @@ def argument_of(function: FunctionNode, name: str, call: ast.Call, *, skip_self:
     if position < len(call.args) and not any(isinstance(argument, ast.Starred) for argument in before):
         return call.args[position]
     return None
+
+
+def parameter_given(function: FunctionNode, call: ast.Call, node: ast.expr, *, skip_self: bool) -> str | None:
+    """Return the parameter of `function` that gets the argument `node` of `call`, or None where that is not one."""
+    names = [*by_place(function.args), *(argument.arg for argument in function.args.kwonlyargs)]
+    return next((name for name in names if argument_of(function, name, call, skip_self=skip_self) is node), None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 from collections.abc import Iterable, Iterator
@@ -16,6 +17,10 @@ _HUNK = re.compile(r"@@ -\S+ \+(?P<first>\d+)(?:,(?P<count>\d+))? @@")
 _DIFF = (
     *("diff", "--unified=0", "--find-renames", "--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules"),
     *("--src-prefix=a/", "--dst-prefix=b/"),
+)
+_SAFELY = (
+    "--no-optional-locks",
+    *("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "-c", "core.quotepath=on"),
 )
 
 
@@ -52,7 +57,7 @@ def changes_since(revision: str, folder: Path) -> Changes:
     unknown = f"{revision}: no such git revision"
     found = _git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", commit, otherwise=unknown).strip()
     common = _git(folder, "merge-base", "HEAD", found, otherwise=None).strip()
-    changed = _changed(_git(top, *_DIFF, common or found, "--", otherwise=unknown))
+    changed = _changed(_git(top, *_without_filters(top), *_DIFF, common or found, "--", otherwise=unknown))
     lines: dict[Path, tuple[range, ...] | None] = {(top / name).resolve(): ranges for name, ranges in changed}
     untracked = _git(top, "ls-files", "--others", "--exclude-standard", "-z", otherwise=unknown)
     lines.update({(top / name).resolve(): None for name in untracked.split("\0") if name})
@@ -61,9 +66,8 @@ def changes_since(revision: str, folder: Path) -> Changes:
 
 def _git(folder: Path, *arguments: str, otherwise: str | None) -> str:
     """Return what git prints. Where it fails, `otherwise` is the error, or None where no answer is one too."""
-    command = ["git", "-c", "core.fsmonitor=false", "-c", "core.quotepath=off", *arguments]
     try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, check=False)
+        done = subprocess.run(["git", *_SAFELY, *arguments], cwd=folder, capture_output=True, check=False)
     except OSError as error:
         raise UsageError(f"--since: git cannot be run: {error.strerror}") from None
     if done.returncode and otherwise is None:
@@ -71,6 +75,23 @@ def _git(folder: Path, *arguments: str, otherwise: str | None) -> str:
     if done.returncode:
         raise UsageError(f"--since: {otherwise}")
     return done.stdout.decode("utf-8", "surrogateescape")
+
+
+def _without_filters(folder: Path) -> Iterator[str]:
+    """Yield the options that switch off all filters: git would run them on changed files, whoever configured them."""
+    keys = _git(folder, "config", "--list", "--name-only", "--null", otherwise="git's configuration cannot be read")
+    names = {key.removeprefix("filter.").rpartition(".")[0] for key in keys.split("\0") if key.startswith("filter.")}
+    for name in sorted(names):
+        if "=" in name:
+            raise UsageError(f"--since: git's filter {name!r} cannot be switched off; rename it")
+        yield from (
+            "-c",
+            f"filter.{name}.clean=",
+            "-c",
+            f"filter.{name}.process=",
+            "-c",
+            f"filter.{name}.required=false",
+        )
 
 
 def _changed(diff: str) -> Iterator[tuple[str, tuple[range, ...]]]:
@@ -90,10 +111,9 @@ def _changed(diff: str) -> Iterator[tuple[str, tuple[range, ...]]]:
 
 
 def _name(written: str) -> str:
-    """Read a path as git writes it: in quotes, with escapes, where it holds quotes or control characters."""
+    """Read a path as git writes it: in quotes, with escapes, where it holds more than plain ASCII."""
     written = written.rstrip("\t")
     if not written.startswith('"'):
         return written
-    # Octal escapes stand for the bytes of UTF-8; other characters may stand for themselves.
-    unquoted = ast.literal_eval(written)
-    return str(unquoted).encode("latin-1", "ignore").decode("utf-8", "surrogateescape") if "\\" in written else unquoted
+    unquoted: str = ast.literal_eval(written)  # octal escapes stand for the bytes of UTF-8
+    return unquoted.encode("latin-1").decode("utf-8", "surrogateescape")

@@ -6,17 +6,17 @@ import ast
 import configparser
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 from pathlib import Path
 
 import tomli
+
+from detlint.linter.parsing import parse
 
 # Where a project names its console scripts.
 METADATA = ("pyproject.toml", "setup.cfg", "setup.py")
 _SCRIPT = re.compile(r"^\s*[\w.-]+\s*=\s*([A-Za-z_][\w.]*):[A-Za-z_]\w*", re.MULTILINE)
 
 
-@lru_cache(maxsize=64)
 def script_modules(root: Path) -> frozenset[str]:
     """Return the modules that the project's packaging metadata names as console scripts."""
     found: set[str] = set()
@@ -24,7 +24,7 @@ def script_modules(root: Path) -> frozenset[str]:
         try:
             text = (root / name).read_text("utf-8")
             found.update(_READERS[name](text))
-        except (OSError, ValueError, SyntaxError, configparser.Error):
+        except (OSError, ValueError, configparser.Error):
             continue
     return frozenset(found)
 
@@ -45,8 +45,9 @@ def _scripts_of_setup_cfg(text: str) -> Iterator[str]:
 
 
 def _scripts_of_setup(text: str) -> Iterator[str]:
-    if "console_scripts" in text:
-        for node in ast.walk(ast.parse(text)):
+    tree = parse(text) if "console_scripts" in text else None
+    if isinstance(tree, ast.Module):
+        for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 yield from _SCRIPT.findall(node.value)
 

@@ -8,7 +8,7 @@ A check gets a `Call` (or a syntax node, or nothing) and a `Context`, and yields
         if ctx.truth(training.value) is Truth.YES:
             yield ctx.finding(call.node, call=call.name, state="True")
 
-It never touches positions, suppression, configuration, files or printing.
+It never touches suppression, files or printing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from detlint.findings import Finding, Related
 from detlint.linter.flow import Flow
 from detlint.linter.inference import Inference
 from detlint.linter.names import Binding, FunctionNode
-from detlint.linter.program import Program, program_of
+from detlint.linter.program import Program, library_of, program_of
 from detlint.linter.values import Kind, Value
 from detlint.rulebook import Rule, Trigger
 
@@ -124,6 +124,11 @@ class Context:
         """The program that this file is, or None for library code."""
         return self._facts.program
 
+    @property
+    def program_or_library(self) -> Program:
+        """The program that this file is; library code stands for itself and for what imports it."""
+        return self._facts.program or self.module.project.once(library_of, self.module)
+
     def elsewhere(self, module: Module) -> Context:
         """Return the context of another file of the project, under the same rule and settings."""
         if module is self.module:
@@ -221,6 +226,14 @@ class Context:
                 return next((binding for binding in found if binding.node is target), None)
         return None
 
+    def line(self, node: ast.AST, module: Module | None = None) -> str:
+        """Return where a node is, for messages: `line 3`, `line 3 of cell 2`, `line 3 of other.py`."""
+        source = self.module.source if module is None else module.source
+        place = source.location(node)
+        cell = "" if place.cell is None else f" of cell {place.cell}"
+        file = "" if source is self.module.source else f" of {source.display}"
+        return f"line {place.line}{cell}{file}"
+
     # --- findings -------------------------------------------------------------------------------------------------
 
     def finding(
@@ -259,4 +272,9 @@ class FileFacts:
 
     @cached_property
     def program(self) -> Program | None:
-        return program_of(self._module, self.config.entry_points)
+        return self._module.project.once(_program, (self._module, self.config))
+
+
+def _program(asked: tuple[Module, Config]) -> Program | None:
+    """Return `program_of` a file under a configuration: of several contexts of one file the same."""
+    return program_of(*asked)

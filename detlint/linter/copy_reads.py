@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from detlint.linter.calls import argument_of
+from detlint.linter.calls import parameter_given
+from detlint.linter.devices import named_device
 from detlint.linter.evaluation import without_gradients
-from detlint.linter.names import FUNCTIONS, Binding, FunctionNode, parameters
+from detlint.linter.names import FUNCTIONS, Binding, FunctionNode
 from detlint.linter.nodes import identifier, is_own
 from detlint.linter.written_calls import written_out
 
@@ -80,11 +81,8 @@ def goes_to_cpu(call: ast.Call, ctx: Context) -> bool:
 
 def is_cpu(node: ast.expr, ctx: Context) -> bool:
     """`"cpu"`, `torch.device("cpu")`, or a variable that says so: a plain `device` holds the CPU only in passing."""
-    if isinstance(node, ast.Constant):
-        return node.value == "cpu"
-    if isinstance(node, ast.Call):
-        named = "torch.device" in ctx.callees(node) and bool(node.args)
-        return named and ctx.constant(node.args[0]) == "cpu"
+    if isinstance(node, (ast.Constant, ast.Call)):
+        return named_device(node, ctx) == "cpu"
     if isinstance(node, (ast.Name, ast.Attribute)):
         name = node.id if isinstance(node, ast.Name) else node.attr
         made = [value.node for value in ctx.values(node)]
@@ -217,8 +215,7 @@ def _outlives(copy: Running, ctx: Context) -> bool:
         return False
     if any(word in function.name.lower() for word in (*ASIDE, *_PIPELINE)):
         return False
-    waits = [node for node in index.of_type(ast.Call) if node in copy.flow and waits_for(node, "", ctx)]
-    return not any(copy.flow.path(copy.call, wait) for wait in waits)
+    return not any(copy.flow.path(copy.call, wait) for wait in _waits("", copy, ctx))
 
 
 def _read_of_result(node: ast.expr, copy: Running, ctx: Context) -> ast.expr | None:
@@ -290,18 +287,13 @@ def _is_read_inside(node: ast.expr, call: ast.Call, ctx: Context) -> bool:
         if not isinstance(function, FUNCTIONS):
             continue
         scope = module.index.scopes[function]
-        parameter = _parameter_given(node, call, function)
-        bindings = tuple(each for each in scope.bindings.get(parameter, ()) if isinstance(each.node, ast.arg))
+        parameter = parameter_given(function, call, node, skip_self=isinstance(call.func, ast.Attribute))
+        if parameter is None:
+            continue
+        bindings = tuple(each for each in scope.bindings[parameter] if isinstance(each.node, ast.arg))
         if read_of_name(parameter, Running(None, module.flow(scope)), ctx.elsewhere(module), bindings) is not None:
             return True
     return False
-
-
-def _parameter_given(node: ast.expr, call: ast.Call, function: FunctionNode) -> str:
-    """Return the parameter of `function` that gets `node` in a call of it, or nothing."""
-    method = isinstance(call.func, ast.Attribute)
-    names = (argument.arg for argument, _ in parameters(function.args))
-    return next((name for name in names if argument_of(function, name, call, skip_self=method) is node), "")
 
 
 def read_of_name(name: str, copy: Running, ctx: Context, bindings: tuple[Binding, ...]) -> ast.expr | None:
@@ -311,15 +303,22 @@ def read_of_name(name: str, copy: Running, ctx: Context, bindings: tuple[Binding
 
 def _read_of_uses(text: str, uses: Iterable[ast.expr], copy: Running, ctx: Context) -> ast.expr | None:
     waits: list[ast.AST] = []
-    for node in ctx.module.index.of_type(ast.Call):
-        if waits_for(node, text, ctx) and node in copy.flow:
-            waits += [node, *_conditions_of(node, copy, ctx)]
+    for node in _waits(text, copy, ctx):
+        waits += [node, *_conditions_of(node, copy, ctx)]
     for use in uses:
         found = read(use, copy, ctx) if copy.reaches(use, waits) else None
         # The arguments of the reading call may themselves wait: torch.cat((host, other.cpu())).
         if found is not None and (found not in copy.flow or copy.reaches(found, waits)):
             return found
     return None
+
+
+def _waits(text: str, copy: Running, ctx: Context) -> Iterator[ast.Call]:
+    """Yield the calls that wait for the device where a copy runs (see `waits_for`)."""
+    for name in ("to", *WAITING_METHODS):
+        for call in ctx.module.index.calls_by_name.get(name, ()):
+            if call in copy.flow and waits_for(call, text, ctx):
+                yield call
 
 
 def _conditions_of(wait: ast.Call, copy: Running, ctx: Context) -> list[ast.AST]:

@@ -127,9 +127,10 @@ def text_by_default(node: ast.expr, ctx: Context, depth: int = 0) -> str:
         return ""
     if not binding.index:
         return text_by_default(value, ctx, depth + 1)
-    if not isinstance(value, ast.Attribute) or is_own(value):
-        return ""
     place = binding.index[-1]
+    is_one_of_them = len(binding.index) == 1 and place >= 0
+    if not isinstance(value, ast.Attribute) or is_own(value) or not is_one_of_them:
+        return ""
     listed = [
         default for default in _option_defaults(value.attr, ctx.module) if isinstance(default, (ast.List, ast.Tuple))
     ]

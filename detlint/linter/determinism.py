@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 from typing import TYPE_CHECKING
 
 from detlint.linter.context import Call
 from detlint.linter.program import Program, calls_named
-from detlint.linter.seeding import seeding_of
+from detlint.linter.seeding import is_off, seeding_of
 from detlint.randomness import load_sources
 
 if TYPE_CHECKING:
@@ -39,10 +38,6 @@ def _asks(module: Module, program: Program | None) -> bool:
             if request is None or name == _CUDNN_ONLY or (program is not None and not program.runs(module, call)):
                 continue
             argument = Call(call, request.call).argument(request.parameter)
-            if argument.hidden or (argument.given and not _is_off(argument.value)):
+            if argument.hidden or (argument.given and not is_off(argument.value)):
                 return True
     return False
-
-
-def _is_off(value: ast.expr | None) -> bool:
-    return isinstance(value, ast.Constant) and value.value in (False, None, 0, "default")

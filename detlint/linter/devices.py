@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from detlint.linter.context import Context
+from detlint.linter.names import FUNCTIONS
 from detlint.linter.nodes import identifier, walk
 from detlint.linter.program import calls_named
 from detlint.linter.project import Module
@@ -90,6 +91,31 @@ def _picks_cuda(call: ast.Call, module: Module, depth: int = _DEPTH) -> bool:
         if depth and any(_picks_cuda(part, owner, depth - 1) for part in inner):
             return True
     return False
+
+
+def named_device(node: ast.expr | None, ctx: Context, steps: int = 4) -> str:
+    """Return the device that an expression always is: of `"meta"`, of `torch.device("cuda:0")`, also under a name."""
+    known = ctx.constant(node)
+    if isinstance(known, str):
+        return known
+    made = ctx.values(node) if node is not None and steps else ()
+    device = made[0].node if len(made) == 1 else None
+    if not isinstance(device, ast.Call) or not device.args:
+        return ""
+    where = ctx if made[0].module is None else ctx.elsewhere(made[0].module)
+    return named_device(device.args[0], where, steps - 1) if "torch.device" in where.callees(device) else ""
+
+
+def device_around(node: ast.AST, ctx: Context) -> str:
+    """Return the device of `with torch.device("meta"):` around a node."""
+    for parent in ctx.ancestors(node):
+        if isinstance(parent, FUNCTIONS):
+            break
+        for item in reversed(parent.items) if isinstance(parent, ast.With) else ():
+            name = named_device(item.context_expr, ctx)
+            if name:
+                return name
+    return ""
 
 
 def moves_to_cuda(call: ast.Call) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -52,7 +54,9 @@ _MORE = re.compile(rf"#[ \t]*(?:{_NAME}|(?i:noqa))")
 
 def read_directives(text: str) -> list[Directive]:
     """Return the directives of a file, in order. Text inside strings is none."""
-    found = [(match.start(), directive) for match in _matches(text) if (directive := _directive(match)) is not None]
+    matches = _matches(text)
+    starts = [0, *(newline.end() for newline in re.finditer("\n", text))] if matches else []
+    found = [(match.start(), directive) for match in matches if (directive := _directive(match, starts)) is not None]
     if not found:
         return []
     spans = comments(text)
@@ -75,11 +79,11 @@ def _matches(text: str) -> list[re.Match[str]]:
     return found
 
 
-def _directive(match: re.Match[str]) -> Directive | None:
+def _directive(match: re.Match[str], line_starts: Sequence[int]) -> Directive | None:
     text, start = match.string, match.start()
     reason = _MORE.split(match["reason"])[0].strip(" \t-:")
-    line_start = text.rfind("\n", 0, start) + 1
-    line = text.count("\n", 0, start) + 1
+    line = bisect_right(line_starts, start)
+    line_start = line_starts[line - 1]
 
     def words(pattern: re.Pattern[str], group: str) -> tuple[Word, ...]:
         if match[group] is None:

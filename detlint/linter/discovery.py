@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from detlint.config import compile_patterns
 from detlint.errors import UsageError
+from detlint.files import exists
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -192,7 +193,8 @@ def _is_file(entry: os.DirEntry[str]) -> bool:
 def _folder(path: str, top: str, resolver: ConfigResolver, ignores: tuple[_Ignores, ...]) -> _Folder:
     config = resolver.for_folder(Path(path))
     root = config.root.as_posix().rstrip("/") + "/"
-    return _Folder(path, config, _excludes(root if f"{top}/".startswith(root) else f"{top}/", config.exclude), ignores)
+    base = root if f"{path}/".startswith(root) else f"{top}/"
+    return _Folder(path, config, _excludes(base, config.exclude), ignores)
 
 
 @lru_cache(maxsize=256)
@@ -203,7 +205,7 @@ def _excludes(base: str, patterns: tuple[str, ...]) -> _Ignores:
 def _ignores_above(top: str) -> tuple[_Ignores, ...]:
     """Return the ignore files of the repository above `top`, less those that ignore it: it was asked for."""
     above = [top, *(parent.as_posix().rstrip("/") for parent in Path(top).parents)] if top else [top]
-    root = next((index for index, folder in enumerate(above) if Path(folder, ".git").exists()), None)
+    root = next((index for index, folder in enumerate(above) if exists(Path(folder, ".git"))), None)
     if root is None:
         return ()
     found = [*_read_ignores(above[root], ".git/info/exclude")]

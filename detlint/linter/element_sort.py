@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from enum import Enum
 
 from detlint.linter.names import FUNCTIONS
+from detlint.linter.parsing import parse_expression
 
 
 class Sort(Enum):
@@ -66,10 +67,8 @@ def agreed(sorts: Iterable[Sort]) -> Sort:
 def annotated(node: ast.expr, steps: Steps) -> Sort:
     """What `dict[str, list[int]]` says about what `steps` lead to."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        try:
-            node = ast.parse(node.value, mode="eval").body
-        except SyntaxError:
-            return Sort.UNKNOWN
+        quoted = parse_expression(node.value)
+        return Sort.UNKNOWN if quoted is None else annotated(quoted, steps)
     if isinstance(node, ast.BinOp):
         return agreed(
             annotated(part, steps)

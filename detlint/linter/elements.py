@@ -14,16 +14,9 @@ if TYPE_CHECKING:
 
 def elements(inference: Inference, node: ast.expr, values: tuple[Value, ...]) -> tuple[Value, ...]:
     """Return what iterating over `node`, whose values are `values`, gives."""
-    if inference.too_deep:
-        return (UNKNOWN,)
-    results: dict[Value, None] = {}
-    inference.module.project.depth += 1
-    try:
-        for value in values:
-            results.update(dict.fromkeys(_element(inference, node, value)))
-    finally:
-        inference.module.project.depth -= 1
-    return tuple(results) or (UNKNOWN,)
+    with inference.questions as allowed:
+        found = [each for value in values for each in _element(inference, node, value)] if allowed else []
+    return tuple(dict.fromkeys(found)) or (UNKNOWN,)
 
 
 def _element(inference: Inference, node: ast.expr, value: Value) -> Iterator[Value]:

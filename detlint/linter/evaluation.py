@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from detlint.linter.names import FUNCTIONS, FunctionNode
+from detlint.linter.names import FUNCTIONS, LOOPS, FunctionNode
 from detlint.linter.nodes import arguments_of, decorating, identifier, is_own, walk
 from detlint.linter.predictions import is_read_only_at, may_be_differentiated, takes_batch_of
 from detlint.linter.project import Module
@@ -226,7 +226,7 @@ def _loops(module: Module, node: ast.AST) -> Iterator[ast.For | ast.AsyncFor | a
     for parent in module.index.ancestors(node):
         if isinstance(parent, FUNCTIONS):
             return
-        if isinstance(parent, (ast.For, ast.AsyncFor, ast.While)) and child in parent.body:
+        if isinstance(parent, LOOPS) and child in parent.body:
             yield parent
         child = parent
 

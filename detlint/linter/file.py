@@ -6,10 +6,12 @@ import traceback
 from collections.abc import Iterable, Iterator, Mapping
 
 from detlint.config import Config, enabled_rules
+from detlint.errors import DetlintError
 from detlint.findings import Finding
 from detlint.linter.arguments import matches
 from detlint.linter.context import Call, Context, FileFacts
 from detlint.linter.jobs import FileResult, Options
+from detlint.linter.nodes import depth
 from detlint.linter.program import calls_named
 from detlint.linter.project import Module, Project
 from detlint.linter.registry import Check, checks
@@ -20,15 +22,30 @@ from detlint.rulebook import Rule, load_rules
 
 UNREADABLE = "DET001"
 UNUSED_SUPPRESSION = "DET002"
+# Nobody nests code like this by hand; in other code a recursion that does not end is a fault of ours.
+_DEEP = 100
 
 
 def lint_source(source: SourceFile | SourceProblem, config: Config, project: Project, options: Options) -> FileResult:
-    """Lint a source that was read, or report why it could not be."""
+    """Lint a source that was read, or report why it could not be. No crash of detlint leaves this function.
+
+    Raises:
+        DetlintError: a configuration or a rule file is not usable.
+    """
+    try:
+        return _linted(source, config, project, options)
+    except DetlintError:
+        raise
+    except Exception as error:
+        display = source.display if isinstance(source, SourceFile) else source.location.path
+        return FileResult(problem=_crash(error, display, options))
+
+
+def _linted(source: SourceFile | SourceProblem, config: Config, project: Project, options: Options) -> FileResult:
     rules = load_rules(config.rule_paths)
-    if isinstance(source, SourceProblem):
-        enabled = enabled_rules(config, rules, source.path)
-        return FileResult(findings=(_unreadable(source, rules),) if UNREADABLE in enabled else ())
     enabled = enabled_rules(config, rules, source.path)
+    if isinstance(source, SourceProblem):
+        return FileResult(findings=(_unreadable(source, rules),) if UNREADABLE in enabled else ())
     module = project.begin(source)
     problems = [*source.problems, *([module] if isinstance(module, SourceProblem) else ())]
     findings: list[Finding] = []
@@ -36,12 +53,11 @@ def lint_source(source: SourceFile | SourceProblem, config: Config, project: Pro
     if isinstance(module, Module):
         try:
             findings += _lint_module(module, rules, enabled, FileFacts(module, config, options.with_fixes))
-        except RecursionError:
-            problems.append(source.problem("nested too deeply to be analysed"))
-        except Exception as error:  # the one place where the crash of a check becomes a report
-            if options.debug:
-                traceback.print_exc()
-            crash = f"{source.display}: internal error: {type(error).__name__}: {error}; run with --debug and report it"
+        except Exception as error:  # what was found before it is kept
+            if isinstance(error, RecursionError) and depth(module.tree) > _DEEP:
+                problems.append(source.problem("nested too deeply to be analysed"))
+            else:
+                crash = _crash(error, source.display, options)
     if UNREADABLE in enabled:
         findings += (_unreadable(each, rules) for each in problems)
     # After a crash findings are missing, so a comment that silenced nothing is no news.
@@ -49,6 +65,13 @@ def lint_source(source: SourceFile | SourceProblem, config: Config, project: Pro
     kept, suppressed = apply_suppressions(findings, source, rules, told)
     shown = (finding for finding in kept if finding.severity.rank >= config.severity.rank)
     return FileResult(tuple(shown), tuple(suppressed), crash, tuple(project.consulted))
+
+
+def _crash(error: Exception, display: str, options: Options) -> str:
+    """Report the crash that is being handled."""
+    if options.debug:
+        traceback.print_exc()
+    return f"{display}: internal error: {type(error).__name__}: {error}; run with --debug and report it"
 
 
 def _unreadable(problem: SourceProblem, rules: Mapping[str, Rule]) -> Finding:

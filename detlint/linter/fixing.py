@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from detlint.config import Config, ConfigResolver
+from detlint.errors import UsageError
 from detlint.files import write_atomically
 from detlint.findings import Applicability, Edit, Finding
 from detlint.linter.discovery import FoundFile, discover
@@ -52,7 +53,17 @@ class FixedFile:
         return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
     def write(self) -> None:
-        """Replace the file on disk in one step, keeping encoding, line endings and permissions."""
+        """Replace the file on disk in one step, keeping encoding, line endings and permissions.
+
+        Raises:
+            UsageError: the file changed since it was read, or cannot be written.
+        """
+        try:
+            unchanged = self.path.read_bytes() == self.before
+        except OSError:
+            unchanged = False
+        if not unchanged:
+            raise UsageError(f"{self.display}: changed meanwhile, and left alone; run again")
         write_atomically(self.path, self.after)
 
 
@@ -76,8 +87,8 @@ def fix_paths(
 ) -> Fixes:
     """Return what fixing the files behind `paths` would do; nothing is written.
 
-    A file whose fixed form does not parse is left alone. Rounds of fixes are made until none is left, each seeing the
-    other files as they are on disk; a fix that does not take its finding away is not made.
+    Rounds of fixes are made until none is left, each seeing the other files as they are on disk. A fix that leaves a
+    file that does not parse is not made, nor is one that does not take its finding away.
 
     Raises:
         DetlintError: a path, a configuration or a rule file is not usable.
@@ -124,14 +135,15 @@ def _fixed(before: bytes, found: FoundFile, config: Config, choice: _Choice) -> 
         return None
     encoding = state.source.encoding
     repaired: list[Finding] = []
-    useless: set[str] = set()  # rules whose fixes do not take their findings away here
+    useless: set[str] = set()  # rules whose fixes do not parse here, or do not take their findings away
     for _ in range(_MAX_ROUNDS):
         chosen = _without_overlaps(finding for finding in state.fixable if finding.code not in useless)
         if not chosen:
             break
         after = _read(edited(state.source, state.content, chosen), found, config, choice)
         if after is None or len(after.source.problems) > len(state.source.problems):
-            break
+            useless |= _breaking(chosen, state, found)
+            continue
         failed = _unhelped(chosen, state.fixable, after.fixable)
         if failed:
             useless |= failed
@@ -173,11 +185,28 @@ class _State:
 
 
 def _read(content: bytes, found: FoundFile, config: Config, choice: _Choice) -> _State | None:
-    source = source_from_bytes(content, found.path, found.display)
-    if not isinstance(source, SourceFile) or not isinstance(source.tree(), ast.Module):
+    source = _parsed(content, found)
+    if source is None:
         return None
     findings = lint_source(source, config, Project(), _OPTIONS).findings
     return _State(content, source, choice.of(findings, lines_in(source, found.display)))
+
+
+def _parsed(content: bytes, found: FoundFile) -> SourceFile | None:
+    source = source_from_bytes(content, found.path, found.display)
+    return source if isinstance(source, SourceFile) and isinstance(source.tree(), ast.Module) else None
+
+
+def _breaking(chosen: Sequence[Finding], state: _State, found: FoundFile) -> set[str]:
+    """Return the rules whose fixes alone leave what does not parse; all of them, where it takes several."""
+    codes = {finding.code for finding in chosen}
+    breaking = set()
+    for code in codes:
+        alone = [finding for finding in chosen if finding.code == code]
+        source = _parsed(edited(state.source, state.content, alone), found)
+        if source is None or len(source.problems) > len(state.source.problems):
+            breaking.add(code)
+    return breaking or codes
 
 
 def _unhelped(chosen: Sequence[Finding], before: Sequence[Finding], after: Sequence[Finding]) -> set[str]:

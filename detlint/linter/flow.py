@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections import deque
-from collections.abc import Collection, Iterable, Iterator
+from collections import Counter, defaultdict, deque
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 
 from detlint.linter.index import Index
@@ -30,6 +30,8 @@ class _Block:
 
 
 _Ends = list[tuple[_Block, "bool | None"]]
+_Facts = frozenset[tuple[str, bool]]
+"""What conditions, by their text, are known to be."""
 
 
 class Flow:
@@ -142,6 +144,8 @@ class Flow:
         start = self._new([node])
         self._connect(ends, start)
         handlers = [self._new([handler]) for handler in node.handlers]
+        # An exception may come before the first statement is done; after a `finally` alone it goes on.
+        start.successors += [(handler, None) for handler in handlers]
         catch = list(handlers)
         final: _Block | None = None
         if node.finalbody and not handlers:
@@ -176,18 +180,25 @@ class Flow:
 
     @cached_property
     def _repeated(self) -> frozenset[str]:
-        """The conditions that are tested more than once, with the same outcome each time."""
-        seen: dict[str, int] = {}
-        for block in self._blocks:
-            if block.condition is not None:
-                seen[block.condition[0]] = seen.get(block.condition[0], 0) + 1
-        repeated = [key for key, count in seen.items() if count > 1 and not self._changes(key)]
-        return frozenset(repeated[:_REMEMBERED_CONDITIONS])
+        """The conditions that are tested more than once."""
+        tested = Counter(block.condition[0] for block in self._blocks if block.condition is not None)
+        return frozenset([key for key, count in tested.items() if count > 1][:_REMEMBERED_CONDITIONS])
 
-    def _changes(self, condition: str) -> bool:
-        """Return whether a name that the condition reads is bound more than once in this body."""
-        names = {node.id for node in walk(ast.parse(condition, mode="eval").body) if isinstance(node, ast.Name)}
-        return any(len(self.scope.bindings.get(name, ())) > 1 for name in names)
+    @cached_property
+    def _forgetting(self) -> Mapping[_Block, set[str]]:
+        """By the block that binds a name: the repeated conditions that read it, and may have another outcome then."""
+        conditions = {
+            block.condition[0]: block.test
+            for block in self._blocks
+            if block.test is not None and block.condition is not None and block.condition[0] in self._repeated
+        }
+        forgetting: defaultdict[_Block, set[str]] = defaultdict(set)
+        for key, test in conditions.items():
+            names = {node.id for node in walk(test) if isinstance(node, ast.Name)}
+            bindings = (binding for name in names for binding in self.scope.bindings.get(name, ()))
+            for block in filter(None, (self._block_at(binding.node) for binding in bindings)):
+                forgetting[block].add(key)
+        return dict(forgetting)
 
     # --- places -------------------------------------------------------------------------------------------------
 
@@ -212,7 +223,7 @@ class Flow:
         """Return whether execution can go from just after `start` to `goal` without evaluating a node of `avoiding`.
 
         None as `start` means the beginning of the body, None as `goal` its end. A condition tested twice with the
-        same names is taken to have the same outcome both times.
+        same names is taken to have the same outcome both times, unless one of them was bound in between.
         """
         first = self.entry if start is None else self._block_at(start)
         last = self.exit if goal is None else self._block_at(goal)
@@ -231,14 +242,16 @@ class Flow:
                 return not any(order < goal_order for order in later)
             if later:
                 return False
-        queue = deque([(first, self._assumptions(first, frozenset(), start))])
+        queue = deque([(first, self._assumptions(start))])
         seen = set(queue)
         while queue:
             block, known = queue.popleft()
             for successor, truth in block.successors:
-                then = self._learn(block, truth, known)
-                if then is None:
+                learned = self._learn(block, truth, known)
+                if learned is None:
                     continue
+                forgotten = self._forgetting.get(successor, ())
+                then = frozenset(fact for fact in learned if fact[0] not in forgotten) if forgotten else learned
                 blocked = [_order(node) for node in barriers.get(successor, ())]
                 if successor is last and (goal_order is None or not any(order < goal_order for order in blocked)):
                     return True
@@ -248,28 +261,29 @@ class Flow:
                 queue.append((successor, then))
         return False
 
-    def _assumptions(
-        self, block: _Block, known: frozenset[tuple[str, bool]], start: ast.AST | None
-    ) -> frozenset[tuple[str, bool]]:
+    def _assumptions(self, start: ast.AST | None) -> _Facts:
         """Return what must be true at `start`, since it stands inside branches."""
         if start is None or not self._repeated:
-            return known
+            return frozenset()
         child: ast.AST = start
-        facts = set(known)
+        facts: set[tuple[str, bool]] = set()
         for parent in self._index.ancestors(start):
             if parent is self.scope.node:
                 break
             if isinstance(parent, ast.If) and child is not parent.test:
                 condition = self._block_of[parent].condition if parent in self._block_of else None
-                if condition is not None and condition[0] in self._repeated:
+                if condition is not None and condition[0] in self._repeated and not self._rebinds(parent, condition[0]):
                     inside = child in parent.body
                     facts.add((condition[0], condition[1] is inside))
             child = parent
         return frozenset(facts)
 
-    def _learn(
-        self, block: _Block, truth: bool | None, known: frozenset[tuple[str, bool]]
-    ) -> frozenset[tuple[str, bool]] | None:
+    def _rebinds(self, branches: ast.If, condition: str) -> bool:
+        """Return whether a name that the condition reads is bound in one of its branches."""
+        places = (node for block, keys in self._forgetting.items() if condition in keys for node in block.nodes)
+        return any(branches in self._index.ancestors(place) for place in places)
+
+    def _learn(self, block: _Block, truth: bool | None, known: _Facts) -> _Facts | None:
         """Return what is known after leaving `block` along an edge, or None where that contradicts what was known."""
         if truth is None or block.condition is None or block.condition[0] not in self._repeated:
             return known
@@ -292,9 +306,9 @@ class Flow:
         before = [
             binding
             for binding in bindings
-            if isinstance(binding.value, ast.expr)
+            if isinstance(self._index.parents.get(binding.node), ast.NamedExpr)
+            and isinstance(binding.value, ast.expr)
             and self._block_at(binding.node) is block
-            and isinstance(self._index.parents.get(binding.node), ast.NamedExpr)
             and _order(binding.node) < _order(name)
         ]
         if before:

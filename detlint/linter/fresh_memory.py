@@ -7,8 +7,8 @@ import re
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from detlint.linter.calls import argument_of
-from detlint.linter.names import COMPREHENSIONS, FUNCTIONS, BindingKind, parameters
+from detlint.linter.calls import parameter_given
+from detlint.linter.names import COMPREHENSIONS, FUNCTIONS, BindingKind
 from detlint.linter.nodes import identifier, is_own, walk
 from detlint.linter.values import Kind
 
@@ -252,10 +252,9 @@ def _inside(node: ast.expr, call: ast.Call, ctx: Context, depth: int) -> Fate:
         return Fate.WRITTEN
     inside, function = ctx.elsewhere(definition[0]), definition[1]
     method = isinstance(call.func, ast.Attribute)
-    names = [argument.arg for argument, _ in parameters(function.args)]
-    name = next((name for name in names if argument_of(function, name, call, skip_self=method) is node), "")
+    name = parameter_given(function, call, node, skip_self=method)
     scope = inside.module.index.scopes[function]
-    bindings = scope.bindings.get(name, ())
+    bindings = scope.bindings[name] if name is not None else ()
     if len(bindings) != 1 or not isinstance(bindings[0].node, ast.arg):
         return Fate.WRITTEN
     uses = inside.module.flow(scope).uses(bindings[0])

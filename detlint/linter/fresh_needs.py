@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from detlint.linter.context import Context
+from detlint.linter.names import FOR_LOOPS, LOOPS
 from detlint.linter.nodes import identifier, walk
 
 # What tells how much there is, and that there is nothing.
@@ -87,8 +88,10 @@ def reads_what_rounds_left(use: ast.AST, writes: Sequence[ast.AST], ctx: Context
     for parent in ctx.ancestors(use):
         if isinstance(parent, ast.If):
             tests.append(parent.test)
-        elif isinstance(parent, (ast.For, ast.While)) and any(parent in ctx.ancestors(write) for write in writes):
-            counters = {identifier(part) for part in ast.walk(parent.target)} if isinstance(parent, ast.For) else set()
+        elif isinstance(parent, LOOPS) and any(parent in ctx.ancestors(write) for write in writes):
+            counters = (
+                {identifier(part) for part in ast.walk(parent.target)} if isinstance(parent, FOR_LOOPS) else set()
+            )
             return any(
                 isinstance(part, ast.Name) and (part.id in counters or "first" in part.id)
                 for test in tests
@@ -99,7 +102,7 @@ def reads_what_rounds_left(use: ast.AST, writes: Sequence[ast.AST], ctx: Context
 
 def is_in_each_round(node: ast.AST, ctx: Context) -> bool:
     """Return whether a statement stands in the body of a loop itself, under no condition of its own."""
-    return isinstance(ctx.parent(ctx.statement(node)), (ast.For, ast.While))
+    return isinstance(ctx.parent(ctx.statement(node)), LOOPS)
 
 
 def _is_size_test(test: ast.expr, ctx: Context) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Iterator, Sequence
 
 from detlint.linter.context import Context
@@ -14,15 +15,17 @@ from detlint.linter.fresh_rounds import (
     leaves_padding,
     passes_over,
 )
-from detlint.linter.names import COMPREHENSIONS
+from detlint.linter.names import COMPREHENSIONS, LOOPS
 from detlint.linter.nodes import arguments_of, identifier
 from detlint.linter.values import Kind
 
-_Loop = ast.For | ast.While
+_Loop = ast.For | ast.AsyncFor | ast.While
 # What tells which part of the memory is in use, where it goes along with it.
 _EXTENTS = re.compile(
     r"(^|_)(masks?|valid|len|lens|lengths?|size|sizes|num|n|count|counts|keep|used|end|index|indices|idx|ids|offsets?)(_|$|\d)"
 )
+# Places written twice are looked for in dimensions up to this size.
+_MOST_COUNTED = 4096
 _TAKE_PARTS = frozenset({"diag", "diagonal", "trace", "tril", "triu"})
 
 
@@ -46,7 +49,7 @@ def rounds_of(write: ast.AST, target: ast.AST, ctx: Context) -> Iterator[_Loop]:
     """Yield the loops that a write is repeated by while the memory stays the same, the innermost first."""
     around = list(ctx.ancestors(target))
     for parent in ctx.ancestors(write):
-        if isinstance(parent, (ast.For, ast.While)):
+        if isinstance(parent, LOOPS):
             inside = around[: around.index(parent)] if parent in around else None
             # `if out is None: out = torch.empty(n)` in the loop makes it once
             if inside is None or any(isinstance(other, ast.If) for other in inside):
@@ -133,10 +136,11 @@ def _leaves_columns(places: list[ast.Subscript], made: ast.expr, ctx: Context) -
     found = [column for column in columns if column is not None]
     if len(found) < len(columns) or len({(dimension, size) for dimension, size, _ in found}) != 1:
         return False
-    return len(set().union(*(written for _, _, written in found))) < found[0][1]
+    size, written = found[0][1], {part for _, _, part in found}
+    return sum(map(len, written)) < size or (size <= _MOST_COUNTED and len(set().union(*written)) < size)
 
 
-def _columns(places: ast.expr, sizes: list[ast.expr], ctx: Context) -> tuple[int, int, set[int]] | None:
+def _columns(places: ast.expr, sizes: list[ast.expr], ctx: Context) -> tuple[int, int, range] | None:
     """Return the dimension, its size and the places in it that `[..., :2]` names; the others must be whole."""
     parts = places.elts if isinstance(places, ast.Tuple) else [places]
     partial = [at for at, part in enumerate(parts) if not _is_everything(part)]
@@ -145,15 +149,17 @@ def _columns(places: ast.expr, sizes: list[ast.expr], ctx: Context) -> tuple[int
     skipped = any(isinstance(part, ast.Constant) and part.value is ... for part in parts[: partial[0]])
     dimension = len(sizes) - len(parts) + partial[0] if skipped else partial[0]
     size = ctx.constant(sizes[dimension]) if 0 <= dimension < len(sizes) else None
-    if type(size) is not int:
+    if type(size) is not int or size > sys.maxsize:
         return None
     part, every = parts[partial[0]], range(size)
     if not isinstance(part, ast.Slice):
         at = ctx.constant(part)
-        return (dimension, size, {every[at]}) if type(at) is int and -size <= at < size else None
+        return (dimension, size, every[at:][:1]) if type(at) is int and -size <= at < size else None
     given = [None if bound is None else ctx.constant(bound) for bound in (part.lower, part.upper, part.step)]
     bounds = [bound for bound in given if bound is None or isinstance(bound, int)]
-    return (dimension, size, set(every[slice(*bounds)])) if len(bounds) == len(given) else None
+    if len(bounds) < len(given) or bounds[2] == 0:
+        return None
+    return dimension, size, every[slice(*bounds)]
 
 
 def _is_everything(part: ast.expr) -> bool:

@@ -184,8 +184,9 @@ def drops_the_last_batch(place: ast.Subscript, loop: ast.For, sizes: list[ast.ex
     if not _is_a_size(length) or ast.unparse(length) != ast.unparse(_value(sizes[0], (), ctx)):
         return False
     counters = _names(loop.target)
-    part = _value(_parts(place)[0], counters, ctx)
-    several = not isinstance(part, ast.Name) and bool(_moves_with(part, counters, ctx))
+    parts = _parts(place)
+    part = _value(parts[0], counters, ctx) if parts else None
+    several = part is not None and not isinstance(part, ast.Name) and bool(_moves_with(part, counters, ctx))
     return several and not _is_divided(ast.unparse(count.right), loop, ctx)
 
 
@@ -201,7 +202,7 @@ def _is_divided(batch: str, loop: ast.For, ctx: Context) -> bool:
 def leaves_padding(place: ast.Subscript, loop: ast.For, sizes: list[ast.expr], ctx: Context) -> bool:
     """`for i, row in enumerate(rows): out[i, : len(row)] = row` of `torch.empty(n, max(map(len, rows)))`."""
     parts = _parts(place)
-    if not _is_counter(identifier(parts[0]), loop):
+    if not parts or not _is_counter(identifier(parts[0]), loop):
         return False
     changing = _names(loop.target).union(*map(_bound, loop.body))
     for at, part in enumerate(parts[: len(sizes)]):

@@ -26,8 +26,8 @@ def names_one_path(pattern: ast.expr | None, ctx: Context) -> bool:
     if pattern is None:
         return False
     parts = list(_parts(pattern, ctx, _MAX_STEPS))
-    if any(_may_match_several(part, ctx) for part in parts):
-        return False
+    if not parts or any(_may_match_several(part, ctx) for part in parts):
+        return False  # nothing is known of `glob(image_pattern())`
     last = parts[-1]
     if isinstance(last, ast.Name) and last.id.lower().endswith(order_table().files):
         return len(parts) > 1

@@ -40,17 +40,17 @@ def is_made_of_tensors(module: Module, node: ast.expr) -> bool:
 
 def _worked(node: ast.expr) -> tuple[float, int] | None:
     """Return what arithmetic on numbers gives, and how often it rounds on the way."""
-    if isinstance(node, ast.Constant):
-        plain = isinstance(node.value, (int, float)) and not isinstance(node.value, bool)
-        return (float(node.value), 0) if plain and isinstance(node.value, (int, float)) else None
-    if not isinstance(node, ast.BinOp) or type(node.op) not in _OPERATORS:
-        return None
-    left, right = _worked(node.left), _worked(node.right)
-    if left is None or right is None:
-        return None
-    work = _OPERATORS[type(node.op)]
     try:
+        if isinstance(node, ast.Constant):
+            value = node.value
+            return (float(value), 0) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+        if not isinstance(node, ast.BinOp) or type(node.op) not in _OPERATORS:
+            return None
+        left, right = _worked(node.left), _worked(node.right)
+        if left is None or right is None:
+            return None
+        work = _OPERATORS[type(node.op)]
         number, exact = work(left[0], right[0]), work(Fraction(left[0]), Fraction(right[0]))
+        return number, left[1] + right[1] + (Fraction(number) != exact)
     except (ArithmeticError, ValueError):
-        return None
-    return number, left[1] + right[1] + (Fraction(number) != exact)
+        return None  # greater than a float can be, or divided by zero

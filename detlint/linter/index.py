@@ -1,4 +1,4 @@
-"""Stage 1: one pass over a file's `ast` that records parents, scopes, definitions and the nodes checks wake on."""
+"""One pass over a file's `ast` that records parents, scopes, definitions and the nodes checks wake on."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import ast
 from collections.abc import Iterator
 from typing import TypeVar
 
-from detlint.linter.names import BINDERS, FUNCTIONS, SCOPES, FunctionNode, Scope, ScopeBuilder, ScopeNode
+from detlint.linter.names import BINDERS, COMPREHENSIONS, FUNCTIONS, SCOPES, FunctionNode, Scope, ScopeBuilder
 from detlint.linter.node_lists import NodeLists
 from detlint.linter.nodes import CHILD_FIELDS
 
-_SCOPE_TYPES = frozenset(SCOPES)
+# The children of these do not all see the same names.
+_DIVIDED = frozenset((*SCOPES, ast.comprehension))
 
 NodeT = TypeVar("NodeT", bound=ast.AST)
 
@@ -57,8 +58,8 @@ class Index(NodeLists):
                 continue
             if kind in BINDERS:
                 BINDERS[kind](builder, node, scope)
-            if kind in _SCOPE_TYPES and node is not self.tree:
-                self._enter(node, scope, builder, stack)  # type: ignore[arg-type]
+            if kind in _DIVIDED and node is not self.tree:
+                self._divide(node, scope, builder, stack)
                 continue
             for field in CHILD_FIELDS[kind]:
                 value = getattr(node, field)
@@ -71,17 +72,20 @@ class Index(NodeLists):
                     parents[value] = node
                     push(value)
 
-    def _enter(self, node: ScopeNode, scope: Scope, builder: ScopeBuilder, stack: list[ast.AST | Scope]) -> None:
-        """Open the scope of `node` and put its children on the stack, each under the scope that it is evaluated in."""
-        inner = self.scopes[node] = builder.enter(node, scope)
-        outside = _evaluated_outside(node)
+    def _divide(self, node: ast.AST, scope: Scope, builder: ScopeBuilder, stack: list[ast.AST | Scope]) -> None:
+        """Put the children of `node` on the stack, each under the scope that it is evaluated in: its own or another."""
+        if isinstance(node, ast.comprehension):
+            inner, around, outside = scope, scope.parent or scope, _evaluated_outside(scope.node)
+        else:
+            inner = self.scopes[node] = builder.enter(node, scope)  # type: ignore[arg-type]
+            around, outside = scope, _evaluated_outside(node)
         stack.append(scope)
         for field in CHILD_FIELDS[node.__class__]:
             value = getattr(node, field)
             for child in reversed(value) if isinstance(value, list) else (value,):
                 if child is not None:
                     self.parents[child] = node
-                    stack += (child, scope if child in outside else inner)
+                    stack += (child, around if child in outside else inner)
 
     def _read_annotated(self) -> None:
         """Make `names: list[str] = found` the assignment that it is, but for fields that a class declares.
@@ -89,17 +93,20 @@ class Index(NodeLists):
         The annotation keeps its place under the old statement.
         """
         annotated = [node for node in self.of_type(ast.AnnAssign) if node.value and not self.scope_at(node).is_class]
+        plain: dict[ast.AST, ast.Assign] = {}
         for statement in annotated:
             assert statement.value is not None
-            plain = ast.copy_location(ast.Assign([statement.target], statement.value), statement)
-            around = self.parents[plain] = self.parents[statement]
-            self.parents[statement.target] = self.parents[statement.value] = plain
+            assign = ast.copy_location(ast.Assign([statement.target], statement.value), statement)
+            self.parents[assign] = self.parents[statement]
+            self.parents[statement.target] = self.parents[statement.value] = assign
+            plain[statement] = assign
+        for around in {self.parents[statement] for statement in annotated}:
             for field in CHILD_FIELDS[around.__class__]:
                 body = getattr(around, field)
-                if isinstance(body, list) and statement in body:
-                    body[body.index(statement)] = plain
-            self.nodes[ast.Assign].append(plain)
+                if isinstance(body, list):
+                    body[:] = [plain.get(part, part) for part in body]
         if annotated:
+            self.nodes[ast.Assign] += plain.values()
             self.nodes[ast.Assign].sort(key=_place)
             kept = set(self.of_type(ast.AnnAssign)) - set(annotated)
             self.nodes[ast.AnnAssign] = sorted(kept, key=_place)
@@ -121,12 +128,12 @@ class Index(NodeLists):
         known = self._name_scopes.get(node)
         if known is not None:
             return known
-        child = node
+        path: tuple[ast.AST, ...] = (node,)
         for parent in self.ancestors(node):
             scope = self.scopes.get(parent)
-            if scope is not None and child not in _evaluated_outside(parent):
+            if scope is not None and not any(child in path for child in _evaluated_outside(parent)):
                 return scope
-            child = parent
+            path = (path[-1], parent)
         return self.root
 
     def statement(self, node: ast.AST) -> ast.stmt:
@@ -158,11 +165,13 @@ def _place(node: ast.AST) -> tuple[int, int]:
 
 
 def _evaluated_outside(node: ast.AST) -> tuple[ast.AST, ...]:
-    """Return the children of a scope node that are evaluated in the scope around it."""
+    """Return what stands in a scope node and is evaluated in the scope around it: children, and the first iterable."""
     if isinstance(node, FUNCTIONS):
         return (*node.decorator_list, node.args, *((node.returns,) if node.returns else ()))
     if isinstance(node, ast.ClassDef):
         return (*node.decorator_list, *node.bases, *node.keywords)
     if isinstance(node, ast.Lambda):
         return (node.args,)
+    if isinstance(node, COMPREHENSIONS):
+        return (node.generators[0].iter,)
     return ()

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from detlint.linter.project import Module
 
 _PROPERTIES = frozenset({"builtins.property", "functools.cached_property"})
-_MAX_DEPTH = 16
 _MAX_ALTERNATIVES = 8
 
 
@@ -32,16 +31,13 @@ class Inference:
     def __init__(self, module: Module) -> None:
         self.module = module
         self.index = module.index
+        self.questions = module.project.questions
         self.types = load_types()
-        self._values: dict[ast.AST, tuple[Value, ...]] = {}
-        self._resolved: dict[ast.AST, tuple[str, ...]] = {}
+        self._values: dict[ast.expr, tuple[Value, ...]] = {}
+        self._imported: dict[Binding, tuple[Value, ...]] = {}
+        self._resolved: dict[ast.expr, tuple[str, ...]] = {}
         self._mros: dict[ClassInfo, tuple[ClassInfo, ...]] = {}
         self._external_bases: dict[ClassInfo, tuple[str, ...]] = {}
-
-    @property
-    def too_deep(self) -> bool:
-        """Whether a question has led through so many others, in any file, that the answer is not worth it."""
-        return self.module.project.depth >= _MAX_DEPTH
 
     # --- names ----------------------------------------------------------------------------------------------------
 
@@ -54,16 +50,11 @@ class Inference:
         known = self._resolved.get(node)
         if known is not None:
             return known
-        if self.too_deep:
-            return ()
-        self._resolved[node] = ()  # a name that leads back to itself refers to nothing
-        self.module.project.depth += 1
-        try:
-            names = tuple(dict.fromkeys(referred_names(self, node)))[:_MAX_ALTERNATIVES]
-        finally:
-            self.module.project.depth -= 1
-        self._resolved[node] = names
-        return names
+        # A name that leads back to itself refers to nothing.
+        return self.questions.answer(self._resolved, node, self._resolve, ())
+
+    def _resolve(self, node: ast.expr) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(referred_names(self, node)))[:_MAX_ALTERNATIVES]
 
     def callees(self, call: ast.Call) -> tuple[str, ...]:
         """Return the qualified names that `call` may call: functions, classes, methods, or `Class.__call__`."""
@@ -97,10 +88,10 @@ class Inference:
         """Return the class and the project's classes it inherits from, nearest first."""
         if self.module is not info.module:
             return info.module.inference.mro(info)
-        known = self._mros.get(info)
-        if known is not None:
-            return known
-        self._mros[info] = (info,)  # a class that inherits from itself
+        # A class that inherits from itself has no other ancestors.
+        return self.questions.answer(self._mros, info, self._mro, (info,))
+
+    def _mro(self, info: ClassInfo) -> tuple[ClassInfo, ...]:
         found = {info.name: info}
         for base in info.node.bases:
             for name in self.resolve(base):
@@ -108,14 +99,13 @@ class Inference:
                 if parent is not None and parent.name not in found:
                     for ancestor in self.mro(parent):
                         found.setdefault(ancestor.name, ancestor)
-        self._mros[info] = tuple(found.values())
-        return self._mros.pop(info) if self.too_deep else self._mros[info]
+        return tuple(found.values())
 
     def external_bases(self, info: ClassInfo) -> tuple[str, ...]:
         """Return the qualified names of the bases outside the project, its ancestors' included."""
-        known = self._external_bases.get(info)
-        if known is not None:
-            return known
+        return self.questions.answer(self._external_bases, info, self._bases_outside, ())
+
+    def _bases_outside(self, info: ClassInfo) -> tuple[str, ...]:
         names: dict[str, None] = {}
         for ancestor in self.mro(info):
             inference = ancestor.module.inference
@@ -123,8 +113,6 @@ class Inference:
                 for name in inference.resolve(base):
                     if self.class_named(name) is None:
                         names[name] = None
-        if not self.too_deep:
-            self._external_bases[info] = tuple(names)
         return tuple(names)
 
     def is_module_class(self, name: str) -> bool:
@@ -166,23 +154,16 @@ class Inference:
         known = self._values.get(node)
         if known is not None:
             return known
-        if self.too_deep:
-            return (UNKNOWN,)
-        self._values[node] = (UNKNOWN,)  # a value that depends on itself
-        self.module.project.depth += 1
-        try:
-            values = tuple(dict.fromkeys(self._infer(node)))[:_MAX_ALTERNATIVES] or (UNKNOWN,)
-        finally:
-            self.module.project.depth -= 1
-        self._values[node] = values
-        return values
+        # A value that depends on itself cannot be told.
+        return self.questions.answer(self._values, node, self._infer, (UNKNOWN,))
 
     def made(self, kind: Kind, node: ast.AST, type: str = "", dtype: str | None = None) -> Value:
         return Value(kind, type, dtype, node, self.module)
 
-    def _infer(self, node: ast.expr) -> Iterable[Value]:
+    def _infer(self, node: ast.expr) -> tuple[Value, ...]:
         method = _INFERENCES.get(node.__class__)
-        return method(self, node) if method is not None else (UNKNOWN,)
+        found = method(self, node) if method is not None else ()
+        return tuple(dict.fromkeys(found))[:_MAX_ALTERNATIVES] or (UNKNOWN,)
 
     def _constant(self, node: ast.Constant) -> Iterable[Value]:
         value = node.value
@@ -278,7 +259,8 @@ class Inference:
         """Return what `binding` makes its name be."""
         node = binding.node
         if binding.kind is BindingKind.IMPORT:
-            return tuple(self.reference(self.canonical(binding.target), node))
+            # Files that import a name from each other in a ring never say what it is.
+            return self.questions.answer(self._imported, binding, self._import, (UNKNOWN,))
         if isinstance(node, FUNCTIONS):
             return (self.made(Kind.FUNCTION, node, self.module.qualified(node)),)
         if isinstance(node, ast.ClassDef):
@@ -295,6 +277,9 @@ class Inference:
         for position in binding.index:
             values = tuple(found for value in values for found in item(value, position)) or (UNKNOWN,)
         return values
+
+    def _import(self, binding: Binding) -> tuple[Value, ...]:
+        return tuple(self.reference(self.canonical(binding.target), binding.node))
 
     def _augmented(self, binding: Binding) -> tuple[Value, ...]:
         statement = self.index.statement(binding.node)

@@ -42,10 +42,10 @@ def insists_on_bound(compare: ast.Compare, ctx: Context) -> bool:
 
 
 def is_asserted(compare: ast.expr, ctx: Context) -> bool:
-    """`assert a == b`, `self.assertTrue(a == b)`, and `same = a == b` before either."""
+    """`assert a == b`, `self.assertTrue(a == b and c)`, and `same = a == b` before either."""
     parent = ctx.parent(compare)
-    while isinstance(parent, ast.BoolOp):
-        parent = ctx.parent(parent)
+    while isinstance(parent, ast.BoolOp) and isinstance(parent.op, ast.And):
+        compare, parent = parent, ctx.parent(parent)
     if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute):
         return parent.func.attr == "assertTrue" and compare in parent.args
     return isinstance(parent, ast.Assert) or any(is_asserted(use, ctx) for use in _uses(compare, ctx))

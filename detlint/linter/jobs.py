@@ -8,7 +8,11 @@ from pathlib import Path
 
 from detlint.config import Config
 from detlint.findings import Finding
+from detlint.linter.layout import Presence
 from detlint.linter.mentions import Search
+
+Fact = Path | Search | Presence
+"""What a result rests on: a file that was read or looked for, a search, what stands somewhere."""
 
 Progress = Callable[[int, int], None]
 """Called with the files done and their total."""
@@ -35,11 +39,11 @@ class Options:
 class FileResult:
     """What linting one file gave.
 
-    `problem` is an internal error in one line; `facts` are the other files that were read or looked for, and the
-    searches through all files of a project.
+    `problem` is an internal error in one line; `facts` are the other files that were read or looked for, the
+    searches through all files of a project, and what decided where projects and packages begin.
     """
 
     findings: tuple[Finding, ...] = ()
     suppressed: tuple[Finding, ...] = ()
     problem: str | None = None
-    facts: tuple[Path | Search, ...] = ()
+    facts: tuple[Fact, ...] = ()

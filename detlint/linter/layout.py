@@ -7,12 +7,23 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+
+from detlint.files import exists, is_file
 
 _OF_OTHERS = sys.stdlib_module_names | {"torch", "numpy"}
 # So many folders without an `__init__.py` may lie between a package and one inside it.
 _MOST_PLAIN = 3
 _ROOT_MARKERS = (".git", "pyproject.toml", "setup.py", "setup.cfg", ".hg")
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """Whether there is something at `path`."""
+
+    path: str
+    there: bool
 
 
 class Layout:
@@ -21,6 +32,7 @@ class Layout:
     def __init__(self) -> None:
         self._roots: dict[Path, Path] = {}
         self._package_roots: dict[Path, Path] = {}
+        self._looked_at: dict[Path, tuple[Presence, ...]] = {}
         self._found: dict[tuple[str, str], tuple[bool, tuple[Path, ...]]] = {}
         self._searched: dict[tuple[Path, str], tuple[bool, Sequence[Path]]] = {}
 
@@ -38,16 +50,31 @@ class Layout:
 
     def _around(self, folder: Path) -> Path | None:
         """Return the folder that holds the outermost package around another; parts of one may hold packages again."""
-        package = next((place for place in (folder, *folder.parents) if (place / "__init__.py").is_file()), None)
+        package = next((place for place in (folder, *folder.parents) if is_file(place / "__init__.py")), None)
         if package is None:
             return None
         base = self._package_root(package)
         near = (base, *base.parents)[:_MOST_PLAIN]
-        return self._around(base) if any((place / "__init__.py").is_file() for place in near) else base
+        return self._around(base) if any(is_file(place / "__init__.py") for place in near) else base
 
     def is_marked(self, folder: Path) -> bool:
         """Whether a folder holds version control or packaging metadata."""
-        return any((folder / marker).exists() for marker in _ROOT_MARKERS)
+        return any(exists(folder / marker) for marker in _ROOT_MARKERS)
+
+    def looked_at(self, folder: Path) -> tuple[Presence, ...]:
+        """Return what decides where the project and the packages around a folder begin."""
+        if folder not in self._looked_at:
+            found: list[Presence] = []
+            marked = False
+            for place in (folder, *folder.parents):
+                names = ("__init__.py",) if marked else ("__init__.py", *_ROOT_MARKERS)
+                here = [Presence(str(place / name), exists(place / name)) for name in names]
+                found += here
+                marked = marked or any(presence.there for presence in here[1:])
+                if marked and not here[0].there:
+                    break
+            self._looked_at[folder] = tuple(found)
+        return self._looked_at[folder]
 
     def name(self, path: Path) -> str:
         """Return the dotted name of the module in the file `path`."""
@@ -73,7 +100,7 @@ class Layout:
             return False, ()
         root = self.root(folder)
         places = dict.fromkeys((self._package_root(folder), folder, root, root / "src"))
-        if name.partition(".")[0] in _OF_OTHERS and (folder / "__init__.py").is_file():
+        if name.partition(".")[0] in _OF_OTHERS and is_file(folder / "__init__.py"):
             del places[folder]  # a package's own torch.py is not what its modules import as torch
         tried: list[Path] = []
         for place in places:
@@ -89,13 +116,13 @@ class Layout:
         if key not in self._searched:
             base = place.joinpath(*name.split("."))
             paths = (base / "__init__.py", base.with_suffix(".py"))
-            exists = [path.is_file() for path in paths]
+            exists = [is_file(path) for path in paths]
             self._searched[key] = any(exists), paths[:1] if exists[0] else paths
         return self._searched[key]
 
     def _package_root(self, folder: Path) -> Path:
         """Return the folder that holds the outermost package around `folder` (itself, outside any package)."""
         if folder not in self._package_roots:
-            inside = (folder / "__init__.py").is_file() and folder.parent != folder
+            inside = is_file(folder / "__init__.py") and folder.parent != folder
             self._package_roots[folder] = self._package_root(folder.parent) if inside else folder
         return self._package_roots[folder]

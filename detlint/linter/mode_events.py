@@ -13,27 +13,31 @@ from detlint.linter.flow import Flow
 from detlint.linter.mode_switches import Mode, switched, switches_any
 from detlint.linter.model_lists import gone_round
 from detlint.linter.model_names import Key, ModelNames, given_to
-from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope
+from detlint.linter.names import FOR_LOOPS, FUNCTIONS, Binding, BindingKind, FunctionNode, Scope
 from detlint.linter.nodes import identifier, walk
 from detlint.linter.project import Module
+from detlint.randomness import load_sources
 
 MAX_DEPTH = 6
 # Functions outside the project that are handed a model and leave its mode alone (or put it back).
 _HARMLESS = (
-    *(
-        "builtins.",
-        "torch.",
-        "numpy.",
-        "logging.",
-        "copy.",
-        "wandb.",
-        "torchsummary.",
-        "torchinfo.",
-        "thop.",
-        "fvcore.",
-    ),
-    *("ptflops.", "accelerate.", "timm.optim.", "timm.utils.ModelEma", "timm.scheduler.", "transformers.get_"),
+    "accelerate.",
+    "builtins.",
+    "copy.",
+    "fvcore.",
+    "logging.",
+    "numpy.",
+    "ptflops.",
+    "thop.",
+    "timm.optim.",
+    "timm.scheduler.",
+    "timm.utils.ModelEma",
+    "torch.",
+    "torchinfo.",
+    "torchsummary.",
     "transformers.AdamW",
+    "transformers.get_",
+    "wandb.",
 )
 # Names of functions of unknown origin that may well switch the mode of a model they are given.
 _MAY_SWITCH = re.compile(
@@ -265,9 +269,11 @@ class ModeEvents(ModelNames, ABC):
         """Calls of functions that reach the variable by themselves: globals, closures, methods of the same object."""
         calls = self._calls.get(scope, {})
         for name, function in self.module.project.once(_functions_within, key.owner).items():
-            if function is scope.node or "builtins.property" in self.module.inference.decorators(function):
+            if name not in calls or function is scope.node:
                 continue
-            for call in calls.get(name, ()):
+            if "builtins.property" in self.module.inference.decorators(function):
+                continue
+            for call in calls[name]:
                 mode = self.effect(function, key) if self.is_call_of(call, function, key) else Mode.SAME
                 if mode is not Mode.SAME:
                     yield Event(call, mode)
@@ -300,6 +306,9 @@ class ModeEvents(ModelNames, ABC):
                     return peer.effect(definition, Key(definition, parameter.arg))
             return Mode.UNKNOWN if switches_any(definition) else Mode.SAME
         last = identifier(call.func)
+        modes = {load_sources().switches.get(name) for name in names} - {None}
+        if modes:
+            return Mode(modes.pop()) if len(modes) == 1 else Mode.UNKNOWN
         if names and all(name.startswith(_HARMLESS) for name in names):
             return Mode.SAME
         suspicious = last[:1].isupper() or (_MAY_SWITCH.search(last) and not _LOADS_WEIGHTS.search(last))
@@ -369,15 +378,15 @@ class ModeEvents(ModelNames, ABC):
         passed = [loop.iter for loop in self._loops_of(others) if not self._holds(loop, event.node, goal)]
         return flow.path(event.node, goal, avoiding=[*others, *passed, *self._handlers(flow.scope, goal)])
 
-    def _loops_of(self, events: list[ast.AST]) -> Iterator[ast.For]:
+    def _loops_of(self, events: list[ast.AST]) -> Iterator[ast.For | ast.AsyncFor]:
         """Yield the loops that have an event in each turn: training for epochs is not meant to run zero times."""
         for node in events:
-            statement = self.index.statement(node) if not isinstance(node, ast.Module) else None
-            loop = self.index.parents.get(statement) if statement is not None else None
-            if isinstance(loop, ast.For) and statement in loop.body:
+            statement = self.index.statement(node)
+            loop = self.index.parents.get(statement)
+            if isinstance(loop, FOR_LOOPS) and statement in loop.body:
                 yield loop
 
-    def _holds(self, loop: ast.For, *nodes: ast.AST | None) -> bool:
+    def _holds(self, loop: ast.AST, *nodes: ast.AST | None) -> bool:
         return any(node is not None and (node is loop or loop in self.index.ancestors(node)) for node in nodes)
 
     def _handlers(self, scope: Scope, goal: ast.AST | None) -> list[ast.AST]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 
 from detlint.conditions import Truth
@@ -51,15 +51,23 @@ class _Frame:
         """
         if not isinstance(node, ast.Name):
             return _literal(node)
-        if _is_rebound(self.function, node.id):
-            return MISSING
-        given = argument_of(self.function, node.id, self.call, skip_self=True) if self.call is not None else None
+        return MISSING if _is_rebound(self.function, node.id) else self._given(node.id)
+
+    def literals(self) -> Hashable:
+        """Return what tells this call of the function from others: the constants that it is given, roughly."""
+        keywords = self.call.keywords if self.call is not None else []
+        names = [argument.arg for argument, _ in parameters(self.function.args)]
+        names += [keyword.arg for keyword in keywords if keyword.arg is not None]
+        return frozenset((name, _rough(self._given(name))) for name in names)
+
+    def _given(self, name: str) -> object:
+        given = argument_of(self.function, name, self.call, skip_self=True) if self.call is not None else None
         if given is not None:
             return self.caller.literal(given) if self.caller is not None else _literal(given)
         spread = [keyword.value for keyword in self.call.keywords if keyword.arg is None] if self.call else []
         if spread:
-            return self.caller._handed_on(spread, node.id) if self.caller is not None else MISSING
-        default = next((value for argument, value in parameters(self.function.args) if argument.arg == node.id), None)
+            return self.caller._handed_on(spread, name) if self.caller is not None else MISSING
+        default = next((value for argument, value in parameters(self.function.args) if argument.arg == name), None)
         return _literal(default)
 
     def truth(self, test: ast.expr) -> bool | None:
@@ -97,7 +105,7 @@ class ModelParts:
 
     def __init__(self, *, functional: bool = True) -> None:
         self._functional = functional
-        self._seen: set[ast.AST] = set()
+        self._seen: set[Hashable] = set()  # expressions, and bodies with what they are called with
         self._unknown = False
 
     def made_by(self, module: Module, call: ast.Call) -> Truth:
@@ -195,12 +203,13 @@ class ModelParts:
         return False
 
     def _body(self, module: Module, body: ast.AST, frame: _Frame | None) -> bool:
-        if body in self._seen:
+        key = (body, frame.literals() if frame is not None else None)
+        if key in self._seen:
             return False
         if len(self._seen) > _MAX_PARTS:
             self._unknown = True
             return False
-        self._seen.add(body)
+        self._seen.add(key)
         found = False
         for part in _reached(body, frame):
             if isinstance(part, ast.Call):
@@ -335,7 +344,12 @@ def _literal(node: ast.expr | None) -> object:
 
 
 def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, (int, float)) else None
+    return value if isinstance(value, (int, float)) else None
+
+
+def _rough(value: object) -> object:
+    """Return a constant, one for all numbers but 0 and 1: it does not matter how wide a layer is, or how much drops."""
+    return 2 if _number(value) is not None and value not in (0, 1) else value
 
 
 def _text(module: Module, call: ast.Call, parameter: str) -> str | None:
@@ -380,7 +394,7 @@ def _is_plain_base(base: str) -> bool:
     return base in ("lightning.pytorch.LightningModule", "torch_geometric.nn.MessagePassing") or base.endswith("Mixin")
 
 
-def parts_of(calls: Iterator[tuple[Module, ast.Call]]) -> Truth:
+def parts_of(calls: Iterable[tuple[Module, ast.Call]]) -> Truth:
     """Combine what several possible constructors say: yes if any holds such a layer, no if none of them can."""
     answers = {ModelParts().made_by(module, call) for module, call in calls}
     if Truth.YES in answers:

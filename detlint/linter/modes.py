@@ -31,6 +31,8 @@ _MODEL_CODE = re.compile(
 _MANAGES = re.compile(r"train|model|module|exp|learn|task|runner|solver|estimat|base|strategy|algorithm", re.I)
 
 
+# How many places a trace looks at, before it gives up.
+_MAX_PLACES = 40
 # What `get_net()` returns where it makes the net at first use.
 _MADE_ONCE = {Mode.TRAIN, Mode.SAME}
 
@@ -143,7 +145,7 @@ class Modes(ModeEvents):
         return tuple(trace.reasons.values()), frozenset(trace.modes)
 
     def _trace(self, key: Key, node: ast.AST, trace: _Trace) -> None:
-        if (node, key) in trace.seen or len(trace.seen) > 40:
+        if (node, key) in trace.seen or len(trace.seen) > _MAX_PLACES:
             trace.modes.add(Mode.UNKNOWN)
             return
         trace.seen.add((node, key))
@@ -384,7 +386,7 @@ class Modes(ModeEvents):
 
 
 def _same(*modes: Mode) -> Mode:
-    """Return the mode that all agree on; one that may be in train mode and is never in eval mode counts as in it."""
+    """Return the mode that all agree on."""
     found = set(modes)
     return modes[0] if len(found) == 1 else Mode.UNKNOWN
 

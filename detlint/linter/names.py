@@ -61,6 +61,8 @@ ScopeNode = (
 )
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+FOR_LOOPS = (ast.For, ast.AsyncFor)
+LOOPS = (*FOR_LOOPS, ast.While)
 SCOPES = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, *COMPREHENSIONS)
 
 
@@ -186,6 +188,10 @@ class ScopeBuilder:
         if node.name:
             scope._bind(Binding(node.name, BindingKind.OTHER, node, scope))
 
+    def _rest(self, node: ast.MatchMapping, scope: Scope) -> None:
+        if node.rest:
+            scope._bind(Binding(node.rest, BindingKind.OTHER, node, scope))
+
     def _declare(self, node: ast.Global | ast.Nonlocal, scope: Scope) -> None:
         # Python wants it in front of anything in the function that binds the name.
         word = "global" if isinstance(node, ast.Global) else "nonlocal"
@@ -253,6 +259,11 @@ def parameters(arguments: ast.arguments) -> Iterator[tuple[ast.arg, ast.expr | N
         yield arguments.kwarg, None
 
 
+def by_place(arguments: ast.arguments) -> list[str]:
+    """Return the names of the parameters that arguments without a name go to, one each."""
+    return [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)]
+
+
 def absolute_name(node: ast.ImportFrom, module_name: str, is_package: bool) -> str:
     """Return the dotted name of the module that `from … import` reads, relative dots resolved."""
     if not node.level:
@@ -280,6 +291,7 @@ BINDERS: dict[type[ast.AST], Callable[[ScopeBuilder, Any, Scope], None]] = {
     ast.ExceptHandler: ScopeBuilder._handler,
     ast.MatchAs: ScopeBuilder._capture,
     ast.MatchStar: ScopeBuilder._capture,
+    ast.MatchMapping: ScopeBuilder._rest,
     ast.Global: ScopeBuilder._declare,
     ast.Nonlocal: ScopeBuilder._declare,
     ast.Delete: ScopeBuilder._delete,

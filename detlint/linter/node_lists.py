@@ -152,22 +152,24 @@ def _identifier(node: ast.expr) -> str | None:
 
 
 def _identifiers_behind(value: ast.expr) -> Iterator[str]:
-    name = _identifier(value)
-    if name is not None:
-        yield name
-    elif isinstance(value, ast.IfExp):
-        yield from _identifiers_behind(value.body)
-        yield from _identifiers_behind(value.orelse)
-    elif isinstance(value, ast.Subscript):
-        yield from _identifiers_behind(value.value)
-    elif isinstance(value, ast.Dict):
-        yield from filter(None, map(_identifier, value.values))
-    elif isinstance(value, ast.Call) and value.args:
-        called = _identifier(value.func)
-        if called == "get" and isinstance(value.func, ast.Attribute):
-            yield from _identifiers_behind(value.func.value)
-        elif called == "partial":
-            yield from _identifiers_behind(value.args[0])
-        elif called == "getattr" and len(value.args) >= 2:
-            asked = value.args[1]
-            yield from [str(asked.value)] if isinstance(asked, ast.Constant) else by_dimension(asked)
+    pending = [value]  # as deep as an expression may be
+    while pending:
+        value = pending.pop()
+        name = _identifier(value)
+        if name is not None:
+            yield name
+        elif isinstance(value, ast.IfExp):
+            pending += (value.orelse, value.body)
+        elif isinstance(value, ast.Subscript):
+            pending.append(value.value)
+        elif isinstance(value, ast.Dict):
+            yield from filter(None, map(_identifier, value.values))
+        elif isinstance(value, ast.Call) and value.args:
+            called = _identifier(value.func)
+            if called == "get" and isinstance(value.func, ast.Attribute):
+                pending.append(value.func.value)
+            elif called == "partial":
+                pending.append(value.args[0])
+            elif called == "getattr" and len(value.args) >= 2:
+                asked = value.args[1]
+                yield from [str(asked.value)] if isinstance(asked, ast.Constant) else by_dimension(asked)

@@ -23,6 +23,7 @@ _LEAF_FIELDS = frozenset(
         "ops",
         "rest",
         "simple",
+        "str",
         "type_comment",
         "type_ignores",
     }
@@ -58,6 +59,14 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
                 stack.extend([child for child in reversed(value) if child is not None])
             elif value is not None:
                 push(value)
+
+
+def depth(node: ast.AST) -> int:
+    """Return how many nodes stand within each other at most."""
+    levels, level = 0, [node]
+    while level:
+        levels, level = levels + 1, [child for parent in level for child in ast.iter_child_nodes(parent)]
+    return levels
 
 
 def identifier(node: ast.AST | None) -> str:

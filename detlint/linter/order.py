@@ -169,9 +169,6 @@ class OrderTracer(OrderItems):
             return None
         return self.first(self.target(target, parent, trail) for target in parent.targets)
 
-    def _annotated(self, node: ast.expr, parent: ast.AnnAssign, trail: Trail) -> str | None:
-        return self.target(parent.target, parent, trail) if node is parent.value else None
-
     def _walrus(self, node: ast.expr, parent: ast.NamedExpr, trail: Trail) -> str | None:
         return self.target(parent.target, parent, trail) or self.destination(parent, trail)
 
@@ -208,7 +205,6 @@ _PARENTS: Mapping[type[ast.AST], Callable[..., str | None]] = {
     ast.GeneratorExp: OrderTracer._element,
     ast.DictComp: OrderTracer._entry_made,
     ast.Assign: OrderTracer._assigned,
-    ast.AnnAssign: OrderTracer._annotated,
     ast.NamedExpr: OrderTracer._walrus,
     ast.AugAssign: OrderTracer._augmented,
     ast.For: OrderTracer._loop,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from detlint.linter.calls import argument_of
+from detlint.linter.calls import parameter_given
 from detlint.linter.names import FUNCTIONS, BindingKind, FunctionNode
 from detlint.linter.nodes import identifier
 from detlint.linter.order_form import (
@@ -149,7 +149,7 @@ class OrderCalls(OrderPlaces):
     def _takes_first(self, call: ast.Call) -> bool:
         """`islice(paths, 100)`; in a loop each part has its turn."""
         around = (parent for parent in self.index.ancestors(call) if isinstance(parent, (*FUNCTIONS, ast.While)))
-        return len(call.args) == 2 and not isinstance(next(around, None), (ast.While, ast.Lambda))
+        return len(call.args) == 2 and not isinstance(next(around, None), ast.While)
 
     def _pairs_entries(self, node: ast.expr, zipped: ast.Call) -> bool:
         """`dict(zip(names, results))` where names have their own order, and results have not."""
@@ -180,7 +180,7 @@ class OrderCalls(OrderPlaces):
         """`sum(lists, [])`, `functools.reduce(operator.add, lists)`: lists, one after the other in one."""
         if "builtins.sum" in names:
             start = [*call.args[1:], *(keyword.value for keyword in call.keywords)]
-            return node is call.args[0] and any(isinstance(given, (ast.List, ast.Tuple)) for given in start)
+            return node in call.args[:1] and any(isinstance(given, (ast.List, ast.Tuple)) for given in start)
         if "functools.reduce" not in names or node not in call.args[1:2]:
             return False
         step = call.args[0]
@@ -253,15 +253,15 @@ class OrderCalls(OrderPlaces):
                         return self.destination(call, replace(trail, form=Form.NESTED))  # a field of a data class
                     continue
                 module, function = maker.module, maker.methods["__init__"]
-            for parameter in (argument.arg for argument in ast.walk(function.args) if isinstance(argument, ast.arg)):
-                is_method = module.index.class_at(function) is not None
-                if argument_of(function, parameter, call, skip_self=is_method) is node:
-                    tracer = self if module is self.module else type(self)(module, self._seen)
-                    entered = (*trail.entered, Entered(self, call, function))
-                    inner = replace(trail, calls=trail.calls + 1, entered=entered)
-                    found = tracer._parameter(function, parameter, inner)
-                    if found is not None:
-                        return found
+            is_method = module.index.class_at(function) is not None
+            parameter = parameter_given(function, call, node, skip_self=is_method)
+            if parameter is not None:
+                tracer = self if module is self.module else type(self)(module, self._seen)
+                entered = (*trail.entered, Entered(self, call, function))
+                inner = replace(trail, calls=trail.calls + 1, entered=entered)
+                found = tracer._parameter(function, parameter, inner)
+                if found is not None:
+                    return found
         return None
 
     def _parameter(self, function: FunctionNode, name: str, trail: Trail) -> str | None:

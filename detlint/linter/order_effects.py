@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from detlint.linter.names import FUNCTIONS, FunctionNode
+from detlint.linter.names import FUNCTIONS, FunctionNode, by_place
 from detlint.linter.nodes import arguments_of, identifier
 from detlint.linter.order_form import (
     CHECKSUM,
@@ -190,7 +190,7 @@ class LoopEffects(LoopParts):
             function = definition[1]
             if not isinstance(function, FUNCTIONS) or function in self._index.ancestors(call):
                 continue
-            parameters = [argument.arg for argument in ast.walk(function.args) if isinstance(argument, ast.arg)]
+            parameters = by_place(function.args)
             skip = 1 if isinstance(call.func, ast.Attribute) and parameters[:1] in (["self"], ["cls"]) else 0
             passed = [
                 *zip(parameters[skip:], call.args, strict=False),

@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 
 from detlint.linter.elements import gone_through
-from detlint.linter.names import FUNCTIONS
+from detlint.linter.names import FOR_LOOPS, FUNCTIONS, LOOPS
 from detlint.linter.order_calls import OrderCalls
 from detlint.linter.order_effects import LoopEffects
 from detlint.linter.order_form import NUMBERING, Form, Trail, counted_up, leave_rest, names_in
@@ -26,7 +26,7 @@ class OrderItems(OrderCalls):
         if trail.form is not Form.SEQUENCE:
             return None
         index = parent.slice
-        if isinstance(index, ast.Tuple) and _is_whole(index.elts[0]):  # `waves[:, :length]`
+        if isinstance(index, ast.Tuple) and any(map(_is_whole, index.elts[:1])):  # `waves[:, :length]`
             return self.destination(parent, trail)
         if isinstance(index, ast.Slice):
             whole = _is_whole(index)
@@ -70,7 +70,7 @@ class OrderItems(OrderCalls):
             if isinstance(parent, FUNCTIONS):
                 asked = not isinstance(index, ast.Slice) and self.is_asked_for(index, item.value)
                 return "the item at each index" if asked else None
-            if isinstance(parent, (ast.For, ast.AsyncFor)) and names & names_in(parent.target):
+            if isinstance(parent, FOR_LOOPS) and names & names_in(parent.target):
                 places = names | self.companions(parent.target, parent.iter, item.value)
                 return self._effects(parent, frozenset(), frozenset(places), Trail(), (item,))
             if isinstance(parent, ast.While) and names & counted_up(ast.walk(parent)):
@@ -92,7 +92,7 @@ class OrderItems(OrderCalls):
         names = self._places_named(item.slice)
         around = {item, *self.index.ancestors(item)}
         return any(
-            isinstance(parent, (ast.For, ast.AsyncFor))
+            isinstance(parent, FOR_LOOPS)
             and parent.iter not in around
             and not names.isdisjoint(names_in(parent.target))
             for parent in around
@@ -160,7 +160,7 @@ class OrderItems(OrderCalls):
                 break
             if isinstance(parent, ast.While) and _leaves_some(parent.test, node):
                 return self.choice(node, call)
-            if isinstance(parent, (ast.While, ast.For)):
+            if isinstance(parent, LOOPS):
                 return self._effects(parent, frozenset(names), frozenset(), Trail(Form.SEQUENCE), (call,))
         return self.choice(node, call)
 

@@ -245,6 +245,5 @@ class OrderQuestions:
 
     def is_zip(self, statement: ast.AST) -> bool:
         value = getattr(statement, "value", None)
-        return isinstance(value, ast.Call) and {"builtins.zip", "builtins.map"}.intersection(
-            self.inference.callees(value)
-        )  # type: ignore[return-value]
+        names = self.inference.callees(value) if isinstance(value, ast.Call) else ()
+        return not {"builtins.zip", "builtins.map"}.isdisjoint(names)

@@ -69,7 +69,7 @@ def _imports(index: Index, name: str, is_package: bool) -> Iterator[str]:
 
 
 def is_main_guard(node: ast.If) -> bool:
-    """Return whether `node` is `if __name__ == "__main__":`."""
+    """Return whether `node` asks how the file is run: `if __name__ == "__main__":`, any test that reads the name."""
     return any(isinstance(part, ast.Name) and part.id == "__name__" for part in walk(node.test))
 
 

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 
 from detlint.linter.calls import argument_of
 from detlint.linter.context import Context
-from detlint.linter.names import COMPREHENSIONS, FUNCTIONS, FunctionNode
+from detlint.linter.names import COMPREHENSIONS, FUNCTIONS, LOOPS, FunctionNode
 from detlint.linter.nodes import identifier
 from detlint.linter.order_table import order_table
 from detlint.linter.program import calls_named
 
-_LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _WAITING = frozenset({"join", "result", "get", "wait"})
 
 
@@ -51,7 +50,7 @@ def loop_around(call: ast.Call, ctx: Context) -> ast.AST | None:
     for parent in ctx.ancestors(call):
         if isinstance(parent, (*FUNCTIONS, ast.Lambda)):
             return None
-        if isinstance(parent, (*_LOOPS, *COMPREHENSIONS)):
+        if isinstance(parent, (*LOOPS, *COMPREHENSIONS)):
             return parent
     return None
 

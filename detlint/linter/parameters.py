@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from detlint.linter.names import FUNCTIONS, Binding, FunctionNode
+from detlint.linter.parsing import parse_expression
 from detlint.linter.values import Kind, Value
 
 if TYPE_CHECKING:
@@ -89,9 +90,8 @@ def _is_forward(inference: Inference, function: FunctionNode) -> bool:
 def annotation_values(inference: Inference, node: ast.expr, made: ast.AST) -> Iterator[Value]:
     """Yield what an annotation promises; nothing where it says too little."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        try:
-            quoted = ast.parse(node.value, mode="eval").body
-        except SyntaxError:
+        quoted = parse_expression(node.value)
+        if quoted is None:
             return
         for child in ast.walk(quoted):
             for grandchild in ast.iter_child_nodes(child):

@@ -6,6 +6,8 @@ import ast
 import re
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 _CONFLICT = tuple(re.compile(pattern, re.MULTILINE) for pattern in (r"^<{7} ", r"^={7}$", r"^>{7} "))
@@ -50,8 +52,7 @@ def parse(text: str) -> ast.Module | SyntaxProblem:
     if null >= 0:
         return SyntaxProblem("null byte", text.count("\n", 0, null) + 1, null - text.rfind("\n", 0, null))
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with _no_warnings():
             return ast.parse(text)
     except SyntaxError as error:
         return _explain(error, text)
@@ -59,6 +60,23 @@ def parse(text: str) -> ast.Module | SyntaxProblem:
         return SyntaxProblem("too deeply nested to be parsed", 1, 1)
     except ValueError as error:  # characters that are no text: lone surrogates
         return SyntaxProblem(f"cannot be parsed: {error}", 1, 1)
+
+
+def parse_expression(text: str) -> ast.expr | None:
+    """Parse a quoted annotation and the like; never raises, never warns, gives None for what is no expression."""
+    try:
+        with _no_warnings():
+            return ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+@contextmanager
+def _no_warnings() -> Iterator[None]:
+    """Python's warnings about what is parsed (an escape that means nothing) are the author's, not detlint's user's."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def _explain(error: SyntaxError, text: str) -> SyntaxProblem:

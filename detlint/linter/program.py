@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import fnmatch
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from detlint.linter.console_scripts import METADATA, script_modules
+from detlint.config import Config, covers
+from detlint.files import is_file
 from detlint.linter.names import FUNCTIONS
 from detlint.linter.nodes import decorating, identifier, walk
 from detlint.linter.outline import is_main_guard
@@ -196,14 +196,20 @@ def _unpacked(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast
         yield target, value
 
 
-def program_of(module: Module, entry_points: Sequence[str] = ()) -> Program | None:
-    """Return the program that a file is, or None for library code."""
-    return Program(module) if _is_program(module, entry_points) else None
+def program_of(module: Module, config: Config | None = None) -> Program | None:
+    """Return the program that a file is, by what it looks like or by its configuration; None for library code."""
+    named = config is not None and covers(config, config.entry_points, module.source.path)
+    return Program(module) if named or _is_program(module) else None
+
+
+def library_of(module: Module) -> Program:
+    """Return library code as a program that executes nothing itself."""
+    return Program(module, is_library=True)
 
 
 def in_package(module: Module) -> bool:
     """Return whether the file stands in a package."""
-    return (module.source.path.parent / "__init__.py").is_file()
+    return is_file(module.source.path.parent / "__init__.py")
 
 
 def among_scripts(module: Module) -> bool:
@@ -211,17 +217,12 @@ def among_scripts(module: Module) -> bool:
     path = module.source.path
     root = module.project.layout.root(path.parent)
     folders = [folder for folder in path.parents if folder.is_relative_to(root)]
-    return not any((folder / "__init__.py").is_file() for folder in folders)
+    return not any(is_file(folder / "__init__.py") for folder in folders)
 
 
-def _is_program(module: Module, entry_points: Sequence[str]) -> bool:
-    path = module.source.path
-    root = module.project.layout.root(path.parent)
-    module.project.consulted.update(dict.fromkeys(root / name for name in METADATA))
-    relative = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
-    if any(fnmatch.fnmatch(relative, pattern) for pattern in entry_points):
-        return True
-    if module.source.is_notebook or module.name in script_modules(root) or _is_command(module):
+def _is_program(module: Module) -> bool:
+    root = module.project.layout.root(module.source.path.parent)
+    if module.source.is_notebook or module.name in module.project.scripts(root) or _is_command(module):
         return True
     if _reads_command_line(module):
         return True

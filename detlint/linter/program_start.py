@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from detlint.linter.names import FUNCTIONS, BindingKind
+from detlint.linter.outline import is_main_guard
 from detlint.linter.project import Module
 from detlint.linter.repairs import Change, insert_before
 
@@ -31,7 +32,7 @@ def insert_at_start(module: Module, library: str, template: str) -> tuple[Change
 def _start(tree: ast.Module) -> ast.stmt | None:
     """Return the first statement that runs and is no definition; of a `__main__` guard, the first inside."""
     for statement in tree.body:
-        if isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test):
+        if isinstance(statement, ast.If) and is_main_guard(statement):
             return statement.body[0]
         if not _only_defines(statement):
             return statement

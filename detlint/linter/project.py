@@ -10,14 +10,17 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from detlint.linter.classes import ClassInfo, read_classes
+from detlint.linter.console_scripts import METADATA, script_modules
 from detlint.linter.discovery import display_path
 from detlint.linter.flow import Flow
 from detlint.linter.index import Index
 from detlint.linter.inference import Inference
+from detlint.linter.jobs import Fact
 from detlint.linter.layout import Layout
 from detlint.linter.mentions import Mentions, Search
 from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope, import_in_force
 from detlint.linter.outline import Outline, outline_of
+from detlint.linter.questions import Questions
 from detlint.linter.sources import SourceFile, SourceProblem, read_source
 
 # Syntax tree and index of a file take some 35 bytes for each character of its source: up to 300 MB a process.
@@ -167,19 +170,22 @@ class Project:
     def __init__(self) -> None:
         self._by_path: OrderedDict[Path, Module] = OrderedDict()  # the one longest unused first
         self._outlines: dict[Path, Outline] = {}  # of files that had no tree in memory
-        self.consulted: dict[Path | Search, None] = {}  # what was read, looked for or searched for this file
+        self.consulted: dict[Fact, None] = {}  # what was read, looked for or searched for this file
+        self._folders: set[Path] = set()  # those whose place in a project matters to this file
         self._asked: dict[tuple[str, str], Module | None] = {}  # what `find` gave for it
         self._exported: dict[tuple[Path, str], tuple[bool, tuple[Path, ...]]] = {}
         self._by_name: dict[str, Module] = {}
         self._answers: dict[tuple[Callable[[Any], Any], object], Any] = {}
+        self._scripts: dict[Path, frozenset[str]] = {}
         self.layout = Layout()
         self.mentions = Mentions()
         self.kept = 0  # characters of source whose tree is in memory
-        self.depth = 0  # of questions that lead to questions, across files
+        self.questions = Questions()
 
     def begin(self, source: SourceFile) -> Module | SourceProblem:
         """Start on a file: forget the names and values of the one before, and return the module of this one."""
         self._forget(_KEPT_CHARACTERS)
+        self._locate(source.path.parent)
         module = self._by_path.get(source.path)
         if module is None or (module.source.text, module.source.display) != (source.text, source.display):
             tree = source.tree()
@@ -201,10 +207,17 @@ class Project:
         self._by_name.clear()
         self._answers.clear()
         self.consulted.clear()
+        self._folders.clear()
         self._asked.clear()
-        self.depth = 0
-        while self.kept > budget:
+        self.questions = Questions()
+        while self.kept > budget and self._by_path:
             self._by_path.popitem(last=False)[1].forget()
+
+    def _locate(self, folder: Path) -> None:
+        """Note what decides in which project and packages a folder stands."""
+        if folder not in self._folders:
+            self._folders.add(folder)
+            self.consulted.update(dict.fromkeys(self.layout.looked_at(folder)))
 
     def inference(self, module: Module) -> Inference:
         """Return the inference of a module for the file being linted."""
@@ -233,6 +246,13 @@ class Project:
             return root
         return root / here.relative_to(root).parts[0] if here != root else None
 
+    def scripts(self, root: Path) -> frozenset[str]:
+        """Return the modules that the packaging metadata of a project names as console scripts."""
+        self.consulted.update(dict.fromkeys(root / name for name in METADATA))
+        if root not in self._scripts:
+            self._scripts[root] = script_modules(root)
+        return self._scripts[root]
+
     def search(self, name: str, module: Module, at_most: int) -> Search | None:
         """Search the files that may use a module for the word `name`: None for a lone file outside any project."""
         folder = self.folder(module)
@@ -260,6 +280,7 @@ class Project:
 
     def _module(self, path: Path) -> Module:
         """Return the module of a file, which is read when the first question about it is asked."""
+        self._locate(path.parent)
         if path in self._by_path:
             self._by_path.move_to_end(path)
         else:
@@ -277,8 +298,10 @@ class Project:
         """Return the outline of a module without keeping its tree."""
         if module.path not in self._outlines:
             whole = Module(self, module.path, module.name)
-            self._outlines[module.path] = outline_of(whole.index, whole.name, whole.is_package)
-            whole.forget()
+            try:
+                self._outlines[module.path] = outline_of(whole.index, whole.name, whole.is_package)
+            finally:
+                whole.forget()
         return self._outlines[module.path]
 
     # --- definitions by qualified name ----------------------------------------------------------------------------
@@ -323,18 +346,20 @@ class Project:
         self.consulted.update(dict.fromkeys(consulted_for_it))
         return exported
 
-    def _exports(self, module: Module, name: str, consulted: dict[Path, None], depth: int = 0) -> bool:
-        if not module.may_export(name):
-            return False
-        if name in module.binds:
-            return True
-        if depth > 4:
-            return False
-        for star in module.stars:
-            exists, places = self.layout.places(star, module.folder)
-            consulted.update(dict.fromkeys(places))
-            if exists and self._exports(self._module(places[-1]), name, consulted, depth + 1):
+    def _exports(self, module: Module, name: str, consulted: dict[Path, None]) -> bool:
+        seen = {module.path}
+        pending = [module]
+        for starring in pending:  # grows on the way
+            if not starring.may_export(name):
+                continue
+            if name in starring.binds:
                 return True
+            for star in starring.stars:
+                exists, places = self.layout.places(star, starring.folder)
+                consulted.update(dict.fromkeys(places))
+                if exists and places[-1] not in seen:
+                    seen.add(places[-1])
+                    pending.append(self._module(places[-1]))
         return False
 
     def definition(self, name: str) -> tuple[Module, FunctionNode | ast.ClassDef] | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from detlint.findings import Applicability, Fix
+from detlint.linter.parsing import parse_expression
 
 if TYPE_CHECKING:
     import libcst
@@ -144,13 +145,22 @@ def _space_after(argument: libcst.Arg) -> libcst.BaseParenthesizableWhitespace:
     return libcst.SimpleWhitespace(" ")
 
 
+def operand(node: ast.expr) -> str:
+    """Return the text of an expression that may stand within another one: `(a if b else c)`."""
+    text = ast.unparse(node)
+    return f"({text})" if isinstance(node, (ast.IfExp, ast.Lambda, ast.NamedExpr)) else text
+
+
 def insert_before(statement: ast.stmt, line: str) -> Change:
     """Put a statement on a line of its own before `statement`, as deep as that one stands."""
     start = _first_line(statement)
 
     def text(source: SourceFile) -> str | None:
-        before = source.lines[start - 1].encode("utf-8")[: statement.col_offset].decode("utf-8")
-        return f"{before}{line}\n" if not before.strip() else None  # not after a `;` or on a header's own line
+        written = source.lines[start - 1].encode("utf-8")
+        before, rest = written[: statement.col_offset].decode("utf-8"), written[statement.col_offset :]
+        if before.strip() or rest.startswith(b"elif"):
+            return None  # after a `;`, on a header's own line, or between `if` and `elif`
+        return f"{before}{line}\n"
 
     return Change((start, 0, start, 0), text)
 
@@ -172,8 +182,5 @@ def _segment(node: ast.expr, source: SourceFile) -> str:
     lines[-1] = lines[-1][:end_column]
     lines[0] = lines[0][column:]
     segment = b"\n".join(lines).decode("utf-8", "replace")
-    try:
-        read = ast.parse(f"({segment}\n)", mode="eval").body
-    except (SyntaxError, ValueError):
-        return ""
-    return segment if ast.unparse(read) == ast.unparse(node) else ""
+    read = parse_expression(f"({segment}\n)")
+    return segment if read is not None and ast.unparse(read) == ast.unparse(node) else ""

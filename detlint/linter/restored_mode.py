@@ -31,7 +31,7 @@ def restored_modes(module: Module) -> Iterator[RestoredMode]:
         return
     for restore in module.index.calls_by_name.get("train", ()):
         function = module.index.function_at(restore)
-        if isinstance(function, FUNCTIONS) and isinstance(restore.func, ast.Attribute) and restore.args:
+        if isinstance(function, FUNCTIONS) and isinstance(restore.func, ast.Attribute) and arguments_of(restore):
             found = _kept(function, restore, restore.func.value)
             if found is not None:
                 yield found
@@ -39,7 +39,7 @@ def restored_modes(module: Module) -> Iterator[RestoredMode]:
 
 def _kept(function: FunctionNode, restore: ast.Call, model: ast.expr) -> RestoredMode | None:
     """Return the first call of the model, if `restore` gives it the mode that the function read and never changed."""
-    text, before = ast.unparse(model), identifier(restore.args[0])
+    text, before = ast.unparse(model), identifier(arguments_of(restore)[0])
     reads = [
         part
         for part in walk(function)

@@ -218,7 +218,7 @@ class Seeding:
     @cached_property
     def requests_determinism(self) -> bool:
         """Does anything in the program ask for deterministic algorithms, or leave that to its caller?"""
-        return any(not _is_off(value) for value in self._settings) or any(self._asks(seed) for seed in self.seeds)
+        return any(not is_off(value) for value in self._settings) or any(self._asks(seed) for seed in self.seeds)
 
     @cached_property
     def mentions_determinism(self) -> bool:
@@ -259,7 +259,7 @@ class Seeding:
         if seed.seeder.deterministic in ("", "always"):
             return bool(seed.seeder.deterministic)
         argument = seed.argument(seed.seeder.deterministic)
-        return argument.hidden or (argument.given and not _is_off(argument.value))
+        return argument.hidden or (argument.given and not is_off(argument.value))
 
 
 def seeding_of(program: Program) -> Seeding:
@@ -349,5 +349,6 @@ def _is_temporary(module: Module, node: ast.AST) -> bool:
     )
 
 
-def _is_off(value: ast.expr | None) -> bool:
+def is_off(value: ast.expr | None) -> bool:
+    """Return whether a value that switches determinism switches it off."""
     return isinstance(value, ast.Constant) and value.value in (False, None, 0, "default")

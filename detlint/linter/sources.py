@@ -159,12 +159,14 @@ def source_from_bytes(raw: bytes, path: Path, display: str) -> SourceFile | Sour
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            text, encoding = _decode(raw)
+            encoding = _declared_encoding(raw)
+            text = raw.decode(encoding)
     except UnicodeDecodeError as error:
-        before = _universal_newlines(error.object[: error.start].decode(error.encoding, "replace"))
+        before = _universal_newlines(error.object[: error.start].decode(encoding, "replace"))
         line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
         byte = error.object[error.start : error.start + 1].hex()
-        reason = f"byte 0x{byte} is not valid {error.encoding}; declare the file's encoding or save it as UTF-8"
+        declared = encoding.removesuffix("-sig")
+        reason = f"byte 0x{byte} is not valid {declared}; declare the file's encoding or save it as UTF-8"
         return SourceProblem(path, Location(display, line, column, line, column + 1), reason)
     except (SyntaxError, LookupError, ValueError) as error:
         reason = error.msg if isinstance(error, SyntaxError) else str(error)
@@ -194,13 +196,12 @@ def _notebook(raw: bytes, path: Path, display: str) -> SourceFile | SourceProble
     return SourceFile(path, display, "\n".join(program), "utf-8", tuple(cells), tuple(problems))
 
 
-def _decode(raw: bytes) -> tuple[str, str]:
-    """Decode as PEP 263 says; most files have neither mark nor cookie, so look for those first."""
-    encoding = "utf-8"
+def _declared_encoding(raw: bytes) -> str:
+    """Return the encoding that PEP 263 says; most files have neither mark nor cookie, so look for those first."""
     second_line_end = raw.find(b"\n", raw.find(b"\n") + 1)
     if raw.startswith(codecs.BOM_UTF8) or raw.find(b"coding", 0, second_line_end) >= 0:
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(raw).readline)
-    return raw.decode(encoding), encoding
+        return tokenize.detect_encoding(io.BytesIO(raw).readline)[0]
+    return "utf-8"
 
 
 def _universal_newlines(text: str) -> str:

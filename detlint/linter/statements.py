@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_left
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 _Part = ast.stmt | ast.excepthandler | ast.match_case
 _PARTS = (ast.stmt, ast.excepthandler, ast.match_case)
@@ -35,18 +37,35 @@ class Statements:
                 found.append(_extent(node, code, parts))
         self._extents = sorted(found)
 
+    @cached_property
+    def _at(self) -> dict[int, Extent]:
+        return _innermost((extent, extent.last) for extent in self._extents)
+
+    @cached_property
+    def _holding_code(self) -> dict[int, Extent]:
+        return _innermost((extent, extent.end) for extent in self._extents)
+
     def at(self, line: int) -> Extent | None:
         """Return the innermost statement that has code on a line, or a comment after code."""
-        around = [extent for extent in self._extents if extent.first <= line <= extent.last]
-        return min(around, key=lambda extent: extent.last - extent.first, default=None)
+        return self._at.get(line)
 
     def after(self, line: int) -> Extent | None:
         """Return the statement that a comment alone on its line belongs to: the one around it, or else the next."""
-        around = [extent for extent in self._extents if extent.first <= line <= extent.end]
-        if around:
-            return min(around, key=lambda extent: extent.end - extent.first)
+        around = self._holding_code.get(line)
+        if around is not None:
+            return around
         index = bisect_left(self._extents, Extent(line, 0, 0))
         return self._extents[index] if index < len(self._extents) else None
+
+
+def _innermost(extents: Iterable[tuple[Extent, int]]) -> dict[int, Extent]:
+    """Return for each line the shortest statement on it, each counted to the line given with it."""
+    found: dict[int, tuple[int, Extent]] = {}
+    for extent, last in extents:
+        for line in range(extent.first, last + 1):
+            if line not in found or last - extent.first < found[line][0]:
+                found[line] = (last - extent.first, extent)
+    return {line: extent for line, (_, extent) in found.items()}
 
 
 def _extent(node: _Part, code: list[ast.AST], parts: list[_Part]) -> Extent:

@@ -40,8 +40,8 @@ class _Silencer:
     selector: Word | None = None
     used: bool = False
 
-    def covers(self, line: int, code: str) -> bool:
-        return self.first <= line <= self.last and (self.codes is None or code in self.codes)
+    def is_about(self, code: str) -> bool:
+        return self.codes is None or code in self.codes
 
     def is_for(self, word: Word) -> bool:
         return self.selector is not None and self.selector.text.upper() == word.text.upper()
@@ -158,10 +158,12 @@ def _split(
     findings: Iterable[Finding], silencers: Sequence[_Silencer], source: SourceFile
 ) -> tuple[list[Finding], list[Finding]]:
     """Split findings into kept and suppressed ones, and mark every silencer that did something."""
+    findings = list(findings)
+    at_line = _by_line(silencers, {source.line_of(finding.location) for finding in findings})
     kept, suppressed = [], []
     for finding in findings:
-        line = source.line_of(finding.location)
-        covering = [silencer for silencer in silencers if silencer.covers(line, finding.code)]
+        around = at_line[source.line_of(finding.location)]
+        covering = [silencer for silencer in around if silencer.is_about(finding.code)]
         for silencer in covering:
             silencer.used = True
         if covering:
@@ -169,6 +171,19 @@ def _split(
         else:
             kept.append(finding)
     return kept, suppressed
+
+
+def _by_line(silencers: Sequence[_Silencer], lines: Collection[int]) -> dict[int, list[_Silencer]]:
+    """Return the silencers that cover each of the lines, in their order."""
+    coming = sorted(enumerate(silencers), key=lambda each: -each[1].first)
+    around: list[tuple[int, _Silencer]] = []
+    found: dict[int, list[_Silencer]] = {}
+    for line in sorted(lines):
+        while coming and coming[-1][1].first <= line:
+            around.append(coming.pop())
+        around = sorted((each for each in around if line <= each[1].last), key=lambda each: each[0])
+        found[line] = [silencer for _, silencer in around]
+    return found
 
 
 def _misnamed(directives: Iterable[Directive], rules: Mapping[str, Rule]) -> Iterator[_Complaint]:

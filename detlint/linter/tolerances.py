@@ -32,7 +32,14 @@ class Tolerance:
 
 
 def allowed(call: Call, ctx: Context) -> Tolerance | None:
-    """Return what a call that compares allows, or None where it is not known, or zero on purpose."""
+    """Return what a call that compares allows, or None where it is not known, beyond all floats, or zero on purpose."""
+    try:
+        return _allowed(call, ctx)
+    except OverflowError:
+        return None
+
+
+def _allowed(call: Call, ctx: Context) -> Tolerance | None:
     names = {parameter.name for parameter in call.trigger.parameters}
     if "delta" in names and call.argument("delta").given:
         return _of_number("delta", 1.0, ctx.constant(call.argument("delta").value))

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from detlint.conditions import Truth
 from detlint.layers import load_layers
@@ -128,7 +129,7 @@ class _Search:
         if not reasons:
             return None
         made = list(Constructors(self.modes).of_key(key))
-        holds = parts_of(iter(made)) if made else self._file_holds()
+        holds = parts_of(made) if made else self._file_holds
         if holds is Truth.NO:
             return None
         if holds is Truth.UNKNOWN:
@@ -165,6 +166,7 @@ class _Search:
         seen_here = loaded and (key.owner is self.module.tree or key.owner in self.module.index.ancestors(call))
         return [Reason(self.module, events[0].node, call, True)] if seen_here else []
 
+    @cached_property
     def _file_holds(self) -> Truth:
         """A model of unknown origin in a file that defines models is most likely one of them."""
         inference = self.module.inference

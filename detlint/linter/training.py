@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from functools import lru_cache
+from weakref import WeakKeyDictionary
 
 from detlint.linter.index import Index
 from detlint.linter.names import FUNCTIONS, FunctionNode
@@ -24,6 +24,8 @@ _TRAINING_NAME = re.compile(r"(^|_)(train(ing)?|pattern)(_|$)")
 _HOLDS_IN_EVAL = {"training": False, "export": True}
 # Comparisons that ask for more or less.
 _ORDER = (ast.Gt, ast.GtE, ast.Lt, ast.LtE)
+# Steps found under functions, loops and modules, for as long as their trees are in memory.
+_steps_of: WeakKeyDictionary[ast.AST, tuple[ast.Call, ...]] = WeakKeyDictionary()
 _OPTIMIZER = re.compile(r"opt|scaler|engine|accelerator|fabric|(^|_)solver", re.IGNORECASE)
 
 
@@ -163,10 +165,14 @@ def _tests_around(index: Index, node: ast.AST) -> Iterator[ast.expr]:
         child = parent
 
 
-@lru_cache(maxsize=64)
 def training_steps(node: ast.AST) -> tuple[ast.Call, ...]:
     """Return the calls under `node` that train: backward passes, optimizer steps, gradients asked for."""
-    return tuple(call for call in walk(node) if isinstance(call, ast.Call) and _is_step(call))
+    known = _steps_of.get(node)
+    if known is None:
+        known = tuple(call for call in walk(node) if isinstance(call, ast.Call) and _is_step(call))
+        if node not in known:  # else it would keep itself alive
+            _steps_of[node] = known
+    return known
 
 
 def file_trains(module: Module) -> bool:

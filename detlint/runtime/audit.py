@@ -31,7 +31,7 @@ from detlint.runtime.probes.registry import Comparison, Experiment, Inspection
 from detlint.runtime.reference import Reference, compute_reference
 from detlint.runtime.report import AuditReport, Cause, ProbeResult, Verdict
 from detlint.runtime.sample import as_sample
-from detlint.runtime.targets import modules_of, moved_to
+from detlint.runtime.targets import modules_of, moved_to, name_of, named_modules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -99,8 +99,6 @@ def audit(
             f"allow={allow!r}: expected 'rounding' or 'bitwise'{did_you_mean(allow, ('rounding', 'bitwise'))}"
         )
     options = Options(runs, tiling, batch_dim, tuple(compile_modes), compile_backend)
-    if not callable(model):
-        raise AuditError(f"model: expected a module or a function, got {type(model).__name__}")
     start = time.perf_counter()
     model, inputs = moved_to(model, as_sample(sample), device)
     case = Case(model, modules_of(model), inputs, backward=backward, loss=loss, seed=seed)
@@ -140,7 +138,7 @@ def audit(
         allow=allow,
         strict=strict,
         seconds=time.perf_counter() - start,
-        model=type(model).__name__ if case.modules else getattr(model, "__name__", type(model).__name__),
+        model=name_of(model),
     )
 
 
@@ -303,13 +301,15 @@ def _blind_spots(case: Case, trace: Trace, results: dict[str, ProbeResult]) -> t
             spots.append(f"numbers were drawn from {generator} by something the tracer does not see")
     ran = {call.path for call in trace.modules}
     never = [
-        path
-        for root in case.modules
-        for path, module in root.named_modules()
-        if path and path not in ran and not any(module.children())
+        path for path, module in named_modules(case.modules) if path and path not in ran and not any(module.children())
     ]
     if never:
         spots.append(f"never called: {first_few(never)}")
+    if trace.strangers:
+        spots.append(
+            "modules ran that the model does not hold, so nothing they changed was put back: "
+            f"{first_few(trace.strangers)}"
+        )
     custom = sorted({event.name for event in trace.events if not event.op.startswith(("aten.", "prims.", "prim."))})
     if custom:
         spots.append(f"what happens inside these operators was not traced: {', '.join(custom)}")

@@ -7,13 +7,11 @@ from itertools import islice, product
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
-from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
-
-from detlint.runtime.sample import Sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from detlint.runtime.sample import Sample
     from detlint.runtime.windows import Window
 
 MADE: Final = 4
@@ -40,25 +38,23 @@ class Batching:
 
     def mapped(self, change: Callable[[torch.Tensor, int], torch.Tensor]) -> Sample:
         """Return the batch with each tensor that counts samples changed; `change` gets it with that dimension."""
-        values, spec = _flattened(self.batch)
-        changed = [
-            value if dim is None else change(value.detach(), dim).requires_grad_(value.requires_grad)
-            for value, dim in zip(values, self.dims, strict=True)
-        ]
-        args, kwargs = tree_unflatten(changed, spec)
-        return Sample(args, kwargs)
+        dims = iter(self.dims)
+
+        def changed(value: Any) -> object:
+            dim = next(dims)
+            return value if dim is None else change(value.detach(), dim).requires_grad_(value.requires_grad)
+
+        return self.batch.mapped(changed)
 
     def tensors(self) -> list[torch.Tensor]:
         """Return the tensors that count samples."""
-        values, _ = _flattened(self.batch)
-        return [value for value, dim in zip(values, self.dims, strict=True) if dim is not None]
+        return [value for value, dim in zip(self.batch.leaves(), self.dims, strict=True) if dim is not None]
 
     def __str__(self) -> str:
         """Say which dimension of which inputs counts them: "dimension 0 of x and mask counts 4 samples"."""
-        values, _ = _flattened(self.batch)
         named = {id(leaf): name for name, leaf in self.batch.tensors().items()}
         by_dim: dict[int | None, list[str]] = {}
-        for value, dim in zip(values, self.dims, strict=True):
+        for value, dim in zip(self.batch.leaves(), self.dims, strict=True):
             if isinstance(value, torch.Tensor):
                 by_dim.setdefault(dim, []).append(named[id(value)])
         shared = by_dim.pop(None, [])
@@ -73,8 +69,7 @@ def batchings(sample: Sample, dim: int) -> Iterator[Batching]:
     Other tensors of the same size in that dimension are cut there, or in another dimension of that size, or not at
     all. Of a single sample a batch of several is made. Yields nothing where no tensor has that dimension.
     """
-    values, _ = _flattened(sample)
-    shapes = [tuple(value.shape) if isinstance(value, torch.Tensor) else () for value in values]
+    shapes = [tuple(value.shape) if isinstance(value, torch.Tensor) else () for value in sample.leaves()]
     leader = next((place for place, shape in enumerate(shapes) if -len(shape) <= dim < len(shape)), None)
     if leader is None:
         return
@@ -113,10 +108,6 @@ def sample_windows(
         else:
             return ()
     return tuple(product(*ways))
-
-
-def _flattened(sample: Sample) -> tuple[list[Any], TreeSpec]:
-    return tree_flatten((sample.args, dict(sample.kwargs)))
 
 
 def _ways(shape: tuple[int, ...], dim: int, size: int) -> list[int | None]:

@@ -6,12 +6,13 @@ import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from detlint.runtime.divergence import Parting, cause_of, first_parting
+from detlint.runtime.divergence import Parting, cause_of, first_fork, first_parting
 from detlint.runtime.isolate import Capture, CaptureEach
 from detlint.runtime.measure import differences, same_bits, worst
 from detlint.runtime.report import Cause, Difference, Divergence, Explanation, ProbeResult, Verdict
 from detlint.runtime.repro import Repro
 from detlint.runtime.switches import Blame, blame
+from detlint.runtime.windows import first_departure, watch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,6 +91,8 @@ class Comparer:
             if base.digests.get(name) != run.digests.get(name) or (name in base.digests) != (name in run.digests)
         )
         measured, verdict = self._lab.compare(*self._tensors(case, base, run, change, names), step=change.step)
+        if names and verdict is Verdict.BITWISE:  # gradients are measured in further runs, which may agree by luck
+            verdict = Verdict.ROUNDING
         return _Side(change, first_parting(base.trace, run.trace), names, measured, verdict)
 
     def _tensors(
@@ -154,7 +157,7 @@ class Comparer:
 
     def _perturb(self, case: Case, side: _Side, probe: Comparison) -> Explanation:
         """Say why the change matters; the operator is run alone on the inputs of both sides."""
-        parting, change = side.parting, side.change
+        parting, change = self._culprit(case, side), side.change
         if parting is None:
             return _without_parting(self._lab.base(canonical=case.canonical), side.names, probe.kind)
         first, second = parting.first, parting.second
@@ -186,6 +189,20 @@ class Comparer:
         found = blame(differs, first, besides=change.flags) if tested else Blame()
         repro = Repro(cause, captures[0].call(), captures[1].call(change.flags)) if divergence.confirmed else None
         return Explanation(probe.kind, found.after(cause), divergence, found.remedy, found.evidence, repro)
+
+    def _culprit(self, case: Case, side: _Side) -> Parting | None:
+        """Return where the runs part: where the output is beyond rounding, what rounding explains is passed over."""
+        if side.parting is None or side.parting.forks or side.verdict is not Verdict.BEYOND_ROUNDING:
+            return side.parting
+        one = watch(self._runner, case)
+        with side.change.made(case) as changed:
+            two = watch(self._runner, changed)
+        departure = first_departure(one, two, beyond_rounding=True)
+        if departure is None or departure.first is None or departure.given:
+            return side.parting
+        if departure.unfollowed is not None:  # what it reads has another shape: it came another way
+            return first_fork(one.trace.events, two.trace.events) or side.parting
+        return Parting(departure.first, departure.second, forks=departure.forks)
 
 
 def _without_parting(base: Pass, names: Sequence[str], otherwise: Cause) -> Explanation:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import torch
 
 from detlint.runtime.capture import quiet
+from detlint.runtime.targets import named_modules
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     Backend = str | Callable[..., Any]
 
@@ -90,12 +91,11 @@ def _settings() -> dict[str, object]:
     return dict(read())
 
 
-def compiled_already(model: object, modules: Iterable[torch.nn.Module]) -> str | None:
+def compiled_already(model: object, modules: Sequence[torch.nn.Module]) -> str | None:
     """Name what torch.compile was applied to before: there, nothing eager is left to compare with."""
     if hasattr(model, "_torchdynamo_orig_callable") and not hasattr(model, "_torchdynamo_disable"):
         return "the model"
-    for root in modules:
-        for path, module in root.named_modules():
-            if "_orig_mod" in module._modules or getattr(module, "_compiled_call_impl", None) is not None:
-                return path or "the model"
+    for path, module in named_modules(modules):
+        if "_orig_mod" in module._modules or getattr(module, "_compiled_call_impl", None) is not None:
+            return path or "the model"
     return None

@@ -81,9 +81,11 @@ def _before(fork: Parting, event: OpEvent) -> bool:
 
 
 def first_fork(
-    one: Sequence[OpEvent], two: Sequence[OpEvent], pairs: Sequence[tuple[OpEvent, OpEvent]]
+    one: Sequence[OpEvent], two: Sequence[OpEvent], pairs: Sequence[tuple[OpEvent, OpEvent]] | None = None
 ) -> Parting | None:
     """Return where the sequences of operators first part; `pairs` are the events that belong together."""
+    if pairs is None:
+        pairs = [(one[left], two[right]) for left, right in aligned(one, two)]
     left = right = 0
     for pair in (*((first.index, second.index) for first, second in pairs), (len(one), len(two))):
         if pair != (left, right):

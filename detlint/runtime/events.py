@@ -151,7 +151,8 @@ class ModuleCall:
 class Trace:
     """All operators of one pass, in order.
 
-    `modules` are the modules that ran; `threads` counts threads that were started during the pass, whose
+    `modules` are the modules that ran, `strangers` those among them that hold tensors and that the model was not
+    known to consist of; `threads` counts threads that were started during the pass, whose
     operators a dispatch mode cannot see; `generators` names the random generators whose state changed ("cpu",
     "cuda:0", "numpy", "random"). Digests are `canonical` if they were taken in logical order: then they compare
     where shape and dtype agree, else only where strides agree too. `supposed` names the lines of a pass without
@@ -164,6 +165,7 @@ class Trace:
     generators: tuple[str, ...] = ()
     canonical: bool = False
     supposed: tuple[str, ...] = ()
+    strangers: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.events)

@@ -14,6 +14,7 @@ from torch.utils._pytree import tree_map_only
 
 from detlint.runtime.events import RngUse
 from detlint.runtime.known import KnownValues
+from detlint.runtime.trees import mapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -52,7 +53,7 @@ def fake_tensors(modules: Sequence[nn.Module], sample: Any, known: KnownValues |
     try:
         for holder in holders:
             holder.update(tree_map_only(torch.Tensor, faked, dict(holder)))
-        inputs = tree_map_only(torch.Tensor, given, sample)
+        inputs = mapped(sample, lambda leaf: given(leaf) if isinstance(leaf, torch.Tensor) else leaf)
         with mode, values:
             yield inputs
     finally:

@@ -10,10 +10,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard
 
 import torch
-from torch.utils._pytree import tree_leaves, tree_map
 
 from detlint.runtime.passes import imagine
-from detlint.runtime.sample import Sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -90,7 +88,7 @@ class Images:
                     return change(leaf.detach())
             return leaf
 
-        return replace(case, sample=_mapped(case.sample, changed))
+        return replace(case, sample=case.sample.mapped(changed))
 
 
 def find_images(case: Case, *, stride: int | None = None, batch_dim: int = 0) -> Images:
@@ -102,7 +100,7 @@ def find_images(case: Case, *, stride: int | None = None, batch_dim: int = 0) ->
     Raises:
         Unfit: the sample holds no image, or the model takes images of one size only.
     """
-    candidates = [leaf for leaf in tree_leaves((case.sample.args, dict(case.sample.kwargs))) if _may_be_image(leaf)]
+    candidates = [leaf for leaf in case.sample.leaves() if _may_be_image(leaf)]
     if not candidates:
         raise Unfit("the sample holds no floating tensor with three dimensions or more, so no image")
     image = max(candidates, key=torch.Tensor.numel)
@@ -156,7 +154,7 @@ def _shaped(case: Case, shape: Sequence[int], wanted: Sequence[int]) -> Case:
             return leaf.detach().new_empty(1).expand(tuple(wanted))
         return leaf
 
-    return replace(case, sample=_mapped(case.sample, changed))
+    return replace(case, sample=case.sample.mapped(changed))
 
 
 def by(sizes: Iterable[object]) -> str:
@@ -174,11 +172,6 @@ def _quiet() -> Iterator[None]:
         yield
     finally:
         logger.disabled = before
-
-
-def _mapped(sample: Sample, change: Callable[[object], object]) -> Sample:
-    args, kwargs = tree_map(change, (sample.args, dict(sample.kwargs)))
-    return Sample(args, kwargs)
 
 
 def _may_be_image(leaf: object) -> TypeGuard[torch.Tensor]:

@@ -36,7 +36,8 @@ def difference(name: str, one: torch.Tensor, two: torch.Tensor) -> Difference | 
     if same_bits(one, two):
         return None
     a, b = plain_values(one), plain_values(two)
-    differing = _bits(a) != _bits(b)
+    numbers = 2 if one.is_complex() else 1
+    differing = (_bits(a) != _bits(b)).view(-1, numbers).any(dim=1)
     first, second = _wide(a), _wide(b)
     gap = (first - second).abs().nan_to_num_(nan=math.inf, posinf=math.inf)
     gap[(first == second) | (first.isnan() & second.isnan())] = 0.0  # infinities and NaNs on both sides
@@ -45,12 +46,12 @@ def difference(name: str, one: torch.Tensor, two: torch.Tensor) -> Difference | 
     worst = int(gap.argmax())
     return Difference(
         name=name,
-        numel=gap.numel(),
+        numel=one.numel(),
         differing=int(differing.sum()),
         max_abs=float(gap[worst]),
         max_rel=float(relative.max()),
         max_ulp=_ulps(a, b),
-        place=tuple(int(index) for index in torch.unravel_index(torch.tensor(worst), one.shape)),
+        place=tuple(int(index) for index in torch.unravel_index(torch.tensor(worst // numbers), one.shape)),
         percentiles=_percentiles(gap),
         psnr=_psnr(first, gap),
     )

@@ -12,6 +12,7 @@ import torch
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from detlint.runtime.events import ModuleCall
+from detlint.runtime.targets import named_modules
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,12 +25,11 @@ class ModuleStack:
     """The modules running now, innermost last, and all that ran, in order of their first call."""
 
     def __init__(self, roots: Sequence[torch.nn.Module] = ()) -> None:
-        self._paths: dict[int, str] = {}
-        for root in roots:
-            for path, module in root.named_modules():
-                self._paths.setdefault(id(module), path)
+        self._paths = {id(module): path for path, module in named_modules(roots)}
         self._stack: list[tuple[int, ModuleCall, bool]] = []
         self._seen: dict[tuple[str, str, bool], ModuleCall] = {}
+        self.strangers: dict[str, None] = {}
+        """What ran, holds tensors, and is none of the roots' modules."""
 
     def __enter__(self) -> Self:
         self._handles = (
@@ -69,6 +69,8 @@ class ModuleStack:
         kind = type(module).__name__
         if path is None:  # built during the pass, or the model is a function: named by its class
             path = f"{self.path}.<{kind}>".lstrip(".")
+            if module._parameters or module._buffers:
+                self.strangers[path] = None
         key = (path, kind, module.training)
         call = self._seen.get(key)
         if call is None:

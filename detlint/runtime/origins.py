@@ -10,6 +10,7 @@ from torch._ops import OpOverload
 
 from detlint.runtime.events import OpEvent, Phase, SourceLine, TensorMeta
 from detlint.runtime.frames import is_library_file
+from detlint.runtime.targets import named_modules
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -73,7 +74,7 @@ def _module(node: fx.Node, modules: Sequence[torch.nn.Module]) -> tuple[str, str
     if not stack:
         return "", ""
     text, kind = list(stack.values())[-1]
-    known = {path for root in modules for path, _ in root.named_modules()}
+    known = {path for path, _ in named_modules(modules)}
     parts = _NAME.findall(str(text))
     paths = (".".join(parts[start:]) for start in range(len(parts)))
     name = getattr(kind, "__name__", str(kind).rpartition(".")[2])

@@ -17,8 +17,11 @@ from detlint.runtime.generators import read_generators, seed_generators
 from detlint.runtime.known import KnownValues
 from detlint.runtime.memory import Memory
 from detlint.runtime.randomness import moved
-from detlint.runtime.sample import Output, Sample, leaves, read_output
+from detlint.runtime.sample import Output, Sample, read_output
+from detlint.runtime.settings import kept_settings
+from detlint.runtime.targets import named_parameters
 from detlint.runtime.tracer import Tracer
+from detlint.runtime.trees import leaves
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -100,7 +103,7 @@ class Runner:
                 output, gradients = _execute(case, sample, tracer)
             return Pass(
                 trace=replace(tracer.trace(), threads=len(threads), generators=moved(start)),
-                output=output,
+                output=output.copied(),
                 digests=_digests({**output.tensors, **gradients}),
                 gradients={name: gradients[name] for name in keep_gradients if name in gradients},
                 unfilled={
@@ -121,21 +124,22 @@ class Runner:
         """
         with self._begun(case) as sample:
             output, gradients = _execute(case, sample, nullcontext())
-            return {**output.tensors, **gradients}
+            return {**output.copied().tensors, **gradients}
 
     @contextmanager
     def _begun(self, case: Case) -> Iterator[Sample]:
-        """Make the earlier call if there is one, seed, and hand out a copy of the sample; put the model back after."""
+        """Make the earlier call if there is one, seed, and hand out a copy of the sample; put all back after."""
         sample = case.sample.copied()
-        try:
-            if case.earlier is not None:
+        with kept_settings():
+            try:
+                if case.earlier is not None:
+                    seed_generators(case.seed)
+                    before = Tracer(case.modules, on_write=self._guard.about_to_write)
+                    _execute(case, case.earlier.copied(), before)
                 seed_generators(case.seed)
-                before = Tracer(case.modules, on_write=self._guard.about_to_write)
-                _execute(case, case.earlier.copied(), before)
-            seed_generators(case.seed)
-            yield sample
-        finally:
-            self._guard.rewind()
+                yield sample
+            finally:
+                self._guard.rewind()
 
 
 def imagine(case: Case) -> Trace:
@@ -155,9 +159,7 @@ def imagine(case: Case) -> Trace:
 def _execute(
     case: Case, sample: Sample, tracer: AbstractContextManager[object]
 ) -> tuple[Output, dict[str, torch.Tensor]]:
-    trained: dict[str, torch.Tensor] = {
-        name: tensor for root in case.modules for name, tensor in root.named_parameters()
-    }
+    trained: dict[str, torch.Tensor] = dict(named_parameters(case.modules))
     if case.backward:
         for tensor in trained.values():
             tensor.grad = None

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 _M_PERTURB: Final = -6
 """glibc's malloc.h: blocks are filled with the complement of this parameter's low byte when they are handed out."""
 
+_UNTELLABLE: Final = 0xFF
+"""Its complement, zero, switches the filling off."""
+
 _usual: Final = os.environ.get("MALLOC_PERTURB_", "")
 _contents: Final = [int(_usual) & 0xFF if _usual.isdecimal() else 0]
 """The parameter outside, which glibc reads from that variable at the start and does not tell, and of each block."""
@@ -27,14 +30,16 @@ _contents: Final = [int(_usual) & 0xFF if _usual.isdecimal() else 0]
 
 @contextmanager
 def poisoned(octet: int) -> Iterator[None]:
-    """Fill all memory that is allocated during the block with a byte, 0 to 254.
+    """Fill all memory that is allocated during the block with a byte, 0 to 255.
 
-    With glibc that is done by malloc itself, and reaches memory that a kernel allocates inside. Elsewhere, and on
-    other devices than the CPU, operators that return memory unfilled (`empty`, `empty_like`, …) are caught instead.
+    With glibc that is done by malloc itself, and reaches memory that a kernel allocates inside. Elsewhere, on
+    other devices than the CPU, and for 255, which malloc cannot be told, operators that return memory unfilled
+    (`empty`, `empty_like`, …) are caught instead; memory of kernels then holds what it holds outside the block.
     What torch fills by itself, under `fill_uninitialized_memory`, stays as torch leaves it.
     """
-    _contents.append(~octet & 0xFF)
-    malloc = _perturb()
+    told = octet != _UNTELLABLE
+    _contents.append(~octet & 0xFF if told else _contents[-1])
+    malloc = told and _perturb()
     try:
         with _Poison(octet, cpu=not malloc):
             yield

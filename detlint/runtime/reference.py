@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import torch
-from torch.utils._pytree import tree_map
 
 from detlint.runtime.events import TensorMeta
 from detlint.runtime.generators import seed_generators
 from detlint.runtime.passes import default_loss
 from detlint.runtime.report import Verdict
-from detlint.runtime.sample import Sample, read_output
+from detlint.runtime.sample import read_output
 from detlint.sums import PER_RESULT, sums_of
 
 if TYPE_CHECKING:
@@ -38,10 +37,9 @@ class Reference:
 
 def compute_reference(case: Case) -> Reference:
     """Run a copy of the model in float64. What the model raises passes through."""
-    sample = case.sample.copied()
-    wide = Sample(tree_map(_wide, sample.args), tree_map(_wide, dict(sample.kwargs)))
+    wide = case.sample.copied().mapped(_wide)
     owner = case.model if isinstance(case.model, torch.nn.Module) else getattr(case.model, "__self__", None)
-    if case.modules and not isinstance(owner, torch.nn.Module):
+    if case.modules and case.modules != (owner,):
         return Reference({}, "the model is a function over modules, of which no float64 copy can be made")
     model, trained = case.model, dict[str, torch.Tensor]()
     if isinstance(owner, torch.nn.Module):
@@ -79,7 +77,7 @@ def judge(
     if one.shape != two.shape or one.dtype != two.dtype or not (one.is_floating_point() or one.is_complex()):
         return Verdict.BEYOND_ROUNDING
     first, second = _values(one), _values(two)
-    if not torch.equal(first.isfinite(), second.isfinite()):
+    if not torch.equal(_endless(first), _endless(second)):
         return Verdict.BEYOND_ROUNDING
     step = max(step, torch.finfo(one.dtype).eps)
     # A model that makes tensors of a fixed dtype inside computes in that one, whatever goes in.
@@ -132,6 +130,11 @@ def _terms(entry: Sum, event: OpEvent) -> int:
 def _values(tensor: torch.Tensor) -> torch.Tensor:
     tensor = tensor.detach().to_dense() if tensor.layout is not torch.strided else tensor.detach()
     return (torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor).to(torch.float64)
+
+
+def _endless(values: torch.Tensor) -> torch.Tensor:
+    """Return what is not finite, infinities apart by their sign; 0 for the rest."""
+    return torch.where(values.isfinite(), 0.0, values).nan_to_num(nan=2.0, posinf=1.0, neginf=-1.0)
 
 
 def _greatest(tensor: torch.Tensor) -> float:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from types import GeneratorType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
-from torch.utils._pytree import tree_flatten_with_path
 
 from detlint.errors import AuditError
 from detlint.runtime.copies import Copier
+from detlint.runtime.trees import leaves, mapped, tensors_by_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+_LOOKED_INTO: Final = (torch.Tensor, bool, int, float, complex, str, bytes, torch.Size)
+"""Types of values in an output that hide no tensors."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,15 +31,23 @@ class Sample:
     def copied(self) -> Sample:
         """Return a sample of its own memory, so that a model that writes to its input changes no other run."""
         try:
-            args, kwargs = Copier().values((self.args, dict(self.kwargs)))
+            return self.mapped(Copier(self.tensors().values()).value)
         except (TypeError, RuntimeError) as error:
             raise AuditError(f"the sample cannot be copied for a second run: {error}") from error
+
+    def mapped(self, change: Callable[[Any], object]) -> Sample:
+        """Return a sample that holds `change(leaf)` in the place of each leaf, in containers of its own."""
+        args, kwargs = mapped((self.args, dict(self.kwargs)), change)
         return Sample(args, kwargs)
+
+    def leaves(self) -> list[Any]:
+        """Return all values, in the order in which `mapped` meets them."""
+        return [leaf for _, leaf in leaves((self.args, dict(self.kwargs)))]
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """Return its tensors by name: "args[0]", "pixel_values"."""
         named: dict[str, object] = {f"args[{place}]": value for place, value in enumerate(self.args)}
-        return {path: leaf for path, leaf in leaves({**named, **self.kwargs}) if isinstance(leaf, torch.Tensor)}
+        return tensors_by_path({**named, **self.kwargs})
 
 
 def as_sample(value: object) -> Sample:
@@ -55,33 +70,16 @@ def as_sample(value: object) -> Sample:
     )
 
 
-def leaves(tree: object, path: str = "") -> Iterator[tuple[str, object]]:
-    """Yield what a nest of mappings, sequences, dataclasses and pytree nodes holds, with its path."""
-    if isinstance(tree, Mapping):
-        for key, value in tree.items():
-            yield from leaves(value, f"{path}.{key}" if path else str(key))
-    elif isinstance(tree, (list, tuple)):
-        names = getattr(tree, "_fields", None)
-        for place, value in enumerate(tree):
-            yield from leaves(value, f"{path}.{names[place]}".lstrip(".") if names else f"{path}[{place}]")
-    elif is_dataclass(tree) and not isinstance(tree, type):
-        for item in fields(tree):
-            yield from leaves(getattr(tree, item.name), f"{path}.{item.name}".lstrip("."))
-    else:
-        nodes, _ = tree_flatten_with_path(tree)
-        if len(nodes) == 1 and nodes[0][1] is tree:
-            yield path, tree
-        else:  # a container that its library registered with pytree
-            for keys, value in nodes:
-                yield from leaves(value, path + "".join(map(str, keys)))
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Output:
     """The tensors of an output by path, detached; `opaque` names types of values that were not looked into."""
 
     tensors: Mapping[str, torch.Tensor]
     opaque: tuple[str, ...]
+
+    def copied(self) -> Output:
+        """Return an output of its own memory: what lies in the model's is put back, or is the next run's."""
+        return Output({path: tensor.clone() for path, tensor in self.tensors.items()}, self.opaque)
 
 
 def read_output(value: object) -> Output:
@@ -94,12 +92,10 @@ def read_output(value: object) -> Output:
         raise AuditError("the model returned a generator, which can be read only once: return a list or a tuple")
     if value is None:
         raise AuditError("the model returned None: there is nothing to compare; return the tensors to audit")
-    found: dict[str, torch.Tensor] = {}
+    found = {path or "output": tensor.detach() for path, tensor in tensors_by_path(value).items()}
     opaque: dict[str, None] = {}
     for path, leaf in leaves(value):
-        if isinstance(leaf, torch.Tensor):
-            found[path or "output"] = leaf.detach()
-        elif leaf is not None and not isinstance(leaf, (bool, int, float, complex, str, bytes, torch.Size)):
+        if leaf is not None and not isinstance(leaf, _LOOKED_INTO):
             opaque[f"{path} ({type(leaf).__name__})" if path else type(leaf).__name__] = None
     if not found:
         raise AuditError(f"the model's output ({type(value).__name__}) holds no tensors: there is nothing to compare")

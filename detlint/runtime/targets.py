@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import copy
+import dis
 import functools
-from typing import TYPE_CHECKING
+from collections import deque
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType, NoneType
+from typing import TYPE_CHECKING, Final
 
 import torch
-from torch.utils._pytree import tree_map
+from torch.nn.parameter import is_lazy
 
 from detlint.errors import AuditError
-from detlint.runtime.sample import Sample
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from detlint.runtime.sample import Sample
+
+_DEPTH: Final = 2
+"""Objects and containers within each other that are searched for modules."""
+_PLAIN: Final = (bool, int, float, complex, str, bytes, torch.Tensor, NoneType)
 
 
 def modules_of(model: object) -> tuple[torch.nn.Module, ...]:
     """Return the modules that a model consists of: itself, or those that a function or an object holds.
 
-    Looks at bound methods, partials, closures and the attributes of callable objects.
+    Looks at bound methods, partials, what functions wrap, call, close over and name as globals, and at containers and
+    attributes.
     """
     found: dict[int, torch.nn.Module] = {id(module): module for module in _held(model)}
     inner = {id(child) for module in found.values() for child in module.modules() if child is not module}
@@ -27,36 +36,101 @@ def modules_of(model: object) -> tuple[torch.nn.Module, ...]:
 
 
 def _held(model: object) -> Iterator[torch.nn.Module]:
-    if isinstance(model, torch.nn.Module):
-        yield model
-    elif isinstance(model, functools.partial):
-        for part in (model.func, *model.args, *model.keywords.values()):
-            yield from _held(part)
-    elif hasattr(model, "__self__"):
-        yield from _held(model.__self__)
-    elif hasattr(model, "__closure__"):
-        cells = [cell.cell_contents for cell in model.__closure__ or () if _filled(cell)]
-        yield from (cell for cell in cells if isinstance(cell, torch.nn.Module))
-    else:
-        attributes = getattr(model, "__dict__", {}).values()
-        yield from (value for value in attributes if isinstance(value, torch.nn.Module))
+    """Yield modules, those held by the fewest objects and containers within each other first."""
+    met: set[int] = set()
+    waiting = deque([(model, 0)])
+    while waiting:
+        value, depth = waiting.popleft()
+        if id(value) in met:
+            continue
+        met.add(id(value))
+        if isinstance(value, torch.nn.Module):
+            yield value
+        elif isinstance(value, (FunctionType, MethodType, functools.partial)):
+            waiting.extendleft((part, depth) for part in _used_by(value))
+        elif depth < _DEPTH:
+            waiting.extend((part, depth + 1) for part in _parts(value) if not isinstance(part, _PLAIN))
 
 
-def _filled(cell: object) -> bool:
+def _used_by(function: FunctionType | MethodType | functools.partial[object]) -> tuple[object, ...]:
+    """Return what a function can reach; of torch's own nothing, since it holds no modules."""
+    if isinstance(function, MethodType):
+        return function.__self__, function.__func__
+    if isinstance(function, functools.partial):
+        return function.func, function.args, function.keywords
+    if (function.__module__ or "").partition(".")[0] == "torch":
+        return ()
+    cells = (cell.cell_contents for cell in function.__closure__ or () if _filled(cell))
+    names = _globals_of(function.__code__)
+    named = (function.__globals__[name] for name in names if name in function.__globals__)
+    return *cells, *named, *function.__dict__.values(), *(function.__defaults__ or ())
+
+
+def _globals_of(code: CodeType) -> Iterator[str]:
+    """Yield the globals that code reads, and the functions and comprehensions written in it."""
+    yield from (str(step.argval) for step in dis.get_instructions(code) if step.opname == "LOAD_GLOBAL")
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _globals_of(constant)
+
+
+def _parts(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return value.values()
+    if isinstance(value, (list, tuple, set)):
+        return value
+    return () if isinstance(value, (type, ModuleType, *_PLAIN)) else getattr(value, "__dict__", {}).values()
+
+
+def _filled(cell: CellType) -> bool:
     try:
-        cell.cell_contents  # type: ignore[attr-defined]  # noqa: B018
+        cell.cell_contents  # noqa: B018
     except ValueError:
         return False
     return True
+
+
+def name_of(model: Callable[..., object]) -> str:
+    """Return the name of a module's class, or that of a function."""
+    kind = type(model).__name__
+    return kind if isinstance(model, torch.nn.Module) else str(getattr(model, "__name__", kind))
+
+
+def named_modules(roots: Sequence[torch.nn.Module]) -> Iterator[tuple[str, torch.nn.Module]]:
+    """Yield all modules by path, each once. Where there are several roots, paths begin with the place of theirs."""
+    met: set[torch.nn.Module] = set()
+    for prefix, root in _prefixed(roots):
+        yield from root.named_modules(met, prefix)
+
+
+def named_parameters(roots: Sequence[torch.nn.Module]) -> Iterator[tuple[str, torch.nn.Parameter]]:
+    """Yield all parameters by name."""
+    for prefix, root in _prefixed(roots):
+        yield from root.named_parameters(prefix)
+
+
+def named_tensors(roots: Sequence[torch.nn.Module]) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield all parameters and buffers by name."""
+    for prefix, root in _prefixed(roots):
+        yield from root.named_parameters(prefix)
+        yield from root.named_buffers(prefix)
+
+
+def _prefixed(roots: Sequence[torch.nn.Module]) -> Iterator[tuple[str, torch.nn.Module]]:
+    for place, root in enumerate(roots):
+        yield (str(place) if len(roots) > 1 else ""), root
 
 
 def moved_to(model: Callable[..., object], sample: Sample, device: str | None) -> tuple[Callable[..., object], Sample]:
     """Bring model and sample to `device`; the user's model stays where it is, so a copy is made.
 
     Raises:
-        AuditError: sample and model are on different devices, there is no such device, or a function cannot be
-            moved.
+        AuditError: the model cannot be called or has parameters without a shape, sample and model are on different
+            devices, there is no such device, or a function cannot be moved.
     """
+    if not callable(model):
+        raise AuditError(f"model: expected a module or a function, got {type(model).__name__}")
+    _check_shaped(model)
     if device is not None:
         wanted = _device(device)
         places = {tensor.device for module in modules_of(model) for tensor in module.parameters()}
@@ -64,11 +138,7 @@ def moved_to(model: Callable[..., object], sample: Sample, device: str | None) -
             if not isinstance(model, torch.nn.Module):
                 raise AuditError(f"device={device!r}: only a module can be moved; build the model there")
             model = copy.deepcopy(model).to(wanted)
-        args, kwargs = tree_map(
-            lambda leaf: leaf.to(wanted) if isinstance(leaf, torch.Tensor) else leaf,
-            (sample.args, dict(sample.kwargs)),
-        )
-        sample = Sample(args, kwargs)
+        sample = sample.mapped(lambda leaf: leaf.to(wanted) if isinstance(leaf, torch.Tensor) else leaf)
     _check_devices(model, sample)
     return model, sample
 
@@ -78,6 +148,12 @@ def _device(name: str) -> torch.device:
         return torch.empty(0, device=name).device
     except (RuntimeError, AssertionError) as error:  # torch raises either where a device is missing
         raise AuditError(f"device={name!r}: {(str(error).splitlines() or [''])[0]}") from None
+
+
+def _check_shaped(model: Callable[..., object]) -> None:
+    for name, tensor in named_tensors(modules_of(model)):
+        if is_lazy(tensor):
+            raise AuditError(f"model: {name} has no shape before the first call: run the model once first")
 
 
 def _check_devices(model: Callable[..., object], sample: Sample) -> None:

@@ -73,7 +73,12 @@ class Tracer(TorchDispatchMode):
         tickets = self._memory.settle()
         if tickets:
             self._events = [_with_digests(event, tickets) for event in self._events]
-        return Trace(tuple(self._events), self._modules.calls(), canonical=self._memory.canonical)
+        return Trace(
+            tuple(self._events),
+            self._modules.calls(),
+            strangers=tuple(self._modules.strangers),
+            canonical=self._memory.canonical,
+        )
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None

@@ -27,6 +27,27 @@ SEEDING = "import torch\n\ndef prepare():\n    torch.manual_seed(0)\n"
 IDLE = "def prepare():\n    pass\n"
 
 
+EVALUATION = """
+import torch
+from a.helper import Runner
+
+
+class Evaluation(Runner):
+    def predict(self, x):
+        with torch.no_grad():
+            return self.net(x)
+"""
+RUNNER = """
+from torch import nn
+
+
+class Runner:
+    def __init__(self):
+        self.net = nn.Sequential(nn.Linear(3, 3), nn.Dropout())
+        self.net.train()
+"""
+
+
 def write(path: Path, text: str) -> None:
     path.write_text(text)
     os.utime(path, (1_000_000_000, 1_000_000_000))  # old enough to be kept
@@ -119,11 +140,48 @@ def test_folder_that_cannot_be_written_is_no_error(project: Path) -> None:
     assert [finding.code for finding in lint().findings] == ["DET101"]
 
 
+def test_links_that_a_repository_brings_along_are_not_written_through(project: Path) -> None:
+    theirs = project / "theirs"
+    theirs.mkdir()
+    for name in ("authorized_keys", "notes.json"):
+        (theirs / name).write_text("mine")
+    (project / FOLDER).mkdir()
+    (project / FOLDER / ".gitignore").symlink_to(theirs / "authorized_keys")
+    (project / FOLDER / "results.json").symlink_to(theirs / "notes.json")
+    first = lint()
+    assert [path.read_text() for path in theirs.iterdir()] == ["mine", "mine"]
+    assert not (project / FOLDER / "results.json").is_symlink()
+    assert held(project) == {"train.py", "helper.py"}
+    assert lint().findings == first.findings
+
+
+def test_a_folder_that_is_a_link_is_no_cache(project: Path) -> None:
+    theirs = project / "theirs"
+    theirs.mkdir()
+    (project / FOLDER).symlink_to(theirs)
+    assert [finding.code for finding in lint().findings] == ["DET101"]
+    (theirs / "results.json").write_text("mine")
+    assert not clean(project)
+    assert [path.read_text() for path in theirs.iterdir()] == ["mine"]
+
+
 def test_a_file_changed_during_the_run_is_not_kept(project: Path) -> None:
     (project / "train.py").write_text(PROGRAM)
     os.utime(project / "train.py", (4_000_000_000, 4_000_000_000))
     lint()
     assert held(project) == {"helper.py"}
+
+
+def test_a_file_swapped_for_an_older_one_during_the_run_is_not_kept(project: Path) -> None:
+    write(project / "older", PROGRAM.replace("print(torch.rand(3))", "pass"))
+
+    def swap(done: int, total: int) -> None:
+        if done == total:
+            (project / "older").replace(project / "train.py")
+
+    assert lint_paths(["."], resolver=ConfigResolver(), jobs=1, progress=swap, cached=True).findings
+    assert held(project) == {"helper.py"}
+    assert lint().findings == lint(cached=False).findings == ()
 
 
 def test_clean_removes_it(project: Path) -> None:
@@ -167,6 +225,63 @@ def test_runs_that_are_killed_leave_nothing_that_matters(larger: Path) -> None:
     (larger / FOLDER / ".results.json.half").write_text("what a killed run may leave")
     assert clean(larger)
     assert not (larger / FOLDER).exists()
+
+
+def test_where_packages_begin_is_noticed(project: Path) -> None:
+    (project / "pkg").mkdir()
+    write(project / "pkg" / "tool.py", "import torch\n\nsetup_things()\nprint(torch.rand(3))\n")
+    lint()
+    write(project / "pkg" / "__init__.py", "")
+    assert held(project) == {"train.py", "helper.py"}
+    assert lint().findings == lint(cached=False).findings
+    write(project / "pkg" / "__init__.py", "done = True\n")
+    assert "pkg/tool.py" in held(project)
+
+
+def test_where_projects_begin_is_noticed(project: Path) -> None:
+    (project / "part").mkdir()
+    write(project / "part" / "train.py", PROGRAM)
+    write(project / "helper.py", SEEDING)
+    assert not [finding for finding in lint().findings if finding.code == "DET101"]
+    (project / "part" / ".git").mkdir()
+    assert held(project) == {"train.py", "helper.py"}
+    assert lint().findings == lint(cached=False).findings
+    (project / "part" / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    assert held(project) == {"train.py", "helper.py", "part/train.py"}
+
+
+def test_a_new_console_script_is_noticed_within_one_process(project: Path) -> None:
+    write(project / "tool.py", "import torch\n\ndef run():\n    print(torch.rand(3))\n")
+    assert "tool.py" not in {finding.location.path for finding in lint().findings}
+    write(project / "pyproject.toml", "[tool.detlint]\n[project.scripts]\ntool = 'tool:run'\n")
+    assert "tool.py" in {finding.location.path for finding in lint().findings}
+    assert lint().findings == lint(cached=False).findings
+
+
+def test_a_changed_rule_of_the_project_is_noticed_within_one_process(project: Path) -> None:
+    rule = (
+        "code = 'MINE001'\nname = 'mine'\nfamily = 'mine'\nseverity = 'error'\ndefault = true\nsummary = 's'\n"
+        "message = 'first'\nwhy = 'w'\nfix = 'f'\ntriggers = ['torch.rand(size)']\n[match]\n"
+    )
+    write(project / "pyproject.toml", "[tool.detlint]\nrule-paths = ['mine.toml']\n")
+    for wording in ("first", "second"):
+        write(project / "mine.toml", rule.replace("first", wording))
+        assert wording in {finding.message for finding in lint().findings}
+
+
+def test_related_places_are_relative_to_the_current_folder(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (project / "a").mkdir()
+    (project / "b").mkdir()
+    write(project / "evaluate.py", EVALUATION)
+    write(project / "a" / "helper.py", RUNNER)
+    for folder in ("a", "b"):
+        monkeypatch.chdir(project / folder)
+        cached, new = (
+            lint_paths(["../evaluate.py"], resolver=ConfigResolver(), jobs=1, cached=cached).findings
+            for cached in (True, False)
+        )
+        assert cached == new
+        assert cached[0].related
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -91,7 +92,9 @@ def test_a_renamed_file_has_only_its_changed_lines(repository: Path) -> None:
     assert changed(repository) == {"c.py": [11]}
 
 
-@pytest.mark.parametrize("name", ["ä ö.py", 'q"u.py', "tab\t.py", "b/b.py", "-x.py"])
+@pytest.mark.parametrize(
+    "name", ["ä ö.py", 'q"u.py', "tab\t.py", "b/b.py", "-x.py", '日"本.py', 'caf"é.py', "back\\é.py", "byte\udcff.py"]
+)
 def test_names_that_git_writes_in_its_own_way(repository: Path, name: str) -> None:
     path = repository / name
     path.parent.mkdir(exist_ok=True)
@@ -118,6 +121,29 @@ def test_settings_of_the_user_do_not_matter(repository: Path) -> None:
         git(repository, "config", key, value)
     (repository / "a.py").write_text("first = 1\n" + TEN)
     assert changed(repository) == {"a.py": [1]}
+
+
+def test_nothing_that_the_repository_configures_is_run(repository: Path) -> None:
+    (repository / ".gitattributes").write_text("*.py filter=evil\n")
+    for key in ("clean", "process"):
+        git(repository, "config", f"filter.evil.{key}", "touch PWNED; cat")
+    git(repository, "config", "filter.evil.required", "true")
+    git(repository, "config", "core.fsmonitor", "touch PWNED")
+    hook = repository / ".git" / "hooks" / "post-index-change"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\ntouch PWNED\n")
+    hook.chmod(0o755)
+    (repository / "a.py").write_text("first = 1\n" + TEN)
+    os.utime(repository / "sub" / "b.py")
+    assert changed(repository) == {"a.py": [1], ".gitattributes": None}
+    assert not (repository / "PWNED").exists()
+
+
+def test_a_filter_that_cannot_be_switched_off(repository: Path) -> None:
+    with (repository / ".git" / "config").open("a") as stream:
+        stream.write('[filter "a=b"]\n\tclean = cat\n')
+    with pytest.raises(UsageError, match="filter 'a=b' cannot be switched off"):
+        changes_since("HEAD", repository)
 
 
 @pytest.mark.parametrize("revision", ["nope", "--all", "", "HEAD:a.py"])

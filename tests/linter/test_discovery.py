@@ -190,6 +190,13 @@ def test_a_gitignore_that_is_no_text(here: Path) -> None:
     assert found(".") == ["a.py"]
 
 
+@pytest.mark.parametrize("argument", [".", "sub", "sub/deep", "sub/deep/gen"])
+def test_exclude_of_a_configuration_below_is_relative_to_it(here: Path, argument: str) -> None:
+    build(here, {"sub/detlint.toml": 'exclude = ["/gen"]', "sub/gen/a.py": "", "sub/b.py": "", "sub/deep/gen/c.py": ""})
+    expected = {"sub/b.py", "sub/deep/gen/c.py"}
+    assert set(found(argument)) == {name for name in expected if argument == "." or name.startswith(argument)}
+
+
 def test_exclude_is_relative_to_its_configuration(here: Path) -> None:
     build(
         here,

@@ -15,9 +15,9 @@ import pytest
 from detlint.config import ConfigResolver
 from detlint.findings import Finding
 from detlint.linter import file, workers
-from detlint.linter.engine import lint_paths
+from detlint.linter.engine import lint_paths, lint_stdin
 from detlint.linter.jobs import Job, Options
-from detlint.linter.project import Project
+from detlint.linter.project import Module, Project
 from detlint.linter.sources import SourceFile, SourceProblem
 from detlint.rulebook import load_rules
 
@@ -97,6 +97,58 @@ def test_crash_of_a_check_is_reported_and_the_other_files_are_linted(
     (problem,) = result.problems
     assert "bad.py" in problem
     assert "ZeroDivisionError: planted" in problem
+
+
+@pytest.mark.parametrize(("depth", "is_blamed"), [(20, False), (800, True)])
+def test_endless_recursion_is_blamed_on_files_that_nest_deep_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, depth: int, is_blamed: bool
+) -> None:
+    def endless(*args: object) -> object:
+        return endless(*args)
+
+    monkeypatch.setattr(file, "_lint_module", endless)
+    (tmp_path / "bad.py").write_text("x = 1" + " + 1" * depth + "\n")
+    result = lint_paths([str(tmp_path)], resolver=ConfigResolver(isolated=True), jobs=1)
+    assert [finding.code for finding in result.findings] == ["DET001"] * is_blamed
+    assert ["RecursionError" in problem for problem in result.problems] == [True] * (not is_blamed)
+
+
+def test_messages_name_lines_of_other_files(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "fit.py").write_text(
+        "import torchvision\nfrom a import evaluate\n\ndef main(loader):\n    model = torchvision.models.resnet18()\n"
+        "    model.train()\n    print(evaluate(model, loader))\n"
+    )
+    path = tmp_path / "a.py"
+    path.write_text(
+        "import torch\n\ndef evaluate(model, loader):\n    with torch.no_grad():\n"
+        "        return [model(x).argmax(-1) for x in loader]\n"
+    )
+    (finding,) = lint_paths([str(path)], resolver=ConfigResolver(isolated=True), jobs=1).findings
+    assert f"switched on in line 6 of {tmp_path / 'fit.py'}" in finding.message
+
+
+@pytest.mark.skipif(multiprocessing.get_start_method() != "fork", reason="the planted crash is inherited by fork only")
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_crash_outside_of_checks_is_reported_and_the_other_files_are_linted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: int
+) -> None:
+    real = Project.begin
+
+    def crashing(project: Project, source: SourceFile) -> Module | SourceProblem:
+        if source.path.name == "f13.py":
+            raise ZeroDivisionError("planted")
+        return real(project, source)
+
+    monkeypatch.setattr(Project, "begin", crashing)
+    for number in range(24):
+        (tmp_path / f"f{number:02}.py").write_text("import torch.nn.functional as F\ny = F.dropout(x, 0.5)\n")
+    result = lint_paths([str(tmp_path)], resolver=ConfigResolver(isolated=True), jobs=jobs)
+    assert len(result.findings) == 23
+    (problem,) = result.problems
+    assert "f13.py: internal error: ZeroDivisionError: planted" in problem
+    piped = lint_stdin(b"x = 1\n", "f13.py", resolver=ConfigResolver(isolated=True))
+    assert "f13.py: internal error: ZeroDivisionError: planted" in piped.problems[0]
 
 
 @pytest.mark.skipif(multiprocessing.get_start_method() != "fork", reason="the planted death is inherited by fork only")

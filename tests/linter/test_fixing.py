@@ -16,6 +16,9 @@ from pathlib import Path
 import pytest
 
 from detlint.config import ConfigResolver
+from detlint.errors import UsageError
+from detlint.linter import repairs
+from detlint.linter.checks import mode
 from detlint.linter.fixing import FixedFile, fix_paths, fix_stdin
 from detlint.linter.sources import SourceFile, source_from_bytes
 from detlint.rulebook import load_rules
@@ -107,6 +110,20 @@ def test_links_are_written_through(tmp_path: Path) -> None:
     assert real.read_text() == FIXED
 
 
+def test_what_an_editor_saved_meanwhile_stays(tmp_path: Path) -> None:
+    path = tmp_path / "x.py"
+    path.write_text(LISTING)
+    (fixed,) = fixes(path)
+    path.write_text(LISTING + "# saved by an editor\n")
+    with pytest.raises(UsageError, match="changed meanwhile"):
+        fixed.write()
+    assert path.read_text() == LISTING + "# saved by an editor\n"
+    path.unlink()
+    with pytest.raises(UsageError, match="changed meanwhile"):
+        fixed.write()
+    assert not path.exists()
+
+
 UNTOUCHED = {
     "only unsafe fixes": (LISTING, False),
     "always on, and written so": (DROPOUT.replace("0.1,", "0.1, training=True,"), False),
@@ -158,6 +175,49 @@ def test_left_alone(tmp_path: Path, code: str, unsafe: bool) -> None:
     path = tmp_path / "x.py"
     path.write_text(code)
     assert fix(path, unsafe=unsafe) == code.encode()
+
+
+def test_nothing_goes_between_if_and_elif_and_other_fixes_are_made(tmp_path: Path) -> None:
+    code = """
+import torch
+import torchvision
+
+torch.backends.cudnn.benchmark = True
+
+def predict(x, quick):
+    net = torchvision.models.resnet18()
+    net.load_state_dict(torch.load("a.pt"))
+    with torch.no_grad():
+        if quick:
+            return 0
+        elif net(x).sum() > 0:
+            return 1
+        return 2
+"""
+    path = tmp_path / "x.py"
+    path.write_text(code)
+    assert fix(path) == code.replace("benchmark = True", "benchmark = False").encode()
+
+
+def test_a_fix_that_does_not_parse_keeps_no_other_from_being_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mode, "insert_before", lambda statement, line: repairs.insert_before(statement, "("))
+    code = """
+import torch
+import torchvision
+
+torch.backends.cudnn.benchmark = True
+
+def predict(x):
+    net = torchvision.models.resnet18()
+    net.load_state_dict(torch.load("a.pt"))
+    with torch.no_grad():
+        return net(x)
+"""
+    path = tmp_path / "x.py"
+    path.write_text(code)
+    assert fix(path) == code.replace("benchmark = True", "benchmark = False").encode()
 
 
 def test_fixes_inside_fixes_take_another_round(tmp_path: Path) -> None:

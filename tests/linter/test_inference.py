@@ -161,6 +161,71 @@ def test_values_of_a_file_do_not_depend_on_files_linted_before(make_module: Make
     assert again.inference.callees(call) == first  # type: ignore[union-attr]
 
 
+def test_a_ring_of_files_that_import_a_name_from_each_other_says_nothing_about_it(make_module: MakeModule) -> None:
+    ring = {"a": "b", "b": "c", "c": "a"}
+    files = {f"{a}.py": f"try:\n    from {b} import x\nexcept ImportError:\n    x = None\n" for a, b in ring.items()}
+    module = make_module("from a import x\ny = x\n", files)
+    values = module.inference.values(module.index.of_type(ast.Assign)[0].value)
+    assert {value.kind for value in values} == {Kind.UNKNOWN, Kind.NONE}
+
+
+OUTER_NAMES = {
+    "the first iterable": "names = {1}\nresult = [names for names in names]",
+    "the first iterable in a class": "class A:\n    names = {1}\n    result = [name for name in names]",
+    "inside of the first iterable": "names = {1}\nresult = [names for names in sorted(names, key=lambda x: names)]",
+}
+
+
+@pytest.mark.parametrize("code", OUTER_NAMES.values(), ids=OUTER_NAMES.keys())
+def test_what_a_comprehension_starts_from_is_evaluated_around_it(make_module: MakeModule, code: str) -> None:
+    module = make_module(code)
+    (loop,) = module.index.of_type(ast.comprehension)
+    loads = [node for node in ast.walk(loop.iter) if isinstance(node, ast.Name) and node.id == "names"]
+    assert {value.kind for name in loads for value in module.inference.values(name)} == {Kind.SET}
+    assert not module.index.scope_at(loop.iter).bindings.keys().isdisjoint({"names"})
+
+
+def test_a_later_iterable_of_a_comprehension_sees_the_targets_before_it(make_module: MakeModule) -> None:
+    module = make_module("names = {1}\nresult = [name for names in [[2]] for name in names]")
+    _, loop = module.index.of_type(ast.comprehension)
+    assert [value.kind for value in module.inference.values(loop.iter)] == [Kind.LIST]
+
+
+def test_the_rest_of_a_matched_mapping_is_a_name_of_its_own(make_module: MakeModule) -> None:
+    module = make_module(
+        "import random\ndef f(x):\n    match x:\n        case {1: 1, **random}:\n            random.shuffle(x)"
+    )
+    (call,) = module.index.of_type(ast.Call)
+    assert module.inference.callees(call) == ()
+
+
+def test_a_name_is_found_behind_seven_star_imports_in_a_row(make_module: MakeModule) -> None:
+    files = {f"s{i}.py": f"from s{i + 1} import *\n" for i in range(7)}
+    module = make_module("from s0 import *\ndeep()\n", {**files, "s7.py": "def deep(): pass\n"})
+    assert module.inference.callees(module.index.of_type(ast.Call)[0]) == ("s7.deep",)
+
+
+def test_files_that_import_everything_from_each_other_are_each_looked_at_once(make_module: MakeModule) -> None:
+    parts = [f"s{i}" for i in range(24)]
+    files = {f"{name}.py": "".join(f"from {part} import *\n" for part in parts) for name in parts}
+    module = make_module("from s0 import *\nnowhere()\n", files)
+    assert module.inference.callees(module.index.of_type(ast.Call)[0]) == ()
+
+
+def test_a_chain_of_eight_methods_is_followed(make_module: MakeModule) -> None:
+    module = make_module("import torch\nx = torch.rand(3).abs().exp().log().sqrt().sin().cos().tan().sinh()\n")
+    (value,) = module.inference.values(module.index.of_type(ast.Assign)[0].value)
+    assert value.kind is Kind.TENSOR
+
+
+def test_what_an_expression_can_be_does_not_depend_on_what_was_asked_before(make_module: MakeModule) -> None:
+    module = make_module("import torch\nx = torch.rand(3)\n" + "x = x.abs()\n" * 200)
+    values = [assignment.value for assignment in module.index.of_type(ast.Assign)]
+    assert [value.kind for value in module.inference.values(values[-1])] == [Kind.UNKNOWN]  # too far away
+    assert [value.kind for value in module.inference.values(values[5])] == [Kind.TENSOR]
+    assert [value.kind for value in module.inference.values(values[15])] == [Kind.TENSOR]
+
+
 def test_a_nonlocal_count_is_a_number(make_module: MakeModule) -> None:
     module = make_module(
         """

@@ -30,6 +30,8 @@ def test_findings(project: Path) -> None:
 
 def test_choices(project: Path) -> None:
     assert detlint.lint(select=["DET6"]).findings == ()
+    assert detlint.lint(select="DET6").findings == ()
+    assert detlint.lint(ignore="DET1, DET2").findings == ()
     assert detlint.lint(ignore=["functional-dropout-always-on"]).findings == ()
     assert detlint.lint(config="ignoring.toml").findings == ()
 

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from detlint.config import ConfigResolver
 from detlint.findings import Location
+from detlint.linter.engine import lint_stdin
 from detlint.linter.sources import SourceFile, SourceProblem, source_from_bytes
 
 
@@ -197,3 +199,29 @@ def test_text_that_is_no_text_is_a_problem_of_its_cell() -> None:
     (lone,) = found.problems
     assert lone.location.cell == 2
     assert "surrogates" in lone.reason
+
+
+FAR = "import torch\n" + "x = 1\n" * 5
+MESSAGES = {
+    "DET201": (
+        "def g(model, x):\n    before = model.training\n    with torch.no_grad():\n        y = model(x)\n"
+        "    model.train(before)\n    return y\n",
+        "line 5 of cell 2 puts its mode back",
+    ),
+    "DET204": (
+        "def g(model, x):\n    model.train()\n    with torch.no_grad():\n        return model(x)\n",
+        "switched on in line 2 of cell 2",
+    ),
+    "DET303": ("def f():\n    out = torch.empty(3)\n    return out + 1\n", "at line 3 of cell 2"),
+    "DET604": (
+        "def f(x: torch.Tensor):\n    y = x.to('cpu', non_blocking=True)\n    return y.numpy()\n",
+        "at line 3 of cell 2",
+    ),
+}
+
+
+@pytest.mark.parametrize(("code", "cell", "said"), [(code, *each) for code, each in MESSAGES.items()], ids=MESSAGES)
+def test_messages_name_lines_of_cells(code: str, cell: str, said: str) -> None:
+    result = lint_stdin(notebook(FAR, cell), "a.ipynb", resolver=ConfigResolver(isolated=True))
+    assert [finding.code for finding in result.findings] == [code]
+    assert said in result.findings[0].message

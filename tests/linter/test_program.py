@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from detlint.config import Config, ConfigResolver
+from detlint.linter.engine import lint_paths
 from detlint.linter.program import Program, program_of
 from detlint.linter.project import Project
 
@@ -35,8 +37,35 @@ def test_what_is_a_program(make_module: MakeModule, code: str, expected: bool) -
     assert (program_of(make_module(code)) is not None) is expected
 
 
-def test_entry_points_setting_makes_a_program(make_module: MakeModule) -> None:
-    assert program_of(make_module("def f(): pass\n"), ["main.py"]) is not None
+@pytest.mark.parametrize(
+    ("folder", "pattern", "expected"),
+    [
+        ("", "main.py", True),
+        ("", "/jobs/**", False),
+        ("", "/*.py", True),
+        ("..", "main.py", True),
+        ("..", "/main.py", False),
+        ("elsewhere", "main.py", False),
+    ],
+)
+def test_entry_points_are_patterns_below_their_configuration(
+    make_module: MakeModule, tmp_path: Path, folder: str, pattern: str, expected: bool
+) -> None:
+    module = make_module("def f(): pass\n")
+    config = Config(root=(tmp_path / folder).resolve(), entry_points=(pattern,))
+    assert (program_of(module, config) is not None) is expected
+
+
+def test_entry_points_of_a_configuration_below_the_root_of_the_project(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    files = ("sub/run.py", "sub/jobs/x.py", "sub/other.py", "run.py")
+    for name in files:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("import torch\n\ndef draw():\n    return torch.rand(3)\n\nx = draw()\n")
+    (tmp_path / "sub" / "detlint.toml").write_text('entry-points = ["run.py", "/jobs/**"]\n')
+    result = lint_paths([str(tmp_path)], resolver=ConfigResolver(), jobs=1)
+    found = {Path(f.location.path).relative_to(tmp_path).as_posix() for f in result.findings if f.code == "DET101"}
+    assert found == {"sub/run.py", "sub/jobs/x.py"}
 
 
 @pytest.mark.parametrize(

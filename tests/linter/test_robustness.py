@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from detlint.config import ConfigResolver
+from detlint.config import ConfigResolver, Settings
 from detlint.linter.engine import lint_paths, lint_stdin
 from detlint.linter.lexing import comments
 from detlint.linter.result import LintResult
@@ -34,6 +34,13 @@ def notebook(*cells: str) -> str:
 # A file's content, and the place of its DET001 finding with a part of its message (None: there is none).
 BAD: dict[str, tuple[bytes | str, tuple[int, int | None, str] | None]] = {
     "bytes.py": (GOOD.encode() + b"# \xe9\n", (6, 3, "byte 0xe9 is not valid utf-8")),
+    "cp1252.py": (b"# coding: cp1252\nx = '\x81'\n", (2, 6, "byte 0x81 is not valid cp1252")),
+    "huge.py": (
+        f"import unittest\n\nclass T(unittest.TestCase):\n    def test(self):\n"
+        f"        self.assertEqual(f() * 0.5, 1{'0' * 400} * 0.1)\n"
+        f"        self.assertAlmostEqual(f(), 1, places={'9' * 400})\n",
+        None,
+    ),
     "null.py": ("x = 1\n\0\n", (2, 1, "null byte")),
     "utf16.py": (GOOD.encode("utf-16"), (1, 1, "byte 0xff")),
     "cookie.py": ("# -*- coding: klingon -*-\n", (1, 1, "unknown encoding")),
@@ -57,6 +64,7 @@ BAD: dict[str, tuple[bytes | str, tuple[int, int | None, str] | None]] = {
     "long_print.py": ("print " + "a, " * 300_000 + "\n", (1, None, "Python 2 syntax")),
     "long_fstring.py": ("x = f'" + "{'" * 300_000 + "\n", (1, None, "")),
     "surrogate.py": ("x = '\\ud800'\n", None),
+    "annotation.py": ("def f(x: '\\ud800', y: '\\0'):\n    return [set(x), x.median(0), y.median(0)]\n", None),
 }
 
 # Whether these are too deep depends on the release of Python.
@@ -111,6 +119,10 @@ def unprivileged_folder() -> Iterator[Path]:
     """A folder for a test that runs as nobody: root may read everything."""
     before = os.geteuid()
     with tempfile.TemporaryDirectory() as name:
+        first = Path(name, "first.py")
+        first.write_text(GOOD)
+        lint(first)  # nobody may not load what linting imports
+        first.unlink()
         Path(name).chmod(0o777)
         if before == 0:
             os.seteuid(65534)
@@ -137,6 +149,33 @@ def test_what_may_not_be_read_is_reported(unprivileged_folder: Path) -> None:
     found = {Path(f.location.path).relative_to(folder).as_posix(): f.message for f in result.findings}
     assert found.pop("good.py") != denied
     assert found == dict.fromkeys(["closed", "listed/inside.py", "secret.py"], denied)
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o444])
+def test_what_may_not_be_looked_into_stops_nothing(unprivileged_folder: Path, mode: int) -> None:
+    folder = unprivileged_folder
+    (folder / ".git").mkdir()
+    (folder / "locked").mkdir()
+    (folder / "locked" / "inside.py").write_text(GOOD)
+    (folder / "t.py").write_text(f"import locked.inside\nimport {'a' * 300}\n{GOOD}")
+    (folder / "locked").chmod(mode)
+    try:
+        result = lint_paths([str(folder)], resolver=ConfigResolver(), jobs=1)
+    finally:
+        (folder / "locked").chmod(0o755)
+    assert result.problems == ()
+    codes = {Path(f.location.path).relative_to(folder).as_posix(): f.code for f in result.findings}
+    assert codes == {"t.py": "DET202", "locked" if mode == 0 else "locked/inside.py": "DET001"}
+
+
+def test_a_deep_expression_in_an_imported_file_is_nothing_special(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "helper.py").write_text("x = {}\na = x" + "[0]" * 1200 + "\n")
+    program = "from helper import *\nimport torch\n\nif __name__ == '__main__':\n    print(torch.rand(3))\n"
+    (tmp_path / "main.py").write_text(program)
+    for result in (lint(tmp_path / "main.py"), lint(tmp_path)):
+        assert result.problems == ()
+        assert [(Path(f.location.path).name, f.code) for f in result.findings] == [("main.py", "DET101")]
 
 
 def test_a_file_that_vanishes(tmp_path: Path) -> None:
@@ -253,3 +292,52 @@ def test_comments_are_those_that_tokenize_finds(path: Path) -> None:
         if token.type == tokenize.COMMENT
     ]
     assert [start for start, _ in comments(text)] == expected
+
+
+# Code that is valid and that hardly anybody writes: empty tuples as indices, calls without the argument that matters.
+ODD = {
+    "pattern out of a call": "import glob\nfrom settings import pattern\nx = [load(p) for p in glob.glob(pattern())]\n",
+    "pattern of nothing": "import glob, os\nx = [load(p) for p in glob.glob(os.path.join())]\n",
+    "order, empty index": "import os\nimport numpy as np\nx = np.array(os.listdir(d))[()]\n",
+    "sum by keyword": "import os\nx = sum(start=os.listdir(d))\n",
+    "parameters of a lambda": (
+        "import os\ndef load(paths, key=lambda name: name, **options):\n    return [options, paths]\n"
+        "x = load([], name=os.listdir(d))\n"
+    ),
+    "memory, empty index": (
+        "import torch\ndef f(x, n):\n    out = torch.empty(5)\n    for i in range(n):\n        out[()] = x[i]\n"
+        "    return out + 1\n"
+    ),
+    "batches, empty index": (
+        "import torch\ndef f(x, size):\n    out = torch.empty(len(x), 4)\n    for i in range(len(x) // size):\n"
+        "        out[()] = x[i]\n    return out + 1\n"
+    ),
+    "memory, step zero": "import torch\ndef f(x):\n    out = torch.empty(5, 3)\n    out[::0] = x\n    return out + 1\n",
+    "memory, endless": (
+        f"import torch\ndef f(x):\n    out = torch.empty({10**30})\n    out[:{10**29}] = x\n    return out + 1\n"
+    ),
+    "starred option": (
+        "import argparse, torch\nparser = argparse.ArgumentParser()\n"
+        "parser.add_argument('--how', nargs='*', default=[])\nargs = parser.parse_args()\n*rest, = args.how\n"
+        "net = torch.compile(torch.nn.Linear(3, 3), mode=rest)\n"
+    ),
+    "called setting": "import torch\ntorch._inductor.config.max_autotune()\n",
+    "greater than floats": (
+        "def score(net, x):\n    return net(x).sum().item()\n"
+        f"def test_score(net, x):\n    assert score(net, x) == {10**400} * 2.0 / 3.0\n"
+        "def test_other(net, x):\n    assert score(net, x) == 1e308 * 10.0 / 3.0\n"
+    ),
+    "rate of functions that call each other": (
+        "import torch.nn.functional as F\ndef attend(q, p):\n    return chunk(q, p)\ndef chunk(q, p):\n"
+        "    if len(q) > 5:\n        return attend(q[1:], p)\n"
+        "    return F.scaled_dot_product_attention(q, q, q, dropout_p=p)\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", ODD.values(), ids=ODD.keys())
+def test_odd_code(text: str) -> None:
+    resolver = ConfigResolver(isolated=True, overrides=Settings(select=("ALL",)))
+    result = lint_stdin(text.encode(), "a.py", resolver=resolver)
+    assert result.problems == ()
+    assert "DET001" not in {finding.code for finding in result.findings}

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ast
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
 
 from detlint.findings import Location
+from detlint.linter.nodes import walk
+from detlint.linter.parsing import parse_expression
 from detlint.linter.sources import SourceFile, SourceProblem, read_source, source_from_bytes
 
 
@@ -213,3 +216,23 @@ def test_locations_of_the_standard_library_agree_with_its_text(name: str) -> Non
         if isinstance(node, ast.Name):
             place = found.location(node)
             assert found.lines[place.line - 1][place.column - 1 : place.end_column - 1] == node.id
+
+
+@pytest.mark.parametrize("text", ["Literal['\\d']", "list[", "\ud800", "\0", "-" * 100_000 + "1"])
+def test_what_is_quoted_is_parsed_without_a_word(text: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = parse_expression(text)
+    assert (found is not None) == text.startswith("Literal")
+
+
+class Interpolation(ast.expr):
+    """The node that Python 3.14 makes of `{name}` in a t-string."""
+
+    _fields = ("value", "str", "conversion", "format_spec")
+
+
+def test_the_text_of_an_interpolation_is_no_node() -> None:
+    name = ast.Name("name", ast.Load())
+    node = Interpolation(value=name, str="name", conversion=-1, format_spec=None)
+    assert list(walk(node)) == [node, name]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import json
 import random
 import threading
 import time
 import weakref
-from collections import Counter
+from collections import Counter, UserDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -218,3 +219,155 @@ def test_the_threads_that_digest_are_no_blind_spot() -> None:
     digests._threads.cache_clear()  # so that they are started during the audit
     report = detlint.audit(nn.ReLU(), torch.randn(3_000_000), probes=("repeat",))
     assert not [spot for spot in report.blind_spots if spot.startswith("threads were started")]
+
+
+NORM = nn.BatchNorm1d(8)
+
+
+def _helper(x: torch.Tensor) -> torch.Tensor:
+    return NORM(x)
+
+
+def _by_name(x: torch.Tensor) -> torch.Tensor:
+    return torch.stack([NORM(row) for row in x[None]])
+
+
+def _by_helper(x: torch.Tensor) -> torch.Tensor:
+    return _helper(x)
+
+
+def _in_a_list() -> Callable[[torch.Tensor], torch.Tensor]:
+    parts = {"norms": [NORM]}
+    return lambda x: parts["norms"][0](x)
+
+
+def _in_an_inner_function() -> Callable[[torch.Tensor], torch.Tensor]:
+    norm = NORM
+
+    def inner(x: torch.Tensor) -> torch.Tensor:
+        return norm(x)
+
+    @functools.wraps(inner)
+    def outer(*args: Any) -> torch.Tensor:
+        return inner(*args)
+
+    return outer
+
+
+class _Holder:
+    def __init__(self) -> None:
+        self.parts = [NORM]
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        return self.parts[0](x)
+
+    def step(self, x: torch.Tensor) -> torch.Tensor:
+        return self(x)
+
+
+FUNCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "a global": _by_name,
+    "a helper": _by_helper,
+    "a container": _in_a_list(),
+    "an inner function": _in_an_inner_function(),
+    "an attribute of an object": _Holder(),
+    "a method of an object": _Holder().step,
+    "a partial": functools.partial(_by_name),
+}
+
+
+@pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS.keys())
+def test_modules_that_a_function_reaches_are_left_as_they_were(function: Callable[..., torch.Tensor]) -> None:
+    NORM.train()
+    before = {name: tensor.clone() for name, tensor in NORM.state_dict().items()}
+    report = audited(function, X, "repeat", "mode")
+    assert all(torch.equal(before[name], tensor) for name, tensor in NORM.state_dict().items())
+    assert any(finding.code == "DET201" for finding in report.findings)
+
+
+def test_modules_that_were_not_known_before_are_a_blind_spot() -> None:
+    layers: dict[str, Any] = {"deep": [[[nn.Linear(8, 8), nn.ReLU()]]]}
+
+    def model(x: torch.Tensor) -> torch.Tensor:
+        linear, relu = layers["deep"][0][0]
+        return relu(linear(x))
+
+    report = audited(model)
+    assert [spot for spot in report.blind_spots if "put back" in spot] == [
+        "modules ran that the model does not hold, so nothing they changed was put back: <Linear>"
+    ]
+
+
+class _NoisyGradient(torch.autograd.Function):
+    source = random.Random(0)
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+        return gradient * _NoisyGradient.source.random()
+
+
+def test_modules_with_equal_names_of_parameters_keep_their_gradients_apart() -> None:
+    one, two = nn.Linear(8, 8), nn.Linear(8, 8)
+    report = audited(lambda x: two(_NoisyGradient.apply(one(x))), X, "repeat", backward=True)
+    repeat = report.probes["repeat"]
+    assert repeat.verdict is Verdict.BEYOND_ROUNDING
+    names = {event.module for event in report.events if event.name == "aten.linear"} or {"0", "1"}
+    assert names == {"0", "1"}
+    assert {item.name.split()[-1] for item in repeat.outputs} in ({"0.weight", "0.bias"}, {"1.weight", "1.bias"})
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        pytest.param(lambda x: {"a.b": x + random_number(), "a": {"b": x}}, id="dots"),
+        pytest.param(lambda x: {1: x + random_number(), "1": x}, id="types"),
+    ],
+)
+def test_outputs_with_equal_paths_are_all_compared(output: Callable[[torch.Tensor], object]) -> None:
+    result = audited(output).probes["repeat"]
+    assert result.verdict is Verdict.BEYOND_ROUNDING
+
+
+NUMBERS = random.Random(0)
+
+
+def random_number() -> float:
+    return NUMBERS.random()
+
+
+@dataclass(frozen=True)
+class Batch:
+    pixels: torch.Tensor
+    sizes: tuple[int, ...] = ()
+
+
+class Kept(UserDict[str, torch.Tensor]):
+    pass
+
+
+WRAPPED: dict[str, tuple[Callable[[torch.Tensor], object], Callable[[Any], torch.Tensor]]] = {
+    "nothing": (lambda x: x, lambda sample: sample),
+    "a dataclass": (lambda x: Batch(x, (1,)), lambda batch: batch.pixels),
+    "a mapping": (lambda x: Kept(x=x), lambda kept: kept["x"]),
+    "one in the other": (lambda x: [Kept(x=Batch(x))], lambda kept: kept[0]["x"].pixels),
+}
+
+
+@pytest.mark.parametrize(("wrap", "unwrap"), WRAPPED.values(), ids=WRAPPED.keys())
+def test_probes_change_tensors_wherever_they_lie_in_the_sample(
+    wrap: Callable[[torch.Tensor], object], unwrap: Callable[[Any], torch.Tensor]
+) -> None:
+    def model(sample: Any) -> torch.Tensor:
+        x = unwrap(sample)
+        return x * (1.0 if x.is_contiguous() else 2.0)
+
+    sample = wrap(X)
+    report = audited(model, (sample,), "layout", "batch")
+    assert report.probes["layout"].verdict is Verdict.BEYOND_ROUNDING
+    assert report.probes["batch"].verdict is Verdict.BITWISE
+    assert unwrap(sample) is X
+    assert detlint.audit(model, (sample,), device="cpu", probes="repeat", execute=False).events

@@ -46,3 +46,25 @@ def test_functions_of_others_can_write_to_anything() -> None:
     (copied,) = for_call(lambda x: x.add_(1), x)
     assert copied is not x
     assert torch.equal(copied, x)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32, torch.complex128])
+def test_of_a_large_storage_only_the_part_that_is_seen_is_copied(dtype: torch.dtype) -> None:
+    memory = torch.arange(1_000_000).to(dtype)
+    rows = memory.view(1000, 1000)[3:5, ::2]
+    copied = Copier().tensor(rows)
+    assert torch.equal(copied, rows)
+    assert copied.stride() == rows.stride()
+    assert copied.untyped_storage().nbytes() <= 2000 * memory.element_size() + 512
+    assert (copied.data_ptr() - rows.data_ptr()) % 64 == (-memory.data_ptr() + copied.untyped_storage().data_ptr()) % 64
+    copied.zero_()
+    assert torch.equal(memory, torch.arange(1_000_000).to(dtype))
+
+
+def test_tensors_far_apart_in_one_storage_share_one_in_the_copy() -> None:
+    memory = torch.arange(10_000.0)
+    one, two, none = Copier().tree([memory[5000:5010], memory[5005:5020], memory[9999:9999]])
+    assert one.untyped_storage()._cdata == two.untyped_storage()._cdata
+    assert none.numel() == 0
+    one.zero_()
+    assert two.tolist() == [0.0] * 5 + [float(number) for number in range(5010, 5020)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import random
 import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.utils._pytree import tree_map_only
 
 from detlint.errors import AuditError
 from detlint.runtime.audit import audit
@@ -63,6 +65,7 @@ def state_of(model: nn.Module) -> dict[str, Any]:
     """Everything about a model and the process that an audit could change."""
     state: dict[str, Any] = {"flags": read_flags(), "grad": torch.is_grad_enabled()}
     state["dtype"], state["threads"] = torch.get_default_dtype(), torch.get_num_threads()
+    state["device"] = torch.empty(0).device
     state["python"], state["numpy"] = random.getstate(), repr(np.random.get_state())
     state["torch"] = torch.get_rng_state().tolist()
     state["start"] = threading.Thread.start
@@ -70,7 +73,9 @@ def state_of(model: nn.Module) -> dict[str, Any]:
     state["global hooks"] = (dict(hooks._global_forward_hooks), dict(hooks._global_forward_pre_hooks))
     for name, module in model.named_modules():
         plain = {k: v for k, v in vars(module).items() if not k.startswith("_")}
-        state[f"attributes of {name}"] = copy.deepcopy({k: v for k, v in plain.items() if k != "action"})
+        state[f"attributes of {name}"] = copy.deepcopy(
+            tree_map_only(torch.Tensor, torch.Tensor.tolist, {k: v for k, v in plain.items() if k != "action"})
+        )
         state[f"hooks of {name}"] = {k: list(v) for k, v in vars(module).items() if k.endswith("_hooks")}
     for name, tensor in (*model.named_parameters(), *model.named_buffers()):
         state[f"content of {name}"] = tensor.detach().clone().tolist()
@@ -150,6 +155,7 @@ def _settings(model: Unruly) -> None:
     torch.set_default_dtype(torch.float64)
     torch.backends.cudnn.benchmark = True
     torch.set_num_threads(1)
+    torch.set_default_device("meta")
 
 
 def test_settings_that_the_model_changes_are_put_back(model: Unruly) -> None:
@@ -183,11 +189,11 @@ def test_what_cannot_be_put_back_is_said(model: Unruly) -> None:
 
 
 def test_parameters_are_copied_only_when_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    from detlint.runtime.guard import _Content
+    from detlint.runtime.held import Content
 
     saved: list[str] = []
-    save = _Content.save
-    monkeypatch.setattr(_Content, "save", lambda self: (saved.append(self.name), save(self)))
+    save = Content.save
+    monkeypatch.setattr(Content, "save", lambda self: (saved.append(self.name), save(self)))
     audit(nn.Linear(4, 4), torch.ones(1, 4), backward=True, runs=2)
     assert saved == []
 
@@ -252,3 +258,117 @@ def test_attributes_that_change_are_named_until_put_back(
 def test_an_audit_says_what_the_model_changed() -> None:
     report = audit(nn.Sequential(Remembering(CHANGES["a number"][0])), torch.ones(1), probes="repeat")
     assert any("the model changed 0.calls while it ran" in spot for spot in report.blind_spots)
+
+
+def _write_with_gradients(model: Remembering) -> None:
+    model.buffer[:2] = model.weight * 2
+
+
+def _write_to_an_attribute(model: Remembering) -> None:
+    model.plain += 1
+    model.caches[0]["k"][0].add_(1)
+
+
+def _resize(model: Remembering) -> None:
+    model.buffer.resize_(2)
+
+
+def _swap(model: Remembering) -> None:
+    model.weight.data = model.weight.data * 2
+
+
+def _grow_within(model: Remembering) -> None:
+    model.caches[0]["v"] = model.calls
+
+
+class Holding(Remembering):
+    """Holds tensors in all the ways there are, and keeps some of its containers deep in others."""
+
+    def __init__(self, change: Callable[[Remembering], object]) -> None:
+        super().__init__(change)
+        self.weight = nn.Parameter(torch.ones(2))
+        self.register_buffer("buffer", torch.zeros(4))
+        self.plain = torch.zeros(2)
+        self.caches = [{"k": (torch.zeros(2),), "v": None}]
+        self._count = 0
+
+
+WRITES: dict[str, tuple[Callable[[Any], object], tuple[str, ...]]] = {
+    "a buffer, with gradients": (_write_with_gradients, ("0.buffer",)),
+    "tensors that are attributes": (_write_to_an_attribute, ("0.plain", "0.caches[0]['k'][0]")),
+    "the size of a buffer": (_resize, ("0.buffer",)),
+    "the data of a parameter": (_swap, ("0.weight",)),
+    "an item far inside": (_grow_within, ("0.caches[0]",)),
+    "a name that begins with an underscore": (lambda model: setattr(model, "_count", model._count + 1), ("0._count",)),
+}
+
+
+@pytest.mark.parametrize(("change", "expected"), WRITES.values(), ids=WRITES.keys())
+def test_what_a_module_holds_is_named_and_put_back(change: Callable[[Any], object], expected: tuple[str, ...]) -> None:
+    model = nn.Sequential(Holding(change))
+    inner: Any = model[0]
+    before = state_of(inner)
+    report = audit(model, torch.ones(1), probes=("repeat", "grad"))
+    assert_same(before, state_of(inner))
+    assert inner.buffer.is_leaf
+    assert any(f"the model changed {', '.join(expected)} while it ran" in spot for spot in report.blind_spots)
+    assert not any("put back:" in spot for spot in report.blind_spots)
+
+
+class Refusing(OrderedDict[str, int]):
+    """As the `FrozenDict` of diffusers: it can be emptied and not be filled."""
+
+    def __setitem__(self, key: str, value: int) -> None:
+        raise TypeError("not to be changed")
+
+    def update(self, *others: Any, **more: int) -> None:
+        raise TypeError("not to be changed")
+
+
+def test_containers_that_refuse_changes_stay_as_they_are() -> None:
+    model = Remembering(lambda model: OrderedDict.__setitem__(model.settings, "b", 2))
+    model.settings = Refusing()
+    OrderedDict.__setitem__(model.settings, "a", 1)
+    assert audit(model, torch.ones(1), probes="repeat").ok
+    assert dict(model.settings) == {"a": 1}
+
+
+def test_what_cannot_be_put_back_keeps_nothing_else_from_it() -> None:
+    def change(model: Any) -> None:
+        model.part += model.weight.sum()
+        model.calls += 1
+
+    model: Any = Holding(change)
+    model.register_buffer("part", model.buffer[:2])  # autograd lets no view forget where its values come from
+    report = audit(model, torch.ones(1), probes=("repeat", "grad"))
+    assert any("part could not be put back: RuntimeError" in spot for spot in report.blind_spots)
+    assert model.buffer.tolist() == [0, 0, 0, 0]
+    assert model.calls == 0
+
+
+@pytest.mark.parametrize("execute", [True, False])
+def test_sparse_buffers_are_audited(execute: bool) -> None:
+    def propagate(model: Any) -> None:
+        model.product = torch.sparse.mm(model.adjacency, torch.ones(2, 2))
+
+    model = Remembering(propagate)
+    model.register_buffer("adjacency", torch.eye(2).to_sparse())
+    report = audit(model, torch.ones(1), probes=("repeat", "layout"), execute=execute)
+    assert report.ok
+    assert not hasattr(model, "product")
+
+
+def test_a_model_whose_parameters_have_no_shape_is_refused_in_one_line() -> None:
+    with pytest.raises(AuditError, match=r"0\.weight has no shape before the first call: run the model once first"):
+        audit(nn.Sequential(nn.LazyLinear(2)), torch.ones(1, 2))
+
+
+def test_settings_are_put_back_between_runs() -> None:
+    seen: list[torch.dtype] = []
+
+    def change(model: Remembering) -> None:
+        seen.append(torch.get_default_dtype())
+        torch.set_default_dtype(torch.float64)
+
+    audit(Remembering(change), torch.ones(1), probes="repeat")
+    assert set(seen) == {torch.float32}

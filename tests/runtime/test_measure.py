@@ -135,3 +135,20 @@ def test_without_a_reference_sums_bound_the_error() -> None:
     near, far = torch.tensor([1.0]) + bound / 2, torch.tensor([1.0]) + bound * 2
     assert judge(torch.tensor([1.0]), near, None, [product]) is Verdict.ROUNDING
     assert judge(torch.tensor([1.0]), far, None, [product]) is Verdict.BEYOND_ROUNDING
+
+
+def test_complex_numbers_are_counted_as_one() -> None:
+    one = torch.zeros(4, 3, dtype=torch.complex64)
+    two = one.clone()
+    two[2, 1] = 3 + 4j
+    found = difference("x", one, two)
+    assert found is not None
+    assert (found.numel, found.differing, found.place) == (12, 1, (2, 1))
+
+
+@pytest.mark.parametrize("other", [math.nan, -math.inf, 1.0])
+def test_infinities_are_no_rounding_of_anything_else(other: float) -> None:
+    one, two = torch.tensor([1.0, math.inf]), torch.tensor([1.0, other])
+    assert judge(one, two, None, ()) is judge(two, one, None, ()) is Verdict.BEYOND_ROUNDING
+    near = torch.nextafter(one, torch.tensor([2.0, math.inf]))
+    assert judge(one, near, None, ()) is Verdict.ROUNDING

@@ -105,3 +105,18 @@ def test_memory_is_as_always_afterwards() -> None:
     probed(Leftover(), torch.randn(64, 64))
     fresh = [torch.empty(1000) for _ in range(20)]
     assert not all(bool((tensor < -1e38).all()) for tensor in fresh)
+
+
+def test_what_is_weighted_with_zero_is_read_all_the_same() -> None:
+    """Zero times a huge number is zero, zero times NaN is not."""
+
+    def masked(x: torch.Tensor) -> torch.Tensor:
+        table = x.new_empty(8, x.shape[1])
+        table[:2] = x
+        weights = torch.tensor([0.5, 0.5, 0, 0, 0, 0, 0, 0])
+        return weights @ table
+
+    result = probed(masked, torch.randn(2, 4)).probes["allocator"]
+    assert result.verdict.value == "beyond-rounding"
+    assert result.kind is Cause.UNINITIALIZED
+    assert result.change == "poisoned memory (NaN)"

@@ -162,3 +162,31 @@ def test_a_script_module_that_counts_its_calls_is_found() -> None:
     report = detlint.audit(torch.jit.script(AddsToTotal().eval()), X)
     assert report.probes["history"].verdict is Verdict.BEYOND_ROUNDING
     assert report.probes["repeat"].verdict is Verdict.BITWISE
+
+
+class CountsUnseen(Stateful):
+    _calls = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self._calls += 1
+        return self.linear(x) * self._calls
+
+
+class ReturnsBuffer(Stateful):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.total.add_(1)
+
+
+class SwapsWeight(Stateful):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.linear.weight.data = self.linear.weight.data * 0.5
+        return self.linear(x)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(CountsUnseen, "_calls"), (ReturnsBuffer, "total"), (SwapsWeight, "linear.weight")]
+)
+def test_state_of_any_kind_is_found(kind: type[Stateful], name: str) -> None:
+    result = detlint.audit(kind().eval(), X, probes="history").probes["history"]
+    assert result.verdict is Verdict.BEYOND_ROUNDING
+    assert name in result.remedy

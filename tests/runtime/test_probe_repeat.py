@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import random
 
 import pytest
 import torch
@@ -195,3 +196,27 @@ def test_gradients_are_compared() -> None:
     assert {item.name for item in repeat.outputs} == {"gradient of linear.weight", "gradient of linear.bias"}
     assert repeat.first_divergence is not None
     assert repeat.first_divergence.phase.value == "backward"
+
+
+class ReturnsItsMemory(nn.Module):
+    """Returns tensors that belong to the model: they are put back, or overwritten by the next run."""
+
+    source = random.Random(0)
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind = kind
+        self.register_buffer("buffer", torch.zeros(4))
+        self.attribute = torch.zeros(4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        memory: torch.Tensor = getattr(self, self.kind)
+        memory.fill_(self.source.random())
+        return memory[:2]
+
+
+@pytest.mark.parametrize("kind", ["buffer", "attribute"])
+def test_outputs_that_lie_in_the_models_memory_are_compared_as_they_were_returned(kind: str) -> None:
+    result = audited(ReturnsItsMemory(kind)).probes["repeat"]
+    assert result.verdict is Verdict.BEYOND_ROUNDING
+    assert result.max_abs

@@ -145,3 +145,27 @@ def test_models_that_cannot_run_in_float64_are_judged_by_a_bound() -> None:
     report = audited(model, X, "threads")
     assert report.probes["threads"].verdict is Verdict.ROUNDING
     assert any("float32 only" in spot for spot in report.blind_spots)
+
+
+class AnotherNormWithoutOnednn(nn.Module):
+    """Takes another formula where oneDNN is off, after a convolution that only rounds otherwise there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = convolutional()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.conv(x)
+        return (x * (1.0 if read_flags().mkldnn_enabled else 1.5)).tanh()
+
+
+@CPU_ONLY
+def test_rounding_before_the_fault_is_passed_over() -> None:
+    model, x = AnotherNormWithoutOnednn(), torch.randn(2, 3, 32, 32)
+    plain = model.conv(x)
+    with using(Flags(mkldnn_enabled=False)):
+        assert not torch.equal(model.conv(x), plain)  # independent of the probe
+    result = detlint.audit(model, x, probes=["backends"]).probes["backends"]
+    assert result.verdict.value == "beyond-rounding"
+    assert result.first_divergence is not None
+    assert result.first_divergence.name == "aten.mul"

@@ -41,10 +41,10 @@ def cudnn_benchmark(ctx: Context) -> Iterator[Finding]:
     """Silent where the user chooses between speed and repeatable results."""
     for write in attribute_writes(ctx.module, ("benchmark",)):
         on = write.name == _BENCHMARK and truth_by_default(write.value, ctx) is Truth.YES
-        if on and not chosen_by_user(write.node, ctx):
+        if on and not _chosen_by_user(write.node, ctx):
             yield ctx.finding(write.node, repair=_off(write.node, write.value), setting="cudnn.benchmark")
     for node, setting, value in _configured(ctx):
-        if not chosen_by_user(node, ctx):
+        if not _chosen_by_user(node, ctx):
             yield ctx.finding(node, repair=_off(node, value), setting=setting)
 
 
@@ -104,7 +104,7 @@ def determinism_disabled(call: Call, ctx: Context) -> Iterator[Finding]:
     """Silent in what tests try, where determinism was on just before, and where the user chooses."""
     if _is_trial(call.node, ctx) or _is_undoing(call.node, ctx):
         return
-    chosen = chosen_by_user(call.node, ctx)
+    chosen = _chosen_by_user(call.node, ctx)
     short = call.name.rpartition(".")[2]
     if call.name.endswith("debug_mode"):
         mode = ctx.constant(call.argument("debug_mode").value)
@@ -159,7 +159,7 @@ def determinism_flag_cleared(ctx: Context) -> Iterator[Finding]:
     writes = list(attribute_writes(ctx.module, lasts))
     for write in writes:
         effect = _OFF.get(write.name)
-        if effect is None or not _is_off(write.value, ctx) or chosen_by_user(write.node, ctx):
+        if effect is None or not _is_off(write.value, ctx) or _chosen_by_user(write.node, ctx):
             continue
         if not _is_trial(write.node, ctx) and not _is_undoing(write.node, ctx) and not _was_set(write, writes, ctx):
             yield ctx.finding(write.node, setting=f"{write.name.removeprefix('torch.')} = False", effect=effect)
@@ -224,7 +224,7 @@ def reduced_matmul_precision(call: Call, ctx: Context) -> Iterator[Finding]:
         yield ctx.finding(call.node, setting=f"set_float32_matmul_precision({precision!r})")
 
 
-def chosen_by_user(node: ast.AST, ctx: Context) -> bool:
+def _chosen_by_user(node: ast.AST, ctx: Context) -> bool:
     """Does a switch named after seed, determinism or speed decide whether `node` runs, and is not on by itself?"""
     child = node
     for parent in ctx.ancestors(node):

@@ -14,7 +14,7 @@ from detlint.linter.defaults import text_by_default
 from detlint.linter.environment import environment_writes
 from detlint.linter.names import FUNCTIONS, FunctionNode
 from detlint.linter.nodes import identifier, walk
-from detlint.linter.program import Program, attribute_writes, calls_named
+from detlint.linter.program import attribute_writes, calls_named
 from detlint.linter.registry import check, check_file
 from detlint.linter.seeding import seeding_of
 from detlint.linter.unsaid import Found, spread
@@ -30,6 +30,8 @@ _AUTOTUNED = "max-autotune"
 def autotuned_compile(call: Call, ctx: Context) -> Iterator[Finding]:
     """Silent in programs that ask for deterministic algorithms."""
     named = [parameter.name for parameter in call.trigger.parameters if parameter.name.endswith("mode")]
+    if not named:
+        return  # a setting, which is written and not called
     given = _given(named[-1], call, ctx)
     mode = text_by_default(*given) if given is not None else ""
     options = _given("options", call, ctx)
@@ -171,4 +173,4 @@ def _autotuning_option(options: ast.Dict, ctx: Context) -> str:
 
 
 def _asks_for_determinism(ctx: Context) -> bool:
-    return seeding_of(ctx.program or Program(ctx.module, is_library=True)).requests_determinism
+    return seeding_of(ctx.program_or_library).requests_determinism

@@ -45,7 +45,7 @@ def unsynchronized_copy(call: ast.Call, ctx: Context) -> Iterator[Finding]:
     else:
         reader = _read_of_buffer(_whole(function.value), call, ctx)
     if reader is not None:
-        yield ctx.finding(call, copy=ast.unparse(call)[:80], where=f"at line {reader.lineno}")
+        yield ctx.finding(call, copy=ast.unparse(call)[:80], where=f"at {ctx.line(reader)}")
 
 
 def _is_waited_for(call: ast.Call, ctx: Context) -> bool:

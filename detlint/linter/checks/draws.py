@@ -131,9 +131,9 @@ def _option_seeds(ctx: Context) -> Iterator[_Drawn]:
     table = load_sources().draws
     for part in (part for default in seed_defaults(ctx.module) for part in ast.walk(default)):
         names = ctx.callees(part) if isinstance(part, ast.Call) else ()
-        draw = next((found for name in names if (found := table.get(name))), None)
-        if draw is not None and isinstance(part, ast.Call):
-            yield _Drawn(part, names[0], draw.library)
+        drawn = next(((name, draw) for name in names if (draw := table.get(name))), None)
+        if drawn is not None and isinstance(part, ast.Call):
+            yield _Drawn(part, drawn[0], drawn[1].library)
 
 
 def _seeded(library: str, ctx: Context) -> Repair | None:

@@ -19,7 +19,7 @@ from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode, 
 from detlint.linter.nodes import identifier
 from detlint.linter.only_values import only_value
 from detlint.linter.registry import check
-from detlint.linter.repairs import Repair, safe, set_argument, unsafe
+from detlint.linter.repairs import Repair, operand, safe, set_argument, unsafe
 from detlint.linter.testcode import is_test_file
 from detlint.linter.training import (
     asks_for_mode,
@@ -40,6 +40,8 @@ _AUGMENTS = re.compile(r"augment|\btransforms?\b|corrupt|coarse|pixel|grid|rando
 
 # Functions that give a rate back, within limits.
 _KEEPS = frozenset({"builtins.float", "builtins.max", "builtins.min"})
+# How many variables and calling functions a rate is followed through.
+_MAX_STEPS = 6
 
 
 @check("DET202")
@@ -158,7 +160,7 @@ def _repair(call: Call, ctx: Context) -> Repair | None:
     if not _knows_modes(call):
         name = _rate(call)
         rate = call.argument(name).value
-        value = "0.0" if rate is None else f"{ast.unparse(rate)} if self.training else 0.0"
+        value = "0.0" if rate is None else f"{operand(rate)} if self.training else 0.0"
         return safe("tie dropout to self.training", set_argument(call.node, name, value, position=names.index(name)))
     name = "training" if "training" in names else "train"
     # A mode that is written out may be meant so: some networks drop at inference on purpose.
@@ -195,10 +197,10 @@ def _is_callers(rate: ast.expr, ctx: Context) -> bool:
     )
 
 
-def _rate_of_callers(parameter: Binding, ctx: Context) -> str:
+def _rate_of_callers(parameter: Binding, ctx: Context, steps: int = _MAX_STEPS) -> str:
     """Return what a caller passes for a rate whatever the mode, as it writes it; nothing where none does."""
     function = parameter.scope.node
-    if not isinstance(function, FUNCTIONS):
+    if not isinstance(function, FUNCTIONS) or not steps:
         return ""
     for site in calls_of(function, ctx):
         if site is None:
@@ -208,7 +210,7 @@ def _rate_of_callers(parameter: Binding, ctx: Context) -> str:
         around = where.function(call)
         if given is None or guarded_by_mode(where.module, call) or depends_on_mode(where.module, given):
             continue
-        rate = _steady_rate(given, where)
+        rate = _steady_rate(given, where, steps - 1)
         if rate and not (around is not None and trains(around)):
             return rate
     return ""
@@ -276,7 +278,7 @@ def _attention_state(rate: ast.expr | None, name: str, ctx: Context) -> str:
     return f"{name} is {steady} in both modes" if steady else ""
 
 
-def _steady_rate(rate: ast.expr, ctx: Context, steps: int = 3) -> str:
+def _steady_rate(rate: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> str:
     """Return the rate that an expression is in both modes, as it is written: a number, or what `__init__` stored."""
     value = ctx.constant(rate)
     if value is not MISSING:
@@ -292,7 +294,7 @@ def _steady_rate(rate: ast.expr, ctx: Context, steps: int = 3) -> str:
     if len(bindings) != 1:
         return ""
     if bindings[0].kind is BindingKind.PARAMETER:
-        return _rate_of_callers(bindings[0], ctx)
+        return _rate_of_callers(bindings[0], ctx, steps)
     behind = unpacked(bindings[0]) if bindings[0].kind is BindingKind.ASSIGN else None
     return _steady_rate(behind, ctx, steps - 1) if behind is not None else ""
 

@@ -144,7 +144,7 @@ def _is_made_here(name: ast.Name, ctx: Context) -> bool:
 
 
 def _is_set(attribute: str, ctx: Context) -> bool:
-    """Is an attribute ever set to anything but None and a generator made on the spot?"""
+    """Is an attribute set to anything but None and a generator made on the spot, here or in files not looked at?"""
     writes = [
         assignment.value
         for assignment in ctx.module.index.of_type(ast.Assign)

@@ -78,11 +78,11 @@ def _shuffles_loader(name: str, ctx: Context) -> bool:
     if all(parameter.arg != "shuffle" for parameter, _ in parameters(found.args)):
         return False
     for call in walk(found):
-        trigger = (
-            next(map(ctx.rule.triggers_by_name.get, where.callees(call)), None) if isinstance(call, ast.Call) else None
-        )
-        if isinstance(call, ast.Call) and trigger is not None and _follows(Call(call, trigger), where):
-            return True
+        if isinstance(call, ast.Call):
+            triggers = (ctx.rule.triggers_by_name.get(name) for name in where.callees(call))
+            trigger = next((each for each in triggers if each is not None), None)
+            if trigger is not None and _follows(Call(call, trigger), where):
+                return True
     return False
 
 

@@ -9,11 +9,12 @@ from functools import cached_property
 
 from detlint.findings import Finding
 from detlint.linter.context import Call, Context
+from detlint.linter.devices import device_around, named_device
 from detlint.linter.fresh_memory import Fate, fate, registered_name
 from detlint.linter.fresh_needs import guards_emptiness, is_in_each_round, reads_what_rounds_left, tests_of_need
 from detlint.linter.fresh_parts import only_in_part, tells_extent
 from detlint.linter.fresh_weights import unwritten_attribute
-from detlint.linter.names import Binding, FunctionNode
+from detlint.linter.names import LOOPS, Binding, FunctionNode
 from detlint.linter.nodes import arguments_of, identifier, walk
 from detlint.linter.registry import check
 from detlint.linter.values import Kind
@@ -46,14 +47,15 @@ def uninitialized_memory(call: Call, ctx: Context) -> Iterator[Finding]:
     if read is not None and not _pads_bytes(call.node, read, ctx) and not _lengthens(read, ctx):
         text = ast.unparse(read)
         short = text if len(text) <= 60 else f"{text[:57]}..."
-        yield ctx.finding(call.node, call=f"{call.name}()", read=short, line=read.lineno)
+        yield ctx.finding(call.node, call=f"{call.name}()", read=short, line=ctx.line(read))
 
 
 def _is_fresh(call: Call, ctx: Context) -> bool:
     """Return whether the call gives memory with elements that nobody wrote."""
     node = call.node
     device = next((keyword.value for keyword in node.keywords if keyword.arg == "device"), None)
-    if ctx.constant(device) == "meta" or _has_no_elements(node, ctx) or _stands_for_a_shape(node, ctx):
+    where = named_device(device, ctx) if device is not None else device_around(node, ctx)
+    if where == "meta" or _has_no_elements(node, ctx) or _stands_for_a_shape(node, ctx):
         return False
     if _CONSTRUCTORS.match(call.name) or call.name == "torch.Tensor.new":
         return _takes_sizes(node, ctx)
@@ -371,7 +373,7 @@ def _reads_a_part(use: ast.AST, writes: list[ast.Name], ctx: Context) -> bool:
         return False
     if not isinstance(part, ast.Subscript) or not any(isinstance(name, ast.Name) for name in ast.walk(part.slice)):
         return False
-    loops = {parent for parent in ctx.ancestors(use) if isinstance(parent, (ast.For, ast.While))}
+    loops = {parent for parent in ctx.ancestors(use) if isinstance(parent, LOOPS)}
     return any(parent in loops for write in writes for parent in ctx.ancestors(write))
 
 
@@ -396,8 +398,4 @@ def _loops_of(writes: Sequence[ast.AST], read: ast.AST, ctx: Context) -> Iterato
     """Yield the loops that write: they are taken to run at least once before what follows them."""
     around = set(ctx.ancestors(read))
     for write in writes:
-        yield from (
-            parent
-            for parent in ctx.ancestors(write)
-            if isinstance(parent, (ast.For, ast.While)) and parent not in around
-        )
+        yield from (parent for parent in ctx.ancestors(write) if isinstance(parent, LOOPS) and parent not in around)

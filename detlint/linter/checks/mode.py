@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from detlint.findings import Finding
 from detlint.linter.context import Context
-from detlint.linter.names import FUNCTIONS
+from detlint.linter.names import FUNCTIONS, LOOPS
 from detlint.linter.nodes import walk
 from detlint.linter.registry import check_file
 from detlint.linter.repairs import Repair, insert_before, unsafe
@@ -16,7 +16,7 @@ from detlint.linter.train_mode import TrainModeInference, train_mode_inferences
 from detlint.linter.training import file_trains, training_steps
 
 # What `eval()` is moved out of, so that it is not called for each batch.
-_HOISTED = (ast.With, ast.AsyncWith, ast.For, ast.AsyncFor, ast.While)
+_HOISTED = (ast.With, ast.AsyncWith, *LOOPS)
 
 
 @check_file("DET201")
@@ -27,7 +27,7 @@ def missing_eval(ctx: Context) -> Iterator[Finding]:
             why = "since it was made" if found.reason.created else "since its training"
             yield _finding(found, why, ctx)
     for kept in restored_modes(ctx.module):
-        why = f"if it is in it, though line {kept.restore.lineno} puts its mode back"
+        why = f"if it is in it, though {ctx.line(kept.restore)} puts its mode back"
         related = [(ctx.module, kept.restore, "the mode is put back here")]
         yield ctx.finding(kept.call, model=kept.model, why=why, related=related)
 
@@ -37,7 +37,7 @@ def train_mode_inference(ctx: Context) -> Iterator[Finding]:
     """`train()` was called and no training follows, only the prediction."""
     for found in train_mode_inferences(ctx.module):
         if not found.after_training:
-            yield _finding(found, f"switched on in line {_line(found.reason.node)}", ctx)
+            yield _finding(found, f"switched on in {ctx.line(found.reason.node, found.reason.module)}", ctx)
 
 
 def _finding(found: TrainModeInference, why: str, ctx: Context) -> Finding:
@@ -71,14 +71,10 @@ def _trains_on(found: TrainModeInference, statement: ast.stmt, ctx: Context) -> 
     for parent in ctx.ancestors(statement):
         if isinstance(parent, FUNCTIONS):
             break
-        if isinstance(parent, (ast.For, ast.While)) and training_steps(parent):
+        if isinstance(parent, LOOPS) and training_steps(parent):
             return found.reason.node not in walk(parent)
     return False
 
 
 def _is_bound(node: ast.Name) -> bool:
     return not isinstance(node.ctx, ast.Load)
-
-
-def _line(node: ast.AST) -> int:
-    return getattr(node, "lineno", 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from functools import cache
 
 from detlint.findings import Finding
 from detlint.linter.context import Call, Context
@@ -91,11 +92,12 @@ def set_iteration_order(ctx: Context) -> Iterator[Finding]:
             yield ctx.finding(whole, repair=repair, set=ast.unparse(iterated)[:60], sink=sink)
     for given in _handed_on(ctx):
         sink = OrderTracer(ctx.module).destination(given)
-        taken_over = sink == NUMBERING or sink in {f"{name}()" for name in _receiving()}
+        taken_over = sink == NUMBERING or (sink is not None and sink.removesuffix("()") in _receiving())
         if taken_over and not has_fixed_order(given, ctx, numbering=sink == NUMBERING):
             yield ctx.finding(given, set=ast.unparse(given)[:60], sink=sink)
 
 
+@cache
 def _receiving() -> frozenset[str]:
     """Optimizers, containers and data sets of torch, which number what they are given; tables with their columns."""
     return frozenset(name for name in order_table().functions["receiving"] if name.startswith(("torch.", "csv.")))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from detlint.findings import Finding
 from detlint.linter.context import Context
 from detlint.linter.element_table import element_table
-from detlint.linter.names import BindingKind
+from detlint.linter.names import BindingKind, parameters
 from detlint.linter.nodes import identifier, is_own, walk
 from detlint.linter.order import OrderTracer
 from detlint.linter.order_form import Trail
@@ -91,12 +91,12 @@ def _comes_when_it_ends(fill: ast.Call, start: Start, ctx: Context) -> bool:
         isinstance(value, ast.Tuple) and len(value.elts) > 1 and _names_number(value.elts[0]) for value in fill.args
     ):
         return False
-    behind = [origin.node for value in fill.args for origin in origins(ctx.module, value, ())]
-    if any(why_unrepeatable(origin) for value in fill.args for origin in origins(ctx.module, value, ())):
+    behind = [origin for value in fill.args for origin in origins(ctx.module, value, ())]
+    if any(map(why_unrepeatable, behind)):
         return False  # times that were taken
     if start.is_callback:
-        own = {argument.arg for argument in ast.walk(start.function.args) if isinstance(argument, ast.arg)}
-        return any(isinstance(node, ast.Name) and node.id in own for node in behind)
+        own = {parameter.arg for parameter, _ in parameters(start.function.args)}
+        return any(isinstance(origin.node, ast.Name) and origin.node.id in own for origin in behind)
     flow = ctx.flow(fill)
     waits = isinstance(start.function, ast.AsyncFunctionDef)
     return any(_takes_time(node, waits) and flow.path(node, fill) for node in walk(start.function) if node is not fill)

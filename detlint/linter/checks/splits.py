@@ -36,7 +36,7 @@ def unseeded_split(call: Call, ctx: Context) -> Iterator[Finding]:
     """Silent where it takes a generator, does not shuffle, is thrown away, or where the program seeds its library."""
     if is_unit_test(ctx.module) or not _shuffles(call, ctx) or isinstance(ctx.parent(call.node), ast.Expr):
         return
-    program = ctx.program or Program(ctx.module, is_library=True)
+    program = ctx.program_or_library
     for parameter in _RANDOM_STATES:
         argument = call.argument(parameter)
         if argument.hidden:
@@ -61,7 +61,7 @@ def unseeded_split_of_datasets(ctx: Context) -> Iterator[Finding]:
         given = {keyword.arg: keyword.value for keyword in call.keywords}
         seeded = any(not may_be_none(given[name], ctx) for name in ("seed", "generator") if name in given)
         if not seeded and None not in given and ctx.truth(given.get("shuffle")) is not Truth.NO:
-            program = ctx.program or Program(ctx.module, is_library=True)
+            program = ctx.program_or_library
             yield from _unless_seeded(call, "datasets.Dataset.train_test_split", "numpy", program, ctx)
 
 
@@ -74,7 +74,7 @@ def unseeded_split_of_project(ctx: Context) -> Iterator[Finding]:
         for call in ctx.module.index.calls_by_name.get(name, ()):
             library = next((found for callee in ctx.callees(call) if (found := _draws_without(call, callee, ctx))), "")
             if library and not isinstance(ctx.parent(call), ast.Expr):
-                program = ctx.program or Program(ctx.module, is_library=True)
+                program = ctx.program_or_library
                 yield from _unless_seeded(call, name, library, program, ctx)
 
 
@@ -147,7 +147,7 @@ def _unless_seeded(node: ast.Call, name: str, library: str, program: Program, ct
 
 def _seeded_by_users(node: ast.AST, library: str, ctx: Context) -> bool:
     """Does a program of the project that leads to the split, or code on the way, seed the library?"""
-    users = {user.module: user.program or Program(user.module, is_library=True) for user in users_of(node, ctx)}
+    users = {user.module: user.program_or_library for user in users_of(node, ctx)}
     return any(seeding_of(program).shared(library) for program in users.values())
 
 

@@ -8,13 +8,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
-from torch.utils._pytree import tree_map
 
 from detlint.errors import first_few
 from detlint.runtime.comparison import Comparer
 from detlint.runtime.probes.registry import Change, probe
 from detlint.runtime.report import Cause, ProbeResult, Verdict
-from detlint.runtime.sample import Sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,6 +20,7 @@ if TYPE_CHECKING:
     from detlint.runtime.events import OpEvent
     from detlint.runtime.lab import Lab
     from detlint.runtime.passes import Case
+    from detlint.runtime.sample import Sample
 
 
 @probe("history")
@@ -78,8 +77,7 @@ def _earlier(lab: Lab) -> Iterator[tuple[str, Sample]]:
     """
     sample = lab.case.sample
     yield "after the same call", sample
-    args, kwargs = tree_map(_reversed, (sample.args, dict(sample.kwargs)))
-    other = Sample(args, kwargs)
+    other = sample.mapped(_reversed)
     try:
         lab.runner.run(replace(lab.case, sample=other))
     except Exception:

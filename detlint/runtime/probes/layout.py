@@ -7,11 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
-from torch.utils._pytree import tree_map
 
 from detlint.runtime.probes.registry import Change, probe
 from detlint.runtime.report import Cause
-from detlint.runtime.sample import Sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -59,8 +57,7 @@ def _moved(move: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Case], Abs
         return move(leaf.detach()).requires_grad_(leaf.requires_grad)
 
     def apply(case: Case) -> AbstractContextManager[Case]:
-        args, kwargs = tree_map(moved_leaf, (case.sample.args, dict(case.sample.kwargs)))
-        return nullcontext(replace(case, sample=Sample(args, kwargs)))
+        return nullcontext(replace(case, sample=case.sample.mapped(moved_leaf)))
 
     return apply
 

@@ -17,9 +17,10 @@ from detlint.rulebook import load_rules
 from detlint.runtime.locations import location_of
 from detlint.runtime.probes.registry import Change, probe
 from detlint.runtime.report import Cause
+from detlint.runtime.targets import named_modules
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from detlint.runtime.events import OpEvent, Trace
     from detlint.runtime.passes import Case
@@ -47,15 +48,15 @@ class Mode:
 
     def inspect(self, case: Case, trace: Trace) -> tuple[Finding, ...]:
         """Name layers left in train mode, and draws and batch statistics of others."""
-        layers = {path: kind for root in case.modules for path, kind in _left_on(root)}
+        layers = dict(_left_on(case.modules))
         ran = {call.path for call in trace.modules if call.training}
         left_on = {path: layers[path] for path in layers if path in ran}
         return (*_train_mode(left_on, trace), *_others(left_on, ran, trace))
 
 
-def _left_on(root: nn.Module) -> Iterator[tuple[str, str]]:
+def _left_on(roots: Sequence[nn.Module]) -> Iterator[tuple[str, str]]:
     """Yield the layers in train mode that act differently there, with what they do."""
-    for path, module in root.named_modules():
+    for path, module in named_modules(roots):
         if not module.training:
             continue
         if isinstance(module, _DropoutNd) and module.p > 0:

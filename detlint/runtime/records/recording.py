@@ -19,11 +19,12 @@ from detlint.runtime.passes import Case, Runner
 from detlint.runtime.records.archive import write_record
 from detlint.runtime.records.record import Record, Step
 from detlint.runtime.records.summary import Summary, summarize, summarize_all
-from detlint.runtime.sample import as_sample, leaves
-from detlint.runtime.targets import modules_of, moved_to
+from detlint.runtime.sample import as_sample
+from detlint.runtime.targets import modules_of, moved_to, name_of, named_parameters, named_tensors
+from detlint.runtime.trees import tensors_by_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from types import TracebackType
 
     from typing_extensions import Self
@@ -56,8 +57,6 @@ def record(
         AuditError: the model cannot be run with this sample.
         UsageError: the file cannot be written.
     """
-    if not callable(model):
-        raise AuditError(f"model: expected a module or a function, got {type(model).__name__}")
     model, inputs = moved_to(model, as_sample(sample), device)
     case = Case(model, modules_of(model), inputs, backward=backward, loss=loss, seed=seed)
     with Guard(case.modules) as guard:
@@ -68,10 +67,10 @@ def record(
 
 
 def _run(case: Case, runner: Runner) -> Record:
-    weights = summarize_all(dict(_weights(case.modules)), measured=False)
+    weights = summarize_all(dict(named_tensors(case.modules)), measured=False)
     inputs = summarize_all(case.sample.tensors())
     summaries = _Summaries()
-    parameters = [name for root in case.modules for name, _ in root.named_parameters()]
+    parameters = [name for name, _ in named_parameters(case.modules)]
     wanted = [f"gradient of {name}" for name in (*parameters, *(f"input {name}" for name in inputs))]
     try:
         run = runner.run(case, watcher=summaries, keep_gradients=wanted)
@@ -80,7 +79,7 @@ def _run(case: Case, runner: Runner) -> Record:
     except Exception as error:  # a model may fail in any way
         raise AuditError(f"the model raised {one_line(error)}{raised_at(error)}") from error
     return Record(
-        model=_name(case.model),
+        model=name_of(case.model),
         environment=read_environment().to_dict(),
         seed=case.seed,
         backward=case.backward,
@@ -91,16 +90,6 @@ def _run(case: Case, runner: Runner) -> Record:
         trace=run.trace,
         results=summaries.of(run.trace),
     )
-
-
-def _weights(roots: Sequence[torch.nn.Module]) -> Iterator[tuple[str, torch.Tensor]]:
-    for root in roots:
-        yield from root.named_parameters()
-        yield from root.named_buffers()
-
-
-def _name(model: object) -> str:
-    return type(model).__name__ if isinstance(model, torch.nn.Module) else getattr(model, "__name__", "function")
 
 
 class _Summaries:
@@ -198,7 +187,7 @@ class Recorder:
             self._model, self._environment = type(model).__name__, read_environment().to_dict()
         parameters = dict(model.named_parameters())
         gradients = {f"gradient of {k}": v.grad for k, v in reversed(parameters.items()) if v.grad is not None}
-        batch = {path: leaf for path, leaf in leaves(inputs, "input") if isinstance(leaf, torch.Tensor)}
+        batch = tensors_by_path(inputs, "input")
         with torch.no_grad():
             self._steps.append(
                 Step(
@@ -206,7 +195,7 @@ class Recorder:
                     inputs=summarize_all(batch),
                     computed=summarize_all({} if loss is None else {"loss": loss}),
                     gradients=summarize_all(gradients),
-                    parameters=summarize_all(dict(_weights([model]))),
+                    parameters=summarize_all(dict(named_tensors([model]))),
                     generators=_generators(),
                 )
             )

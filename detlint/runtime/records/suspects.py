@@ -6,10 +6,10 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from detlint.influences import Call, load_influences
-from detlint.operators import DEVICES
 from detlint.runtime.catalogue import Catalogue
 from detlint.runtime.flags import Flags
 from detlint.runtime.records.gaps import precision
+from detlint.tables import DEVICES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
