@@ -23,12 +23,15 @@ def check_writable(path: Path) -> None:
     Raises:
         UsageError: the folder does not exist or may not be written to.
     """
-    target = path.resolve()
-    if target.is_dir():
+    try:
+        folder = path.resolve().parent
+    except (OSError, RuntimeError):  # as Python up to 3.12 says it
+        raise UsageError(f"{path}: cannot be written: {os.strerror(errno.ELOOP)}") from None
+    if path.is_dir():
         reason = errno.EISDIR
-    elif not target.parent.is_dir():
-        reason = errno.ENOTDIR if target.parent.exists() else errno.ENOENT
-    elif not os.access(path if path.exists() and not path.is_file() else target.parent, os.W_OK):
+    elif not folder.is_dir():
+        reason = errno.ENOTDIR if folder.exists() else errno.ENOENT
+    elif not any(os.access(place, os.W_OK) for place in (path, folder)):
         reason = errno.EACCES
     else:
         return
