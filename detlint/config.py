@@ -18,6 +18,7 @@ import tomli
 from detlint.errors import ConfigError, did_you_mean
 from detlint.files import is_file
 from detlint.findings import Severity
+from detlint.operators import OLDEST, parse_version
 from detlint.tables import DEVICES, PASSES
 
 if TYPE_CHECKING:
@@ -48,8 +49,12 @@ DEFAULT_EXCLUDE = (
 DEFAULT_DEVICES = ("cpu", "cuda")
 
 # A file that cannot be read was not checked: it is reported whatever `select` says, unless ignored by name.
+# What people call the devices.
+_OTHER_NAMES = {"gpu": "cuda", "rocm": "cuda", "hip": "cuda", "metal": "mps"}
+
 _ALWAYS_SELECTED = "DET001"
 
+_ALTERNATIVES = re.compile(r"(?<!\\)\{[^{}]*,[^{}]*\}")
 _PREFIX = re.compile(r"[A-Z]{2,}\d{0,3}")
 
 
@@ -298,6 +303,8 @@ def read_settings(file: Path) -> Settings | None:
     except (tomli.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file}: not valid TOML: {error}") from None
     if file.name != "pyproject.toml":
+        if "tool" in document:
+            raise ConfigError(f"{file}: unknown key 'tool'; the keys stand at the top here, without [tool.detlint]")
         return parse_settings(f"{file}", document)
     tool = document.get("tool", {})
     table = tool.get("detlint") if isinstance(tool, dict) else None
@@ -326,6 +333,24 @@ def _strings(where: str, value: object) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _patterns(where: str, value: object) -> tuple[str, ...]:
+    return tuple(read_pattern(where, text) for text in _strings(where, value))
+
+
+def read_pattern(where: str, text: str) -> str:
+    """Check a pattern; `./a.py`, as shells complete it, is `/a.py` in .gitignore's syntax."""
+    if _ALTERNATIVES.search(text):
+        raise ConfigError(f"{where}: {text!r} matches nothing: braces mean themselves; write one pattern for each")
+    pattern = f"/{text[2:].lstrip('/')}" if text.startswith("./") and text.strip("./") else text
+    try:
+        matches_nothing = "[" in text and any(each.regex is None for each in compile_patterns((pattern,)).patterns)
+    except (ValueError, re.error):
+        matches_nothing = True
+    if matches_nothing:
+        raise ConfigError(f"{where}: {text!r} is not a pattern as in .gitignore")
+    return pattern
+
+
 def _flag(where: str, value: object) -> bool:
     if not isinstance(value, bool):
         raise ConfigError(f"{where}: expected true or false, got {value!r}")
@@ -335,32 +360,41 @@ def _flag(where: str, value: object) -> bool:
 def _severity(where: str, value: object) -> Severity:
     levels = [level.value for level in Severity]
     if value not in levels:
-        raise ConfigError(f"{where}: {value!r} is not one of {', '.join(levels)}")
+        nearest = did_you_mean(value, levels) if isinstance(value, str) else ""
+        raise ConfigError(f"{where}: {value!r} is not one of {', '.join(levels)}{nearest}")
     return Severity(value)
 
 
 def _some_of(allowed: tuple[str, ...]) -> Callable[[str, object], tuple[str, ...]]:
     def read(where: str, value: object) -> tuple[str, ...]:
-        for item in _strings(where, value):
+        items = _strings(where, value)
+        if not items:
+            raise ConfigError(f"{where}: empty; name one or more of {', '.join(allowed)}")
+        for item in items:
             if item not in allowed:
-                nearest = did_you_mean(item, allowed)
+                nearest = did_you_mean(_OTHER_NAMES.get(item, item), allowed)
                 raise ConfigError(f"{where}: {item!r} is not one of {', '.join(allowed)}{nearest}")
-        return tuple(item for item in allowed if item in _strings(where, value))
+        return tuple(item for item in allowed if item in items)
 
     return read
 
 
 def read_torch_version(where: str, value: object) -> str:
-    """Check a torch release as users write it: "2.3" or "2.3.1"."""
-    if not isinstance(value, str) or not re.fullmatch(r"\d+\.\d+(\.\d+)?", value):
+    """Return a torch release as users write it, "2.3" or "2.3.1", also with what `torch.__version__` adds: "+cu121"."""
+    release = re.fullmatch(r"(\d+\.\d+(?:\.\d+)?)(?:\+[\w.]+)?", value) if isinstance(value, str) else None
+    if release is None:
         raise ConfigError(f'{where}: {value!r} is not a release such as "2.13" or "2.3.1"')
-    return value
+    if parse_version(release[1]) < parse_version(OLDEST):
+        raise ConfigError(f"{where}: {value!r} is older than {OLDEST}, the first release that detlint knows")
+    return release[1]
 
 
 def _ignores(where: str, value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
     if not isinstance(value, dict):
         raise ConfigError(f"{where}: expected a table of pattern = [rules], got {value!r}")
-    return tuple((pattern, _strings(f"{where}.{pattern}", codes)) for pattern, codes in value.items())
+    return tuple(
+        (read_pattern(where, pattern), _strings(f"{where}.{pattern}", codes)) for pattern, codes in value.items()
+    )
 
 
 _READERS: dict[str, Callable[[str, object], object]] = {
@@ -368,8 +402,8 @@ _READERS: dict[str, Callable[[str, object], object]] = {
     "extend-select": _strings,
     "ignore": _strings,
     "per-file-ignores": _ignores,
-    "exclude": _strings,
-    "extend-exclude": _strings,
+    "exclude": _patterns,
+    "extend-exclude": _patterns,
     "force-exclude": _flag,
     "respect-gitignore": _flag,
     "severity": _severity,
@@ -377,6 +411,6 @@ _READERS: dict[str, Callable[[str, object], object]] = {
     "devices": _some_of(DEVICES),
     "passes": _some_of(PASSES),
     "torch-version": read_torch_version,
-    "entry-points": _strings,
+    "entry-points": _patterns,
     "rule-paths": _strings,
 }

@@ -40,7 +40,9 @@ def one_line(error: BaseException) -> str:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return `"; did you mean 'x' or 'y'?"` for the nearest of `known`, or an empty string."""
-    nearest = difflib.get_close_matches(word, list(known), n=3, cutoff=0.6)
+    names = list(dict.fromkeys(known))
+    nearest = [name for name in names if name.lower() == word.lower()]
+    nearest = nearest or difflib.get_close_matches(word, names, n=3, cutoff=0.6)
     if not nearest:
         return ""
     return "; did you mean " + " or ".join(repr(name) for name in nearest) + "?"

@@ -86,14 +86,19 @@ def test_a_finding_goes_to_stdout_with_code_1(project: Shell) -> None:
     assert outcome.out.endswith("\n1 finding (1 warning) in 1 of 1 file.\n")
 
 
-@pytest.mark.parametrize(
-    "args", [("good.py",), ("check", "good.py"), ("notes.txt",), ("empty",), ("bad.py", "--exit-zero")]
-)
+@pytest.mark.parametrize("args", [("good.py",), ("check", "good.py"), ("empty",), ("bad.py", "--exit-zero")])
 def test_code_0(project: Shell, args: tuple[str, ...]) -> None:
-    project.write("notes.txt", "F.dropout(x)")
     (project.folder / "empty").mkdir()
     outcome = project(*args)
     assert (outcome.code, outcome.err) == (0, "")
+
+
+def test_named_files_that_are_not_python_are_passed_over_but_not_in_silence(project: Shell) -> None:
+    project.write("notes.txt", "F.dropout(x)")
+    project.write("types.pyi", "x: int")
+    outcome = project("notes.txt", "good.py", "types.pyi")
+    assert (outcome.code, outcome.err) == (0, "detlint: not Python, not linted: notes.txt, types.pyi\n")
+    assert project(".").err == ""
 
 
 def test_no_path_is_the_current_folder(project: Shell) -> None:
@@ -131,6 +136,13 @@ USAGE_ERRORS = {
     ),
     "no such configuration": (["--config", "none.toml"], "none.toml: no such configuration file"),
     "no folder for the report": (["--output", "no/where.txt"], "no/where.txt: cannot be written"),
+    "a family": (["explain", "det6"], "det6: no such rule; did you mean 'DET60"),
+    "an operator by the name of an alias": (["ops", "F.dropout_"], "F.dropout_: no operator of that name"),
+    "an operator of a module": (
+        ["ops", "F.interpolate"],
+        "no operator of that name; did you mean 'torch.nn.functional.interp",
+    ),
+    "half a pattern": (["--exclude", "[a"], "--exclude: '[a' is not a pattern as in .gitignore"),
     "no such rule": (["explain", "DET20"], "DET20: no such rule; did you mean 'DET20"),
 }
 
@@ -331,6 +343,29 @@ def test_notebooks(project: Shell) -> None:
     assert "  2 | y = F.dropout(x)\n    |     ^^^^^^^^^^^^\n" in outcome.out
 
 
+@pytest.mark.parametrize("joined", [False, True], ids=["lines", "one string"])
+@pytest.mark.parametrize("stdin", [False, True], ids=["file", "stdin"])
+def test_places_in_notebooks_are_lines_of_the_file_for_those_who_count_them(
+    project: Shell, joined: bool, stdin: bool
+) -> None:
+    lines = ["import torch.nn.functional as F\n", "\n", "y = F.dropout(x)"]
+    cell = {"cell_type": "code", "metadata": {}, "outputs": [], "source": "".join(lines) if joined else lines}
+    note = {"cell_type": "markdown", "metadata": {}, "source": ["# Title"]}
+    text = json.dumps({"cells": [note, cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1)
+    project.write("nb.ipynb", text)
+    line = next(number for number, line in enumerate(text.split("\n"), 1) if "F.dropout" in line)
+
+    def report(style: str) -> str:
+        args = ("-", "--stdin-filename", "nb.ipynb") if stdin else ("nb.ipynb",)
+        return project("--format", style, *args, stdin=text.encode()).out
+
+    assert f"file=nb.ipynb,line={line}::" in report("github")
+    assert json.loads(report("gitlab"))[0]["location"]["lines"] == {"begin": line, "end": line}
+    assert f'line="{line}"' in report("junit")
+    (result,) = json.loads(report("sarif"))["runs"][0]["results"]
+    assert result["locations"][0]["physicalLocation"]["region"] == {"startLine": line}
+
+
 def test_hostile_names_and_lines_do_not_reach_the_terminal_as_they_are(project: Shell) -> None:
     project.write("a\x1b[2J.py", DROPOUT.replace("0.5)", "0.5)  # \x1b[31m\u202e"))
     outcome = project("--format", "text", ".")
@@ -433,18 +468,34 @@ def test_a_notebook_on_stdin_is_fixed(shell: Shell) -> None:
     assert (outcome.code, outcome.out) == (0, source.replace("= True", "= False"))
 
 
+def test_a_notebook_on_stdin_needs_no_name(shell: Shell) -> None:
+    cell = {"cell_type": "code", "metadata": {}, "source": BENCHMARK.splitlines(keepends=True), "outputs": []}
+    source = json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1)
+    outcome = shell("-", stdin=source.encode())
+    assert (outcome.code, outcome.out.startswith("stdin.ipynb:cell 1:3:")) == (1, True)
+    assert shell("--fix", "-", stdin=source.encode()).out == source.replace("= True", "= False")
+    assert shell("-", stdin=b'{"nbformat": 4}[0]\n').code == 0  # an expression
+
+
 # --- explain and rules -----------------------------------------------------------------------------------------------
 
 
 def test_every_rule_can_be_explained(shell: Shell) -> None:
     for rule in load_rules().values():
-        by_code, by_name = shell("explain", rule.code), shell("explain", rule.name)
+        by_code, by_name = (shell("explain", word, "--all-examples") for word in (rule.code, rule.name))
         assert (by_code.code, by_code.err) == (0, "")
-        assert by_code.out == by_name.out == shell("explain", rule.code.lower()).out
+        assert by_code.out == by_name.out == shell("explain", rule.code.lower(), "--all-examples").out
         for part in (rule.code, rule.name, *rule.why.split(), *rule.fix.split(), *rule.references):
             assert part in by_code.out
         for example in (*rule.bad, *rule.good):
             assert all(line in by_code.out for line in map(printable, example.code.splitlines()))
+
+
+def test_a_page_shows_the_first_examples_and_says_how_many_more_there_are(shell: Shell) -> None:
+    rule = load_rules()["DET202"]
+    page = shell("explain", "DET202").out
+    assert page.count("```python") == 6
+    assert page.endswith(f"\nAll {len(rule.bad) + len(rule.good)} examples: `detlint explain DET202 --all-examples`\n")
 
 
 def test_rules_are_listed(project: Shell) -> None:
@@ -542,6 +593,27 @@ def test_colour_is_for_terminals_that_want_it(project: Shell) -> None:
         assert on_terminal(args, project.folder, variables) == plain
 
 
+@pytest.mark.parametrize(
+    ("variables", "args", "colored"),
+    [
+        ({"FORCE_COLOR": "1"}, [], True),
+        ({"CLICOLOR_FORCE": "1", "TERM": "dumb"}, [], True),
+        ({"FORCE_COLOR": "0"}, [], False),
+        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, [], False),
+        ({"FORCE_COLOR": "1"}, ["--no-color"], False),
+        ({"FORCE_COLOR": "1"}, ["--output", "report.txt"], False),
+    ],
+)
+def test_colour_can_be_forced(
+    project: Shell, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], args: list[str], colored: bool
+) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert ("\x1b[" in project("bad.py", *args).out) is colored
+
+
 def test_explain_is_formatted_on_terminals(project: Shell) -> None:
     shown = on_terminal(["explain", "DET202"], project.folder)
     assert "\x1b[" in shown
@@ -562,6 +634,24 @@ def test_a_reader_that_stops_early_is_no_error(project: Shell) -> None:
     assert process.stderr.read() == b""
     process.stderr.close()
     process.wait()
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="needs a device that is always full")
+@pytest.mark.parametrize(
+    ("redirection", "args", "code", "message"),
+    [
+        (">/dev/full", "bad.py", 2, "detlint: stdin or stdout: No space left on device\n"),
+        (">&-", "bad.py", 2, "detlint: stdin or stdout: Bad file descriptor\n"),
+        (">&-", "explain DET202", 2, "detlint: stdin or stdout: Bad file descriptor\n"),
+        (">&-", "bad.py --output report.txt", 1, ""),
+        ("2>&-", "bad.py --output report.txt", 1, ""),
+        ("<&-", "-", 2, "detlint: stdin or stdout: Bad file descriptor\n"),
+    ],
+)
+def test_streams_that_fail_are_one_line(project: Shell, redirection: str, args: str, code: int, message: str) -> None:
+    command = f"'{sys.executable}' -m detlint {args} {redirection}"
+    done = subprocess.run(["sh", "-c", command], cwd=project.folder, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", message)
 
 
 def test_interrupting_is_quiet(project: Shell) -> None:

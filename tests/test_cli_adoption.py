@@ -39,8 +39,9 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
 def test_baseline(shell: Shell, tmp_path: Path) -> None:
     assert shell()[0] == 1
-    assert shell("--write-baseline", "known.json") == (0, "", "")
+    assert shell("--write-baseline", "known.json") == (0, "", "known.json: findings listed: 1\n")
     assert shell("--baseline", "known.json") == (0, "", "")
+    assert shell("--baseline", "known.json", "--format", "text")[1] == "No findings in 1 file (1 in the baseline).\n"
     (tmp_path / "a.py").write_text("# a comment\n\n" + LISTING + MORE)
     code, out, _ = shell("--baseline", "known.json")
     assert (code, out.count("\n"), out.startswith("a.py:9:")) == (1, 1, True)
@@ -48,8 +49,67 @@ def test_baseline(shell: Shell, tmp_path: Path) -> None:
     assert shell("--write-baseline", "known.json")[:2] == (code, out)
     assert shell("--baseline", "known.json")[:2] == (code, out)
     (tmp_path / "a.py").write_text("x = 1\n")
-    assert shell("--write-baseline", "known.json") == (0, "", "")
+    assert shell("--write-baseline", "known.json") == (0, "", "known.json: findings listed: 0, before 1\n")
     assert json.loads((tmp_path / "known.json").read_text())["findings"] == []
+
+
+def test_a_baseline_that_is_used_and_shortened_keeps_what_is_found(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(LISTING + MORE)
+    shell("--write-baseline", "known.json")
+    before = (tmp_path / "known.json").read_text()
+    (tmp_path / "b.py").write_text(LISTING)
+    code, out, _ = shell("--baseline", "known.json", "--write-baseline", "known.json")
+    assert (code, out.count("\n"), out.startswith("b.py:4:")) == (1, 1, True)
+    assert (tmp_path / "known.json").read_text() == before
+    # another one is made of all that was found
+    assert shell("--baseline", "known.json", "--write-baseline", "other.json")[:2] == (0, "")
+    assert len(json.loads((tmp_path / "other.json").read_text())["findings"]) == 3
+
+
+@pytest.mark.parametrize("how", ["flag", "configuration", "per-file-ignores", "syntax error"])
+def test_a_baseline_keeps_what_was_not_looked_for(shell: Shell, tmp_path: Path, how: str) -> None:
+    shell("--write-baseline", "known.json")
+    before = (tmp_path / "known.json").read_text()
+    configurations = {"configuration": 'severity = "error"', "per-file-ignores": 'per-file-ignores = {"*" = ["DET6"]}'}
+    (tmp_path / "detlint.toml").write_text(configurations.get(how, ""))
+    if how == "syntax error":
+        (tmp_path / "a.py").write_text(LISTING + "def f(:\n")
+    shell("--write-baseline", "known.json", *(["--severity", "error"] if how == "flag" else []))
+    assert (tmp_path / "known.json").read_text() == before
+
+
+def test_what_a_baseline_lists_is_neither_fixed_nor_silenced(shell: Shell, tmp_path: Path) -> None:
+    shell("--write-baseline", "known.json")
+    known = ("--baseline", "known.json")
+    assert shell("--fix", "--unsafe-fixes", *known) == shell("--add-ignore", *known) == (0, "", "")
+    assert (tmp_path / "a.py").read_text() == LISTING
+    assert shell("--format", "text", "--diff", "--unsafe-fixes", *known) == (0, "", "")
+    (tmp_path / "a.py").write_text(LISTING + MORE)
+    shell("--fix", "--unsafe-fixes", *known)
+    assert (tmp_path / "a.py").read_text() == LISTING + MORE.replace("os.listdir(root)", "sorted(os.listdir(root))")
+
+
+@pytest.mark.parametrize(
+    "flags", [("--baseline", "none.json"), ("--output", "no/such.txt"), ("--write-baseline", "no/such.json")], ids=str
+)
+def test_a_mistake_in_a_path_changes_no_file(shell: Shell, tmp_path: Path, flags: tuple[str, ...]) -> None:
+    code, out, err = shell("--fix", "--unsafe-fixes", *flags)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert (tmp_path / "a.py").read_text() == LISTING
+
+
+def test_a_diff_can_go_to_a_file(shell: Shell, tmp_path: Path) -> None:
+    shown = shell("--format", "text", "--diff", "--unsafe-fixes")
+    assert (shown[0], shown[2]) == (1, "")
+    assert shell("--format", "text", "--diff", "--unsafe-fixes", "--output", "a.patch") == (1, "", "")
+    assert (tmp_path / "a.patch").read_text() == shown[1]
+
+
+def test_a_diff_of_what_does_not_parse_is_not_clean(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("def f(:\n")
+    code, out, err = shell("--format", "text", "--diff")
+    assert (code, out) == (1, "")
+    assert err.startswith("a.py:1:7: DET001 syntax-error: ")
 
 
 def git(*arguments: str) -> None:
@@ -102,7 +162,9 @@ def test_clean(shell: Shell, tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 ERRORS = {
     "no baseline": (("--baseline", "none.json"), "none.json: No such file or directory; --write-baseline none.json"),
+    "nothing to watch by": (("--watch", "--since", "HEAD"), "--since: not in a git repository"),
     "no repository": (("--since", "HEAD"), "--since: not in a git repository"),
+    "a diff as JSON": (("--diff",), "--diff, --format: one or the other"),
     "a baseline of some lines": (("--since", "HEAD", "--write-baseline", "b.json"), "one or the other"),
     "stdin": (("--add-ignore", "-"), "not on stdin"),
     "a baseline of stdin": (("--write-baseline", "b.json", "-"), "not on stdin"),
@@ -131,9 +193,9 @@ def test_watch_lints_again_after_a_change_and_ends_quietly(tmp_path: Path) -> No
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # background jobs inherit "ignore"
         )
     try:
-        wait_for(lambda: b"Watching" in log.read_bytes())
+        wait_for(lambda: b"exit code 0. Watching" in log.read_bytes())
         path.write_text(LISTING)
-        wait_for(lambda: b"DET601" in log.read_bytes() and log.read_bytes().count(b"Watching") == 2)
+        wait_for(lambda: b"DET601" in log.read_bytes() and b"exit code 1. Watching" in log.read_bytes())
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 0
     finally:

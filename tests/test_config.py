@@ -77,6 +77,24 @@ BROKEN = {
     "severity of another type": ("fail-on = 1", "fail-on: 1 is not one of error, warning, info"),
     "severity in a list": ('fail-on = ["error"]', "fail-on: ['error'] is not one of error, warning, info"),
     "unknown device": ('devices = ["cudaa"]', "devices: 'cudaa' is not one of cpu, cuda, mps; did you mean 'cuda'?"),
+    "another name of a device": (
+        'devices = ["gpu"]',
+        "devices: 'gpu' is not one of cpu, cuda, mps; did you mean 'cuda'?",
+    ),
+    "no device": ("devices = []", "devices: empty; name one or more of cpu, cuda, mps"),
+    "no pass": ("passes = []", "passes: empty; name one or more of forward, backward"),
+    "half a severity": (
+        'severity = "warn"',
+        "severity: 'warn' is not one of error, warning, info; did you mean 'warning'?",
+    ),
+    "a heading too much": (
+        "[tool.detlint]",
+        "unknown key 'tool'; the keys stand at the top here, without [tool.detlint]",
+    ),
+    "braces": ('exclude = ["*.{py,pyi}"]', "exclude: '*.{py,pyi}' matches nothing"),
+    "half a range": ('extend-exclude = ["[a"]', "extend-exclude: '[a' is not a pattern as in .gitignore"),
+    "half a range of files": ('per-file-ignores = {"[" = ["DET2"]}', "per-file-ignores: '[' is not a pattern"),
+    "an old release": ('torch-version = "1.0"', "torch-version: '1.0' is older than 1.8"),
     "unknown pass": ('passes = ["back"]', "passes: 'back' is not one of forward, backward"),
     "version as number": ("torch-version = 2.3", 'torch-version: 2.3 is not a release such as "2.13"'),
     "version with sign": ('torch-version = ">=2.3"', "torch-version: '>=2.3' is not a release such as"),
@@ -265,6 +283,22 @@ def test_rules_can_be_silenced_for_some_files(tmp_path: Path, pattern: str, path
     config = Config(root=tmp_path, per_file_ignores=((pattern, ("DET2", "unseeded-rng")),))
     expected = ("DET001",) if silenced else ("DET001", "DET101", "DET201")
     assert enabled_rules(config, RULES, tmp_path / path) == expected
+
+
+@pytest.mark.parametrize(
+    ("written", "read"), [("./a.py", "/a.py"), (".//sub/", "/sub/"), ("./", "./"), ("{{x}}", "{{x}}")]
+)
+def test_a_dot_at_the_start_of_a_pattern_is_the_root(tmp_path: Path, written: str, read: str) -> None:
+    path = write(tmp_path / "detlint.toml", f'exclude = ["{written}"]\nper-file-ignores = {{ "{written}" = ["DET2"] }}')
+    settings = read_settings(path)
+    assert settings is not None
+    assert (settings.exclude, settings.per_file_ignores) == ((read,), ((read, ("DET2",)),))
+
+
+def test_a_release_may_be_what_torch_says_of_itself(tmp_path: Path) -> None:
+    settings = read_settings(write(tmp_path / "detlint.toml", 'torch-version = "2.6.0+cu121"'))
+    assert settings is not None
+    assert settings.torch_version == "2.6.0"
 
 
 def test_files_outside_the_root_have_no_ignores_of_their_own(tmp_path: Path) -> None:

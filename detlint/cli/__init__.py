@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Mapping
@@ -31,6 +32,8 @@ _COMMANDS: Mapping[str, str] = {
     "rules": "detlint.cli.rules",
 }
 _INTERRUPTED = 130
+# A full disk, a limit or a broken device behind stdout; a stream that the caller has closed.
+_STREAM_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
 class _Commands(click.Group):
@@ -74,6 +77,7 @@ def detlint() -> None:
 
 def main(args: list[str] | None = None) -> NoReturn:
     """Run the command line and exit with its code; errors are one line on stderr."""
+    _stand_in_for_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -84,8 +88,7 @@ def main(args: list[str] | None = None) -> NoReturn:
     except (click.Abort, KeyboardInterrupt):
         code = _INTERRUPTED
     except BrokenPipeError:
-        # whoever read the report has seen enough; keep Python's own flush at exit quiet too
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up_stdout()  # whoever read the report has seen enough
         code = 2
     except click.ClickException as error:
         code = _fail(error.format_message())
@@ -94,8 +97,27 @@ def main(args: list[str] | None = None) -> NoReturn:
     except Exception as error:  # the last door: never confuse a crash with "findings", which is 1
         if debug:
             raise
-        code = _fail(f"internal error: {type(error).__name__}: {error} (run with --debug and report it)")
+        if isinstance(error, OSError) and error.filename is None and error.errno in _STREAM_ERRORS:
+            _give_up_stdout()
+            code = _fail(f"stdin or stdout: {error.strerror}")
+        else:
+            code = _fail(f"internal error: {type(error).__name__}: {error} (run with --debug and report it)")
     sys.exit(code or 0)
+
+
+def _stand_in_for_closed_streams() -> None:
+    """Let the use of a stream that the caller has closed (`>&-`) fail as on a full disk, and not as a crash."""
+    if sys.stdin is None:
+        sys.stdin = os.fdopen(os.open(os.devnull, os.O_WRONLY), "r")
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+
+
+def _give_up_stdout() -> None:
+    """Keep Python's own flush at exit quiet."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(message: str) -> int:

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 @click.option("--html", type=click.Path(path_type=Path), help="Write an HTML report to this file as well.")
 @click.option("--graph", type=click.Path(path_type=Path), help="Draw the annotated graph to this .svg or .dot file.")
 @click.option("--repro", type=click.Path(path_type=Path), help="Write a script with the one operator that departs.")
-@click.option("--no-color", is_flag=True, help="No colours; so does the variable NO_COLOR.")
+@click.option("--no-color", is_flag=True, help="No colours; so does NO_COLOR. FORCE_COLOR=1 colours pipes.")
 @click.option("--debug", is_flag=True, help="Show tracebacks of internal errors.")
 def audit(
     model: str,

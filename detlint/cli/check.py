@@ -10,26 +10,27 @@ from typing import TYPE_CHECKING
 
 import click
 
-from detlint.cli.adoption import beyond_baseline, changed_files, on_changed_lines, written_baseline
-from detlint.cli.output import Output
+from detlint.cli.adoption import Baselines, changed_files, looked_for, on_changed_lines
+from detlint.cli.output import Output, check_writable
 from detlint.cli.progress import Progress
 from detlint.cli.stdin import Stdin
 from detlint.cli.watch import watch as watch_files
-from detlint.config import ConfigResolver, Settings, enabled_rules, read_torch_version
-from detlint.errors import UsageError
+from detlint.config import ConfigResolver, Settings, enabled_rules, read_pattern, read_torch_version
+from detlint.errors import UsageError, first_few
 from detlint.findings import Finding, Severity
-from detlint.linter.discovery import discover
+from detlint.linter.discovery import not_python
 from detlint.linter.engine import lint_paths
 from detlint.linter.jobs import Options
-from detlint.linter.quoting import file_lines
+from detlint.linter.quoting import file_line, file_lines
 from detlint.linter.result import LintResult
 from detlint.reports import LINT_FORMATS, renderer
 from detlint.reports.run_info import RunInfo
 from detlint.reports.statistics import render_statistics
+from detlint.reports.terminal import printable
 from detlint.rulebook import load_rules
 
 if TYPE_CHECKING:
-    from detlint.linter.fixing import FixedFile
+    from detlint.linter.fixing import FixedFile, Fixes
 
 _LEVELS = [level.value for level in Severity]
 _FOR_PEOPLE = ("text", "concise")
@@ -41,6 +42,11 @@ def _listed(ctx: click.Context, parameter: click.Parameter, given: tuple[str, ..
     return tuple(part.strip() for value in given for part in value.split(",") if part.strip()) if given else None
 
 
+def _patterns(ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...] | None:
+    patterns = _listed(ctx, parameter, given)
+    return patterns and tuple(read_pattern(parameter.opts[0], pattern) for pattern in patterns)
+
+
 def _torch_version(ctx: click.Context, parameter: click.Parameter, given: str | None) -> str | None:
     return None if given is None else read_torch_version("--torch-version", given)
 
@@ -50,7 +56,8 @@ def _level(ctx: click.Context, parameter: click.Parameter, given: str | None) ->
 
 
 def _list_option(name: str, metavar: str, text: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
-    return click.option(name, multiple=True, callback=_listed, metavar=metavar, help=text)
+    callback = _patterns if metavar == "PATTERNS" else _listed
+    return click.option(name, multiple=True, callback=callback, metavar=metavar, help=text)
 
 
 @click.command()
@@ -71,12 +78,18 @@ def _list_option(name: str, metavar: str, text: str) -> Callable[[click.decorato
     "--unsafe-fixes", is_flag=True, help="With --fix or --diff: also what may change order, speed or results."
 )
 @click.option("--diff", is_flag=True, help="Show what --fix would change and write nothing; exit with 1 if anything.")
-@click.option("--baseline", type=click.Path(path_type=Path), help="Hide the findings that this file lists.")
+@click.option(
+    "--baseline", type=click.Path(path_type=Path), help="Hide the findings that this file lists; mend none of them."
+)
 @click.option(
     "--write-baseline", type=click.Path(path_type=Path), help="Write that file; one that is there only gets shorter."
 )
 @click.option("--add-ignore", is_flag=True, help="Write a comment that silences it behind each finding.")
-@click.option("--since", metavar="REV", help="Report only what lies on lines changed since this git revision.")
+@click.option(
+    "--since",
+    metavar="REV",
+    help="Report only what lies on lines changed since this git revision; of a branch, since HEAD left it.",
+)
 @click.option("--watch", is_flag=True, help="Lint again whenever a file changes.")
 @click.option("--format", "style", type=click.Choice(LINT_FORMATS), default="text", show_default=True)
 @click.option("--output", type=click.Path(path_type=Path), help="Write the report to this file.")
@@ -86,7 +99,7 @@ def _list_option(name: str, metavar: str, text: str) -> Callable[[click.decorato
 @click.option("--stdin-filename", metavar="NAME", help="Lint or fix what comes on stdin as if it were this file.")
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes to use. [default: one a core]")
 @click.option("--no-cache", is_flag=True, help="Read no results of earlier runs.")
-@click.option("--no-color", is_flag=True, help="No colours; so does the variable NO_COLOR.")
+@click.option("--no-color", is_flag=True, help="No colours; so does NO_COLOR. FORCE_COLOR=1 colours pipes.")
 @click.option("--debug", is_flag=True, help="Show tracebacks of internal errors.")
 def check(
     *,
@@ -129,6 +142,15 @@ def check(
         raise UsageError(f"--statistics: only with --format {' or '.join(_FOR_PEOPLE)}")
     if unsafe_fixes and not (fix or diff):
         raise UsageError("--unsafe-fixes: only with --fix or --diff")
+    if diff:
+        other = {
+            "--format": style != "text",
+            "--statistics": statistics,
+            "--add-ignore": add_ignore,
+            "--write-baseline": write_baseline is not None,
+        }
+        for flag in (flag for flag, given in other.items() if given):
+            raise UsageError(f"--diff, {flag}: one or the other; --diff shows changes and nothing else")
     if since is not None and write_baseline is not None:
         raise UsageError("--since, --write-baseline: one or the other; a baseline is about whole files")
     overrides = Settings(
@@ -146,6 +168,11 @@ def check(
     here = resolver.for_folder(Path.cwd())
     rules = load_rules(here.rule_paths)
     enabled = enabled_rules(here, rules, Path.cwd())  # an unknown rule is an error even if there is no file
+
+    baselines = Baselines.read(baseline, write_baseline)
+    for written in (output, write_baseline):
+        if written is not None:
+            check_writable(written)
 
     on_stdin = "-" in paths or (stdin_filename is not None and not paths)
     if on_stdin and len(paths) > 1:
@@ -167,20 +194,27 @@ def check(
         if stdin is None:
             from detlint.linter.fixing import fix_paths
 
-            fixed = fix_paths(targets, resolver=resolver, unsafe=unsafe_fixes, jobs=jobs, cached=not no_cache)
+            fixes = fix_paths(
+                targets,
+                resolver=resolver,
+                unsafe=unsafe_fixes,
+                wanted=baselines.unlisted,
+                jobs=jobs,
+                cached=not no_cache,
+            )
         else:
-            fixed = stdin.fix(unsafe=unsafe_fixes)
+            fixes = stdin.fix(unsafe=unsafe_fixes, wanted=baselines.unlisted)
         if diff:
-            click.echo("".join(file.diff() for file in fixed), nl=False)
-            return int(bool(fixed) and not exit_zero)
+            return _show(fixes, Output.to(output, no_color=no_color), exit_zero=exit_zero)
         if stdin is None:
-            _write(fixed, "fixed")
+            _write(fixes.files, "fixed")
         else:
-            stdin = _pass_on(stdin, fixed)
+            stdin = _pass_on(stdin, fixes.files)
     if add_ignore:
         from detlint.linter.ignoring import ignore_paths
 
-        _write(ignore_paths(targets, resolver=resolver, jobs=jobs, cached=not no_cache), "ignored")
+        ignored = ignore_paths(targets, resolver=resolver, wanted=baselines.unlisted, jobs=jobs, cached=not no_cache)
+        _write(ignored, "ignored")
 
     options = Options(with_fixes=style in _WITH_FIXES, debug=debug)
     if stdin is not None:
@@ -204,20 +238,33 @@ def check(
         seconds=result.seconds,
         root=Path.cwd(),
         source_lines=file_lines if stdin is None else stdin.lines(),
+        file_line=file_line if stdin is None else stdin.line(),
         color=target.color,
         width=target.width,
     )
     if changes is not None:
         result = on_changed_lines(result, changes)
-    if baseline is not None:
-        result = beyond_baseline(result, baseline, run)
-    if write_baseline is not None:
-        result = written_baseline(result, write_baseline, run, [found.display for found in discover(targets, resolver)])
+    reported = len(result.findings)
+    result = baselines.applied(result, run, looked_for(targets, resolver) if write_baseline else {})
+    run = replace(run, listed=reported - len(result.findings))
     findings = _sorted(result.findings, result.suppressed if show_suppressed else ())
     target.write(render_statistics(findings, run) if statistics else renderer(style)(findings, run))
+    passed_over = not_python(paths) if stdin is None else ()
+    if passed_over:
+        click.echo(printable(f"detlint: not Python, not linted: {first_few(passed_over)}"), err=True)
     for problem in result.problems:
         click.echo(f"detlint: {problem}", err=True)
     return _exit_code(result, resolver, exit_zero=exit_zero)
+
+
+def _show(fixes: Fixes, target: Output, *, exit_zero: bool) -> int:
+    """Write what fixing would change; say what could not be looked at."""
+    target.write("".join(file.diff() for file in fixes.files))
+    for finding in fixes.unread:
+        click.echo(printable(f"{finding.location}: {finding.code} {finding.name}: {finding.message}"), err=True)
+    for problem in fixes.problems:
+        click.echo(f"detlint: {problem}", err=True)
+    return 2 if fixes.problems else int(bool(fixes.files or fixes.unread) and not exit_zero)
 
 
 def _write(fixed: Sequence[FixedFile], what: str) -> None:

@@ -9,7 +9,7 @@ import click
 
 from detlint.config import read_torch_version
 from detlint.errors import UsageError, did_you_mean
-from detlint.operators import NEWEST, in_force, load_operators, matching
+from detlint.operators import NEWEST, in_force, load_operators, matching, parse_version
 from detlint.reports.operators_text import render_changes, render_details, render_operators
 from detlint.tables import DEVICES, PASSES
 from detlint.upgrades import changes
@@ -42,6 +42,8 @@ def ops(
     """List the operators whose results can differ, or say all about those whose name holds NAME."""
     for text in (release, *(diff or ())):
         read_torch_version("torch release", text)
+        if parse_version(text) > parse_version(NEWEST):
+            click.echo(f"detlint: torch {text}: the table ends with {NEWEST}", err=True)
     operators = _named(names)
     devices, passes = devices or DEVICES, passes or PASSES
     if diff:
@@ -69,5 +71,7 @@ def _named(names: Sequence[str]) -> tuple[Operator, ...]:
     for name in names:
         if not matching(operators, [name]):
             known = dict.fromkeys(each for operator in operators for each in operator.names)
-            raise UsageError(f"{name}: no operator of that name{did_you_mean(name, known)}")
+            last = name.rpartition(".")[2]
+            same = next((f"; did you mean {each!r}?" for each in known if each.rpartition(".")[2] == last), "")
+            raise UsageError(f"{name}: no operator of that name{same or did_you_mean(name, known)}")
     return matching(operators, names) if names else operators

@@ -14,6 +14,8 @@ from detlint.reports.rule_page import markdown, show_in_terminal
 from detlint.reports.terminal import printable
 from detlint.rulebook import Rule, load_rules
 
+_EXAMPLES = 3
+
 
 @click.command()
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
@@ -36,13 +38,15 @@ def rules(style: str, config: Path | None, isolated: bool) -> None:
 
 @click.command()
 @click.argument("wanted", metavar="RULE...", nargs=-1, required=True)
+@click.option("--all-examples", is_flag=True, help="Show every example, not only the first ones.")
 @click.option("--config", type=click.Path(path_type=Path), help="Use this file and look for no other.")
 @click.option("--isolated", is_flag=True, help="Use no configuration file.")
-def explain(wanted: tuple[str, ...], config: Path | None, isolated: bool) -> None:
+def explain(wanted: tuple[str, ...], all_examples: bool, config: Path | None, isolated: bool) -> None:
     """Say what a rule reports, why it matters and what to do. RULE is a code or a name."""
+    examples = None if all_examples else _EXAMPLES
     here = ConfigResolver(file=config, isolated=isolated).for_folder(Path.cwd())
     known = load_rules(here.rule_paths)
-    pages = [markdown(_find(word, known)) for word in wanted]
+    pages = [_page(_find(word, known), examples) for word in wanted]
     for page in pages:
         if sys.stdout.isatty():
             show_in_terminal(page)
@@ -50,12 +54,22 @@ def explain(wanted: tuple[str, ...], config: Path | None, isolated: bool) -> Non
             click.echo("\n".join(printable(line) for line in page.splitlines()))
 
 
+def _page(rule: Rule, examples: int | None) -> str:
+    """Return the page of a rule; one that is cut says where the rest is."""
+    page = markdown(rule, examples=examples)
+    if examples is None or max(len(rule.bad), len(rule.good)) <= examples:
+        return page
+    total = len(rule.bad) + len(rule.good)
+    return f"{page}\nAll {total} examples: `detlint explain {rule.code} --all-examples`\n"
+
+
 def _find(word: str, known: dict[str, Rule]) -> Rule:
     for rule in known.values():
         if word.upper() == rule.code or word.lower() == rule.name:
             return rule
     names = [*known, *(rule.name for rule in known.values())]
-    raise UsageError(f"{word}: no such rule{did_you_mean(word, names)}")
+    family = [code for code in known if code.startswith(word.upper())]
+    raise UsageError(f"{word}: no such rule{did_you_mean(word.upper(), family) or did_you_mean(word, names)}")
 
 
 def _as_object(rule: Rule) -> dict[str, object]:

@@ -11,14 +11,16 @@ from detlint.config import ConfigResolver
 from detlint.linter.discovery import is_wanted
 from detlint.linter.engine import lint_stdin
 from detlint.linter.jobs import Options
-from detlint.linter.quoting import stdin_lines
+from detlint.linter.notebooks import is_notebook
+from detlint.linter.quoting import stdin_line, stdin_lines
 from detlint.linter.result import LintResult
-from detlint.reports.run_info import SourceLines
+from detlint.reports.run_info import FileLine, SourceLines
 
 if TYPE_CHECKING:
-    from detlint.linter.fixing import FixedFile
+    from detlint.linter.fixing import Fixes, Wanted
 
 _NAME = "stdin.py"
+_NOTEBOOK_NAME = "stdin.ipynb"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +36,9 @@ class Stdin:
 
     @classmethod
     def read(cls, name: str | None, resolver: ConfigResolver) -> Stdin:
-        """Read all of stdin; `name` is that of `--stdin-filename`."""
-        return cls(name or _NAME, sys.stdin.buffer.read(), resolver)
+        """Read all of stdin; `name` is that of `--stdin-filename`. A notebook is told from a module without it too."""
+        data = sys.stdin.buffer.read()
+        return cls(name or (_NOTEBOOK_NAME if is_notebook(data) else _NAME), data, resolver)
 
     def lint(self, options: Options) -> LintResult:
         """Lint the source."""
@@ -43,16 +46,21 @@ class Stdin:
             return LintResult((), (), files=0, seconds=0.0)
         return lint_stdin(self.data, self.name, resolver=self.resolver, options=options)
 
-    def fix(self, *, unsafe: bool) -> list[FixedFile]:
-        """Return what fixing does to the source; nothing where it stays as it is."""
-        from detlint.linter.fixing import fix_stdin  # most runs only lint
+    def fix(self, *, unsafe: bool, wanted: Wanted) -> Fixes:
+        """Return what fixing does to the source."""
+        from detlint.linter.fixing import Fixes, fix_stdin  # most runs only lint
 
-        fixed = fix_stdin(self.data, self.name, resolver=self.resolver, unsafe=unsafe) if self._is_wanted() else None
-        return [] if fixed is None else [fixed]
+        if not self._is_wanted():
+            return Fixes((), (), ())
+        return fix_stdin(self.data, self.name, resolver=self.resolver, unsafe=unsafe, wanted=wanted)
 
     def lines(self) -> SourceLines:
         """Return what gives reports the lines that they quote."""
         return stdin_lines(self.data, self.name)
+
+    def line(self) -> FileLine:
+        """Return what tells reports on which line of a notebook's JSON a line of a cell stands."""
+        return stdin_line(self.data, self.name)
 
     def _is_wanted(self) -> bool:
         return is_wanted(Path(self.name).absolute(), self.resolver)

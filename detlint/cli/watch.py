@@ -14,17 +14,28 @@ from detlint.linter.discovery import discover
 _SECONDS = 0.5
 
 
-def watch(paths: Sequence[str], resolver: ConfigResolver, run: Callable[[], object]) -> int:
-    """Run now and after every change of a file behind `paths`, until interrupted."""
+def watch(paths: Sequence[str], resolver: ConfigResolver, run: Callable[[], int]) -> int:
+    """Run now and after every change of a file behind `paths`, until interrupted.
+
+    Raises:
+        DetlintError: the first run says that something on the command line or in a configuration is wrong.
+    """
+    first = True
     try:
         while True:
             seen = _stamps(paths, resolver)
             click.clear()
             try:
-                run()
+                code = run()
             except DetlintError as error:
+                if first:
+                    raise
                 click.echo(f"detlint: {error}", err=True)  # a configuration that is being edited
-            click.echo("Watching for changes; Ctrl-C ends it.", err=True)
+                code = 2
+            first = False
+            click.echo(
+                f"{time.strftime('%H:%M:%S')}, exit code {code}. Watching for changes; Ctrl-C ends it.", err=True
+            )
             while _stamps(paths, resolver) == seen:
                 time.sleep(_SECONDS)
     except KeyboardInterrupt:

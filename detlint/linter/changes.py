@@ -47,6 +47,8 @@ class Changes:
 def changes_since(revision: str, folder: Path) -> Changes:
     """Return what changed in the git repository around `folder` since a revision, files not added yet included.
 
+    Of a branch that went on by itself the last commit in common counts: what others did there is no change here.
+
     Raises:
         UsageError: no git, no repository, no such revision.
     """
@@ -54,18 +56,22 @@ def changes_since(revision: str, folder: Path) -> Changes:
     commit = f"{revision}^{{commit}}"
     unknown = f"{revision}: no such git revision"
     found = _git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", commit, otherwise=unknown).strip()
-    changed = _changed(_git(top, *_without_filters(top), *_DIFF, found, "--", otherwise=unknown))
+    common = _git(folder, "merge-base", "HEAD", found, otherwise=None).strip()
+    changed = _changed(_git(top, *_without_filters(top), *_DIFF, common or found, "--", otherwise=unknown))
     lines: dict[Path, tuple[range, ...] | None] = {(top / name).resolve(): ranges for name, ranges in changed}
     untracked = _git(top, "ls-files", "--others", "--exclude-standard", "-z", otherwise=unknown)
     lines.update({(top / name).resolve(): None for name in untracked.split("\0") if name})
     return Changes(lines)
 
 
-def _git(folder: Path, *arguments: str, otherwise: str) -> str:
+def _git(folder: Path, *arguments: str, otherwise: str | None) -> str:
+    """Return what git prints. Where it fails, `otherwise` is the error, or None where no answer is one too."""
     try:
         done = subprocess.run(["git", *_SAFELY, *arguments], cwd=folder, capture_output=True, check=False)
     except OSError as error:
         raise UsageError(f"--since: git cannot be run: {error.strerror}") from None
+    if done.returncode and otherwise is None:
+        return ""
     if done.returncode:
         raise UsageError(f"--since: {otherwise}")
     return done.stdout.decode("utf-8", "surrogateescape")

@@ -42,11 +42,14 @@ class Directive:
     own_line: bool
 
 
-_OWN = r"detlint:[ \t]*(?P<verb>[\w-]+)(?P<list>[ \t]*\[[^\]\n]*\]?)?"
-_NOQA = r"(?P<noqa>(?i:noqa))\b(?P<colon>[ \t]*:[ \t]*)?(?P<codes>(?:[A-Z]+\d+[ \t,]*)*)"
+_LIST = r"[ \t]*\[[^\]\n]*\]?"
+# The colon may be forgotten where it cannot be anything else.
+_NAME = rf"(?i:detlint(?:[ \t]*:|(?=[ \t]+(?:ignore|disable|enable|skip-file){_LIST})))"
+_OWN = rf"{_NAME}[ \t]*(?P<verb>[\w-]+)(?P<list>{_LIST})?"
+_NOQA = r"(?P<noqa>(?i:noqa))\b(?P<colon>[ \t]*:[ \t]*)?(?P<codes>(?i:[A-Z]+\d+[ \t,]*)*)"
 _DIRECTIVE = re.compile(rf"#[ \t]*(?:{_OWN}|{_NOQA})(?P<reason>[^\n]*)")
 _SELECTOR = re.compile(r"[^\s,\[\]]+")
-_MORE = re.compile(r"#[ \t]*(?:detlint:|(?i:noqa))")
+_MORE = re.compile(rf"#[ \t]*(?:{_NAME}|(?i:noqa))")
 
 
 def read_directives(text: str) -> list[Directive]:
@@ -78,6 +81,7 @@ def _matches(text: str) -> list[re.Match[str]]:
 
 def _directive(match: re.Match[str], line_starts: Sequence[int]) -> Directive | None:
     text, start = match.string, match.start()
+    reason = _MORE.split(match["reason"])[0].strip(" \t-:")
     line = bisect_right(line_starts, start)
     line_start = line_starts[line - 1]
 
@@ -95,17 +99,22 @@ def _directive(match: re.Match[str], line_starts: Sequence[int]) -> Directive | 
             return None
     else:
         group, codes = "verb", "list"
-        verb = _VERBS.get(match["verb"], Verb.UNKNOWN)
-        if verb is Verb.UNKNOWN and match["list"] is None:
+        verb = _VERBS.get(match["verb"].lower(), Verb.UNKNOWN)
+        if verb is Verb.UNKNOWN and match["list"] is None and reason and _letters(match["verb"]) not in _SPELT:
             return None  # a remark, such as "detlint: see the manual"
     (word,) = words(_SELECTOR, group)
     return Directive(
         verb=verb,
         word=word,
         selectors=words(_SELECTOR, codes),
-        reason=_MORE.split(match["reason"])[0].strip(" \t-:"),
+        reason=reason,
         own_line=not text[line_start:start].strip(),
     )
 
 
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalpha, text.lower()))
+
+
 _VERBS = {verb.value: verb for verb in (Verb.IGNORE, Verb.DISABLE, Verb.ENABLE, Verb.SKIP_FILE)}
+_SPELT = frozenset(map(_letters, _VERBS))

@@ -83,6 +83,15 @@ def is_wanted(path: Path, resolver: ConfigResolver) -> bool:
     return not (config.force_exclude and _is_excluded(path, config))
 
 
+def not_python(arguments: Iterable[str | Path]) -> list[str]:
+    """Return the arguments that are passed over because they are neither folders nor Python."""
+    return [
+        f"{each}"
+        for each in arguments
+        if not Path(each).is_dir() and not (Path(each).is_file() and _is_python(Path(each)))
+    ]
+
+
 def _is_excluded(path: Path, config: Config) -> bool:
     """Do the `exclude` patterns leave out a named file or folder, or a folder that it lies in?"""
     relative = path.relative_to(config.root).as_posix() if path.is_relative_to(config.root) else path.name

@@ -34,7 +34,7 @@ def run_example(rule: Rule, example: Example, folder: Path) -> ExampleOutcome:
     result = lint_paths([str(folder / example.filename)], resolver=resolver, jobs=1, options=Options(debug=True))
     if result.problems:
         raise AssertionError("; ".join(result.problems))
-    fixes = fix_paths([str(folder / example.filename)], resolver=resolver, unsafe=True)
+    fixes = fix_paths([str(folder / example.filename)], resolver=resolver, unsafe=True).files
     own = tuple(finding.location.line for finding in result.findings if finding.code == rule.code)
     others = tuple(finding for finding in result.findings if finding.code != rule.code)
     return ExampleOutcome(own, others, fixes[0].after.decode(fixes[0].encoding) if fixes else None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,14 +15,24 @@ from detlint.files import write_atomically
 from detlint.findings import Applicability, Edit, Finding
 from detlint.linter.discovery import FoundFile, discover
 from detlint.linter.edits import edited, lines_of
-from detlint.linter.engine import lint_paths
-from detlint.linter.file import lint_source
+from detlint.linter.engine import lint_paths, lint_stdin
+from detlint.linter.file import UNREADABLE, lint_source
 from detlint.linter.jobs import Options
 from detlint.linter.project import Project
+from detlint.linter.quoting import SourceLines, file_lines, lines_in, stdin_lines
+from detlint.linter.result import LintResult
 from detlint.linter.sources import SourceFile, source_from_bytes
 
 _MAX_ROUNDS = 10
 _OPTIONS = Options(with_fixes=True)
+
+Wanted = Callable[[Sequence[Finding], SourceLines], Sequence[Finding]]
+"""Called with findings and the lines that they stand on at the moment; returns those that may be worked on."""
+
+
+def everything(findings: Sequence[Finding], lines: SourceLines) -> Sequence[Finding]:
+    """Want every finding."""
+    return findings
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +67,24 @@ class FixedFile:
         write_atomically(self.path, self.after)
 
 
+@dataclass(frozen=True, slots=True)
+class Fixes:
+    """The files that change, the findings that say why others were not looked at, and internal errors, one a line."""
+
+    files: tuple[FixedFile, ...]
+    unread: tuple[Finding, ...]
+    problems: tuple[str, ...]
+
+
 def fix_paths(
-    paths: Sequence[str], *, resolver: ConfigResolver, unsafe: bool, jobs: int | None = None, cached: bool = False
-) -> list[FixedFile]:
+    paths: Sequence[str],
+    *,
+    resolver: ConfigResolver,
+    unsafe: bool,
+    wanted: Wanted = everything,
+    jobs: int | None = None,
+    cached: bool = False,
+) -> Fixes:
     """Return what fixing the files behind `paths` would do; nothing is written.
 
     Rounds of fixes are made until none is left, each seeing the other files as they are on disk. A fix that leaves a
@@ -69,34 +94,43 @@ def fix_paths(
         DetlintError: a path, a configuration or a rule file is not usable.
     """
     result = lint_paths(paths, resolver=resolver, jobs=jobs, options=_OPTIONS, cached=cached)
-    fixable = {finding.location.path for finding in _trusted(result.findings, unsafe)}
+    choice = _Choice(unsafe, wanted)
+    fixable = {finding.location.path for finding in choice.of(result.findings, file_lines)}
     files = (found for found in discover(paths, resolver) if found.display in fixable)
-    fixed = (_fix(found, resolver.for_file(found.path), unsafe) for found in files)
-    return [each for each in fixed if each is not None]
+    return _fixes(result, [_fix(found, resolver.for_file(found.path), choice) for found in files])
 
 
-def fix_stdin(data: bytes, filename: str, *, resolver: ConfigResolver, unsafe: bool) -> FixedFile | None:
+def fix_stdin(
+    data: bytes, filename: str, *, resolver: ConfigResolver, unsafe: bool, wanted: Wanted = everything
+) -> Fixes:
     """Return what fixing source given as bytes would do, as if it stood in the file `filename` (which need not exist).
-
-    None where nothing is to be fixed.
 
     Raises:
         DetlintError: a configuration or a rule file is not usable.
     """
     path = Path(filename).absolute()
-    return _fixed(data, FoundFile(path, filename), resolver.for_file(path), unsafe)
+    result = lint_stdin(data, filename, resolver=resolver, options=_OPTIONS)
+    choice = _Choice(unsafe, wanted)
+    fixable = choice.of(result.findings, stdin_lines(data, filename))
+    fixed = _fixed(data, FoundFile(path, filename), resolver.for_file(path), choice) if fixable else None
+    return _fixes(result, [fixed])
 
 
-def _fix(found: FoundFile, config: Config, unsafe: bool) -> FixedFile | None:
+def _fixes(result: LintResult, files: Sequence[FixedFile | None]) -> Fixes:
+    unread = tuple(finding for finding in result.findings if finding.code == UNREADABLE)
+    return Fixes(tuple(file for file in files if file is not None), unread, result.problems)
+
+
+def _fix(found: FoundFile, config: Config, choice: _Choice) -> FixedFile | None:
     try:
         before = found.path.read_bytes()
     except OSError:
         return None  # linting reports it
-    return _fixed(before, found, config, unsafe)
+    return _fixed(before, found, config, choice)
 
 
-def _fixed(before: bytes, found: FoundFile, config: Config, unsafe: bool) -> FixedFile | None:
-    state = _read(before, found, config, unsafe)
+def _fixed(before: bytes, found: FoundFile, config: Config, choice: _Choice) -> FixedFile | None:
+    state = _read(before, found, config, choice)
     if state is None or not state.is_exact():
         return None
     encoding = state.source.encoding
@@ -106,7 +140,7 @@ def _fixed(before: bytes, found: FoundFile, config: Config, unsafe: bool) -> Fix
         chosen = _without_overlaps(finding for finding in state.fixable if finding.code not in useless)
         if not chosen:
             break
-        after = _read(edited(state.source, state.content, chosen), found, config, unsafe)
+        after = _read(edited(state.source, state.content, chosen), found, config, choice)
         if after is None or len(after.source.problems) > len(state.source.problems):
             useless |= _breaking(chosen, state, found)
             continue
@@ -117,6 +151,23 @@ def _fixed(before: bytes, found: FoundFile, config: Config, unsafe: bool) -> Fix
         state = after
         repaired += chosen
     return FixedFile(found.path, found.display, encoding, before, state.content, tuple(repaired)) if repaired else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """Which fixes may be made?"""
+
+    unsafe: bool
+    wanted: Wanted
+
+    def of(self, findings: Sequence[Finding], lines: SourceLines) -> tuple[Finding, ...]:
+        """Return the findings whose fixes may be made."""
+        trusted = {Applicability.SAFE, *([Applicability.UNSAFE] if self.unsafe else [])}
+        return tuple(
+            finding
+            for finding in self.wanted(findings, lines)
+            if finding.fix is not None and finding.fix.applicability in trusted
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +184,12 @@ class _State:
         return self.source.is_notebook or self.content.decode(encoding).encode(encoding) == self.content
 
 
-def _read(content: bytes, found: FoundFile, config: Config, unsafe: bool) -> _State | None:
+def _read(content: bytes, found: FoundFile, config: Config, choice: _Choice) -> _State | None:
     source = _parsed(content, found)
     if source is None:
         return None
     findings = lint_source(source, config, Project(), _OPTIONS).findings
-    return _State(content, source, tuple(_trusted(findings, unsafe)))
+    return _State(content, source, choice.of(findings, lines_in(source, found.display)))
 
 
 def _parsed(content: bytes, found: FoundFile) -> SourceFile | None:
@@ -173,14 +224,6 @@ def _line(finding: Finding, edits: Sequence[Edit]) -> tuple[str, int | None, int
     earlier = (edit for edit in edits if edit.location.cell == where.cell and edit.location <= where)
     added = sum(edit.text.count("\n") - (edit.location.end_line - edit.location.line) for edit in earlier)
     return finding.code, where.cell, where.line + added
-
-
-def _trusted(findings: Iterable[Finding], unsafe: bool) -> Iterator[Finding]:
-    """Yield the findings whose fixes may be made."""
-    trusted = {Applicability.SAFE, *([Applicability.UNSAFE] if unsafe else [])}
-    for finding in findings:
-        if finding.fix is not None and finding.fix.applicability in trusted:
-            yield finding
 
 
 def _without_overlaps(findings: Iterable[Finding]) -> list[Finding]:

@@ -11,8 +11,9 @@ from detlint.linter.directives import Directive, Verb, read_directives
 from detlint.linter.discovery import FoundFile, discover
 from detlint.linter.edits import apply_edits
 from detlint.linter.engine import lint_paths
-from detlint.linter.fixing import FixedFile
+from detlint.linter.fixing import FixedFile, Wanted, everything
 from detlint.linter.lexing import string_spans
+from detlint.linter.quoting import file_lines
 from detlint.linter.sources import SourceFile, source_from_bytes
 from detlint.linter.statements import Extent, Statements
 
@@ -21,9 +22,14 @@ _LEFT = ("DET001", "DET002")
 
 
 def ignore_paths(
-    paths: Sequence[str], *, resolver: ConfigResolver, jobs: int | None = None, cached: bool = False
+    paths: Sequence[str],
+    *,
+    resolver: ConfigResolver,
+    wanted: Wanted = everything,
+    jobs: int | None = None,
+    cached: bool = False,
 ) -> list[FixedFile]:
-    """Return the files behind `paths` with a comment for each finding; nothing is written.
+    """Return the files behind `paths` with a comment for each finding that is wanted; nothing is written.
 
     Comments that are there are added to. A file that would mean anything else with the comments is left alone.
 
@@ -32,7 +38,7 @@ def ignore_paths(
     """
     result = lint_paths(paths, resolver=resolver, jobs=jobs, cached=cached)
     by_file: dict[str, list[Finding]] = {}
-    for finding in result.findings:
+    for finding in wanted(result.findings, file_lines):
         if finding.code not in _LEFT:
             by_file.setdefault(finding.location.path, []).append(finding)
     files = (found for found in discover(paths, resolver) if found.display in by_file)
@@ -66,7 +72,9 @@ def _edits(source: SourceFile, statements: Statements, findings: Iterable[Findin
         line = source.line_of(finding.location)
         extent = statements.at(line) or Extent(line, line, line)
         known = next((each for each in directives if _is_for(each, extent, statements)), None)
-        place, text = _place(known, extent, source, strings)
+        # The last line of a decorated function may belong to its body: `def f(x): return x`.
+        behind = statements.at(extent.end) in (extent, None)
+        place, text = _place(known, extent, source, strings, behind=behind)
         wanted.setdefault(place, set()).add(finding.code)
         texts[place] = text
     for place, codes in wanted.items():
@@ -79,15 +87,15 @@ def _is_for(directive: Directive, extent: Extent, statements: Statements) -> boo
 
 
 def _place(
-    known: Directive | None, extent: Extent, source: SourceFile, strings: Sequence[tuple[int, int]]
+    known: Directive | None, extent: Extent, source: SourceFile, strings: Sequence[tuple[int, int]], *, behind: bool
 ) -> tuple[Location, str]:
-    """Return where the codes for a statement go, and the text around them."""
+    """Return where the codes for a statement go, `behind` it or before, and the text around them."""
     if known is not None:
         last = known.selectors[-1]
         return source.place(last.line, last.column + len(last.text), 0), ", {}"
     line = source.lines[extent.end - 1]
     end = sum(len(text) + 1 for text in source.lines[: extent.end]) - 1
-    if not line.endswith("\\") and not any(first < end < last for first, last in strings):
+    if behind and not line.endswith("\\") and not any(first < end < last for first, last in strings):
         return source.place(extent.end, len(line) + 1, 0), "  # detlint: ignore[{}]"
     # The line ends inside something else that begins on it: the comment goes before the statement.
     first_line = source.lines[extent.first - 1]

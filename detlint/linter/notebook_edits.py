@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 
 _Span = tuple[int, int]
 _BLANK = re.compile(r"[ \t\r\n\ufeff]*")
@@ -24,6 +25,29 @@ def rewrite_cells(raw: bytes, change: Callable[[int, str], str]) -> bytes:
             pieces += [text[position:start], written]
             position = end
     return "".join([*pieces, text[position:]]).encode("utf-8")
+
+
+def lines_of_cells(raw: bytes) -> dict[int, list[int]]:
+    """Return, for each cell by number, the lines of the notebook's JSON on which the lines of its code begin."""
+    text = raw.decode("utf-8")
+    ends = [match.start() for match in re.finditer("\n", text)]
+    return {number: list(_lines_of_source(text, start, ends)) for number, (start, _) in _sources(text)}
+
+
+def _lines_of_source(text: str, start: int, ends: Sequence[int]) -> Iterator[int]:
+    decoded, _ = _decode(text, start)
+    pieces = [(decoded, start)]
+    if isinstance(decoded, list):
+        pieces = [(piece, place) for piece, (place, _) in zip(decoded, _members(text, start).values(), strict=True)]
+    line, begins = bisect_left(ends, start) + 1, True
+    for piece, place in pieces:
+        line = bisect_left(ends, place) + 1
+        for part in str(piece).splitlines(keepends=True):
+            if begins:
+                yield line
+            begins = part.endswith("\n")  # a line of code may be spread over several strings
+    if begins:
+        yield line
 
 
 def _sources(text: str) -> Iterator[tuple[int, _Span]]:

@@ -77,6 +77,17 @@ def read_cells(raw: bytes) -> list[Cell]:
     return cells
 
 
+def is_notebook(raw: bytes) -> bool:
+    """Do these bytes hold a notebook? Its JSON would parse as Python, too."""
+    if not raw.lstrip().startswith(b"{") or b'"nbformat"' not in raw:
+        return False
+    try:
+        document = json.loads(raw.decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(document, dict) and "nbformat" in document
+
+
 def _is_python(metadata: object) -> bool:
     """A notebook that does not say its language is taken for Python."""
     if not isinstance(metadata, dict):

@@ -3,9 +3,10 @@
 - `# detlint: ignore[DET201] reason` and `# noqa: DET201`: the statement that the comment stands on (of one with a
   body, its header). An `ignore` alone on its line between statements goes for the next one.
 - `# detlint: disable[DET201]` … `# detlint: enable[DET201]`: all lines between, at most to the end of the file or cell.
-- `# detlint: skip-file`: everything.
+- `# detlint: skip-file`: everything; `# detlint: skip-file[DET201]`: those rules in the whole file.
 
-Rules are named by code, name or family prefix (`DET2`). A bare `# noqa` silences its statement and is never reported.
+Rules are named by code, name or family prefix (`DET2`). Upper and lower case are the same. A bare `# noqa` silences its
+statement and is never reported.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class _Silencer:
         return self.codes is None or code in self.codes
 
     def is_for(self, word: Word) -> bool:
-        return self.selector is not None and self.selector.text == word.text
+        return self.selector is not None and self.selector.text.upper() == word.text.upper()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ def apply_suppressions(
     directives = [d for d in read_directives(source.text) if _concerns(d, rules, bool(findings))]
     if not directives:
         return list(findings), []
-    skip = next((d for d in directives if d.verb is Verb.SKIP_FILE), None)
+    skip = next((d for d in directives if d.verb is Verb.SKIP_FILE and not d.selectors), None)
     if skip is not None:
         return [], [replace(finding, suppressed=skip.reason) for finding in findings]
     tree = source.tree()
@@ -73,6 +74,7 @@ def apply_suppressions(
     silencers = [
         *_lines(directives, rules, Statements(tree) if isinstance(tree, ast.Module) else None),
         *_blocks(directives, rules, source, complaints),
+        *_whole_file(directives, rules, source),
     ]
     kept, suppressed = _split(findings, silencers, source)
     if _UNUSED not in enabled:
@@ -93,14 +95,14 @@ def _concerns(directive: Directive, rules: Mapping[str, Rule], any_findings: boo
 
 
 def _is_ours(word: Word, rules: Mapping[str, Rule]) -> bool:
-    return word.text in rules or _OUR_CODE.fullmatch(word.text) is not None
+    code = word.text.upper()
+    return code in rules or _OUR_CODE.fullmatch(code) is not None
 
 
 def _meant(word: Word, rules: Mapping[str, Rule]) -> frozenset[str]:
     """Return the codes of the rules that a selector names."""
-    if word.text == "ALL":
-        return frozenset()  # a comment names what it silences
-    return frozenset(code for code, rule in rules.items() if selector_rank(rule, word.text))
+    selectors = {word.text.lower(), word.text.upper()} - {"ALL"}  # a comment names what it silences
+    return frozenset(code for code, rule in rules.items() if any(selector_rank(rule, each) for each in selectors))
 
 
 def _lines(
@@ -144,6 +146,14 @@ def _blocks(
     return found
 
 
+def _whole_file(directives: Iterable[Directive], rules: Mapping[str, Rule], source: SourceFile) -> Iterator[_Silencer]:
+    """Yield the silencers of `skip-file` with a list."""
+    for directive in directives:
+        if directive.verb is Verb.SKIP_FILE:
+            for word in directive.selectors:
+                yield _Silencer(_meant(word, rules), 1, len(source.lines), directive.reason, word)
+
+
 def _split(
     findings: Iterable[Finding], silencers: Sequence[_Silencer], source: SourceFile
 ) -> tuple[list[Finding], list[Finding]]:
@@ -184,7 +194,7 @@ def _misnamed(directives: Iterable[Directive], rules: Mapping[str, Rule]) -> Ite
         word = directive.word
         if directive.verb is Verb.UNKNOWN:
             yield _Complaint(
-                word, f"asks for {word.text!r}, which is nothing detlint does{did_you_mean(word.text, verbs)}"
+                word, f"asks for {word.text!r}, which is nothing detlint does{did_you_mean(word.text.lower(), verbs)}"
             )
         elif directive.verb in (Verb.IGNORE, Verb.DISABLE) and not directive.selectors:
             yield _Complaint(word, f"names no rule and silences nothing; write {word.text}[CODE]")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,14 +47,14 @@ class Baseline:
         empty = Baseline(path, Counter())
         return Baseline(path, Counter(empty._key(finding, run) for finding in findings))
 
-    def shrunk(self, met: Counter[Identity], linted: Collection[str], run: RunInfo) -> Baseline:
-        """Leave out what the rules in force did not meet any more in the files `linted`, and files that are gone."""
-        checked = {self._relative(path, run) for path in linted}
+    def shrunk(self, met: Counter[Identity], looked_for: Mapping[str, Collection[str]], run: RunInfo) -> Baseline:
+        """Leave out what was `looked_for` (codes by file) and not met any more, and files that are gone."""
+        checked = {self._relative(path, run): codes for path, codes in looked_for.items()}
         folder = self.path.absolute().parent
         kept = {
             key: count
             for key, count in self.counts.items()
-            if (key[1] not in checked or key[0] not in run.rules) and (folder / key[1]).exists()
+            if key[0] not in checked.get(key[1], ()) and (folder / key[1]).exists()
         }
         return Baseline(self.path, Counter({**kept, **met}))
 

@@ -13,10 +13,10 @@ _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO
 
 def render(findings: Sequence[Finding], run: RunInfo) -> str:
     """Return one command a finding; suppressed ones are no annotations."""
-    return "".join(f"{_command(finding)}\n" for finding in findings if finding.suppressed is None)
+    return "".join(f"{_command(finding, run)}\n" for finding in findings if finding.suppressed is None)
 
 
-def _command(finding: Finding) -> str:
+def _command(finding: Finding, run: RunInfo) -> str:
     where = finding.location
     properties = {"title": f"{finding.code} {finding.name}", "file": where.path}
     if where.cell is None:
@@ -25,7 +25,7 @@ def _command(finding: Finding) -> str:
         if where.line == where.end_line:
             properties |= {"col": str(where.column), "endColumn": str(where.end_column)}
     else:
-        properties["line"] = "1"
+        properties["line"] = str(run.lines_in_file(where)[0])
     written = ",".join(f"{key}={_escaped_property(value)}" for key, value in properties.items())
     return f"::{_COMMANDS[finding.severity]} {written}::{_escaped(f'{where}: {finding.message}')}"
 

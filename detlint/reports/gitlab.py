@@ -15,14 +15,14 @@ _SEVERITIES = {Severity.ERROR: "critical", Severity.WARNING: "major", Severity.I
 def render(findings: Sequence[Finding], run: RunInfo) -> str:
     """Return a JSON array, empty for no findings; suppressed ones are left out."""
     shown = [finding for finding in findings if finding.suppressed is None]
-    entries = [_entry(*pair) for pair in zip(shown, fingerprints(shown, run), strict=True)]
+    entries = [_entry(*pair, run) for pair in zip(shown, fingerprints(shown, run), strict=True)]
     return json.dumps(entries, indent=2) + "\n"
 
 
-def _entry(finding: Finding, fingerprint: str) -> dict[str, object]:
+def _entry(finding: Finding, fingerprint: str, run: RunInfo) -> dict[str, object]:
     where = finding.location
     cell = "" if where.cell is None else f"cell {where.cell}, line {where.line}: "
-    begin, end = (where.line, where.end_line) if where.cell is None else (1, 1)
+    begin, end = run.lines_in_file(where)
     return {
         "description": f"{cell}{finding.code} {finding.name}: {finding.message}",
         "check_name": finding.code,

@@ -12,14 +12,16 @@ from detlint.reports.run_info import RunInfo
 
 def render(findings: Sequence[Finding], run: RunInfo) -> str:
     """Return the document; with no findings an empty `testsuites`. Suppressed findings are skipped cases."""
-    suites = [_suite(path, list(group)) for path, group in groupby(findings, key=lambda finding: finding.location.path)]
+    suites = [
+        _suite(path, list(group), run) for path, group in groupby(findings, key=lambda finding: finding.location.path)
+    ]
     totals = _totals(findings)
     lines = ['<?xml version="1.0" encoding="utf-8"?>', f'<testsuites name="detlint" {totals}>', *suites]
     return "\n".join([*lines, "</testsuites>"]) + "\n"
 
 
-def _suite(path: str, findings: Sequence[Finding]) -> str:
-    cases = [_case(finding) for finding in findings]
+def _suite(path: str, findings: Sequence[Finding], run: RunInfo) -> str:
+    cases = [_case(finding, run) for finding in findings]
     return "\n".join([f"  <testsuite name={_attribute(path)} {_totals(findings)}>", *cases, "  </testsuite>"])
 
 
@@ -28,10 +30,10 @@ def _totals(findings: Sequence[Finding]) -> str:
     return f'tests="{len(findings)}" failures="{len(findings) - skipped}" errors="0" skipped="{skipped}"'
 
 
-def _case(finding: Finding) -> str:
+def _case(finding: Finding, run: RunInfo) -> str:
     where = finding.location
     name = _attribute(f"{finding.code} {finding.name}")
-    place = f'classname={_attribute(where.path)} file={_attribute(where.path)} line="{where.line}"'
+    place = f'classname={_attribute(where.path)} file={_attribute(where.path)} line="{run.lines_in_file(where)[0]}"'
     return f"    <testcase name={name} {place}>\n      {_outcome(finding)}\n    </testcase>"
 
 

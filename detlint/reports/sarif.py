@@ -31,7 +31,7 @@ def render(findings: Sequence[Finding], run: RunInfo) -> str:
         "rules": [_rule(rule) for rule in run.rules.values()],
     }
     results = [
-        _result(finding, digest, codes, run.root)
+        _result(finding, digest, codes, run)
         for finding, digest in zip(findings, fingerprints(findings, run), strict=True)
     ]
     sarif_run = {
@@ -56,38 +56,38 @@ def _rule(rule: Rule) -> dict[str, Any]:
     }
 
 
-def _result(finding: Finding, digest: str, codes: Sequence[str], root: Path) -> dict[str, Any]:
+def _result(finding: Finding, digest: str, codes: Sequence[str], run: RunInfo) -> dict[str, Any]:
     where = finding.location
     cell = "" if where.cell is None else f"cell {where.cell}, line {where.line}: "
     result: dict[str, Any] = {
         "ruleId": finding.code,
         "level": _LEVELS[finding.severity],
         "message": {"text": f"{cell}{finding.message}"},
-        "locations": [_location(where, root)],
+        "locations": [_location(where, run)],
         "partialFingerprints": {"detlint/v1": digest},
     }
     if finding.code in codes:
         result["ruleIndex"] = codes.index(finding.code)
     if finding.related:
         result["relatedLocations"] = [
-            {"id": number, **_location(related.location, root), "message": {"text": related.message}}
+            {"id": number, **_location(related.location, run), "message": {"text": related.message}}
             for number, related in enumerate(finding.related, start=1)
         ]
     # viewers apply these at a click and know no grades, so only safe ones are passed on
     if finding.fix is not None and finding.fix.applicability is Applicability.SAFE and where.cell is None:
-        result["fixes"] = [_fix(finding.fix, root)]
+        result["fixes"] = [_fix(finding.fix, run.root)]
     if finding.suppressed is not None:
         result["suppressions"] = [{"kind": "inSource", "justification": finding.suppressed}]
     return result
 
 
-def _location(where: Location, root: Path) -> dict[str, Any]:
-    """Return the place. SARIF counts lines in the file: in a notebook, name the cell and stay at line 1."""
-    artifact = {"artifactLocation": _artifact(where.path, root)}
+def _location(where: Location, run: RunInfo) -> dict[str, Any]:
+    """Return the place. SARIF counts lines in the file: in a notebook, name the cell and the line of its JSON."""
+    artifact = {"artifactLocation": _artifact(where.path, run.root)}
     if where.cell is None:
         return {"physicalLocation": {**artifact, "region": _region(where)}}
     return {
-        "physicalLocation": {**artifact, "region": {"startLine": 1}},
+        "physicalLocation": {**artifact, "region": {"startLine": run.lines_in_file(where)[0]}},
         "logicalLocations": [{"name": f"cell {where.cell}", "kind": "member"}],
     }
 

@@ -55,7 +55,7 @@ def _remark(margin: str, label: str, text: str, run: RunInfo) -> str:
 
 
 def _summary(findings: Sequence[Finding], run: RunInfo) -> str:
-    files = _count(run.files, "file")
+    files = _count(run.files, "file") + (f" ({run.listed} in the baseline)" if run.listed else "")
     shown = [finding for finding in findings if finding.suppressed is None]
     if not shown:
         return f"No findings in {files}."

@@ -63,6 +63,29 @@ def test_committed_staged_and_untracked_files(repository: Path) -> None:
     assert changed(repository, "HEAD~1") == {"a.py": [1], "sub/b.py": [1], ".gitignore": None, "new.py": None}
 
 
+def test_what_others_did_on_the_branch_is_no_change_here(repository: Path) -> None:
+    git(repository, "checkout", "-qb", "trunk")
+    (repository / "a.py").write_text("theirs = 1\n" + TEN.replace("x5 = 5", "x5 = 6"))
+    git(repository, "commit", "-qam", "theirs")
+    git(repository, "checkout", "-qb", "mine", "HEAD~1")
+    assert changed(repository, "trunk") == {}
+    (repository / "sub" / "b.py").write_text("mine = 1\n" + TEN)
+    assert changed(repository, "trunk") == {"sub/b.py": [1]}
+
+
+def test_branches_without_a_common_commit_are_compared_as_they_are(repository: Path) -> None:
+    git(repository, "checkout", "-q", "--orphan", "other")
+    (repository / "a.py").write_text(TEN + "last = 1\n")
+    git(repository, "add", ".")
+    git(repository, "commit", "-qm", "another root")
+    git(repository, "branch", "root")
+    git(repository, "checkout", "-qf", "root")
+    first = subprocess.run(
+        ["git", "rev-list", "--max-parents=0", "--all"], cwd=repository, check=True, capture_output=True, text=True
+    ).stdout.split()
+    assert {str(changed(repository, each)) for each in first} == {"{}", "{'a.py': [11]}"}
+
+
 def test_a_renamed_file_has_only_its_changed_lines(repository: Path) -> None:
     git(repository, "mv", "a.py", "c.py")
     (repository / "c.py").write_text(TEN + "z = 1\n")

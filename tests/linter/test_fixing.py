@@ -28,7 +28,8 @@ FIXED = LISTING.replace("list(os.listdir(root))", "sorted(os.listdir(root))")
 
 
 def fixes(*paths: Path, unsafe: bool = True) -> list[FixedFile]:
-    return fix_paths([str(path) for path in paths], resolver=ConfigResolver(isolated=True), unsafe=unsafe, jobs=1)
+    resolver = ConfigResolver(isolated=True)
+    return list(fix_paths([str(path) for path in paths], resolver=resolver, unsafe=unsafe, jobs=1).files)
 
 
 def fix(path: Path, *, unsafe: bool = True) -> bytes:
@@ -86,8 +87,7 @@ def test_all_other_bytes_stay(tmp_path: Path, before: bytes, after: bytes) -> No
     path.write_bytes(before)
     assert fix(path) == after
     assert fixes(path) == []
-    piped = fix_stdin(before, "x.py", resolver=ConfigResolver(isolated=True), unsafe=True)
-    assert piped is not None
+    (piped,) = fix_stdin(before, "x.py", resolver=ConfigResolver(isolated=True), unsafe=True).files
     assert piped.after == after
 
 

@@ -106,6 +106,13 @@ DECORATED = "@d(1)  # {}\n@e\ndef f():\n    pass\n"
         pytest.param("x\n# detlint: disable[DET201]\ny\n", 1, False, id="before a block"),
         pytest.param("# detlint: disable[DET2]\nx\n# detlint: enable\ny\n", 4, False, id="all blocks ended"),
         pytest.param("x = 1\n# detlint: skip-file\n", 1, True, id="whole file"),
+        pytest.param("x = 1\n# detlint: skip-file[DET202]\n", 1, False, id="whole file, another rule"),
+        pytest.param("x = 1\n# detlint: skip-file[DET202, DET2]\n", 1, True, id="whole file, this rule"),
+        pytest.param("x = 1  # detlint: ignore[det201]\n", 1, True, id="a code in lower case"),
+        pytest.param("x = 1  # noqa: det201\n", 1, True, id="noqa in lower case"),
+        pytest.param("x = 1  # DETLINT: Ignore[DET201]\n", 1, True, id="upper case"),
+        pytest.param("x = 1  # detlint ignore[DET201]\n", 1, True, id="no colon"),
+        pytest.param("x = 1  # detlint ignores this\n", 1, False, id="a sentence about detlint"),
         pytest.param("x = '# detlint: skip-file'\n", 1, False, id="whole file, but in a string"),
     ],
 )
@@ -149,6 +156,24 @@ def test_what_is_silenced(text: str, at: int, silenced: bool) -> None:
             [],
             [(1, 15, "asks for 'ingore', which is nothing detlint does; did you mean 'ignore'?")],
             id="unknown verb",
+        ),
+        pytest.param(
+            "# detlint: skipfile\n",
+            [],
+            [(1, 12, "asks for 'skipfile', which is nothing detlint does; did you mean 'skip-file'?")],
+            id="skipfile",
+        ),
+        pytest.param(
+            "# detlint: skip_file made by a tool\n",
+            [],
+            [(1, 12, "asks for 'skip_file', which is nothing detlint does; did you mean 'skip-file'?")],
+            id="skip_file",
+        ),
+        pytest.param(
+            "x  # detlint: noqa\n", [], [(1, 15, "asks for 'noqa', which is nothing detlint does")], id="another's verb"
+        ),
+        pytest.param(
+            "x  # detlint: skip-file[DET201]\n", [], [(1, 25, "for DET201 silences nothing")], id="unused for the file"
         ),
         pytest.param(
             "x  # detlint: ignore\n",
