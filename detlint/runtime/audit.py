@@ -30,7 +30,7 @@ from detlint.runtime.probes import PROBES
 from detlint.runtime.probes.registry import Comparison, Experiment, Inspection
 from detlint.runtime.reference import Reference, compute_reference
 from detlint.runtime.report import AuditReport, Cause, ProbeResult, Verdict
-from detlint.runtime.sample import as_sample
+from detlint.runtime.sample import as_sample, require_values
 from detlint.runtime.targets import modules_of, moved_to
 
 if TYPE_CHECKING:
@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result")
 
-_NO_VALUES: Final = "; it has weights without values, on the meta device: pass execute=False"
+_NOT_EXECUTED: Final = ": pass execute=False"
+_NO_VALUES: Final = f"; it has weights without values, on the meta device{_NOT_EXECUTED}"
 _VARIES: Final = "the model varies from run to run by itself: see repeat"
 DEFAULT_PROBES: Final = ("repeat", "mode", "history", "grad", "layout", "threads")
 
@@ -166,7 +167,9 @@ class _Session:
     def run(self, names: Sequence[str]) -> tuple[Trace, dict[str, ProbeResult]]:
         """Run the model once, then every probe; `repeat` comes first, since others build on it."""
         self._progress(0, len(names), "first run")
+        require_values(self._case.sample.tensors(), _NOT_EXECUTED)
         base = self._first(self._lab.base, hint=_NO_VALUES if "meta" in self._case.devices() else "")
+        require_values(base.output.tensors, _NOT_EXECUTED)
         results: dict[str, ProbeResult] = {}
         for done, name in enumerate(names):
             self._progress(done, len(names), name)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_flatten_with_path
 
-from detlint.errors import AuditError
+from detlint.errors import AuditError, first_few
 from detlint.runtime.copies import Copier
 
 
@@ -53,6 +53,17 @@ def as_sample(value: object) -> Sample:
         f"sample: expected a tensor, a tuple of arguments, a dict of keyword arguments or detlint.Sample, "
         f"got {type(value).__name__}"
     )
+
+
+def require_values(tensors: Mapping[str, torch.Tensor], hint: str = "") -> None:
+    """Refuse tensors that nothing can be compared of.
+
+    Raises:
+        AuditError: some lie on the meta device.
+    """
+    empty = [name for name, tensor in tensors.items() if tensor.is_meta]
+    if empty:
+        raise AuditError(f"the meta device holds no values to compare ({first_few(empty)}){hint}")
 
 
 def leaves(tree: object, path: str = "") -> Iterator[tuple[str, object]]:

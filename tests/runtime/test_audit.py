@@ -143,6 +143,19 @@ def test_arguments_that_make_no_sense(options: dict[str, Any], message: str) -> 
         detlint.audit(nn.Linear(8, 8), X, **options)
 
 
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [
+        pytest.param(nn.Linear(8, 8), {"device": "meta"}, id="device"),
+        pytest.param(lambda x: torch.ones(8, device="meta"), {}, id="output"),
+    ],
+)
+def test_nothing_is_said_of_results_without_values(model: Any, options: dict[str, Any]) -> None:
+    with pytest.raises(AuditError, match=r"meta device holds no values to compare \(.*\): pass execute=False"):
+        audited(model, X, **options)
+    assert audited(model, X, execute=False, **options).events
+
+
 def test_backward_needs_something_to_train() -> None:
     with pytest.raises(AuditError, match="nothing that requires gradients"):
         audited(lambda x: x * 2, X, backward=True)

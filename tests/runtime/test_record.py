@@ -164,6 +164,11 @@ def test_recording_leaves_the_model_as_it_was(net: Net, image: torch.Tensor) -> 
     assert torch.equal(torch.get_rng_state(), state)
 
 
+def test_what_has_no_values_is_not_recorded() -> None:
+    with pytest.raises(AuditError, match="the meta device holds no values"):
+        detlint.record(nn.Linear(8, 8), torch.ones(2, 8), device="meta")
+
+
 def test_what_the_model_raises_is_one_line() -> None:
     with pytest.raises(AuditError, match="the model raised RuntimeError: mat1 and mat2"):
         detlint.record(nn.Linear(3, 4), torch.ones(2, 2))

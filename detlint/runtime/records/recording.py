@@ -19,7 +19,7 @@ from detlint.runtime.passes import Case, Runner
 from detlint.runtime.records.archive import write_record
 from detlint.runtime.records.record import Record, Step
 from detlint.runtime.records.summary import Summary, summarize, summarize_all
-from detlint.runtime.sample import as_sample, leaves
+from detlint.runtime.sample import as_sample, leaves, require_values
 from detlint.runtime.targets import modules_of, moved_to
 
 if TYPE_CHECKING:
@@ -68,8 +68,9 @@ def record(
 
 
 def _run(case: Case, runner: Runner) -> Record:
-    weights = summarize_all(dict(_weights(case.modules)), measured=False)
-    inputs = summarize_all(case.sample.tensors())
+    given, read = dict(_weights(case.modules)), case.sample.tensors()
+    require_values({**given, **read})
+    weights, inputs = summarize_all(given, measured=False), summarize_all(read)
     summaries = _Summaries()
     parameters = [name for root in case.modules for name, _ in root.named_parameters()]
     wanted = [f"gradient of {name}" for name in (*parameters, *(f"input {name}" for name in inputs))]
