@@ -224,10 +224,13 @@ class _Session:
             elif isinstance(probe, Comparison) and not varies:
                 result = Comparer(self._lab).compare(name, probe)
             if isinstance(probe, Inspection):
-                result = replace(result, findings=probe.inspect(self._case, base.trace))
+                result = replace(result, findings=probe.inspect(self._case, base.trace, self._again))
             return result
         except Exception as error:  # one failing probe must not lose the others
             return ProbeResult(name, Verdict.ERROR, reason=one_line(error) + raised_at(error))
+
+    def _again(self, case: Case) -> Trace:
+        return self._lab.runner.run(case).trace
 
     def _exact(self) -> Reference:
         """Compute the float64 reference when the first difference needs it."""
