@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from detlint.errors import refusal
 from detlint.runtime.divergence import Parting, cause_of, first_parting
 from detlint.runtime.isolate import Capture, CaptureEach
 from detlint.runtime.measure import differences, same_bits, worst
@@ -58,9 +59,11 @@ class Comparer:
     def compare(self, name: str, probe: Comparison) -> ProbeResult:
         """Make every change of a probe and report the worst."""
         case = replace(self._lab.case, canonical=probe.canonical)
-        sides = [self._side(case, change) for change in probe.changes(case, self._lab.options.runs)]
+        sides, refused = self._sides(case, probe)
+        if not sides:
+            return ProbeResult(name, Verdict.SKIPPED, reason="; ".join(refused) or "there is nothing to change")
         side = max(sides, key=_badness)
-        evidence = [f"compared: {', '.join(side.change.label for side in sides)}"]
+        evidence = [f"compared: {', '.join(side.change.label for side in sides)}", *refused]
         result = ProbeResult(name, side.verdict, runs=1 + len(sides), evidence=tuple(evidence))
         if side.verdict is Verdict.BITWISE and not (probe.same_program and side.parting and side.parting.spreads):
             return self._suspected(case, result) if probe.same_program else result
@@ -79,6 +82,18 @@ class Comparer:
             result = replace(result, verdict=Verdict.BEYOND_ROUNDING)
         result = replace(result, change=side.change.label, outputs=side.differences, evidence=tuple(evidence))
         return result.explained(why)
+
+    def _sides(self, case: Case, probe: Comparison) -> tuple[list[_Side], list[str]]:
+        """Make every change; say which ones the model refuses, where it may."""
+        sides, refused = [], []
+        for change in probe.changes(case, self._lab.options.runs):
+            try:
+                sides.append(self._side(case, change))
+            except Exception as error:  # models may refuse a change in any way
+                if not probe.may_refuse:
+                    raise
+                refused.append(f"{change.label}: not tried, {refusal(error)}")
+        return sides, refused
 
     def _side(self, case: Case, change: Change) -> _Side:
         base = self._lab.base(canonical=case.canonical)

@@ -39,6 +39,7 @@ class Allocator:
 
     canonical = False
     same_program = False
+    may_refuse = False
     kind = Cause.UNINITIALIZED
 
     def skip_reason(self, case: Case) -> str | None:
