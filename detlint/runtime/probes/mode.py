@@ -41,7 +41,7 @@ class Mode:
 
     def changes(self, case: Case, runs: int) -> Iterator[Change]:
         """Seed all generators differently."""
-        yield Change("another seed", lambda case: nullcontext(replace(case, seed=case.seed + 1)))
+        yield Change("another seed", lambda case: nullcontext(_with_another_seed(case)))
 
     def explain(self, event: OpEvent, change: str) -> str:
         """The seed reaches the output."""
@@ -54,6 +54,10 @@ class Mode:
         left_on = {path: layers[path] for path in layers if path in ran}
         seeded = set() if again is None else _seeded_by_the_program(case, trace, again)
         return (*_train_mode(left_on, trace, seeded), *_others(left_on, ran, trace, seeded))
+
+
+def _with_another_seed(case: Case) -> Case:
+    return replace(case, seed=case.seed ^ 1)  # within 64 bits, whatever the seed
 
 
 def _left_on(root: nn.Module) -> Iterator[tuple[str, str]]:
@@ -82,7 +86,7 @@ def _seeded_by_the_program(case: Case, trace: Trace, again: Callable[[Case], Tra
     """Return the indices of draws from generators that stand at the same seed when all are seeded differently."""
     if all(event.rng is None for event in trace.events):
         return set()
-    other = again(replace(case, seed=case.seed + 1))
+    other = again(_with_another_seed(case))
     pairs = ((trace.events[left], other.events[right]) for left, right in aligned(trace.events, other.events))
     return {one.index for one, two in pairs if one.rng is not None and one.rng == two.rng}
 
