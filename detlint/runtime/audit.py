@@ -44,6 +44,7 @@ _Result = TypeVar("_Result")
 _NOT_EXECUTED: Final = ": pass execute=False"
 _NO_VALUES: Final = f"; it has weights without values, on the meta device{_NOT_EXECUTED}"
 _VARIES: Final = "the model varies from run to run by itself: see repeat"
+_RAISED: Final = "the model raised when it ran again: see repeat"
 DEFAULT_PROBES: Final = ("repeat", "mode", "history", "grad", "layout", "threads")
 
 
@@ -213,12 +214,13 @@ class _Session:
         probe = PROBES[name]
         reason = probe.skip_reason(self._case)
         varies = repeat is not None and repeat.verdict not in (Verdict.BITWISE, Verdict.SKIPPED)
+        unsteady = _RAISED if repeat is not None and repeat.verdict is Verdict.ERROR else _VARIES
         if reason is None and varies and not isinstance(probe, Inspection):
-            reason = _VARIES
+            reason = unsteady
         if reason is not None:
             return ProbeResult(name, Verdict.SKIPPED, reason=reason)
         try:
-            result = ProbeResult(name, Verdict.SKIPPED, reason=_VARIES)
+            result = ProbeResult(name, Verdict.SKIPPED, reason=unsteady)
             if isinstance(probe, Experiment) and not varies:
                 result = replace(probe.conduct(self._lab), name=name)
             elif isinstance(probe, Comparison) and not varies:
@@ -239,10 +241,18 @@ class _Session:
                 self._reference = Reference({}, "reference=False")
             else:
                 try:
-                    self._reference = compute_reference(self._case)
+                    self._reference = self._steady(compute_reference(self._case))
                 except Exception as error:  # models may refuse float64 in any way
                     self._reference = Reference({}, f"the model raised {one_line(error)}{raised_at(error)} in float64")
         return self._reference
+
+    def _steady(self, reference: Reference) -> Reference:
+        """Distrust a reference that another float64 run does not confirm: it draws numbers of its own."""
+        again = compute_reference(self._case)
+        _, verdict = self._lab.compare(reference.tensors, again.tensors, exact={})
+        if verdict.rank <= Verdict.ROUNDING.rank:
+            return reference
+        return Reference({}, "the model gives other values in each float64 run")
 
 
 def _suspects(catalogue: Catalogue, trace: Trace) -> tuple[OpEvent, ...]:
@@ -319,7 +329,13 @@ def _blind_spots(case: Case, trace: Trace, results: dict[str, ProbeResult]) -> t
     custom = sorted({event.name for event in trace.events if not event.op.startswith(("aten.", "prims.", "prim."))})
     if custom:
         spots.append(f"what happens inside these operators was not traced: {', '.join(custom)}")
-    spots += [f"probe {r.name} skipped: {r.reason}" for r in results.values() if r.verdict is Verdict.SKIPPED]
+    skipped: dict[str, list[str]] = {}
+    for result in results.values():
+        if result.verdict is Verdict.SKIPPED:
+            skipped.setdefault(result.reason, []).append(result.name)
+    spots += [
+        f"probe{'s' * (len(names) > 1)} {', '.join(names)} skipped: {reason}" for reason, names in skipped.items()
+    ]
     others = [name for name in PROBES if name not in results]
     if others:
         spots.append(f"probes not asked for: {', '.join(others)}")

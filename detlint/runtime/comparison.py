@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from detlint.errors import refusal
-from detlint.runtime.divergence import Parting, cause_of, first_parting
+from detlint.runtime.divergence import Parting, cause_of, first_parting, written_unseen
 from detlint.runtime.isolate import Capture, CaptureEach
 from detlint.runtime.measure import differences, same_bits, worst
 from detlint.runtime.report import Cause, Difference, Divergence, Explanation, ProbeResult, Verdict
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     import torch
 
+    from detlint.runtime.events import OpEvent
     from detlint.runtime.isolate import Reruns
     from detlint.runtime.lab import Lab
     from detlint.runtime.passes import Case, Pass
@@ -78,7 +79,8 @@ class Comparer:
                 return replace(result, evidence=tuple(evidence))  # scratch memory that is read but does not count
             evidence.append("what differs inside did not reach the output of these runs")
             result = replace(result, verdict=Verdict.ROUNDING)
-        if why.kind in _OTHER_PROGRAM and side.verdict is Verdict.ROUNDING:
+        forks = probe.same_program and side.parting is not None and side.parting.forks
+        if (why.kind in _OTHER_PROGRAM or forks) and side.verdict is Verdict.ROUNDING:
             result = replace(result, verdict=Verdict.BEYOND_ROUNDING)
         result = replace(result, change=side.change.label, outputs=side.differences, evidence=tuple(evidence))
         return result.explained(why)
@@ -162,6 +164,8 @@ class Comparer:
             if earlier is None or earlier.first is None or earlier.first.index >= parting.first.index:
                 kind, cause = cause_of(parting)
                 divergence = _divergence(parting, capture.reruns())
+                if kind is Cause.RUN_TO_RUN and not divergence.confirmed and _read_others(capture, parting.first):
+                    kind, cause = written_unseen(parting.first)
                 repro = Repro(cause, capture.call()) if divergence.confirmed else None
                 return Explanation(kind, cause, divergence, repro=repro)
             parting = earlier  # another operator varies too, and comes first
@@ -201,6 +205,12 @@ class Comparer:
         found = blame(differs, first, besides=change.flags) if tested else Blame()
         repro = Repro(cause, captures[0].call(), captures[1].call(change.flags)) if divergence.confirmed else None
         return Explanation(probe.kind, found.after(cause), divergence, found.remedy, found.evidence, repro)
+
+
+def _read_others(capture: Capture, event: OpEvent) -> bool:
+    """Did an operator read other values than its event tells, which are those that operators wrote?"""
+    pairs = zip(event.inputs, capture.inputs(), strict=False)
+    return any(None not in (meta.digest, digest) and meta.digest != digest for meta, digest in pairs)
 
 
 def _without_parting(base: Pass, names: Sequence[str], otherwise: Cause) -> Explanation:
