@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import torch
 
-from detlint.errors import AuditError, DetlintError, UsageError, did_you_mean, first_few, one_line
+from detlint.errors import AuditError, DetlintError, first_few, one_line
 from detlint.findings import Finding, Severity
 from detlint.rulebook import load_rules
 from detlint.runtime.capture import Capture, capture
@@ -20,11 +20,12 @@ from detlint.runtime.environment import read_environment
 from detlint.runtime.events import Phase
 from detlint.runtime.flags import read_flags
 from detlint.runtime.frames import raised_at
+from detlint.runtime.generators import checked_seed
 from detlint.runtime.graph import annotate
 from detlint.runtime.guard import Guard
 from detlint.runtime.lab import Lab
 from detlint.runtime.locations import location_of
-from detlint.runtime.options import Options, Tiling
+from detlint.runtime.options import Options, Tiling, check_loss, chosen
 from detlint.runtime.passes import Case, Runner, imagine
 from detlint.runtime.probes import PROBES
 from detlint.runtime.probes.registry import Comparison, Experiment, Inspection
@@ -57,14 +58,14 @@ def audit(
     backward: bool = False,
     loss: Callable[[Any], torch.Tensor] | None = None,
     device: str | None = None,
-    targets: Sequence[str] = ("cpu", "cuda"),
+    targets: Sequence[str] | str = ("cpu", "cuda"),
     seed: int = 0,
     reference: bool = True,
     allow: str = "rounding",
     strict: bool = False,
     tiling: Tiling | None = None,
     batch_dim: int | None = None,
-    compile_modes: Sequence[str] = ("default",),
+    compile_modes: Sequence[str] | str = ("default",),
     compile_backend: str | Callable[..., Any] = "inductor",
     execute: bool = True,
     progress: Callable[[int, int, str], None] | None = None,
@@ -74,12 +75,12 @@ def audit(
     Args:
         model: a module, or any function over tensors.
         sample: a tensor, a tuple of arguments, a dict of keyword arguments, or a `Sample`.
-        probes: names of the questions to ask, or "all".
+        probes: names of the questions to ask, or one of them, or "all".
         runs: how often `repeat` runs the model.
         backward: run the backward pass too, from `loss(output)`; without `loss`, from the output's own `loss`
             or the sum of all squares.
         device: where to run; a copy of the model is moved there.
-        targets: devices whose hazards are reported.
+        targets: devices whose hazards are reported: "cpu", "cuda", "mps".
         seed: what every generator is seeded with before each run.
         reference: judge differences against a float64 run; otherwise by an error bound.
         allow: "rounding" or "bitwise": what probes other than `repeat` may show before the audit fails.
@@ -96,11 +97,11 @@ def audit(
         UsageError: an argument makes no sense.
     """
     names = _probe_names(probes)
-    if allow not in ("rounding", "bitwise"):
-        raise UsageError(
-            f"allow={allow!r}: expected 'rounding' or 'bitwise'{did_you_mean(allow, ('rounding', 'bitwise'))}"
-        )
-    options = Options(runs, tiling, batch_dim, tuple(compile_modes), compile_backend)
+    options = Options(
+        runs, tiling, batch_dim, compile_modes, compile_backend, targets, allow, strict, reference, execute
+    )
+    check_loss(loss, backward)
+    seed = checked_seed(seed, "seed")
     if not callable(model):
         raise AuditError(f"model: expected a module or a function, got {type(model).__name__}")
     start = time.perf_counter()
@@ -109,12 +110,12 @@ def audit(
     guard = Guard(case.modules)
     with guard:
         catalogue = Catalogue.load(
-            targets,
+            options.targets,
             read_flags(),
             torch_version=torch.__version__,
             workspace=os.environ.get("CUBLAS_WORKSPACE_CONFIG", ""),
         )
-        session = _Session(case, Runner(guard), options, reference, catalogue, progress or _silent)
+        session = _Session(case, Runner(guard), options, catalogue, progress or _silent)
         results: dict[str, ProbeResult] = {}
         found: tuple[Finding, ...] = ()
         captured = Capture(None, "", "nothing was executed")
@@ -154,12 +155,10 @@ class _Session:
         case: Case,
         runner: Runner,
         options: Options,
-        reference: bool,
         catalogue: Catalogue,
         progress: Callable[[int, int, str], None],
     ) -> None:
         self._case = case
-        self._wants_reference = reference
         self._progress = progress
         self._reference: Reference | None = None
         self._lab = Lab(runner, case, options, self._exact, partial(_suspects, catalogue))
@@ -237,7 +236,7 @@ class _Session:
     def _exact(self) -> Reference:
         """Compute the float64 reference when the first difference needs it."""
         if self._reference is None:
-            if not self._wants_reference:
+            if not self._lab.options.reference:
                 self._reference = Reference({}, "reference=False")
             else:
                 try:
@@ -271,10 +270,7 @@ def _silent(done: int, of: int, name: str) -> None:
 
 def _probe_names(probes: Sequence[str] | str) -> tuple[str, ...]:
     """Return the wanted probes, `repeat` first."""
-    wanted = tuple(PROBES) if probes == "all" else (probes,) if isinstance(probes, str) else tuple(probes)
-    for name in wanted:
-        if name not in PROBES:
-            raise UsageError(f"probes: unknown probe {name!r}{did_you_mean(name, PROBES)}")
+    wanted = tuple(PROBES) if probes == "all" else chosen("probes", "probe", probes, PROBES)
     return tuple(sorted(dict.fromkeys(wanted), key=lambda name: name != "repeat"))
 
 

@@ -136,11 +136,37 @@ def test_what_cannot_be_audited_is_said_in_one_line(model: Any, sample: object, 
         pytest.param({"probes": ("repaet",)}, "unknown probe 'repaet'; did you mean 'repeat'", id="probe"),
         pytest.param({"runs": 1}, "at least 2", id="runs"),
         pytest.param({"allow": "anything"}, "expected 'rounding' or 'bitwise'", id="allow"),
+        pytest.param({"allow": 1e-5}, "expected 'rounding' or 'bitwise'", id="allow-number"),
+        pytest.param({"probes": [1]}, "unknown probe 1", id="probe-number"),
+        pytest.param({"probes": None}, "expected some of allocator", id="no-probes"),
+        pytest.param({"runs": "3"}, "expected an int", id="runs-word"),
+        pytest.param({"runs": 3.0}, "expected an int", id="runs-float"),
+        pytest.param({"seed": None}, "seed: expected an int, got NoneType", id="no-seed"),
+        pytest.param({"seed": 2**70}, "beyond what torch takes", id="large-seed"),
+        pytest.param({"targets": "gpu"}, "unknown device 'gpu'", id="target"),
+        pytest.param({"targets": ["cuda:0"]}, "did you mean 'cuda'", id="target-number"),
+        pytest.param({"targets": ()}, "targets is empty", id="no-targets"),
+        pytest.param({"compile_modes": "fast"}, "unknown mode 'fast'", id="mode"),
+        pytest.param({"tiling": (1, 1, 1)}, "expected detlint.Tiling", id="tiling"),
+        pytest.param({"batch_dim": "0"}, "expected an int", id="batch-dim"),
+        pytest.param({"strict": "no"}, "expected True or False", id="strict"),
+        pytest.param({"backward": "no"}, "expected True or False", id="backward"),
+        pytest.param({"loss": "mse", "backward": True}, "expected a function", id="loss"),
+        pytest.param({"loss": torch.sum}, "pass backward=True too", id="loss-alone"),
     ],
 )
 def test_arguments_that_make_no_sense(options: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         detlint.audit(nn.Linear(8, 8), X, **options)
+
+
+def test_one_name_may_stand_for_several() -> None:
+    def summed(x: torch.Tensor) -> torch.Tensor:
+        return torch.zeros(4).index_add(0, torch.zeros(4, dtype=torch.long), x[:, 0])
+
+    one = detlint.audit(summed, X, probes="repeat", targets="cuda", compile_modes="default")
+    several = detlint.audit(summed, X, probes=["repeat"], targets=["cuda"], compile_modes=["default"])
+    assert one.findings == several.findings != ()
 
 
 @pytest.mark.parametrize(

@@ -380,3 +380,8 @@ def test_a_recorder_changes_nothing(net: Net, image: torch.Tensor, path: Path) -
 def test_a_recorder_wants_a_module(path: Path) -> None:
     with pytest.raises(UsageError, match="expected a module, got int"):
         detlint.Recorder(path).step(3)  # type: ignore[arg-type]
+
+
+def test_a_recorder_wants_a_tensor_as_loss(net: Net, path: Path) -> None:
+    with detlint.Recorder(path) as recorder, pytest.raises(UsageError, match="a tensor as loss, got float"):
+        recorder.step(net, loss=1.0)  # type: ignore[arg-type]

@@ -12,8 +12,9 @@ from detlint.errors import AuditError, DetlintError, UsageError, one_line
 from detlint.runtime.digests import Digester, combine, is_plain
 from detlint.runtime.environment import read_environment
 from detlint.runtime.frames import raised_at
-from detlint.runtime.generators import read_generators
+from detlint.runtime.generators import checked_seed, read_generators
 from detlint.runtime.guard import Guard
+from detlint.runtime.options import check_loss
 from detlint.runtime.overloads import tensors_of
 from detlint.runtime.passes import Case, Runner
 from detlint.runtime.records.archive import write_record
@@ -54,8 +55,10 @@ def record(
 
     Raises:
         AuditError: the model cannot be run with this sample.
-        UsageError: the file cannot be written.
+        UsageError: the file cannot be written, or an argument makes no sense.
     """
+    check_loss(loss, backward)
+    seed = checked_seed(seed, "seed")
     if not callable(model):
         raise AuditError(f"model: expected a module or a function, got {type(model).__name__}")
     model, inputs = moved_to(model, as_sample(sample), device)
@@ -191,10 +194,12 @@ class Recorder:
                 arithmetic.
 
         Raises:
-            UsageError: the model is no module.
+            UsageError: the model is no module, or the loss no tensor.
         """
         if not isinstance(model, torch.nn.Module):
             raise UsageError(f"Recorder.step: expected a module, got {type(model).__name__}")
+        if loss is not None and not isinstance(loss, torch.Tensor):
+            raise UsageError(f"Recorder.step: expected a tensor as loss, got {type(loss).__name__}")
         if not self._steps:
             self._model, self._environment = type(model).__name__, read_environment().to_dict()
         parameters = dict(model.named_parameters())
