@@ -91,7 +91,7 @@ def main(args: list[str] | None = None) -> NoReturn:
         code = _fail(error.format_message())
     except DetlintError as error:
         code = _fail(str(error))
-    except Exception as error:  # the last door: never confuse a crash with "findings", which is 1
+    except (Exception, SystemExit) as error:  # the last door: never confuse a crash with "findings", which is 1
         if debug:
             raise
         code = _fail(f"internal error: {type(error).__name__}: {error} (run with --debug and report it)")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -79,7 +81,7 @@ def audit(
     if probes and all_probes:
         raise UsageError("--probe, --all-probes: only one of them")
     chosen: dict[str, Any] = {"probes": "all" if all_probes else probes} if probes or all_probes else {}
-    with Progress() as progress:
+    with Progress() as progress, redirect_stdout(sys.stderr):  # stdout is the report's
         report = detlint.audit(
             cast("Callable[..., object]", build("MODULE:FACTORY", model)),
             build("--sample", sample),

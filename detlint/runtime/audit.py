@@ -19,7 +19,7 @@ from detlint.runtime.comparison import Comparer
 from detlint.runtime.environment import read_environment
 from detlint.runtime.events import Phase
 from detlint.runtime.flags import read_flags
-from detlint.runtime.frames import raised_at
+from detlint.runtime.frames import MODEL_FAILURES, raised_at
 from detlint.runtime.generators import checked_seed
 from detlint.runtime.graph import annotate
 from detlint.runtime.guard import Guard
@@ -206,7 +206,7 @@ class _Session:
             return run()
         except DetlintError:
             raise
-        except Exception as error:
+        except MODEL_FAILURES as error:
             raise AuditError(f"the model raised {one_line(error)}{raised_at(error)}{hint}") from error
 
     def _probe(self, name: str, base: Pass, repeat: ProbeResult | None) -> ProbeResult:
@@ -227,7 +227,7 @@ class _Session:
             if isinstance(probe, Inspection):
                 result = replace(result, findings=probe.inspect(self._case, base.trace, self._again))
             return result
-        except Exception as error:  # one failing probe must not lose the others
+        except MODEL_FAILURES as error:  # one failing probe must not lose the others
             return ProbeResult(name, Verdict.ERROR, reason=one_line(error) + raised_at(error))
 
     def _again(self, case: Case) -> Trace:
@@ -241,7 +241,7 @@ class _Session:
             else:
                 try:
                     self._reference = self._steady(compute_reference(self._case))
-                except Exception as error:  # models may refuse float64 in any way
+                except MODEL_FAILURES as error:  # models may refuse float64 in any way
                     self._reference = Reference({}, f"the model raised {one_line(error)}{raised_at(error)} in float64")
         return self._reference
 

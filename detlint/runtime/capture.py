@@ -13,6 +13,7 @@ import torch
 from torch import fx, nn
 
 from detlint.errors import one_line
+from detlint.runtime.frames import MODEL_FAILURES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,7 +38,7 @@ def capture(model: Callable[..., object], args: Sequence[Any], kwargs: Mapping[s
         try:
             with quiet():
                 return Capture(way(model, tuple(args), dict(kwargs)), how, "; ".join(reasons))
-        except Exception as error:  # each way gives up with exceptions of its own
+        except MODEL_FAILURES as error:  # each way gives up with exceptions of its own
             reasons.append(f"{how}: {one_line(error)}")
     return Capture(None, "", "; ".join(reasons))
 

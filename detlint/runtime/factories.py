@@ -24,9 +24,11 @@ def build(option: str, text: str) -> object:
     value = _attribute(option, _import(option, name), path)
     if not _is_factory(value):
         return value
+    from detlint.runtime.frames import MODEL_FAILURES
+
     try:
         return value()  # type: ignore[operator]
-    except Exception as error:
+    except MODEL_FAILURES as error:
         raise UsageError(f"{option} {text!r}: raised {_raised(error)}") from error
 
 

@@ -73,7 +73,7 @@ def checked_seed(seed: object, name: str) -> int:
     """
     if isinstance(seed, bool) or not hasattr(seed, "__index__"):
         raise UsageError(f"{name}: expected an int, got {type(seed).__name__}")
-    number = operator.index(seed)  # type: ignore[arg-type]
+    number = operator.index(seed)
     if not -(2**63) <= number < 2**64:
         raise UsageError(f"{name}: {number} is beyond what torch takes, which is 64 bits")
     return number

@@ -11,7 +11,7 @@ import torch
 from detlint.errors import AuditError, DetlintError, UsageError, one_line
 from detlint.runtime.digests import Digester, combine, is_plain
 from detlint.runtime.environment import read_environment
-from detlint.runtime.frames import raised_at
+from detlint.runtime.frames import MODEL_FAILURES, raised_at
 from detlint.runtime.generators import checked_seed, read_generators
 from detlint.runtime.guard import Guard
 from detlint.runtime.options import check_loss
@@ -81,7 +81,7 @@ def _run(case: Case, runner: Runner) -> Record:
         run = runner.run(case, watcher=summaries, keep_gradients=wanted)
     except DetlintError:
         raise
-    except Exception as error:  # a model may fail in any way
+    except MODEL_FAILURES as error:  # a model may fail in any way
         raise AuditError(f"the model raised {one_line(error)}{raised_at(error)}") from error
     return Record(
         model=_name(case.model),
