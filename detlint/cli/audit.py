@@ -112,7 +112,8 @@ def audit(
     if html is not None:
         report.to_html(html)
     if graph is not None:
-        report.save_graph(graph)
+        with redirect_stdout(sys.stderr):  # the model runs once more
+            report.save_graph(graph)
     if repro is not None:
         try:
             report.save_repro(repro)

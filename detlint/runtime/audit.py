@@ -13,14 +13,14 @@ import torch
 from detlint.errors import AuditError, DetlintError, first_few, one_line
 from detlint.findings import Finding, Severity
 from detlint.rulebook import load_rules
-from detlint.runtime.capture import Capture, capture
+from detlint.runtime.capture import Capture, LazyCapture, capture
 from detlint.runtime.catalogue import Catalogue
 from detlint.runtime.comparison import Comparer
 from detlint.runtime.environment import read_environment
 from detlint.runtime.events import Phase
 from detlint.runtime.flags import read_flags
 from detlint.runtime.frames import MODEL_FAILURES, raised_at
-from detlint.runtime.generators import checked_seed
+from detlint.runtime.generators import checked_seed, seed_generators
 from detlint.runtime.graph import annotate
 from detlint.runtime.guard import Guard
 from detlint.runtime.lab import Lab
@@ -118,33 +118,40 @@ def audit(
         session = _Session(case, Runner(guard), options, catalogue, progress or _silent)
         results: dict[str, ProbeResult] = {}
         found: tuple[Finding, ...] = ()
-        captured = Capture(None, "", "nothing was executed")
         if execute:
             trace, results = session.run(names)
-            spare = case.sample.copied()
-            captured = capture(model, spare.args, spare.kwargs)
-            guard.rewind()
         else:
             trace, found = session.imagine()
         hazards = catalogue.findings(trace.events)
         results = {name: _with_finding(result, catalogue) for name, result in results.items()}
         found += tuple(finding for result in results.values() for finding in result.findings)
     diverged = next((r.first_divergence for r in results.values() if r.first_divergence is not None), None)
-    if captured.graph is not None:
-        annotate(captured.graph, trace.events, hazards, diverged)
+    captured = LazyCapture(None, Capture(None, "", "nothing was executed"))
+    if execute:
+        captured = LazyCapture(partial(_annotated, case, trace, hazards, diverged))
     return AuditReport(
         events=trace.events,
         findings=tuple(sorted((*found, *hazards), key=lambda finding: finding.sort_key)),
         probes=results,
         environment=read_environment(),
-        graph=captured.graph,
-        graph_reason=captured.reason,
+        captured=captured,
         blind_spots=(*_blind_spots(case, trace, results), *session.blind_spots, *guard.problems),
         allow=allow,
         strict=strict,
         seconds=time.perf_counter() - start,
         model=type(model).__name__ if case.modules else getattr(model, "__name__", type(model).__name__),
     )
+
+
+def _annotated(case: Case, trace: Trace, hazards: Sequence[Finding], diverged: OpEvent | None) -> Capture:
+    """Capture the model as it was audited, and write on its graph what is known."""
+    sample = case.sample.copied()
+    with Guard(case.modules), torch.inference_mode(False), torch.set_grad_enabled(case.backward):
+        seed_generators(case.seed)
+        captured = capture(case.model, sample.args, sample.kwargs)
+    if captured.graph is not None:
+        annotate(captured.graph, trace.events, hazards, diverged)
+    return captured
 
 
 class _Session:

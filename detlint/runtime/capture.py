@@ -7,7 +7,7 @@ import logging
 import warnings
 from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch import fx, nn
@@ -28,6 +28,28 @@ class Capture:
     graph: fx.GraphModule | None
     how: str
     reason: str
+
+
+NOT_CAPTURED: Final = Capture(None, "", "")
+
+
+class LazyCapture:
+    """A capture that is made when somebody first looks at it: to export a model takes as long as many runs of it."""
+
+    def __init__(self, make: Callable[[], Capture] | None, made: Capture = NOT_CAPTURED) -> None:
+        self._make = make
+        self._made = made
+
+    def get(self) -> Capture:
+        """Make the capture, or return the one that was made."""
+        if self._make is not None:
+            self._made, self._make = self._make(), None  # what made it holds the model
+        return self._made
+
+    @property
+    def reason(self) -> str:
+        """Why ways to capture failed, as far as any was tried."""
+        return self._made.reason
 
 
 def capture(model: Callable[..., object], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Capture:

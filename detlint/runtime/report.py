@@ -13,8 +13,10 @@ from detlint.findings import Finding, Severity
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from _typeshed import DataclassInstance
     from torch.fx import GraphModule
 
+    from detlint.runtime.capture import LazyCapture
     from detlint.runtime.environment import Environment
     from detlint.runtime.events import Digest, OpEvent
     from detlint.runtime.repro import Repro
@@ -202,14 +204,23 @@ class AuditReport:
     findings: tuple[Finding, ...]
     probes: Mapping[str, ProbeResult]
     environment: Environment | None
-    graph: GraphModule | None
-    graph_reason: str
+    captured: LazyCapture = field(repr=False, metadata={"rendered": False})
     blind_spots: tuple[str, ...]
     allow: str = "rounding"
     strict: bool = False
     seconds: float = 0.0
     model: str = ""
     problems: tuple[str, ...] = field(default=())
+
+    @property
+    def graph(self) -> GraphModule | None:
+        """The model as an annotated graph, captured when it is first asked for; None where no way works."""
+        return self.captured.get().graph
+
+    @property
+    def graph_reason(self) -> str:
+        """Why the model could not be captured, or not at first."""
+        return self.captured.get().reason
 
     @property
     def ok(self) -> bool:
@@ -259,9 +270,10 @@ class AuditReport:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it but the graph module as JSON-ready values, digests in hexadecimal."""
-        record = {item.name: plain(getattr(self, item.name)) for item in fields(self) if item.name != "graph"}
+        record = {name: plain(getattr(self, name)) for name in _rendered(self)}
         environment = None if self.environment is None else self.environment.to_dict()
-        return {"ok": self.ok, "failures": list(self.failures()), **record, "environment": environment}
+        own = {"ok": self.ok, "failures": list(self.failures()), "graph_reason": self.captured.reason}
+        return {**own, **record, "environment": environment}
 
 
 def plain(value: object) -> object:
@@ -269,8 +281,7 @@ def plain(value: object) -> object:
     if isinstance(value, Enum):
         return cast("object", value.value)
     if is_dataclass(value) and not isinstance(value, type):
-        shown = [item.name for item in fields(value) if item.metadata.get("rendered", True)]
-        return {name: _field(name, getattr(value, name)) for name in shown}
+        return {name: _field(name, getattr(value, name)) for name in _rendered(value)}
     if isinstance(value, (tuple, list)):
         return [plain(item) for item in value]
     if hasattr(value, "items"):
@@ -278,6 +289,10 @@ def plain(value: object) -> object:
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)  # JSON has no word for them
     return value
+
+
+def _rendered(record: DataclassInstance) -> list[str]:
+    return [item.name for item in fields(record) if item.metadata.get("rendered", True)]
 
 
 def _field(name: str, value: object) -> object:
