@@ -44,6 +44,10 @@ def rows():
     return torch.ones(2, 4)
 
 
+def dropping():
+    return nn.Sequential(nn.Dropout(0.5))
+
+
 class Quits(nn.Module):
     def forward(self, x):
         raise SystemExit(0)
@@ -134,6 +138,14 @@ def test_what_the_model_prints_is_not_in_the_report(detlint: Run) -> None:
     done = detlint("audit", "models:Prints", "--sample", "models:rows", "--probe", "repeat", "--format", "json")
     assert json.loads(done.stdout)["model"] == "Prints"
     assert "hello from the model" in done.stderr
+
+
+def test_findings_of_no_line_are_at_the_factory_in_formats_for_source(detlint: Run, project: Path) -> None:
+    args = ("audit", "models:dropping", "--sample", "models:rows", "--probe", "mode", "--format")
+    line = (project / "models.py").read_text().split("\n").index("def dropping():") + 1
+    assert f"file=models.py,line={line}," in detlint(*args, "github").stdout
+    places = [issue["location"] for issue in json.loads(detlint(*args, "gitlab").stdout)]
+    assert {(place["path"], place["lines"]["begin"]) for place in places} == {("models.py", line)}
 
 
 def test_a_value_behind_dots_is_taken_as_it_is(detlint: Run) -> None:

@@ -15,7 +15,8 @@ from detlint.cli.progress import Progress
 from detlint.errors import AuditError, UsageError
 from detlint.operators import DEVICES
 from detlint.reports import LINT_FORMATS, renderer
-from detlint.runtime.factories import build
+from detlint.runtime.factories import build, place_of
+from detlint.runtime.locations import in_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,7 +108,8 @@ def audit(
     elif style == "json":
         text = report.to_json()
     else:
-        text = renderer(style)(report.findings, report.run_info())
+        located = in_files(report.findings, place_of("MODULE:FACTORY", model))
+        text = renderer(style)(located, report.run_info())
     target.write(text)
     if html is not None:
         report.to_html(html)
