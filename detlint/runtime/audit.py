@@ -25,7 +25,7 @@ from detlint.runtime.graph import annotate
 from detlint.runtime.guard import Guard
 from detlint.runtime.lab import Lab
 from detlint.runtime.locations import location_of
-from detlint.runtime.options import Options, Tiling, check_loss, chosen
+from detlint.runtime.options import Options, Tiling, check_batch_dim, check_loss, chosen
 from detlint.runtime.passes import Case, Runner, imagine
 from detlint.runtime.probes import PROBES
 from detlint.runtime.probes.registry import Comparison, Experiment, Inspection
@@ -84,7 +84,7 @@ def audit(
         seed: what every generator is seeded with before each run.
         reference: judge differences against a float64 run; otherwise by an error bound.
         allow: "rounding" or "bitwise": what probes other than `repeat` may show before the audit fails.
-        strict: fail for hazards too, not only for what did differ.
+        strict: fail for hazards too, not only for what did differ, and where a probe asked for by name is skipped.
         tiling: how `tiling` cuts the image; None works it out from the traced model.
         batch_dim: the dimension of the sample's tensors that counts samples; None finds it.
         compile_modes: modes of torch.compile that `compile` tries.
@@ -106,6 +106,7 @@ def audit(
         raise AuditError(f"model: expected a module or a function, got {type(model).__name__}")
     start = time.perf_counter()
     model, inputs = moved_to(model, as_sample(sample), device)
+    check_batch_dim(batch_dim, inputs.tensors())
     case = Case(model, modules_of(model), inputs, backward=backward, loss=loss, seed=seed)
     guard = Guard(case.modules)
     with guard:
@@ -134,6 +135,7 @@ def audit(
         findings=tuple(sorted((*found, *hazards), key=lambda finding: finding.sort_key)),
         probes=results,
         environment=read_environment(),
+        named=() if not execute or probes == "all" or probes is DEFAULT_PROBES else names,
         captured=captured,
         blind_spots=(*_blind_spots(case, trace, results), *session.blind_spots, *guard.problems),
         allow=allow,
@@ -185,6 +187,9 @@ class _Session:
             results[name] = replace(result, seconds=time.perf_counter() - begin)
         self._progress(len(names), len(names), "done")
         self.blind_spots = tuple(f"output {name} was not looked into" for name in base.output.opaque)
+        empty = [name for name, tensor in base.output.tensors.items() if not tensor.numel()]
+        if empty:
+            self.blind_spots += (f"no element to compare in {first_few(empty)}",)
         history = results.get("history")
         if base.changed and (history is None or history.verdict in (Verdict.SKIPPED, Verdict.ERROR)):
             self.blind_spots += (

@@ -11,7 +11,9 @@ from detlint.errors import UsageError, did_you_mean
 from detlint.operators import DEVICES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from torch import Tensor
 
 COMPILE_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 """What `torch.compile(mode=…)` takes."""
@@ -104,6 +106,13 @@ def check_flags(**flags: object) -> None:
     for name, value in flags.items():
         if not isinstance(value, bool):
             raise UsageError(f"{name}={value!r}: expected True or False")
+
+
+def check_batch_dim(dim: int | None, tensors: Mapping[str, Tensor]) -> None:
+    """Raise UsageError for a dimension that no tensor of a sample has."""
+    most = max((tensor.dim() for tensor in tensors.values()), default=0)
+    if dim is not None and not -most <= dim < most:
+        raise UsageError(f"batch_dim={dim}: the tensors of the sample have at most {most} dimensions")
 
 
 def check_loss(loss: object, backward: object) -> None:

@@ -197,13 +197,14 @@ class ProbeResult:
 class AuditReport:
     """What executed, what can differ, what did differ, and where it began.
 
-    `detlint.AuditReport` is this record together with its renderings.
+    `detlint.AuditReport` is this record together with its renderings. `named` are probes asked for by name.
     """
 
     events: tuple[OpEvent, ...]
     findings: tuple[Finding, ...]
     probes: Mapping[str, ProbeResult]
     environment: Environment | None
+    named: tuple[str, ...] = field(metadata={"rendered": False})
     captured: LazyCapture = field(repr=False, metadata={"rendered": False})
     blind_spots: tuple[str, ...]
     allow: str = "rounding"
@@ -224,7 +225,10 @@ class AuditReport:
 
     @property
     def ok(self) -> bool:
-        """Is nothing wrong? Mere hazards count only under `strict`, rounding only under `allow="bitwise"`."""
+        """Is nothing wrong? Rounding counts under `allow="bitwise"`, mere hazards and skipped probes under `strict`.
+
+        Only probes that were asked for by name must not be skipped.
+        """
         return not self.failures()
 
     def failures(self) -> tuple[str, ...]:
@@ -240,6 +244,8 @@ class AuditReport:
             elif probe.name == "mode" and (left_on := [f for f in probe.findings if f.severity is not Severity.INFO]):
                 lines.append(f"mode: {probe.cause or left_on[0].message}")
         if self.strict:
+            skipped = [name for name in self.named if self.probes[name].verdict is Verdict.SKIPPED]
+            lines += [f"{name}: asked for by name, but skipped: {self.probes[name].reason}" for name in skipped]
             told = {finding for probe in self.probes.values() for finding in probe.findings}
             lines += [f"{f.code} {f.location}: {f.message}" for f in self.findings if f not in told]
         return tuple(lines)
