@@ -13,7 +13,6 @@ from detlint.findings import Finding, Severity
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from _typeshed import DataclassInstance
     from torch.fx import GraphModule
 
     from detlint.runtime.capture import LazyCapture
@@ -297,7 +296,7 @@ def plain(value: object) -> object:
     return value
 
 
-def _rendered(record: DataclassInstance) -> list[str]:
+def _rendered(record: Any) -> list[str]:
     return [item.name for item in fields(record) if item.metadata.get("rendered", True)]
 
 
