@@ -225,7 +225,8 @@ class _Session:
         probe = PROBES[name]
         reason = probe.skip_reason(self._case)
         varies = repeat is not None and repeat.verdict not in (Verdict.BITWISE, Verdict.SKIPPED)
-        unsteady = _RAISED if repeat is not None and repeat.verdict is Verdict.ERROR else _VARIES
+        raised = repeat is not None and repeat.verdict is Verdict.ERROR
+        unsteady = _RAISED if raised else _VARIES
         if reason is None and varies and not isinstance(probe, Inspection):
             reason = unsteady
         if reason is not None:
@@ -237,7 +238,9 @@ class _Session:
             elif isinstance(probe, Comparison) and not varies:
                 result = Comparer(self._lab).compare(name, probe)
             if isinstance(probe, Inspection):
-                result = replace(result, findings=probe.inspect(self._case, base.trace, self._again))
+                result = replace(
+                    result, findings=probe.inspect(self._case, base.trace, None if raised else self._again)
+                )
             return result
         except MODEL_FAILURES as error:  # one failing probe must not lose the others
             return ProbeResult(name, Verdict.ERROR, reason=one_line(error) + raised_at(error))

@@ -238,6 +238,13 @@ def test_what_another_library_wrote_is_not_laid_on_the_operator_that_reads_it() 
     assert repeat.cause == "the memory that aten.add.Tensor reads was written to where the tracer does not see it"
 
 
+def test_draws_are_named_in_a_model_that_raises_when_it_runs_again() -> None:
+    turns = iter(range(1))
+    report = audited(lambda x: x + torch.rand(1) + next(turns), X, "repeat", "mode")
+    assert [probe.verdict for probe in report.probes.values()] == [Verdict.ERROR, Verdict.SKIPPED]
+    assert [finding.code for finding in report.probes["mode"].findings] == ["DET206"]
+
+
 def test_a_model_that_raises_when_it_runs_again_is_not_said_to_vary() -> None:
     turns = iter(range(2))
 
