@@ -38,6 +38,11 @@ def one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {lines[0][:300]}" if lines else type(error).__name__
 
 
+def refusal(error: Exception) -> str:
+    """Say how a model answered a run that it need not take."""
+    return str(error) if isinstance(error, AuditError) else f"the model raises {one_line(error)}"
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return `"; did you mean 'x' or 'y'?"` for the nearest of `known`, or an empty string."""
     names = list(dict.fromkeys(known))

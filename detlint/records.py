@@ -8,9 +8,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from detlint.errors import UsageError, did_you_mean
+from detlint.errors import UsageError
 from detlint.reports import comparison_json
 from detlint.reports.comparison_text import ComparisonText
+from detlint.runtime.options import check_allowed
 from detlint.runtime.records import result
 from detlint.runtime.records.archive import read_record
 from detlint.runtime.records.comparing import compare_records
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
 __all__ = ["Record", "RecordComparison", "Recorder", "compare", "record"]
-
-_ALLOWED = ("rounding", "bitwise")
 
 
 @dataclass(frozen=True)
@@ -60,14 +59,15 @@ def compare(one: _Source, two: _Source, *, allow: str = "rounding") -> RecordCom
         RecordError: a file is no record, or the records cannot be compared.
         UsageError: an argument makes no sense.
     """
-    if allow not in _ALLOWED:
-        raise UsageError(f"allow={allow!r}: expected 'rounding' or 'bitwise'{did_you_mean(allow, _ALLOWED)}")
+    check_allowed(allow)
     names = _name(one, "the first record"), _name(two, "the second record")
     found = compare_records(_loaded(one), _loaded(two), names, allow)
     return RecordComparison(**{item.name: getattr(found, item.name) for item in fields(found)})
 
 
 def _loaded(source: _Source) -> Record:
+    if not isinstance(source, (Record, str, Path)):
+        raise UsageError(f"compare: expected a record or the path of one, got {type(source).__name__}")
     return source if isinstance(source, Record) else read_record(Path(source))
 
 

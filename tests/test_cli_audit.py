@@ -44,6 +44,25 @@ def rows():
     return torch.ones(2, 4)
 
 
+def dropping():
+    return nn.Sequential(nn.Dropout(0.5))
+
+
+class Quits(nn.Module):
+    def forward(self, x):
+        raise SystemExit(0)
+
+
+class Prints(nn.Module):
+    def forward(self, x):
+        print("hello from the model")
+        return x * 2
+
+
+def quits():
+    raise SystemExit(0)
+
+
 def raises():
     raise ValueError("no weights\\nat all")
 
@@ -113,6 +132,20 @@ def test_a_clean_model_exits_with_0(detlint: Run) -> None:
     done = detlint("audit", "models:linear", "--sample", "models:rows")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("PASSED Linear: ")
+
+
+def test_what_the_model_prints_is_not_in_the_report(detlint: Run) -> None:
+    done = detlint("audit", "models:Prints", "--sample", "models:rows", "--probe", "repeat", "--format", "json")
+    assert json.loads(done.stdout)["model"] == "Prints"
+    assert "hello from the model" in done.stderr
+
+
+def test_findings_of_no_line_are_at_the_factory_in_formats_for_source(detlint: Run, project: Path) -> None:
+    args = ("audit", "models:dropping", "--sample", "models:rows", "--probe", "mode", "--format")
+    line = (project / "models.py").read_text().split("\n").index("def dropping():") + 1
+    assert f"file=models.py,line={line}," in detlint(*args, "github").stdout
+    places = [issue["location"] for issue in json.loads(detlint(*args, "gitlab").stdout)]
+    assert {(place["path"], place["lines"]["begin"]) for place in places} == {("models.py", line)}
 
 
 def test_a_value_behind_dots_is_taken_as_it_is(detlint: Run) -> None:
@@ -199,6 +232,8 @@ MISTAKES = {
         ("broken:x", "models:rows"),
         "broken could not be imported: ModuleNotFoundError",
     ),
+    "model that exits": (("models:Quits", "models:rows"), "the model raised SystemExit: 0"),
+    "factory that exits": (("models:quits", "models:rows"), "'models:quits': raised SystemExit: 0"),
     "module that exits": (("exits:x", "models:rows"), "exits could not be imported: SystemExit: 3"),
     "factory that raises": (("models:raises", "models:rows"), "raised ValueError: no weights at "),
     "factory with a parameter": (("models:needs", "models:rows"), "raised TypeError: needs() missing 1 required"),

@@ -94,7 +94,7 @@ def main(args: list[str] | None = None) -> NoReturn:
         code = _fail(error.format_message())
     except DetlintError as error:
         code = _fail(str(error))
-    except Exception as error:  # the last door: never confuse a crash with "findings", which is 1
+    except (Exception, SystemExit) as error:  # the last door: never confuse a crash with "findings", which is 1
         if debug:
             raise
         if isinstance(error, OSError) and error.filename is None and error.errno in _STREAM_ERRORS:

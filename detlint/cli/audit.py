@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -12,7 +14,8 @@ from detlint.cli.output import Output
 from detlint.cli.progress import Progress
 from detlint.errors import AuditError, UsageError
 from detlint.reports import LINT_FORMATS, renderer
-from detlint.runtime.factories import build
+from detlint.runtime.factories import build, place_of
+from detlint.runtime.locations import in_files
 from detlint.tables import DEVICES
 
 if TYPE_CHECKING:
@@ -79,7 +82,7 @@ def audit(
     if probes and all_probes:
         raise UsageError("--probe, --all-probes: only one of them")
     chosen: dict[str, Any] = {"probes": "all" if all_probes else probes} if probes or all_probes else {}
-    with Progress() as progress:
+    with Progress() as progress, redirect_stdout(sys.stderr):  # stdout is the report's
         report = detlint.audit(
             cast("Callable[..., object]", build("MODULE:FACTORY", model)),
             build("--sample", sample),
@@ -105,12 +108,14 @@ def audit(
     elif style == "json":
         text = report.to_json()
     else:
-        text = renderer(style)(report.findings, report.run_info())
+        located = in_files(report.findings, place_of("MODULE:FACTORY", model))
+        text = renderer(style)(located, report.run_info())
     target.write(text)
     if html is not None:
         report.to_html(html)
     if graph is not None:
-        report.save_graph(graph)
+        with redirect_stdout(sys.stderr):  # the model runs once more
+            report.save_graph(graph)
     if repro is not None:
         try:
             report.save_repro(repro)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from detlint.reports.audit_text import PROBE_COLUMNS, AuditText, modules_of
+from detlint.reports.audit_text import PROBE_COLUMNS, AuditText, modules_of, word_for
 from detlint.reports.run_info import SourceLines, no_source
 
 _STYLE = """
@@ -57,7 +57,7 @@ def body(report: Mapping[str, Any], source_lines: SourceLines = no_source) -> st
 
 
 def _verdict(report: Mapping[str, Any]) -> str:
-    word, style = ("PASSED", "good") if report["ok"] else ("FAILED", "bad")
+    word, style = word_for(report), "good" if report["ok"] else "bad"
     lines = "".join(f"<li>{escape(failure)}</li>" for failure in report["failures"])
     heading = f'<h1><span class="{style}">{word}</span> {escape(report["model"])}</h1>'
     return f"{heading}<ul>{lines}</ul>" if lines else heading

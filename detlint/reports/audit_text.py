@@ -51,8 +51,7 @@ class AuditText:
         report = self._report
         model = printable(report["model"])
         if report["ok"]:
-            word = self._styled("PASSED", "bold")
-            yield f"{word} {model}: {_good_news(report)}"
+            yield f"{self._styled(word_for(report), 'bold')} {model}: {_good_news(report)}"
             return
         yield f"{self._styled('FAILED', 'bold red')} {model}"
         for failure in report["failures"]:
@@ -173,10 +172,24 @@ def modules_of(group: Sequence[Mapping[str, Any]]) -> str:
     return first_few(list(dict.fromkeys(finding["module"] for finding in group)), _MODULES_SHOWN)
 
 
+def word_for(report: Mapping[str, Any]) -> str:
+    """The verdict in a word: where no probe could ask anything, nothing has passed either."""
+    if not report["ok"]:
+        return "FAILED"
+    asked = any(probe["verdict"] != "skipped" for probe in report["probes"].values())
+    return "PASSED" if asked or _only_traced(report) else "NOTHING TESTED"
+
+
+def _only_traced(report: Mapping[str, Any]) -> bool:
+    return any(spot.startswith("nothing was executed") for spot in report["blind_spots"])
+
+
 def _good_news(report: Mapping[str, Any]) -> str:
     operators = f"{len(report['events'])} operators"
-    if not report["probes"]:
+    if _only_traced(report):
         return f"{operators} traced, none executed"
+    if not report["probes"]:
+        return f"{operators} ran once, no probe was asked for"
     verdicts = {probe["verdict"] for probe in report["probes"].values()} - {"skipped"}
     bits = "the same bits every time" if verdicts == {"bitwise"} else "equal up to rounding"
     return f"{operators}, {bits}" if verdicts else f"{operators}, every probe was skipped"

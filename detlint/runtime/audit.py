@@ -10,27 +10,28 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import torch
 
-from detlint.errors import AuditError, DetlintError, UsageError, did_you_mean, first_few, one_line
+from detlint.errors import AuditError, DetlintError, first_few, one_line
 from detlint.findings import Finding, Severity
 from detlint.rulebook import load_rules
-from detlint.runtime.capture import Capture, capture
+from detlint.runtime.capture import Capture, LazyCapture, capture
 from detlint.runtime.catalogue import Catalogue
 from detlint.runtime.comparison import Comparer
 from detlint.runtime.environment import read_environment
 from detlint.runtime.events import Phase
 from detlint.runtime.flags import read_flags
-from detlint.runtime.frames import raised_at
+from detlint.runtime.frames import MODEL_FAILURES, raised_at
+from detlint.runtime.generators import checked_seed, seed_generators
 from detlint.runtime.graph import annotate
 from detlint.runtime.guard import Guard
 from detlint.runtime.lab import Lab
 from detlint.runtime.locations import location_of
-from detlint.runtime.options import Options, Tiling
+from detlint.runtime.options import Options, Tiling, check_batch_dim, check_loss, chosen
 from detlint.runtime.passes import Case, Runner, imagine
 from detlint.runtime.probes import PROBES
 from detlint.runtime.probes.registry import Comparison, Experiment, Inspection
 from detlint.runtime.reference import Reference, compute_reference
 from detlint.runtime.report import AuditReport, Cause, ProbeResult, Verdict
-from detlint.runtime.sample import as_sample
+from detlint.runtime.sample import as_sample, require_values
 from detlint.runtime.targets import modules_of, moved_to, name_of, named_modules
 
 if TYPE_CHECKING:
@@ -41,8 +42,10 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result")
 
-_NO_VALUES: Final = "; it has weights without values, on the meta device: pass execute=False"
+_NOT_EXECUTED: Final = ": pass execute=False"
+_NO_VALUES: Final = f"; it has weights without values, on the meta device{_NOT_EXECUTED}"
 _VARIES: Final = "the model varies from run to run by itself: see repeat"
+_RAISED: Final = "the model raised when it ran again: see repeat"
 DEFAULT_PROBES: Final = ("repeat", "mode", "history", "grad", "layout", "threads")
 
 
@@ -55,14 +58,14 @@ def audit(
     backward: bool = False,
     loss: Callable[[Any], torch.Tensor] | None = None,
     device: str | None = None,
-    targets: Sequence[str] = ("cpu", "cuda"),
+    targets: Sequence[str] | str = ("cpu", "cuda"),
     seed: int = 0,
     reference: bool = True,
     allow: str = "rounding",
     strict: bool = False,
     tiling: Tiling | None = None,
     batch_dim: int | None = None,
-    compile_modes: Sequence[str] = ("default",),
+    compile_modes: Sequence[str] | str = ("default",),
     compile_backend: str | Callable[..., Any] = "inductor",
     execute: bool = True,
     progress: Callable[[int, int, str], None] | None = None,
@@ -72,16 +75,16 @@ def audit(
     Args:
         model: a module, or any function over tensors.
         sample: a tensor, a tuple of arguments, a dict of keyword arguments, or a `Sample`.
-        probes: names of the questions to ask, or "all".
+        probes: names of the questions to ask, or one of them, or "all".
         runs: how often `repeat` runs the model.
         backward: run the backward pass too, from `loss(output)`; without `loss`, from the output's own `loss`
             or the sum of all squares.
         device: where to run; a copy of the model is moved there.
-        targets: devices whose hazards are reported.
+        targets: devices whose hazards are reported: "cpu", "cuda", "mps".
         seed: what every generator is seeded with before each run.
         reference: judge differences against a float64 run; otherwise by an error bound.
         allow: "rounding" or "bitwise": what probes other than `repeat` may show before the audit fails.
-        strict: fail for hazards too, not only for what did differ.
+        strict: fail for hazards too, not only for what did differ, and where a probe asked for by name is skipped.
         tiling: how `tiling` cuts the image; None works it out from the traced model.
         batch_dim: the dimension of the sample's tensors that counts samples; None finds it.
         compile_modes: modes of torch.compile that `compile` tries.
@@ -94,52 +97,61 @@ def audit(
         UsageError: an argument makes no sense.
     """
     names = _probe_names(probes)
-    if allow not in ("rounding", "bitwise"):
-        raise UsageError(
-            f"allow={allow!r}: expected 'rounding' or 'bitwise'{did_you_mean(allow, ('rounding', 'bitwise'))}"
-        )
-    options = Options(runs, tiling, batch_dim, tuple(compile_modes), compile_backend)
+    options = Options(
+        runs, tiling, batch_dim, compile_modes, compile_backend, targets, allow, strict, reference, execute
+    )
+    check_loss(loss, backward)
+    seed = checked_seed(seed, "seed")
     start = time.perf_counter()
     model, inputs = moved_to(model, as_sample(sample), device)
+    check_batch_dim(batch_dim, inputs.tensors())
     case = Case(model, modules_of(model), inputs, backward=backward, loss=loss, seed=seed)
     guard = Guard(case.modules)
     with guard:
         catalogue = Catalogue.load(
-            targets,
+            options.targets,
             read_flags(),
             torch_version=torch.__version__,
             workspace=os.environ.get("CUBLAS_WORKSPACE_CONFIG", ""),
         )
-        session = _Session(case, Runner(guard), options, reference, catalogue, progress or _silent)
+        session = _Session(case, Runner(guard), options, catalogue, progress or _silent)
         results: dict[str, ProbeResult] = {}
         found: tuple[Finding, ...] = ()
-        captured = Capture(None, "", "nothing was executed")
         if execute:
             trace, results = session.run(names)
-            spare = case.sample.copied()
-            captured = capture(model, spare.args, spare.kwargs)
-            guard.rewind()
         else:
             trace, found = session.imagine()
         hazards = catalogue.findings(trace.events)
         results = {name: _with_finding(result, catalogue) for name, result in results.items()}
         found += tuple(finding for result in results.values() for finding in result.findings)
     diverged = next((r.first_divergence for r in results.values() if r.first_divergence is not None), None)
-    if captured.graph is not None:
-        annotate(captured.graph, trace.events, hazards, diverged)
+    captured = LazyCapture(None, Capture(None, "", "nothing was executed"))
+    if execute:
+        captured = LazyCapture(partial(_annotated, case, trace, hazards, diverged))
     return AuditReport(
         events=trace.events,
         findings=tuple(sorted((*found, *hazards), key=lambda finding: finding.sort_key)),
         probes=results,
         environment=read_environment(),
-        graph=captured.graph,
-        graph_reason=captured.reason,
+        named=() if not execute or probes == "all" or probes is DEFAULT_PROBES else names,
+        captured=captured,
         blind_spots=(*_blind_spots(case, trace, results), *session.blind_spots, *guard.problems),
         allow=allow,
         strict=strict,
         seconds=time.perf_counter() - start,
         model=name_of(model),
     )
+
+
+def _annotated(case: Case, trace: Trace, hazards: Sequence[Finding], diverged: OpEvent | None) -> Capture:
+    """Capture the model as it was audited, and write on its graph what is known."""
+    sample = case.sample.copied()
+    with Guard(case.modules), torch.inference_mode(False), torch.set_grad_enabled(case.backward):
+        seed_generators(case.seed)
+        captured = capture(case.model, sample.args, sample.kwargs)
+    if captured.graph is not None:
+        annotate(captured.graph, trace.events, hazards, diverged)
+    return captured
 
 
 class _Session:
@@ -150,12 +162,10 @@ class _Session:
         case: Case,
         runner: Runner,
         options: Options,
-        reference: bool,
         catalogue: Catalogue,
         progress: Callable[[int, int, str], None],
     ) -> None:
         self._case = case
-        self._wants_reference = reference
         self._progress = progress
         self._reference: Reference | None = None
         self._lab = Lab(runner, case, options, self._exact, partial(_suspects, catalogue))
@@ -164,7 +174,9 @@ class _Session:
     def run(self, names: Sequence[str]) -> tuple[Trace, dict[str, ProbeResult]]:
         """Run the model once, then every probe; `repeat` comes first, since others build on it."""
         self._progress(0, len(names), "first run")
+        require_values(self._case.sample.tensors(), _NOT_EXECUTED)
         base = self._first(self._lab.base, hint=_NO_VALUES if "meta" in self._case.devices() else "")
+        require_values(base.output.tensors, _NOT_EXECUTED)
         results: dict[str, ProbeResult] = {}
         for done, name in enumerate(names):
             self._progress(done, len(names), name)
@@ -173,6 +185,9 @@ class _Session:
             results[name] = replace(result, seconds=time.perf_counter() - begin)
         self._progress(len(names), len(names), "done")
         self.blind_spots = tuple(f"output {name} was not looked into" for name in base.output.opaque)
+        empty = [name for name, tensor in base.output.tensors.items() if not tensor.numel()]
+        if empty:
+            self.blind_spots += (f"no element to compare in {first_few(empty)}",)
         history = results.get("history")
         if base.changed and (history is None or history.verdict in (Verdict.SKIPPED, Verdict.ERROR)):
             self.blind_spots += (
@@ -201,40 +216,55 @@ class _Session:
             return run()
         except DetlintError:
             raise
-        except Exception as error:
+        except MODEL_FAILURES as error:
             raise AuditError(f"the model raised {one_line(error)}{raised_at(error)}{hint}") from error
 
     def _probe(self, name: str, base: Pass, repeat: ProbeResult | None) -> ProbeResult:
         probe = PROBES[name]
         reason = probe.skip_reason(self._case)
         varies = repeat is not None and repeat.verdict not in (Verdict.BITWISE, Verdict.SKIPPED)
+        raised = repeat is not None and repeat.verdict is Verdict.ERROR
+        unsteady = _RAISED if raised else _VARIES
         if reason is None and varies and not isinstance(probe, Inspection):
-            reason = _VARIES
+            reason = unsteady
         if reason is not None:
             return ProbeResult(name, Verdict.SKIPPED, reason=reason)
         try:
-            result = ProbeResult(name, Verdict.SKIPPED, reason=_VARIES)
+            result = ProbeResult(name, Verdict.SKIPPED, reason=unsteady)
             if isinstance(probe, Experiment) and not varies:
                 result = replace(probe.conduct(self._lab), name=name)
             elif isinstance(probe, Comparison) and not varies:
                 result = Comparer(self._lab).compare(name, probe)
             if isinstance(probe, Inspection):
-                result = replace(result, findings=probe.inspect(self._case, base.trace))
+                result = replace(
+                    result, findings=probe.inspect(self._case, base.trace, None if raised else self._again)
+                )
             return result
-        except Exception as error:  # one failing probe must not lose the others
+        except MODEL_FAILURES as error:  # one failing probe must not lose the others
             return ProbeResult(name, Verdict.ERROR, reason=one_line(error) + raised_at(error))
+
+    def _again(self, case: Case) -> Trace:
+        return self._lab.runner.run(case).trace
 
     def _exact(self) -> Reference:
         """Compute the float64 reference when the first difference needs it."""
         if self._reference is None:
-            if not self._wants_reference:
+            if not self._lab.options.reference:
                 self._reference = Reference({}, "reference=False")
             else:
                 try:
-                    self._reference = compute_reference(self._case)
-                except Exception as error:  # models may refuse float64 in any way
+                    self._reference = self._steady(compute_reference(self._case))
+                except MODEL_FAILURES as error:  # models may refuse float64 in any way
                     self._reference = Reference({}, f"the model raised {one_line(error)}{raised_at(error)} in float64")
         return self._reference
+
+    def _steady(self, reference: Reference) -> Reference:
+        """Distrust a reference that another float64 run does not confirm: it draws numbers of its own."""
+        again = compute_reference(self._case)
+        _, verdict = self._lab.compare(reference.tensors, again.tensors, exact={})
+        if verdict.rank <= Verdict.ROUNDING.rank:
+            return reference
+        return Reference({}, "the model gives other values in each float64 run")
 
 
 def _suspects(catalogue: Catalogue, trace: Trace) -> tuple[OpEvent, ...]:
@@ -253,10 +283,7 @@ def _silent(done: int, of: int, name: str) -> None:
 
 def _probe_names(probes: Sequence[str] | str) -> tuple[str, ...]:
     """Return the wanted probes, `repeat` first."""
-    wanted = tuple(PROBES) if probes == "all" else (probes,) if isinstance(probes, str) else tuple(probes)
-    for name in wanted:
-        if name not in PROBES:
-            raise UsageError(f"probes: unknown probe {name!r}{did_you_mean(name, PROBES)}")
+    wanted = tuple(PROBES) if probes == "all" else chosen("probes", "probe", probes, PROBES)
     return tuple(sorted(dict.fromkeys(wanted), key=lambda name: name != "repeat"))
 
 
@@ -313,7 +340,13 @@ def _blind_spots(case: Case, trace: Trace, results: dict[str, ProbeResult]) -> t
     custom = sorted({event.name for event in trace.events if not event.op.startswith(("aten.", "prims.", "prim."))})
     if custom:
         spots.append(f"what happens inside these operators was not traced: {', '.join(custom)}")
-    spots += [f"probe {r.name} skipped: {r.reason}" for r in results.values() if r.verdict is Verdict.SKIPPED]
+    skipped: dict[str, list[str]] = {}
+    for result in results.values():
+        if result.verdict is Verdict.SKIPPED:
+            skipped.setdefault(result.reason, []).append(result.name)
+    spots += [
+        f"probe{'s' * (len(names) > 1)} {', '.join(names)} skipped: {reason}" for reason, names in skipped.items()
+    ]
     others = [name for name in PROBES if name not in results]
     if others:
         spots.append(f"probes not asked for: {', '.join(others)}")

@@ -67,13 +67,16 @@ def batchings(sample: Sample, dim: int) -> Iterator[Batching]:
     """Yield ways to see a sample as a batch along a dimension of its first tensor, the likeliest first.
 
     Other tensors of the same size in that dimension are cut there, or in another dimension of that size, or not at
-    all. Of a single sample a batch of several is made. Yields nothing where no tensor has that dimension.
+    all. Of a single sample a batch of several is made. Yields nothing where no tensor has that dimension, or
+    the first that has it holds no element.
     """
     shapes = [tuple(value.shape) if isinstance(value, torch.Tensor) else () for value in sample.leaves()]
     leader = next((place for place, shape in enumerate(shapes) if -len(shape) <= dim < len(shape)), None)
     if leader is None:
         return
     size = shapes[leader][dim]
+    if 0 in shapes[leader]:
+        return
     ways = [[dim % len(shape)] if place == leader else _ways(shape, dim, size) for place, shape in enumerate(shapes)]
     for dims in islice(product(*ways), _WAYS):
         found = Batching(sample, dims, size)

@@ -7,12 +7,13 @@ import logging
 import warnings
 from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch import fx, nn
 
 from detlint.errors import one_line
+from detlint.runtime.frames import MODEL_FAILURES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,6 +30,28 @@ class Capture:
     reason: str
 
 
+NOT_CAPTURED: Final = Capture(None, "", "")
+
+
+class LazyCapture:
+    """A capture that is made when somebody first looks at it: to export a model takes as long as many runs of it."""
+
+    def __init__(self, make: Callable[[], Capture] | None, made: Capture = NOT_CAPTURED) -> None:
+        self._make = make
+        self._made = made
+
+    def get(self) -> Capture:
+        """Make the capture, or return the one that was made."""
+        if self._make is not None:
+            self._made, self._make = self._make(), None  # what made it holds the model
+        return self._made
+
+    @property
+    def reason(self) -> str:
+        """Why ways to capture failed, as far as any was tried."""
+        return self._made.reason
+
+
 def capture(model: Callable[..., object], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Capture:
     """Capture the model by the first way that works; only make_fx runs it on real tensors."""
     ways = {"torch.export": _export, "torch.fx.symbolic_trace": _symbolic, "make_fx": _make_fx}
@@ -37,7 +60,7 @@ def capture(model: Callable[..., object], args: Sequence[Any], kwargs: Mapping[s
         try:
             with quiet():
                 return Capture(way(model, tuple(args), dict(kwargs)), how, "; ".join(reasons))
-        except Exception as error:  # each way gives up with exceptions of its own
+        except MODEL_FAILURES as error:  # each way gives up with exceptions of its own
             reasons.append(f"{how}: {one_line(error)}")
     return Capture(None, "", "; ".join(reasons))
 

@@ -6,7 +6,8 @@ import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from detlint.runtime.divergence import Parting, cause_of, first_fork, first_parting
+from detlint.errors import refusal
+from detlint.runtime.divergence import Parting, cause_of, first_fork, first_parting, written_unseen
 from detlint.runtime.isolate import Capture, CaptureEach
 from detlint.runtime.measure import differences, same_bits, worst
 from detlint.runtime.report import Cause, Difference, Divergence, Explanation, ProbeResult, Verdict
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     import torch
 
+    from detlint.runtime.events import OpEvent
     from detlint.runtime.isolate import Reruns
     from detlint.runtime.lab import Lab
     from detlint.runtime.passes import Case, Pass
@@ -59,9 +61,11 @@ class Comparer:
     def compare(self, name: str, probe: Comparison) -> ProbeResult:
         """Make every change of a probe and report the worst."""
         case = replace(self._lab.case, canonical=probe.canonical)
-        sides = [self._side(case, change) for change in probe.changes(case, self._lab.options.runs)]
+        sides, refused = self._sides(case, probe)
+        if not sides:
+            return ProbeResult(name, Verdict.SKIPPED, reason="; ".join(refused) or "there is nothing to change")
         side = max(sides, key=_badness)
-        evidence = [f"compared: {', '.join(side.change.label for side in sides)}"]
+        evidence = [f"compared: {', '.join(side.change.label for side in sides)}", *refused]
         result = ProbeResult(name, side.verdict, runs=1 + len(sides), evidence=tuple(evidence))
         if side.verdict is Verdict.BITWISE and not (probe.same_program and side.parting and side.parting.spreads):
             return self._suspected(case, result) if probe.same_program else result
@@ -76,10 +80,23 @@ class Comparer:
                 return replace(result, evidence=tuple(evidence))  # scratch memory that is read but does not count
             evidence.append("what differs inside did not reach the output of these runs")
             result = replace(result, verdict=Verdict.ROUNDING)
-        if why.kind in _OTHER_PROGRAM and side.verdict is Verdict.ROUNDING:
+        forks = probe.same_program and side.parting is not None and side.parting.forks
+        if (why.kind in _OTHER_PROGRAM or forks) and side.verdict is Verdict.ROUNDING:
             result = replace(result, verdict=Verdict.BEYOND_ROUNDING)
         result = replace(result, change=side.change.label, outputs=side.differences, evidence=tuple(evidence))
         return result.explained(why)
+
+    def _sides(self, case: Case, probe: Comparison) -> tuple[list[_Side], list[str]]:
+        """Make every change; say which ones the model refuses, where it may."""
+        sides, refused = [], []
+        for change in probe.changes(case, self._lab.options.runs):
+            try:
+                sides.append(self._side(case, change))
+            except Exception as error:  # models may refuse a change in any way
+                if not probe.may_refuse:
+                    raise
+                refused.append(f"{change.label}: not tried, {refusal(error)}")
+        return sides, refused
 
     def _side(self, case: Case, change: Change) -> _Side:
         base = self._lab.base(canonical=case.canonical)
@@ -150,6 +167,8 @@ class Comparer:
             if earlier is None or earlier.first is None or earlier.first.index >= parting.first.index:
                 kind, cause = cause_of(parting)
                 divergence = _divergence(parting, capture.reruns())
+                if kind is Cause.RUN_TO_RUN and not divergence.confirmed and _read_others(capture, parting.first):
+                    kind, cause = written_unseen(parting.first)
                 repro = Repro(cause, capture.call()) if divergence.confirmed else None
                 return Explanation(kind, cause, divergence, repro=repro)
             parting = earlier  # another operator varies too, and comes first
@@ -203,6 +222,12 @@ class Comparer:
         if departure.unfollowed is not None:  # what it reads has another shape: it came another way
             return first_fork(one.trace.events, two.trace.events) or side.parting
         return Parting(departure.first, departure.second, forks=departure.forks)
+
+
+def _read_others(capture: Capture, event: OpEvent) -> bool:
+    """Did an operator read other values than its event tells, which are those that operators wrote?"""
+    pairs = zip(event.inputs, capture.inputs(), strict=False)
+    return any(None not in (meta.digest, digest) and meta.digest != digest for meta, digest in pairs)
 
 
 def _without_parting(base: Pass, names: Sequence[str], otherwise: Cause) -> Explanation:

@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import inspect
 import os
 import sys
 import warnings
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import torch
 
 from detlint.errors import UsageError
 from detlint.runtime.flags import read_flags, write_flags
-from detlint.runtime.generators import read_generators, seed_generators, write_generators
+from detlint.runtime.generators import checked_seed, read_generators, seed_generators, write_generators
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from types import TracebackType
 
 CUBLAS_WORKSPACES: Final = (":4096:8", ":16:8")
+
+
+_RUN_LATER: Final = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
 
 
 class DeterminismWarning(UserWarning):
     """Something that `deterministic()` could not set any more."""
 
 
-@contextmanager
-def deterministic(seed: int = 0, *, warn_only: bool = False) -> Iterator[None]:
+_Function = TypeVar("_Function", bound="Callable[..., Any]")
+
+
+class deterministic:
     """Make torch compute the same bits every time, as a context manager or a decorator.
 
     Seeds torch (all devices), NumPy and `random`; asks torch, cuDNN, oneDNN and torch.compile for
@@ -39,14 +48,57 @@ def deterministic(seed: int = 0, *, warn_only: bool = False) -> Iterator[None]:
         with detlint.deterministic(seed=0):
             train(model)
 
+        @detlint.deterministic(seed=0)
+        def train(model): ...
+
+    Every call of the function is seeded anew.
+
     Raises:
-        UsageError: `seed` is no integer, as in `@deterministic` without parentheses.
+        UsageError: `seed` is no integer that torch takes, as in `@deterministic` without parentheses; or what is
+            decorated is a class, a generator or an async function, whose body does not run while it is called.
     """
-    if not isinstance(seed, int) or isinstance(seed, bool):
-        raise UsageError(
-            f"deterministic(seed=…): expected an int, got {type(seed).__name__}; "
-            "as a decorator write @deterministic() with parentheses"
-        )
+
+    def __init__(self, seed: int = 0, *, warn_only: bool = False) -> None:
+        if callable(seed):
+            raise UsageError(
+                f"deterministic(seed=…): expected an int, got {type(seed).__name__}; "
+                "as a decorator write @deterministic() with parentheses"
+            )
+        self._seed = checked_seed(seed, "deterministic(seed=…)")
+        self._warn_only = warn_only
+        self._entered: list[AbstractContextManager[None]] = []
+
+    def __enter__(self) -> None:
+        block = _deterministic(self._seed, warn_only=self._warn_only)
+        block.__enter__()
+        self._entered.append(block)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._entered.pop().__exit__(kind, error, trace)
+
+    def __call__(self, function: _Function) -> _Function:
+        """Run the body of a function under it, each time it is called."""
+        if inspect.isclass(function):
+            raise UsageError(f"@deterministic: {function.__name__} is a class: decorate its methods")
+        called = inspect.unwrap(function)
+        if any(runs_later(called) for runs_later in _RUN_LATER):
+            raise UsageError(
+                f"@deterministic: the body of {getattr(called, '__name__', called)} does not run while it is called, "
+                "as it is a generator or async: write `with deterministic():` in it"
+            )
+
+        @functools.wraps(function)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return function(*args, **kwargs)
+
+        return cast("_Function", run)
+
+
+@contextmanager
+def _deterministic(seed: int, *, warn_only: bool) -> Iterator[None]:
     flags, generators = read_flags(), read_generators()
     variables = _variables(seed)
     before = {name: os.environ.get(name) for name in variables}
@@ -99,5 +151,8 @@ def _warn_of_what_is_too_late() -> None:
 
 
 def _warn(message: str) -> None:
-    # 4: this function, its caller, the generator, contextlib's __enter__; what is left is the user's `with`
-    warnings.warn(message, DeterminismWarning, stacklevel=5)
+    """Warn at the user's `with`, or at the call of what is decorated."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename in (__file__, contextlib.__file__):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, DeterminismWarning, stacklevel=level)

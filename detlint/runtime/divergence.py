@@ -165,6 +165,11 @@ def cause_of(parting: Parting) -> tuple[Cause, str]:
             f"{event.op} gets other values from outside the model's operators: "
             "state kept between runs, the clock, files or random numbers of another library"
         )
+    return written_unseen(event)
+
+
+def written_unseen(event: OpEvent) -> tuple[Cause, str]:
+    """Say that an operator read other values than those that operators before it wrote."""
     return Cause.UNKNOWN, f"the memory that {event.op} reads was written to where the tracer does not see it"
 
 

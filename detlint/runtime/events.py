@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias, Union
 
@@ -75,11 +75,12 @@ class RngUse:
     """Random numbers that an operator drew.
 
     `generator` is "cpu", "cuda:0", … for the default generator of a device and "given" for one passed by the
-    caller; `elements` is the size of the operator's result.
+    caller; `elements` is the size of the operator's result, `seed` what the generator was seeded with last.
     """
 
     generator: str
     elements: int
+    seed: int | None = field(default=None, metadata={"rendered": False})
 
 
 @dataclass(frozen=True, slots=True)

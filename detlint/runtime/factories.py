@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from detlint.errors import UsageError, did_you_mean, one_line
+from detlint.findings import Location
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def build(option: str, text: str) -> object:
@@ -24,10 +31,24 @@ def build(option: str, text: str) -> object:
     value = _attribute(option, _import(option, name), path)
     if not _is_factory(value):
         return value
+    from detlint.runtime.frames import MODEL_FAILURES
+
     try:
         return value()  # type: ignore[operator]
-    except Exception as error:
+    except MODEL_FAILURES as error:
         raise UsageError(f"{option} {text!r}: raised {_raised(error)}") from error
+
+
+def place_of(option: str, text: str) -> Location:
+    """Return where the code of what `build` took stands; the top of the module where that cannot be told."""
+    name, _, path = text.partition(":")
+    module = _import(option, name)
+    value = inspect.unwrap(cast("Callable[..., object]", _attribute(option, module, path)))
+    file, line = str(getattr(module, "__file__", name)), 1
+    if inspect.isfunction(value) or inspect.isclass(value):
+        with suppress(OSError, TypeError):  # made without a file
+            file, line = inspect.getfile(value), inspect.getsourcelines(value)[1]
+    return Location(file, line, 1, line, 1)
 
 
 def _import(option: str, name: str) -> object:

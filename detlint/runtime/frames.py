@@ -18,6 +18,10 @@ _BOTTOM: Final = (str(Path(__file__).with_name("passes.py")), str(Path(torch.aut
 """What starts a pass and what starts the autograd engine: the frames below them called for it, no more."""
 
 
+MODEL_FAILURES: Final = (Exception, SystemExit)
+"""What a user's program may raise at us: one that calls `sys.exit` must not end ours with its exit code."""
+
+
 @cache
 def is_library_file(name: str) -> bool:
     """Does a file, by the name that code has for it, belong to torch or detlint, or is there no file?"""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import operator
 import random
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.utils._pytree import tree_leaves
+
+from detlint.errors import UsageError
 
 try:
     import numpy as np
@@ -60,6 +63,20 @@ def same_numpy(one: Generators, two: Generators) -> bool:
         return True
     states = zip(tree_leaves(one.numpy), tree_leaves(two.numpy), strict=True)
     return all(np.array_equal(before, after) for before, after in states)
+
+
+def checked_seed(seed: object, name: str) -> int:
+    """Return a seed as an int; NumPy's integers are taken, bools are not.
+
+    Raises:
+        UsageError: it is none, or beyond what torch takes.
+    """
+    if isinstance(seed, bool) or not hasattr(seed, "__index__"):
+        raise UsageError(f"{name}: expected an int, got {type(seed).__name__}")
+    number = operator.index(seed)
+    if not -(2**63) <= number < 2**64:
+        raise UsageError(f"{name}: {number} is beyond what torch takes, which is 64 bits")
+    return number
 
 
 def seed_generators(seed: int) -> None:

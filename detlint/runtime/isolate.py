@@ -55,6 +55,11 @@ class Capture:
         if index == self._index:
             self.outputs = tuple(Copier().tensor(tensor) for tensor in outputs)
 
+    def inputs(self) -> tuple[Digest | None, ...]:
+        """Digests of what went in, in the order of an event's `inputs`."""
+        args, kwargs = self._arguments
+        return _digests(tensors_of(list(facts_of(self.func).by_name(args, kwargs).values())))
+
     def call(self, flags: Flags | None = None, window: tuple[slice, ...] = ()) -> Call:
         """Return the call that was captured, for a script."""
         args, kwargs = self._arguments
@@ -113,8 +118,8 @@ class CaptureEach:
             self._current = Capture(-1)
 
 
-def _digests(outputs: Sequence[torch.Tensor]) -> tuple[Digest | None, ...]:
+def _digests(tensors: Sequence[torch.Tensor]) -> tuple[Digest | None, ...]:
     digester = Digester()
-    digests = [digester.digest(tensor) for tensor in outputs]
+    digests = [digester.digest(tensor) for tensor in tensors]
     tickets = digester.fetch()
     return tuple(None if digest is None else tickets.get(digest, digest) for digest in digests)

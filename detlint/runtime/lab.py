@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from detlint.runtime.measure import differences
+from detlint.runtime.measure import differences, unnested
 from detlint.runtime.reference import judge
 from detlint.runtime.report import Difference, Verdict
 
@@ -72,6 +72,7 @@ class Lab:
             step: relative precision of the arithmetic, where it is coarser than that of the tensors; then their
                 dtypes may differ.
         """
+        one, two = _unnested(one), _unnested(two)
         if step:
             one, two = _promoted(one, two), _promoted(two, one)
         found = differences(one, two)
@@ -79,10 +80,14 @@ class Lab:
             return (), Verdict.BITWISE
         if one.keys() != two.keys():
             return found, Verdict.BEYOND_ROUNDING
-        right = self.exact() if exact is None else exact
+        right = _unnested(self.exact() if exact is None else exact)
         ran = self.base().trace.events if events is None else events
         verdicts = (judge(one[item.name], two[item.name], right.get(item.name), ran, step) for item in found)
         return found, max(verdicts, key=lambda verdict: verdict.rank)
+
+
+def _unnested(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {name: unnested(tensor) for name, tensor in tensors.items()}
 
 
 def _promoted(tensors: Mapping[str, torch.Tensor], others: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:

@@ -31,6 +31,7 @@ def differences(one: Mapping[str, torch.Tensor], two: Mapping[str, torch.Tensor]
 
 def difference(name: str, one: torch.Tensor, two: torch.Tensor) -> Difference | None:
     """Measure two tensors; None if all bits agree."""
+    one, two = unnested(one), unnested(two)
     if one.shape != two.shape or one.dtype != two.dtype:
         return _incomparable(name, one.numel())
     if same_bits(one, two):
@@ -74,6 +75,11 @@ def worst(differences: Iterable[Difference]) -> Difference | None:
 def _incomparable(name: str, numel: int) -> Difference:
     endless = (math.inf,) * len(QUANTILES)
     return Difference(name, numel, numel, math.inf, math.inf, _LARGEST, (), endless, None)
+
+
+def unnested(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the elements of a nested tensor one after the other; any other tensor as it is."""
+    return torch.cat([part.reshape(-1) for part in tensor.unbind()]) if tensor.is_nested else tensor
 
 
 def plain_values(tensor: torch.Tensor) -> torch.Tensor:

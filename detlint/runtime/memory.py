@@ -169,7 +169,7 @@ def describe(
     layout = tensor.layout
     strided = layout is torch.strided and not tensor.is_nested
     return TensorMeta(
-        shape=tuple(tensor.shape) if not tensor.is_nested else tuple(map(int, tensor._nested_tensor_size()[0])),
+        shape=tuple(tensor.shape) if not tensor.is_nested else (),
         dtype=_NAMES[tensor.dtype],
         device=str(tensor.device),
         strides=tensor.stride() if strided else None,

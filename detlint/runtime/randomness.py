@@ -20,12 +20,12 @@ class DrawWatch:
 
     states: tuple[tuple[str, torch.Generator, torch.Tensor], ...]
 
-    def drawn(self) -> str | None:
-        """Return the name of the generator that moved since."""
+    def drawn(self) -> tuple[str, int] | None:
+        """Return the name and the seed of the generator that moved since."""
         with _disable_current_modes():  # fake tensors cannot be compared
             for name, generator, before in self.states:
                 if not torch.equal(generator.get_state(), before):
-                    return name
+                    return name, generator.initial_seed()
         return None
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from torch.fx import GraphModule
 
+    from detlint.runtime.capture import LazyCapture
     from detlint.runtime.environment import Environment
     from detlint.runtime.events import Digest, OpEvent
     from detlint.runtime.repro import Repro
@@ -195,15 +196,15 @@ class ProbeResult:
 class AuditReport:
     """What executed, what can differ, what did differ, and where it began.
 
-    `detlint.AuditReport` is this record together with its renderings.
+    `detlint.AuditReport` is this record together with its renderings. `named` are probes asked for by name.
     """
 
     events: tuple[OpEvent, ...]
     findings: tuple[Finding, ...]
     probes: Mapping[str, ProbeResult]
     environment: Environment | None
-    graph: GraphModule | None
-    graph_reason: str
+    named: tuple[str, ...] = field(metadata={"rendered": False})
+    captured: LazyCapture = field(repr=False, metadata={"rendered": False})
     blind_spots: tuple[str, ...]
     allow: str = "rounding"
     strict: bool = False
@@ -212,8 +213,21 @@ class AuditReport:
     problems: tuple[str, ...] = field(default=())
 
     @property
+    def graph(self) -> GraphModule | None:
+        """The model as an annotated graph, captured when it is first asked for; None where no way works."""
+        return self.captured.get().graph
+
+    @property
+    def graph_reason(self) -> str:
+        """Why the model could not be captured, or not at first."""
+        return self.captured.get().reason
+
+    @property
     def ok(self) -> bool:
-        """Is nothing wrong? Mere hazards count only under `strict`, rounding only under `allow="bitwise"`."""
+        """Is nothing wrong? Rounding counts under `allow="bitwise"`, mere hazards and skipped probes under `strict`.
+
+        Only probes that were asked for by name must not be skipped.
+        """
         return not self.failures()
 
     def failures(self) -> tuple[str, ...]:
@@ -229,6 +243,8 @@ class AuditReport:
             elif probe.name == "mode" and (left_on := [f for f in probe.findings if f.severity is not Severity.INFO]):
                 lines.append(f"mode: {probe.cause or left_on[0].message}")
         if self.strict:
+            skipped = [name for name in self.named if self.probes[name].verdict is Verdict.SKIPPED]
+            lines += [f"{name}: asked for by name, but skipped: {self.probes[name].reason}" for name in skipped]
             told = {finding for probe in self.probes.values() for finding in probe.findings}
             lines += [f"{f.code} {f.location}: {f.message}" for f in self.findings if f not in told]
         return tuple(lines)
@@ -259,9 +275,10 @@ class AuditReport:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it but the graph module as JSON-ready values, digests in hexadecimal."""
-        record = {item.name: plain(getattr(self, item.name)) for item in fields(self) if item.name != "graph"}
+        record = {name: plain(getattr(self, name)) for name in _rendered(self)}
         environment = None if self.environment is None else self.environment.to_dict()
-        return {"ok": self.ok, "failures": list(self.failures()), **record, "environment": environment}
+        own = {"ok": self.ok, "failures": list(self.failures()), "graph_reason": self.captured.reason}
+        return {**own, **record, "environment": environment}
 
 
 def plain(value: object) -> object:
@@ -269,8 +286,7 @@ def plain(value: object) -> object:
     if isinstance(value, Enum):
         return cast("object", value.value)
     if is_dataclass(value) and not isinstance(value, type):
-        shown = [item.name for item in fields(value) if item.metadata.get("rendered", True)]
-        return {name: _field(name, getattr(value, name)) for name in shown}
+        return {name: _field(name, getattr(value, name)) for name in _rendered(value)}
     if isinstance(value, (tuple, list)):
         return [plain(item) for item in value]
     if hasattr(value, "items"):
@@ -278,6 +294,10 @@ def plain(value: object) -> object:
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)  # JSON has no word for them
     return value
+
+
+def _rendered(record: Any) -> list[str]:
+    return [item.name for item in fields(record) if item.metadata.get("rendered", True)]
 
 
 def _field(name: str, value: object) -> object:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
-from detlint.errors import AuditError
+from detlint.errors import AuditError, first_few
 from detlint.runtime.copies import Copier
 from detlint.runtime.trees import leaves, mapped, tensors_by_path
 
@@ -68,6 +68,17 @@ def as_sample(value: object) -> Sample:
         f"sample: expected a tensor, a tuple of arguments, a dict of keyword arguments or detlint.Sample, "
         f"got {type(value).__name__}"
     )
+
+
+def require_values(tensors: Mapping[str, torch.Tensor], hint: str = "") -> None:
+    """Refuse tensors that nothing can be compared of.
+
+    Raises:
+        AuditError: some lie on the meta device.
+    """
+    empty = [name for name, tensor in tensors.items() if tensor.is_meta]
+    if empty:
+        raise AuditError(f"the meta device holds no values to compare ({first_few(empty)}){hint}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -100,7 +100,7 @@ class Tracer(TorchDispatchMode):
 
         result = func(*args, **kwargs)
 
-        generator = None if draws is None else draws.drawn()
+        drawn = None if draws is None else draws.drawn()
         fresh = [tensor for tensor in tensors_of(result) if not any(tensor is other for other in written)]
         unfilled = facts.unfilled and (bool(fresh) or sizes != [tensor.numel() for tensor in written])
         outputs = (
@@ -121,7 +121,7 @@ class Tracer(TorchDispatchMode):
                 arguments=facts.completed(arguments),
                 outputs=outputs,
                 mutated=mutated,
-                rng=None if generator is None else RngUse(generator, sum(meta.numel for meta in outputs)),
+                rng=None if drawn is None else RngUse(drawn[0], sum(meta.numel for meta in outputs), drawn[1]),
                 uninitialized=unfilled,
             )
         )

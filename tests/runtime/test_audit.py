@@ -40,7 +40,9 @@ def test_nothing_of_an_audit_is_left_when_its_report_is_dropped() -> None:
         return Counter(type(item).__name__ for item in gc.get_objects() if issubclass(type(item), torch.Tensor))
 
     model = small()
-    audited(model, X, "repeat", "mode", backward=True)  # torch keeps the shapes of the graph it captured last
+    warm = audited(model, X, "repeat", "mode", backward=True)
+    assert warm.graph is not None  # torch keeps the shapes of the graph it captured last
+    del warm
     before = tensors()
     report = audited(model, X, "repeat", "mode", backward=True)
     assert report.graph is not None
@@ -137,11 +139,51 @@ def test_what_cannot_be_audited_is_said_in_one_line(model: Any, sample: object, 
         pytest.param({"probes": ("repaet",)}, "unknown probe 'repaet'; did you mean 'repeat'", id="probe"),
         pytest.param({"runs": 1}, "at least 2", id="runs"),
         pytest.param({"allow": "anything"}, "expected 'rounding' or 'bitwise'", id="allow"),
+        pytest.param({"allow": 1e-5}, "expected 'rounding' or 'bitwise'", id="allow-number"),
+        pytest.param({"probes": [1]}, "unknown probe 1", id="probe-number"),
+        pytest.param({"probes": None}, "expected some of allocator", id="no-probes"),
+        pytest.param({"runs": "3"}, "expected an int", id="runs-word"),
+        pytest.param({"runs": 3.0}, "expected an int", id="runs-float"),
+        pytest.param({"seed": None}, "seed: expected an int, got NoneType", id="no-seed"),
+        pytest.param({"seed": 2**70}, "beyond what torch takes", id="large-seed"),
+        pytest.param({"targets": "gpu"}, "unknown device 'gpu'", id="target"),
+        pytest.param({"targets": ["cuda:0"]}, "did you mean 'cuda'", id="target-number"),
+        pytest.param({"targets": ()}, "targets is empty", id="no-targets"),
+        pytest.param({"compile_modes": "fast"}, "unknown mode 'fast'", id="mode"),
+        pytest.param({"tiling": (1, 1, 1)}, "expected detlint.Tiling", id="tiling"),
+        pytest.param({"batch_dim": "0"}, "expected an int", id="batch-dim"),
+        pytest.param({"batch_dim": 7}, "have at most 2 dimensions", id="batch-dim-beyond"),
+        pytest.param({"strict": "no"}, "expected True or False", id="strict"),
+        pytest.param({"backward": "no"}, "expected True or False", id="backward"),
+        pytest.param({"loss": "mse", "backward": True}, "expected a function", id="loss"),
+        pytest.param({"loss": torch.sum}, "pass backward=True too", id="loss-alone"),
     ],
 )
 def test_arguments_that_make_no_sense(options: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         detlint.audit(nn.Linear(8, 8), X, **options)
+
+
+def test_one_name_may_stand_for_several() -> None:
+    def summed(x: torch.Tensor) -> torch.Tensor:
+        return torch.zeros(4).index_add(0, torch.zeros(4, dtype=torch.long), x[:, 0])
+
+    one = detlint.audit(summed, X, probes="repeat", targets="cuda", compile_modes="default")
+    several = detlint.audit(summed, X, probes=["repeat"], targets=["cuda"], compile_modes=["default"])
+    assert one.findings == several.findings != ()
+
+
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [
+        pytest.param(nn.Linear(8, 8), {"device": "meta"}, id="device"),
+        pytest.param(lambda x: torch.ones(8, device="meta"), {}, id="output"),
+    ],
+)
+def test_nothing_is_said_of_results_without_values(model: Any, options: dict[str, Any]) -> None:
+    with pytest.raises(AuditError, match=r"meta device holds no values to compare \(.*\): pass execute=False"):
+        audited(model, X, **options)
+    assert audited(model, X, execute=False, **options).events
 
 
 def test_backward_needs_something_to_train() -> None:
@@ -197,6 +239,24 @@ def test_the_report_is_json() -> None:
     assert len(record["events"]) == len(report.events)
 
 
+def test_the_graph_is_captured_where_it_is_asked_for_and_leaves_the_model_alone() -> None:
+    calls = []
+
+    class Counting(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            calls.append(x)
+            return x + torch.rand(1)
+
+    model = Counting().eval()
+    report = audited(model, X)
+    before, state = len(calls), torch.get_rng_state()
+    assert json.loads(report.to_json())["graph_reason"] == ""
+    assert len(calls) == before
+    assert report.graph is report.graph is not None
+    assert len(calls) > before
+    assert torch.equal(torch.get_rng_state(), state)
+
+
 def test_audits_are_deterministic_themselves() -> None:
     def record() -> str:
         findings = detlint.audit(small().train(), X).findings
@@ -213,6 +273,31 @@ def test_hazards_fail_only_under_strict() -> None:
 
     assert audited(Hazard(), X, targets=("cpu",)).ok
     assert not audited(Hazard(), X, targets=("cpu",), strict=True).ok
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+@pytest.mark.parametrize("layout", [torch.jagged, torch.strided])
+def test_nested_tensors_are_audited(layout: torch.layout) -> None:
+    nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=layout)
+    assert detlint.audit(lambda x: x * 2, (nested,)).ok
+    source = random.Random(0)
+    repeat = audited(lambda x: x * source.random(), (nested,)).probes["repeat"]
+    assert repeat.verdict is Verdict.BEYOND_ROUNDING
+    assert [(item.numel, item.differing) for item in repeat.outputs] == [(5, 5)]
+
+
+def test_a_probe_asked_for_by_name_may_not_be_skipped_under_strict() -> None:
+    assert audited(nn.ReLU().eval(), X, "device").ok
+    report = audited(nn.ReLU().eval(), X, "device", strict=True)
+    assert report.failures() == (f"device: asked for by name, but skipped: {report.probes['device'].reason}",)
+    assert detlint.audit(nn.ReLU().train(), X, strict=True).ok  # `history` is skipped, and was not named
+
+
+def test_where_nothing_was_tested_nothing_passed() -> None:
+    assert audited(nn.ReLU().eval(), X, "device").to_text().startswith("NOTHING TESTED ReLU: ")
+    assert detlint.audit(nn.ReLU().eval(), X, probes=()).to_text().startswith("NOTHING TESTED ReLU: ")
+    assert audited(nn.ReLU().eval(), X, execute=False).to_text().startswith("PASSED ReLU: ")
+    assert "no element to compare in output" in audited(nn.ReLU().eval(), torch.ones(0, 8)).blind_spots
 
 
 def test_the_threads_that_digest_are_no_blind_spot() -> None:

@@ -18,7 +18,7 @@ from detlint.runtime.deterministic import DeterminismWarning, deterministic
 from detlint.runtime.flags import read_flags
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
 
 SIZE = 1_000_000
 
@@ -201,7 +201,49 @@ def test_a_seed_that_is_no_integer_is_one_clear_error(seed: object) -> None:
         pass
 
 
-@pytest.mark.parametrize("seed", [-1, 2**32 + 5, 2**63 - 1])
+@pytest.mark.parametrize("seed", [2**64, -(2**63) - 1])
+def test_a_seed_that_torch_does_not_take_is_one_clear_error(seed: int) -> None:
+    with pytest.raises(UsageError, match="beyond what torch takes"):
+        deterministic(seed)
+
+
+def _generator() -> Iterator[int]:
+    yield 1
+
+
+async def _async() -> int:
+    return 1
+
+
+async def _async_generator() -> AsyncIterator[int]:
+    yield 1
+
+
+class _Class:
+    pass
+
+
+@pytest.mark.parametrize("decorated", [_generator, _async, _async_generator, _Class])
+def test_what_does_not_run_while_it_is_called_is_refused(decorated: Callable[..., object]) -> None:
+    with pytest.raises(UsageError, match=decorated.__name__):
+        deterministic(seed=3)(decorated)
+
+
+def test_a_decorator_without_parentheses_is_refused_at_once() -> None:
+    with pytest.raises(UsageError, match="with parentheses"):
+        deterministic(_draws)  # type: ignore[arg-type]
+
+
+def test_one_object_may_be_entered_again_and_within_itself() -> None:
+    block, before = deterministic(seed=3), _everything()
+    with block:
+        first = _draws()
+    with block, block:
+        assert _draws() == first
+    assert _everything() == before
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32 + 5, 2**63 - 1, 2**64 - 1, np.int64(3)])
 def test_unusual_seeds_work(seed: int) -> None:
     with deterministic(seed):
         first = _draws()
@@ -217,6 +259,13 @@ def test_hash_seed_that_is_too_late_is_a_warning_at_the_users_line(monkeypatch: 
             assert os.environ["PYTHONHASHSEED"] == "0"  # for processes started inside
     assert [(warning.category, warning.filename) for warning in caught] == [(DeterminismWarning, __file__)]
     assert "PYTHONHASHSEED" not in os.environ
+
+
+def test_the_warning_of_a_decorator_is_at_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONHASHSEED")
+    with pytest.warns(DeterminismWarning) as caught:
+        deterministic()(_draws)()
+    assert [warning.filename for warning in caught] == [__file__]
 
 
 def test_no_warning_where_python_was_started_with_a_hash_seed() -> None:

@@ -263,6 +263,26 @@ def only_squares(x: torch.Tensor) -> torch.Tensor:
     return x * 2
 
 
+@pytest.mark.parametrize(
+    ("model", "sample", "reason"),
+    [
+        pytest.param(
+            lambda x: (x * 2).to_sparse(),
+            torch.ones(4, 8),
+            "the outputs cannot be compared: NotImplementedError",
+            id="sparse",
+        ),
+        pytest.param(lambda x: x * 2, torch.ones(0, 8), "none has a dimension that counts any", id="no-samples"),
+    ],
+)
+def test_what_cannot_be_cut_into_samples_is_skipped(
+    model: Callable[..., object], sample: torch.Tensor, reason: str
+) -> None:
+    result = asked(model, sample)
+    assert result.verdict is Verdict.SKIPPED
+    assert reason in result.reason
+
+
 def test_where_nothing_can_be_cut_along_dimension_0_the_next_is_tried() -> None:
     def four(x: torch.Tensor) -> torch.Tensor:
         if len(x) != 4:

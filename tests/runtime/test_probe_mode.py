@@ -134,6 +134,54 @@ def test_a_race_and_dropout_left_on_are_both_named() -> None:
     assert [line.partition(":")[0] for line in report.failures()] == ["repeat", "mode"]
 
 
+def seeded(x: torch.Tensor) -> torch.Tensor:
+    torch.manual_seed(0)
+    return x + torch.rand(1)
+
+
+def under_a_seed(x: torch.Tensor) -> torch.Tensor:
+    with detlint.deterministic(seed=0):
+        return x + torch.rand(1)
+
+
+def seeded_dropout(x: torch.Tensor) -> torch.Tensor:
+    torch.manual_seed(0)
+    return nn.Dropout(0.5).train()(x)
+
+
+@pytest.mark.filterwarnings("ignore::detlint.runtime.deterministic.DeterminismWarning")
+@pytest.mark.parametrize("model", [seeded, under_a_seed, seeded_dropout])
+def test_draws_from_a_seed_that_the_program_sets_are_the_same_each_time(
+    model: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
+    report = audited(model, X, "repeat", "mode")
+    assert report.ok, report.failures()
+    (finding,) = report.probes["mode"].findings
+    assert finding.message.endswith("from a seed that the program sets itself")
+
+
+def seeded_too_late(x: torch.Tensor) -> torch.Tensor:
+    drawn = torch.rand(1)
+    torch.manual_seed(0)
+    return x + drawn + torch.rand(1)
+
+
+def test_a_draw_before_the_program_seeds_depends_on_the_callers_seed() -> None:
+    assert audited(seeded_too_late, X, "mode").probes["mode"].verdict is Verdict.BEYOND_ROUNDING
+
+
+@pytest.mark.filterwarnings("ignore:dropout option adds dropout")
+@pytest.mark.parametrize(("layers", "codes"), [(1, []), (2, ["DET201"])])
+def test_recurrent_layers_drop_between_each_other(layers: int, codes: list[str]) -> None:
+    report = audited(nn.LSTM(8, 8, num_layers=layers, dropout=0.5).train(), X, "mode")
+    assert [finding.code for finding in report.probes["mode"].findings] == codes
+
+
+def test_a_layer_that_is_the_whole_model_has_a_name() -> None:
+    (finding,) = audited(nn.Dropout(0.5).train(), X, "mode").probes["mode"].findings
+    assert finding.message == "the model (Dropout) is in train mode: drops with p=0.5"
+
+
 def test_train_mode_is_meant_in_a_backward_pass() -> None:
     report = audited(small().train(), X, "repeat", "mode", backward=True)
     assert report.probes["mode"].verdict is Verdict.SKIPPED

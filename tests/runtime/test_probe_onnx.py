@@ -91,3 +91,11 @@ def test_what_cannot_be_exported_is_skipped_with_the_reason() -> None:
     assert "torch.onnx cannot export the model" in result.reason
     assert "\n" not in result.reason
     assert probed(torch.sin, torch.randn(3)).verdict.value == "skipped"
+
+
+@needs_exporter
+def test_what_onnx_runtime_has_no_kernel_for_is_skipped_with_the_reason() -> None:
+    model = nn.Linear(8, 8).to(torch.bfloat16).eval()
+    result = probed(model, torch.ones(4, 8, dtype=torch.bfloat16))
+    assert result.verdict.value == "skipped"
+    assert result.reason.startswith("ONNX Runtime cannot run the model: ")

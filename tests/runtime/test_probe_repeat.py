@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 import random
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -220,3 +221,63 @@ def test_outputs_that_lie_in_the_models_memory_are_compared_as_they_were_returne
     result = audited(ReturnsItsMemory(kind)).probes["repeat"]
     assert result.verdict is Verdict.BEYOND_ROUNDING
     assert result.max_abs
+
+
+def test_numbers_drawn_inside_an_operator_are_no_rounding() -> None:
+    """A float64 run draws numbers of its own too, to which every side is equally near."""
+
+    @torch.library.custom_op("detlint_test::drawn", mutates_args=(), schema="(Tensor x) -> Tensor")
+    def drawn(x: torch.Tensor) -> torch.Tensor:
+        return torch.from_numpy(np.random.default_rng().random(x.shape)).to(x.dtype)
+
+    report = audited(lambda x: drawn(x) + x)
+    assert report.probes["repeat"].verdict is Verdict.BEYOND_ROUNDING
+    assert "other values in each float64 run" in " ".join(report.blind_spots)
+
+
+@pytest.mark.parametrize("seed", [6, 10])
+def test_runs_of_other_operators_are_no_rounding(seed: int) -> None:
+    """Whatever number of steps the float64 run happens to take."""
+    source = random.Random(seed)
+
+    def steps(x: torch.Tensor) -> torch.Tensor:
+        for _ in range(source.randint(0, 2)):
+            x = x + 1
+        return x
+
+    repeat = audited(steps, X, runs=8).probes["repeat"]
+    assert repeat.verdict is Verdict.BEYOND_ROUNDING
+
+
+def test_what_another_library_wrote_is_not_laid_on_the_operator_that_reads_it() -> None:
+    source = random.Random(1)
+
+    def written(x: torch.Tensor) -> torch.Tensor:
+        x = x * 1
+        x.numpy()[0] = source.random()
+        return x + 1
+
+    repeat = audited(written).probes["repeat"]
+    assert (repeat.kind, repeat.verdict) == (Cause.UNKNOWN, Verdict.BEYOND_ROUNDING)
+    assert repeat.cause == "the memory that aten.add.Tensor reads was written to where the tracer does not see it"
+
+
+def test_draws_are_named_in_a_model_that_raises_when_it_runs_again() -> None:
+    turns = iter(range(1))
+    report = audited(lambda x: x + torch.rand(1) + next(turns), X, "repeat", "mode")
+    assert [probe.verdict for probe in report.probes.values()] == [Verdict.ERROR, Verdict.SKIPPED]
+    assert [finding.code for finding in report.probes["mode"].findings] == ["DET206"]
+
+
+def test_a_model_that_raises_when_it_runs_again_is_not_said_to_vary() -> None:
+    turns = iter(range(2))
+
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        return x + next(turns) * 0
+
+    report = detlint.audit(twice, X)
+    assert report.probes["repeat"].verdict is Verdict.ERROR
+    (told,) = [spot for spot in report.blind_spots if "skipped" in spot]
+    assert told == (
+        "probes mode, history, grad, layout, threads skipped: the model raised when it ran again: see repeat"
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import nn
@@ -119,6 +121,67 @@ def test_each_probe_fails_one_model_and_passes_another(probe: str, model: nn.Mod
         assert result.first_divergence is not None
         assert result.cause
         assert result.max_abs > 0
+
+
+class Table(nn.Module):
+    """Holds no parameter, and is asked for by number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("rows", torch.ones(5, 3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.rows[x]
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+@pytest.mark.parametrize(
+    ("model", "sample", "reason"),
+    [
+        pytest.param(
+            lambda x: torch.view_as_complex(x).abs(),
+            lambda: torch.ones(4, 2),
+            "with gaps: not tried, the model raises RuntimeError: Tensor must have a last dimension with stride 1",
+            id="refused",
+        ),
+        pytest.param(Table(), lambda: torch.tensor([1, 2]), "no floating tensor with elements to move", id="buffers"),
+        pytest.param(
+            lambda x: x * 2,
+            lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.strided),
+            "no floating tensor with elements to move",
+            id="nested",
+        ),
+    ],
+)
+def test_what_takes_no_other_layout_is_not_judged_by_it(
+    model: Callable[..., object], sample: Callable[[], torch.Tensor], reason: str
+) -> None:
+    report = audited(model, sample(), "layout")
+    assert report.probes["layout"].verdict is Verdict.SKIPPED
+    assert reason in report.probes["layout"].reason
+    assert report.ok
+
+
+def test_weights_that_were_made_for_inference_only_stay_where_they_are() -> None:
+    with torch.inference_mode():
+        model = nn.Linear(8, 8)
+    result = audited(model, X, "layout").probes["layout"]
+    assert (result.verdict, result.evidence[0]) == (Verdict.BITWISE, "compared: with gaps, at an odd address")
+
+
+def without_autocast(x: torch.Tensor) -> torch.Tensor:
+    if torch.is_autocast_enabled("cpu"):
+        raise ValueError("not under autocast")
+    return x @ x.T
+
+
+def test_a_change_that_is_refused_loses_no_other() -> None:
+    result = audited(without_autocast, X, "precision").probes["precision"]
+    assert result.evidence[:2] == (
+        "compared: float32 products at medium precision",
+        "autocast to bfloat16 on cpu: not tried, the model raises ValueError: not under autocast",
+    )
+    assert result.verdict in (Verdict.BITWISE, Verdict.ROUNDING)
 
 
 @needs_threads

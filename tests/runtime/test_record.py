@@ -164,6 +164,11 @@ def test_recording_leaves_the_model_as_it_was(net: Net, image: torch.Tensor) -> 
     assert torch.equal(torch.get_rng_state(), state)
 
 
+def test_what_has_no_values_is_not_recorded() -> None:
+    with pytest.raises(AuditError, match="the meta device holds no values"):
+        detlint.record(nn.Linear(8, 8), torch.ones(2, 8), device="meta")
+
+
 def test_what_the_model_raises_is_one_line() -> None:
     with pytest.raises(AuditError, match="the model raised RuntimeError: mat1 and mat2"):
         detlint.record(nn.Linear(3, 4), torch.ones(2, 2))
@@ -375,3 +380,8 @@ def test_a_recorder_changes_nothing(net: Net, image: torch.Tensor, path: Path) -
 def test_a_recorder_wants_a_module(path: Path) -> None:
     with pytest.raises(UsageError, match="expected a module, got int"):
         detlint.Recorder(path).step(3)  # type: ignore[arg-type]
+
+
+def test_a_recorder_wants_a_tensor_as_loss(net: Net, path: Path) -> None:
+    with detlint.Recorder(path) as recorder, pytest.raises(UsageError, match="a tensor as loss, got float"):
+        recorder.step(net, loss=1.0)  # type: ignore[arg-type]

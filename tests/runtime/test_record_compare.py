@@ -468,3 +468,8 @@ def test_a_misspelt_allowance_is_a_clear_error() -> None:
     record = detlint.record(torch.neg, torch.ones(1))
     with pytest.raises(UsageError, match="did you mean 'rounding'"):
         detlint.compare(record, record, allow="roundings")
+
+
+def test_what_is_no_record_and_no_path_is_a_clear_error() -> None:
+    with pytest.raises(UsageError, match="expected a record or the path of one, got int"):
+        detlint.compare(1, 2)  # type: ignore[arg-type]

@@ -43,6 +43,7 @@ class Allocator:
 
     canonical = False
     same_program = False
+    may_refuse = False
     kind = Cause.UNINITIALIZED
 
     def skip_reason(self, case: Case) -> str | None:

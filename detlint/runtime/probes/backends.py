@@ -25,6 +25,7 @@ class Backends:
 
     canonical = True
     same_program = False
+    may_refuse = True
     kind = Cause.PERTURBATION
 
     def skip_reason(self, case: Case) -> str | None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import chain, takewhile
 from typing import TYPE_CHECKING, Final
 
-from detlint.errors import AuditError, one_line
+from detlint.errors import one_line, refusal
 from detlint.runtime.batching import batchings
 from detlint.runtime.company import Bench
 from detlint.runtime.company_causes import explain
@@ -39,7 +39,7 @@ class Batch:
         case = replace(lab.case, backward=False, loss=None, grad=lab.case.grad or lab.case.backward)
         bench, notes = _find(lab, case)
         if bench is None:
-            tried = "; ".join(notes[:2])
+            tried = "; ".join(notes[:2]) or "none has a dimension that counts any"
             return ProbeResult("batch", Verdict.SKIPPED, reason=f"the inputs could not be cut into samples: {tried}")
         evidence = [str(bench.batching), *notes, *_left_out(lab, bench)]
         outcomes = []
@@ -47,7 +47,7 @@ class Batch:
             try:
                 outcomes.append(bench.compare(trial))
             except Exception as error:  # models may refuse other sizes and values in any way
-                evidence.append(f"{trial.label}: not tried, {_refusal(error)}")
+                evidence.append(f"{trial.label}: not tried, {refusal(error)}")
         if not outcomes:
             return ProbeResult("batch", Verdict.SKIPPED, reason="; ".join(evidence))
         enough = _enough(outcomes)
@@ -78,7 +78,12 @@ def _find(lab: Lab, case: Case) -> tuple[Bench | None, list[str]]:
             break
         notes = refused[:1] if mixing is None else [_MIXING]
         for bench in _benches(lab, case, dim, refused):
-            if bench.compare(bench.plain()).verdict.rank <= Verdict.ROUNDING.rank:
+            try:
+                verdict = bench.compare(bench.plain()).verdict
+            except Exception as error:  # outputs may be of a kind that cannot be cut
+                refused.append(f"{bench.batching}, but the outputs cannot be compared: {one_line(error)}")
+                continue
+            if verdict.rank <= Verdict.ROUNDING.rank:
                 return bench, notes
             mixing = mixing or (bench, notes)
     return mixing or (None, refused)
@@ -92,7 +97,7 @@ def _benches(lab: Lab, case: Case, dim: int, refused: list[str]) -> Iterator[Ben
             try:
                 shrinking = bench.counted
             except Exception as error:  # models may refuse a batch of another size in any way
-                refused.append(f"{batching}, but with {count} {_refusal(error)}")
+                refused.append(f"{batching}, but with {count} {refusal(error)}")
                 continue
             if shrinking:
                 yield bench
@@ -154,7 +159,3 @@ def _most_affected(bench: Bench, outcome: Outcome) -> int:
         return starts[0]
     dim = bench.counted[most.name]
     return starts[most.place[dim] // bench.alone(starts[0])[most.name].shape[dim]]
-
-
-def _refusal(error: Exception) -> str:
-    return str(error) if isinstance(error, AuditError) else f"the model raises {one_line(error)}"

@@ -22,6 +22,7 @@ class Grad:
 
     canonical = False
     same_program = False
+    may_refuse = False
     kind = Cause.PERTURBATION
 
     def skip_reason(self, case: Case) -> str | None:

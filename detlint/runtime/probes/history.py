@@ -53,6 +53,7 @@ class _AfterCalls:
 
     canonical = False
     same_program = False
+    may_refuse = False
     kind = Cause.STATE
 
     def skip_reason(self, case: Case) -> str | None:

@@ -24,21 +24,23 @@ class Layout:
 
     canonical = True
     same_program = False
+    may_refuse = True
     kind = Cause.PERTURBATION
 
     def skip_reason(self, case: Case) -> str | None:
         """Only floating tensors lead to kernels that look at strides."""
-        return None if any(map(_can_move, case.tensors())) else "there is no floating tensor with elements to move"
+        movable = [*_movable_inputs(case), *_movable_weights(case)]
+        return None if movable else "there is no floating tensor with elements to move"
 
     def changes(self, case: Case, runs: int) -> Iterator[Change]:
         """Move all floating tensors of the sample, then the weights."""
-        movable = [tensor for tensor in case.sample.tensors().values() if _can_move(tensor)]
+        movable = _movable_inputs(case)
         if any(tensor.dim() in (4, 5) for tensor in movable):
             yield Change("channels_last", _moved(_channels_last))
         if movable:
             yield Change("with gaps", _moved(_with_gaps))
             yield Change("at an odd address", _moved(_at_odd_address))
-        if any(_can_move(tensor) for root in case.modules for tensor in root.parameters()):
+        if _movable_weights(case):
             yield Change("with weights at odd addresses", _move_weights)
 
     def explain(self, event: OpEvent, change: str) -> str:
@@ -46,8 +48,19 @@ class Layout:
         return f"{event.op} gives other bits when the values lie in memory {change}"
 
 
+def _movable_inputs(case: Case) -> list[torch.Tensor]:
+    return [tensor for tensor in case.sample.tensors().values() if _can_move(tensor)]
+
+
+def _movable_weights(case: Case) -> list[torch.Tensor]:
+    """Weights that were made under inference mode may not be given other memory."""
+    weights = [tensor for root in case.modules for tensor in root.parameters()]
+    return [tensor for tensor in weights if _can_move(tensor) and not tensor.is_inference()]
+
+
 def _can_move(tensor: torch.Tensor) -> bool:
-    return tensor.layout is torch.strided and tensor.is_floating_point() and tensor.numel() > 0
+    plain = tensor.layout is torch.strided and not tensor.is_nested
+    return plain and tensor.is_floating_point() and tensor.numel() > 0
 
 
 def _moved(move: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Case], AbstractContextManager[Case]]:
@@ -65,7 +78,7 @@ def _moved(move: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Case], Abs
 @contextmanager
 def _move_weights(case: Case) -> Iterator[Case]:
     """The guard puts the weights back after each run, and this does so for what is run besides."""
-    moved = [tensor for root in case.modules for tensor in root.parameters() if _can_move(tensor)]
+    moved = _movable_weights(case)
     places = [tensor.data for tensor in moved]
     for tensor in moved:
         tensor.data = _at_odd_address(tensor.data)

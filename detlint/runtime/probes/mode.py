@@ -14,13 +14,14 @@ from torch.nn.modules.dropout import _DropoutNd
 from detlint.errors import first_few
 from detlint.findings import Finding, Severity
 from detlint.rulebook import load_rules
+from detlint.runtime.divergence import aligned
 from detlint.runtime.locations import location_of
 from detlint.runtime.probes.registry import Change, probe
 from detlint.runtime.report import Cause
 from detlint.runtime.targets import named_modules
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from detlint.runtime.events import OpEvent, Trace
     from detlint.runtime.passes import Case
@@ -32,6 +33,7 @@ class Mode:
 
     canonical = False
     same_program = False
+    may_refuse = False
     kind = Cause.RANDOMNESS
 
     def skip_reason(self, case: Case) -> str | None:
@@ -40,18 +42,23 @@ class Mode:
 
     def changes(self, case: Case, runs: int) -> Iterator[Change]:
         """Seed all generators differently."""
-        yield Change("another seed", lambda case: nullcontext(replace(case, seed=case.seed + 1)))
+        yield Change("another seed", lambda case: nullcontext(_with_another_seed(case)))
 
     def explain(self, event: OpEvent, change: str) -> str:
         """The seed reaches the output."""
         return f"{event.op} draws random numbers: the output depends on the seed"
 
-    def inspect(self, case: Case, trace: Trace) -> tuple[Finding, ...]:
+    def inspect(self, case: Case, trace: Trace, again: Callable[[Case], Trace] | None = None) -> tuple[Finding, ...]:
         """Name layers left in train mode, and draws and batch statistics of others."""
         layers = dict(_left_on(case.modules))
         ran = {call.path for call in trace.modules if call.training}
         left_on = {path: layers[path] for path in layers if path in ran}
-        return (*_train_mode(left_on, trace), *_others(left_on, ran, trace))
+        seeded = set() if again is None else _seeded_by_the_program(case, trace, again)
+        return (*_train_mode(left_on, trace, seeded), *_others(left_on, ran, trace, seeded))
+
+
+def _with_another_seed(case: Case) -> Case:
+    return replace(case, seed=case.seed ^ 1)  # within 64 bits, whatever the seed
 
 
 def _left_on(roots: Sequence[nn.Module]) -> Iterator[tuple[str, str]]:
@@ -59,34 +66,63 @@ def _left_on(roots: Sequence[nn.Module]) -> Iterator[tuple[str, str]]:
     for path, module in named_modules(roots):
         if not module.training:
             continue
-        if isinstance(module, _DropoutNd) and module.p > 0:
-            yield path, f"drops with p={module.p:g}"
+        if (rate := _drop_rate(module)) > 0:
+            yield path, f"drops with p={rate:g}"
         elif isinstance(module, _BatchNorm) or (isinstance(module, _NormBase) and module.track_running_stats):
             yield path, "normalises by the batch and updates its running statistics"
         elif isinstance(module, nn.RReLU):
             yield path, "draws random slopes"
-        elif isinstance(module, (nn.RNNBase, nn.MultiheadAttention)) and module.dropout > 0:
-            yield path, f"drops with p={module.dropout:g}"
 
 
-def _train_mode(left_on: dict[str, str], trace: Trace) -> Iterator[Finding]:
+def _drop_rate(module: nn.Module) -> float:
+    """What a layer drops in train mode; of stacked recurrent layers the last never does."""
+    if isinstance(module, _DropoutNd):
+        return module.p
+    if isinstance(module, nn.MultiheadAttention) or (isinstance(module, nn.RNNBase) and module.num_layers > 1):
+        return module.dropout
+    return 0.0
+
+
+def _seeded_by_the_program(case: Case, trace: Trace, again: Callable[[Case], Trace]) -> set[int]:
+    """Return the indices of draws from generators that stand at the same seed when all are seeded differently."""
+    if all(event.rng is None for event in trace.events):
+        return set()
+    other = again(_with_another_seed(case))
+    pairs = ((trace.events[left], other.events[right]) for left, right in aligned(trace.events, other.events))
+    return {one.index for one, two in pairs if one.rng is not None and one.rng == two.rng}
+
+
+def _train_mode(left_on: dict[str, str], trace: Trace, seeded: set[int]) -> Iterator[Finding]:
     """One finding for each line that calls such layers, and what they do."""
     groups: dict[tuple[str, str], list[OpEvent]] = {}
     for event in trace.events:
         if event.module in left_on:
             groups.setdefault((str(event.source), left_on[event.module]), []).append(event)
     for (_, what), events in groups.items():
-        paths = tuple(dict.fromkeys(event.module for event in events))
+        paths = tuple(dict.fromkeys(event.module or "the model" for event in events))
         are = "is" if len(paths) == 1 else "are"
-        yield _finding(
-            "DET201",
-            events[0],
-            f"{first_few(paths, 3)} ({events[0].module_type}) {are} in train mode: {what}",
-            "call model.eval() before inference",
+        yield _told(
+            _finding(
+                "DET201",
+                events[0],
+                f"{first_few(paths, 3)} ({events[0].module_type}) {are} in train mode: {what}",
+                "call model.eval() before inference",
+            ),
+            events,
+            seeded,
         )
 
 
-def _others(left_on: dict[str, str], training: set[str], trace: Trace) -> Iterator[Finding]:
+def _told(finding: Finding, events: Sequence[OpEvent], seeded: set[int]) -> Finding:
+    """Say so where all that is drawn begins from a seed of the program's own: it is the same each time."""
+    draws = [event.index for event in events if event.rng is not None]
+    if not draws or not seeded.issuperset(draws):
+        return finding
+    message = f"{finding.message}, from a seed that the program sets itself"
+    return replace(finding, message=message, severity=Severity.INFO)
+
+
+def _others(left_on: dict[str, str], training: set[str], trace: Trace, seeded: set[int]) -> Iterator[Finding]:
     """One finding for each line that draws or takes batch statistics outside of those layers."""
     groups: dict[tuple[str, str, str], list[OpEvent]] = {}
     for event, following in zip_longest(trace.events, trace.events[1:]):
@@ -100,19 +136,21 @@ def _others(left_on: dict[str, str], training: set[str], trace: Trace) -> Iterat
         where = f" in {first_few(tuple(dict.fromkeys(event.module or 'the model' for event in events)))}"
         if code == "DET205":
             yield _finding(code, first, f"{op}{where} normalises by the batch at inference", "use running statistics")
-        elif code == "DET201":
+            continue
+        if code == "DET201":
             message = f"{op}{where} draws {numbers}, and the module is in train mode"
-            yield _finding(code, first, message, "call model.eval() before inference")
+            found = _finding(code, first, message, "call model.eval() before inference")
         elif code == "DET202":
             message = f"{op}{where} draws {numbers} as in training, but no module there is in train mode"
-            yield _finding(code, first, message, "pass training=self.training; to attention, dropout_p=0.0 then")
+            found = _finding(code, first, message, "pass training=self.training; to attention, dropout_p=0.0 then")
         elif any(event.index in read for event in events):
             message = f"{op}{where} draws {numbers} at inference"
-            yield _finding(code, first, message, "draw from a torch.Generator with a fixed seed, or do not sample")
+            found = _finding(code, first, message, "draw from a torch.Generator with a fixed seed, or do not sample")
         else:
             message = f"{op}{where} draws {numbers} at inference, which no operator reads"
             remedy = "draw in training only: this moves the generator on for whoever draws next"
-            yield replace(_finding(code, first, message, remedy), severity=Severity.INFO)
+            found = replace(_finding(code, first, message, remedy), severity=Severity.INFO)
+        yield _told(found, events, seeded)
 
 
 def _code(event: OpEvent, following: OpEvent | None, training: set[str]) -> str | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import torch
 from torch import fx
 
+from detlint.errors import one_line
 from detlint.runtime.events import Phase
 from detlint.runtime.flags import Flags, using
 from detlint.runtime.measure import differences
@@ -62,7 +63,10 @@ class Onnx:
         def on_onnx_runtime(*args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
             sample = replace(lab.case.sample, args=args, kwargs=kwargs)
             exported.append(export(lab.case.model, sample))
-            return exported[0].run(sample)
+            try:
+                return exported[0].run(sample)
+            except Exception as error:  # it has no kernels for some dtypes and operators
+                raise NotExported(f"ONNX Runtime cannot run the model: {one_line(error)}") from None
 
         try:
             theirs = lab.runner.run_untraced(replace(lab.case, model=on_onnx_runtime))

@@ -32,6 +32,7 @@ class Precision:
 
     canonical = True
     same_program = False
+    may_refuse = True
     kind = Cause.PERTURBATION
 
     def skip_reason(self, case: Case) -> str | None:

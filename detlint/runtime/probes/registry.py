@@ -49,12 +49,14 @@ class Comparison(Probe, Protocol):
     """A probe that runs the model with and without changes. The engine copies, restores, compares and measures.
 
     `canonical`: the sides lie in different strides, so digests must not depend on them. `same_program`: both
-    sides run the very same thing, so any difference is the model's own. `kind` is the cause that a difference
-    comes under otherwise.
+    sides run the very same thing, so any difference is the model's own. `may_refuse`: a model that raises under a
+    change only refuses it, and other changes are made all the same. `kind` is the cause that a difference comes
+    under otherwise.
     """
 
     canonical: bool
     same_program: bool
+    may_refuse: bool
     kind: Cause
 
     def changes(self, case: Case, runs: int) -> Iterator[Change]:
@@ -68,8 +70,8 @@ class Comparison(Probe, Protocol):
 class Inspection(Probe, Protocol):
     """A probe that judges the run that was made anyway, or a trace of which nothing was executed."""
 
-    def inspect(self, case: Case, trace: Trace) -> tuple[Finding, ...]:
-        """Return what there is to say about it."""
+    def inspect(self, case: Case, trace: Trace, again: Callable[[Case], Trace] | None = None) -> tuple[Finding, ...]:
+        """Return what there is to say about it; `again` runs another case, where something can be executed."""
 
 
 @runtime_checkable

@@ -20,6 +20,7 @@ class Repeat:
 
     canonical = False
     same_program = True
+    may_refuse = False
     kind = Cause.RUN_TO_RUN
 
     def skip_reason(self, case: Case) -> str | None:

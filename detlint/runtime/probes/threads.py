@@ -23,6 +23,7 @@ class Threads:
 
     canonical = False
     same_program = False
+    may_refuse = False
     kind = Cause.PERTURBATION
 
     def skip_reason(self, case: Case) -> str | None:

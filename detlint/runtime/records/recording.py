@@ -11,15 +11,16 @@ import torch
 from detlint.errors import AuditError, DetlintError, UsageError, one_line
 from detlint.runtime.digests import Digester, combine, is_plain
 from detlint.runtime.environment import read_environment
-from detlint.runtime.frames import raised_at
-from detlint.runtime.generators import read_generators
+from detlint.runtime.frames import MODEL_FAILURES, raised_at
+from detlint.runtime.generators import checked_seed, read_generators
 from detlint.runtime.guard import Guard
+from detlint.runtime.options import check_loss
 from detlint.runtime.overloads import tensors_of
 from detlint.runtime.passes import Case, Runner
 from detlint.runtime.records.archive import write_record
 from detlint.runtime.records.record import Record, Step
 from detlint.runtime.records.summary import Summary, summarize, summarize_all
-from detlint.runtime.sample import as_sample
+from detlint.runtime.sample import as_sample, require_values
 from detlint.runtime.targets import modules_of, moved_to, name_of, named_parameters, named_tensors
 from detlint.runtime.trees import tensors_by_path
 
@@ -55,8 +56,10 @@ def record(
 
     Raises:
         AuditError: the model cannot be run with this sample.
-        UsageError: the file cannot be written.
+        UsageError: the file cannot be written, or an argument makes no sense.
     """
+    check_loss(loss, backward)
+    seed = checked_seed(seed, "seed")
     model, inputs = moved_to(model, as_sample(sample), device)
     case = Case(model, modules_of(model), inputs, backward=backward, loss=loss, seed=seed)
     with Guard(case.modules) as guard:
@@ -67,8 +70,9 @@ def record(
 
 
 def _run(case: Case, runner: Runner) -> Record:
-    weights = summarize_all(dict(named_tensors(case.modules)), measured=False)
-    inputs = summarize_all(case.sample.tensors())
+    given, read = dict(named_tensors(case.modules)), case.sample.tensors()
+    require_values({**given, **read})
+    weights, inputs = summarize_all(given, measured=False), summarize_all(read)
     summaries = _Summaries()
     parameters = [name for name, _ in named_parameters(case.modules)]
     wanted = [f"gradient of {name}" for name in (*parameters, *(f"input {name}" for name in inputs))]
@@ -76,7 +80,7 @@ def _run(case: Case, runner: Runner) -> Record:
         run = runner.run(case, watcher=summaries, keep_gradients=wanted)
     except DetlintError:
         raise
-    except Exception as error:  # a model may fail in any way
+    except MODEL_FAILURES as error:  # a model may fail in any way
         raise AuditError(f"the model raised {one_line(error)}{raised_at(error)}") from error
     return Record(
         model=name_of(case.model),
@@ -179,10 +183,12 @@ class Recorder:
                 arithmetic.
 
         Raises:
-            UsageError: the model is no module.
+            UsageError: the model is no module, or the loss no tensor.
         """
         if not isinstance(model, torch.nn.Module):
             raise UsageError(f"Recorder.step: expected a module, got {type(model).__name__}")
+        if loss is not None and not isinstance(loss, torch.Tensor):
+            raise UsageError(f"Recorder.step: expected a tensor as loss, got {type(loss).__name__}")
         if not self._steps:
             self._model, self._environment = type(model).__name__, read_environment().to_dict()
         parameters = dict(model.named_parameters())
