@@ -25,7 +25,7 @@ def is_given_in_vain(sink: str, ctx: Context) -> bool:
 
     Tests say nothing about the use that a function has; a function handed on as a value may be called by anybody.
     """
-    if not isinstance(sink, GivenBack):
+    if not isinstance(sink, GivenBack) or _stands_in_for_another(sink):
         return False
     used = False
     for site in calls_of(sink.function, ctx.elsewhere(sink.module)):
@@ -38,6 +38,18 @@ def is_given_in_vain(sink: str, ctx: Context) -> bool:
             return False
         used = True
     return used
+
+
+def _stands_in_for_another(given: GivenBack) -> bool:
+    """Return whether a method overrides one of a base class, or may: whoever calls that one gets its order too."""
+    owner = given.module.index.class_at(given.function)
+    if owner is None:
+        return False
+    inference = given.module.inference
+    info = inference.class_info(owner)
+    if any(base != "builtins.object" for base in inference.external_bases(info)):
+        return True
+    return any(given.function.name in each.methods for each in inference.mro(info) if each.node is not owner)
 
 
 def _ignores(node: ast.expr, tracer: OrderTracer, depth: int = _DEPTH) -> bool:

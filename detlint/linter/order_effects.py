@@ -84,7 +84,7 @@ class LoopEffects(LoopParts):
                 if filling and self._is_shared(function.value) and not self._starts_anew(function.value):
                     tensors = any(map(self._has_tensor, given))
                     return self._collected(function.value, node, replace(self._trail, tensors=tensors))
-                if function.attr in methods["writing"] and len(given) == 1:
+                if function.attr in methods["writing"]:
                     return "the text that is written" if self._is_open_file(function.value) else None
                 if function.attr == "update" and self._is_outside(function.value):
                     return self._updated(function.value, node)
