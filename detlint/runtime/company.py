@@ -133,16 +133,8 @@ class Bench:
 
     def others(self) -> Iterator[Trial]:
         """Yield batches of the same size: samples moved by one place, then other values in place of the neighbours."""
-        size, count = self.batching.size, self.count
-        order = [(place + count) % size for place in range(size)]
-        moved = {start: (start - count) % size for start in self.starts}
-        yield Trial(
-            "the samples at other places of the batch",
-            "at another place of the same batch",
-            self.batching.take(order),
-            size,
-            moved,
-        )
+        size = self.batching.size
+        yield self.moved()
         for start in (self.middle,) if len(self.starts) > 2 else self.starts:
             for neighbours, sample in self._neighbours(start):
                 yield Trial(
@@ -153,6 +145,17 @@ class Bench:
                     {start: start},
                     mixes=True,
                 )
+
+    def moved(self) -> Trial:
+        """Return the batch with its samples moved by one place."""
+        size, count = self.batching.size, self.count
+        return Trial(
+            "the samples at other places of the batch",
+            "at another place of the same batch",
+            self.batching.take([(place + count) % size for place in range(size)]),
+            size,
+            {start: (start - count) % size for start in self.starts},
+        )
 
     def compare(self, trial: Trial) -> Outcome:
         """Run a trial and measure it against what it must be equal to. What the model raises passes through."""

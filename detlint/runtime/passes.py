@@ -68,7 +68,7 @@ class Pass:
 
     `gradients` holds only those tensors that `keep_gradients` asked for. `unfilled` tells of outputs that lie in
     memory which was not written as a whole, and which event allocated it. `changed` names attributes that the
-    model changed while it ran.
+    model changed while it ran, `written` the tensors of the sample that it wrote to.
     """
 
     trace: Trace
@@ -77,6 +77,7 @@ class Pass:
     gradients: Mapping[str, torch.Tensor]
     unfilled: Mapping[str, int]
     changed: tuple[str, ...]
+    written: tuple[str, ...]
 
 
 class Runner:
@@ -98,7 +99,7 @@ class Runner:
         memory.keep_only(tensor for root in case.modules for tensor in (*root.parameters(), *root.buffers()))
         tracer = Tracer(case.modules, memory=memory, on_write=self._guard.about_to_write, watcher=watcher)
         with self._begun(case) as sample:
-            start = read_generators()
+            start, versions = read_generators(), _versions(sample)
             with _counted_threads() as threads:
                 output, gradients = _execute(case, sample, tracer)
             return Pass(
@@ -112,6 +113,7 @@ class Runner:
                     if (event := memory.read(tensor, memory.block(tensor)).unfilled) is not None
                 },
                 changed=self._guard.changed(),
+                written=tuple(name for name, version in _versions(sample).items() if version != versions[name]),
             )
 
     def run_untraced(self, case: Case) -> dict[str, torch.Tensor]:
@@ -128,18 +130,26 @@ class Runner:
 
     @contextmanager
     def _begun(self, case: Case) -> Iterator[Sample]:
-        """Make the earlier call if there is one, seed, and hand out a copy of the sample; put all back after."""
+        """Make the earlier call if there is one, seed, and hand out a copy of the sample; put all back after.
+
+        An earlier call with the sample of the case gets the same tensors, as a second call with one batch does.
+        """
         sample = case.sample.copied()
         with kept_settings():
             try:
                 if case.earlier is not None:
                     seed_generators(case.seed)
                     before = Tracer(case.modules, on_write=self._guard.about_to_write)
-                    _execute(case, case.earlier.copied(), before)
+                    _execute(case, sample if case.earlier is case.sample else case.earlier.copied(), before)
                 seed_generators(case.seed)
                 yield sample
             finally:
                 self._guard.rewind()
+
+
+def _versions(sample: Sample) -> dict[str, int]:
+    """Return how often each tensor was written to in place; tensors of inference mode do not count that."""
+    return {name: tensor._version for name, tensor in sample.tensors().items() if not tensor.is_inference()}
 
 
 def imagine(case: Case) -> Trace:

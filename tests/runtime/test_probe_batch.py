@@ -331,3 +331,16 @@ def test_windows_of_a_sample() -> None:
     assert sample_windows((20, 7), (10, 7), 4, 2, 2) == ((slice(10, 20), slice(None)),)
     assert sample_windows((4, 3), (1, 2), 4, 0, 1) == ()
     assert sample_windows((4, 3), (3,), 4, 0, 1) == ()
+
+
+def test_lengths_belong_to_samples_though_the_longest_decides() -> None:
+    """A vector of the batch's size may be something else: here results move with samples and lengths together."""
+
+    def pooled(x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        return x[..., : int(lengths.max())].mean(-1)
+
+    lengths = torch.tensor([12, 5, 9, 3])
+    frames = noise(4, 6, 12) * (torch.arange(12) < lengths[:, None, None])
+    result = asked(pooled, (frames, lengths))
+    assert result.verdict is Verdict.BEYOND_ROUNDING
+    assert "counts 4 samples; shared" not in told(result)

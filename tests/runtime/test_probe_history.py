@@ -190,3 +190,23 @@ def test_state_of_any_kind_is_found(kind: type[Stateful], name: str) -> None:
     result = detlint.audit(kind().eval(), X, probes="history").probes["history"]
     assert result.verdict is Verdict.BEYOND_ROUNDING
     assert name in result.remedy
+
+
+def test_a_call_that_writes_to_its_input_is_named() -> None:
+    """Whoever keeps the batch gives the next call other values."""
+
+    class Normalises(nn.Module):
+        def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+            return pixels.sub_(0.5).div_(0.25)
+
+    report = detlint.audit(Normalises().eval(), {"pixels": X.clone()}, probes=["repeat", "history"])
+    assert report.probes["repeat"].verdict is Verdict.BITWISE
+    history = report.probes["history"]
+    assert (history.verdict, history.kind) == (Verdict.BEYOND_ROUNDING, Cause.STATE)
+    assert history.cause == "aten.sub_.Tensor goes by what an earlier call left in the input pixels"
+    assert history.remedy == "do not write to the input pixels in place"
+
+
+def test_an_input_that_gets_what_it_held_is_no_matter() -> None:
+    report = detlint.audit(lambda x: x.clamp_(-2, 2).tanh(), X.clone(), probes=["history"])
+    assert report.ok

@@ -67,7 +67,8 @@ def _find(lab: Lab, case: Case) -> tuple[Bench | None, list[str]]:
     """Try which dimension of which inputs counts samples, and how few of them the model takes.
 
     It is the first that makes outputs shrink with it and gives a sample alone what it gives it in the batch, within
-    rounding. Where none does, samples depend on each other, and it is the first that makes outputs shrink.
+    rounding. Where none does, samples depend on each other, and it is the first that makes outputs shrink. So they do
+    where results move with the samples all the same: then the inputs are cut as they should be.
     Dimension 1 is tried if nothing can be cut along 0, or if the model holds a layer that takes time first.
     """
     mixing: tuple[Bench, list[str]] | None = None
@@ -80,12 +81,15 @@ def _find(lab: Lab, case: Case) -> tuple[Bench | None, list[str]]:
         for bench in _benches(lab, case, dim, refused):
             try:
                 verdict = bench.compare(bench.plain()).verdict
+                moves = verdict is Verdict.BEYOND_ROUNDING and bench.compare(bench.moved()).verdict
             except Exception as error:  # outputs may be of a kind that cannot be cut
                 refused.append(f"{bench.batching}, but the outputs cannot be compared: {one_line(error)}")
                 continue
             if verdict.rank <= Verdict.ROUNDING.rank:
                 return bench, notes
             mixing = mixing or (bench, notes)
+            if moves and moves.rank <= Verdict.ROUNDING.rank:
+                break
     return mixing or (None, refused)
 
 

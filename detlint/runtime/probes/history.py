@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @probe("history")
 class History:
-    """A second call on what the first one left in the model: caches that hold on to old values, counters, buffers.
+    """A second call on what the first one left: caches that hold on to old values, counters, buffers, inputs.
 
     Every other probe puts the model back before each run, so that only this one sees what stays.
     """
@@ -36,12 +36,15 @@ class History:
         return "in train mode modules change what they hold on purpose" if training else None
 
     def conduct(self, lab: Lab) -> ProbeResult:
-        """Compare with calls after another one, where a call changes the model at all."""
-        left = lab.base().changed
-        if not left:
+        """Compare with calls after another one, where a call changes the model or its inputs at all."""
+        held = lab.base().changed
+        written = [f"the input {name}".rstrip() for name in lab.base().written]
+        if not held and not written:
             return ProbeResult("history", Verdict.BITWISE, runs=1, evidence=("a call changes nothing in the model",))
-        result = Comparer(lab).compare("history", _AfterCalls(left, tuple(_earlier(lab))))
-        return replace(result, remedy=f"reset {first_few(left)} before each call, or pass it as an argument")
+        result = Comparer(lab).compare("history", _AfterCalls((*held, *written), tuple(_earlier(lab))))
+        remedies = [f"reset {first_few(held)} before each call, or pass it as an argument"] if held else []
+        remedies += [f"do not write to {first_few(written)} in place"] if written else []
+        return replace(result, remedy="; ".join(remedies))
 
 
 @dataclass(frozen=True, slots=True)
