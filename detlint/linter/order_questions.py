@@ -209,6 +209,9 @@ class OrderQuestions:
         parent = self.index.parents.get(use)
         if isinstance(parent, ast.Attribute) and parent.attr in self.table.methods["sorting"]:
             yield self.index.parents[parent]
+        elif isinstance(parent, ast.Call) and parent.args[:1] == [use]:
+            if "builtins.list.sort" in self.inference.callees(parent):  # `list.sort(names)`
+                yield parent
         elif isinstance(parent, ast.Subscript) and parent.value is use:
             if isinstance(parent.ctx, ast.Store):
                 statement = self.index.parents.get(parent)

@@ -80,11 +80,9 @@ def runs_in_eval_only(module: Module, node: ast.AST) -> bool:
     for parent in module.index.ancestors(node):
         if isinstance(parent, (ast.If, ast.IfExp)) and child is not parent.test:
             body = parent.body if isinstance(parent.body, list) else [parent.body]
-            if holds_in_eval_only(parent.test) == (child in body):
+            if _leads_to_eval(parent.test, child in body):
                 return True
-        if isinstance(child, ast.stmt) and any(
-            holds_in_eval_only(test) is False for test in _left_before(child, parent)
-        ):
+        if isinstance(child, ast.stmt) and any(_leads_to_eval(test, False) for test in _left_before(child, parent)):
             return True
         if isinstance(parent, FUNCTIONS):
             return False
@@ -95,6 +93,14 @@ def runs_in_eval_only(module: Module, node: ast.AST) -> bool:
 def spared_by_mode(module: Module, node: ast.AST) -> bool:
     """Return whether a condition on the mode keeps inference away from `node`, or may do so."""
     return guarded_by_mode(module, node) and not runs_in_eval_only(module, node)
+
+
+def _leads_to_eval(test: ast.expr, holds: bool) -> bool:
+    """Is it eval mode where a condition holds (or does not): `self.export and fast`, `else` of `self.training or x`?"""
+    if isinstance(test, ast.BoolOp):
+        all_alike = isinstance(test.op, ast.And) is holds
+        return all_alike and any(_leads_to_eval(value, holds) for value in test.values)
+    return holds_in_eval_only(test) is holds
 
 
 def holds_in_eval_only(test: ast.expr) -> bool | None:
