@@ -258,7 +258,13 @@ class Alone:
         )
 
     def repro(self, cause: str) -> Repro | None:
-        """Return both calls and the windows of what they give first; None where no pair of slices tells them."""
+        """Return both calls and the windows of what they give first; None where no pair of slices tells them.
+
+        Nor where what they read cannot be followed: made-up inputs of the two sides would have nothing to do with
+        each other.
+        """
+        if self._departure.unfollowed is not None:
+            return None
         one, two = (capture.outputs for capture in self._captures)
         for left, right in product(*(self._located(side, 0, outputs[0]) for side, outputs in enumerate((one, two)))):
             windows = [tuple(part for part in window if isinstance(part, slice)) for window in (left, right)]

@@ -88,11 +88,14 @@ def test_what_cannot_be_followed_is_said() -> None:
     def model(x: torch.Tensor) -> torch.Tensor:
         return x * x.unique().sum()
 
-    found = departure(model)
+    runner, one, two = sides(model, 2)
+    found = first_departure(one, two)
     assert op_of(found) == "aten.sum.default"
     assert found is not None
     assert found.unfollowed is not None
     assert found.unfollowed.op.startswith("aten._unique2")
+    with Guard(one.case.modules):
+        assert Alone(runner, one, two, found).repro("sums of other values") is None
 
 
 @pytest.mark.parametrize("number", [0, 3])
