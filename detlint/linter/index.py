@@ -123,6 +123,16 @@ class Index(NodeLists):
             yield current
             current = self.parents.get(current)
 
+    def branches_around(self, node: ast.AST) -> Iterator[tuple[ast.expr, bool]]:
+        """Yield the test of each `if` inside the function that `node` stands under, and whether it has to hold."""
+        child = node
+        for parent in self.ancestors(node):
+            if isinstance(parent, FUNCTIONS):
+                return
+            if isinstance(parent, (ast.If, ast.IfExp)) and child is not parent.test:
+                yield parent.test, child in (parent.body if isinstance(parent, ast.If) else (parent.body,))
+            child = parent
+
     def scope_at(self, node: ast.AST) -> Scope:
         """Return the scope whose names `node` sees."""
         known = self._name_scopes.get(node)

@@ -26,16 +26,10 @@ _WORDS = (ast.Eq, ast.NotEq, ast.In, ast.NotIn)
 
 def is_never_run(node: ast.AST, ctx: Context) -> bool:
     """Return whether `node` stands in a branch that no call in the project leads to."""
-    child = node
-    for parent in ctx.ancestors(node):
-        if isinstance(parent, FUNCTIONS):
-            return False
-        if isinstance(parent, (ast.If, ast.IfExp)) and child is not parent.test:
-            chosen = parent.body if isinstance(parent.body, list) else [parent.body]
-            if _truth(parent.test, ctx) is (Truth.NO if child in chosen else Truth.YES):
-                return True
-        child = parent
-    return False
+    return any(
+        _truth(test, ctx) is (Truth.NO if holds else Truth.YES)
+        for test, holds in ctx.module.index.branches_around(node)
+    )
 
 
 def literals_of(node: ast.expr, ctx: Context, steps: int = _MAX_CALLS) -> list[object]:

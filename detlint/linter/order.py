@@ -52,10 +52,8 @@ class OrderTracer(OrderItems):
 
     def _is_lookup_entry(self, node: ast.expr, record: ast.Dict) -> bool:
         """`{"target_modules": names}`."""
-        keys = [key for key, value in zip(record.keys, record.values, strict=True) if value is node]
-        return any(
-            isinstance(key, ast.Constant) and isinstance(key.value, str) and self.is_lookup(key.value) for key in keys
-        )
+        keys = (key for key, value in zip(record.keys, record.values, strict=True) if value is node)
+        return any(map(self.is_lookup_key, keys))
 
     def _binary(self, node: ast.expr, parent: ast.BinOp, trail: Trail) -> str | None:
         if isinstance(parent.op, KEEPING_ORDER):

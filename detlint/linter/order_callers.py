@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from detlint.linter.callers import calls_of
-from detlint.linter.calls import argument_of
+from detlint.linter.calls import parameter_given
 from detlint.linter.names import FUNCTIONS, Binding
 from detlint.linter.nodes import identifier
 from detlint.linter.order import OrderTracer
@@ -77,9 +77,9 @@ def _ignores(node: ast.expr, tracer: OrderTracer, depth: int = _DEPTH) -> bool:
         return node is parent.iter and _is_loop_indifferent(parent, tracer)
     if isinstance(parent, ast.Assign):
         target = parent.targets[0]
-        return len(parent.targets) == 1 and (
-            _is_lookup_key(target, tracer) or _is_variable_ignored(target, tracer, inner)
-        )
+        if isinstance(target, ast.Subscript):
+            return len(parent.targets) == 1 and tracer.is_lookup_key(target.slice)
+        return len(parent.targets) == 1 and _is_variable_ignored(target, tracer, inner)
     if isinstance(parent, ast.BoolOp):
         return _ignores(parent, tracer, inner)
     if isinstance(parent, (ast.If, ast.IfExp, ast.While, ast.Assert)):
@@ -117,21 +117,17 @@ def _only_looks_at(use: ast.expr, tracer: OrderTracer) -> bool:
     return isinstance(parent, (ast.Compare, ast.Subscript))
 
 
-def _is_lookup_key(target: ast.expr, tracer: OrderTracer) -> bool:
-    """`config["target_modules"]`."""
-    key = target.slice if isinstance(target, ast.Subscript) else None
-    return isinstance(key, ast.Constant) and isinstance(key.value, str) and tracer.is_lookup(key.value)
-
-
 def _is_argument_ignored(given: ast.expr, call: ast.Call, tracer: OrderTracer, depth: int) -> bool:
     """Return whether the function of the project that gets an argument ignores its order."""
     for name in tracer.inference.callees(call):
         module, function = tracer.module.project.definition(name) or (None, None)
         if module is not None and isinstance(function, FUNCTIONS):
-            method = module.index.class_at(function) is not None
-            for parameter in module.index.scopes[function].bindings.values():
-                if argument_of(function, parameter[0].name, call, skip_self=method) is given:
-                    return _is_binding_ignored(parameter[0], OrderTracer(module), depth)
+            is_method = module.index.class_at(function) is not None
+            parameter = parameter_given(function, call, given, skip_self=is_method)
+            inside = OrderTracer(module)
+            binding = inside.parameter(function, parameter) if parameter is not None else None
+            if binding is not None:
+                return _is_binding_ignored(binding, inside, depth)
     return False
 
 

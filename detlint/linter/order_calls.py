@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from detlint.linter.calls import parameter_given
-from detlint.linter.names import FUNCTIONS, BindingKind, FunctionNode
+from detlint.linter.names import FUNCTIONS, FunctionNode
 from detlint.linter.nodes import identifier
 from detlint.linter.order_form import (
     CHECKSUM,
@@ -265,8 +265,7 @@ class OrderCalls(OrderPlaces):
         return None
 
     def _parameter(self, function: FunctionNode, name: str, trail: Trail) -> str | None:
-        scope = self.index.scopes[function]
-        binding = next((b for b in scope.bindings[name] if b.kind is BindingKind.PARAMETER), None)
+        binding = self.parameter(function, name)
         if binding is None:
             return None
         self._handed_in.add(binding.node)

@@ -50,6 +50,10 @@ class OrderQuestions:
         """Return whether a list of that name is one of names of code, which is searched and not computed with."""
         return name.lower().endswith(self.table.lookups)
 
+    def is_lookup_key(self, key: ast.expr | None) -> bool:
+        """`"target_modules"`, as the key of an entry."""
+        return isinstance(key, ast.Constant) and isinstance(key.value, str) and self.is_lookup(key.value)
+
     def is_checksum(self, node: ast.expr) -> bool:
         """`digest` of `digest = hashlib.md5()`."""
         return any(value.type in self.table.functions["hashing"] for value in self.inference.values(node))
@@ -190,6 +194,11 @@ class OrderQuestions:
         """Return whether a variable is what the caller gives, and nothing else."""
         bindings = self.module.definitions(value) if isinstance(value, ast.Name) else ()
         return bool(bindings) and all(binding.kind is BindingKind.PARAMETER for binding in bindings)
+
+    def parameter(self, function: FunctionNode, name: str) -> Binding | None:
+        """Return what binds a parameter of a function of this file."""
+        bindings = self.index.scopes[function].bindings[name]
+        return next((binding for binding in bindings if binding.kind is BindingKind.PARAMETER), None)
 
     def callers(self, function: FunctionNode) -> list[ast.Call]:
         """Return the calls of a function of this file, those from inside itself left out."""

@@ -10,7 +10,6 @@ from detlint.conditions import Truth
 from detlint.findings import Finding
 from detlint.linter.context import Call, Context
 from detlint.linter.defaults import truth_by_default
-from detlint.linter.names import FUNCTIONS
 from detlint.linter.nodes import identifier, is_own
 from detlint.linter.program import Write, attribute_writes, calls_named
 from detlint.linter.registry import check, check_file
@@ -226,15 +225,9 @@ def reduced_matmul_precision(call: Call, ctx: Context) -> Iterator[Finding]:
 
 def _chosen_by_user(node: ast.AST, ctx: Context) -> bool:
     """Does a switch named after seed, determinism or speed decide whether `node` runs, and is not on by itself?"""
-    child = node
-    for parent in ctx.ancestors(node):
-        if isinstance(parent, FUNCTIONS):
-            return False
-        if isinstance(parent, (ast.If, ast.IfExp)) and child is not parent.test:
-            taken = child is parent.body if isinstance(parent, ast.IfExp) else child in parent.body
-            if _names_choice(parent.test) and not _asks_to_repeat(parent.test, taken):
-                return truth_by_default(parent.test, ctx) is not Truth.of(taken)
-        child = parent
+    for test, taken in ctx.module.index.branches_around(node):
+        if _names_choice(test) and not _asks_to_repeat(test, taken):
+            return truth_by_default(test, ctx) is not Truth.of(taken)
     return False
 
 

@@ -37,8 +37,8 @@ class History:
 
     def conduct(self, lab: Lab) -> ProbeResult:
         """Compare with calls after another one, where a call changes the model or its inputs at all."""
-        held = lab.base().changed
-        written = [f"the input {name}".rstrip() for name in lab.base().written]
+        base = lab.base()
+        held, written = base.changed, [f"the input {name}".rstrip() for name in base.written]
         if not held and not written:
             return ProbeResult("history", Verdict.BITWISE, runs=1, evidence=("a call changes nothing in the model",))
         result = Comparer(lab).compare("history", _AfterCalls((*held, *written), tuple(_earlier(lab))))
