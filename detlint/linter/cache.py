@@ -31,6 +31,7 @@ from detlint.version import __version__
 
 FOLDER = ".detlint_cache"
 _FILE = "results.json"
+_TICK = 20_000_000  # ns by which a file system's clock may be behind: one tick of the kernel's (4 ms Linux, 16 Windows)
 _FEW = 32  # changed files that are looked into for every name that was ever searched for; of more, none is
 
 AnyT = TypeVar("AnyT", bound=Hashable)
@@ -43,7 +44,7 @@ class Cache:
         self._folder = root / FOLDER
         self._options = options
         self._here = str(Path.cwd())
-        self._began = time.time_ns()
+        self._began = time.time_ns() - _TICK
         self._digests: dict[str, str | None] = {}
         self._rules: dict[Sequence[Path], str] = {}
         self._entries = self._read()
