@@ -45,6 +45,17 @@ ROOMS = {
     "__init__": {*KNOWLEDGE, "api", "records", "config", "linter", "runtime", "reports"},
     "__main__": {"cli"},
 }
+# Packages of the linter, from the ground up: each imports those of rows above it only; modules beside them import all.
+LINTER = (
+    {"source"},
+    {"tables"},
+    {"analysis"},
+    {"programs"},
+    {"gradients", "indices", "memory", "modes"},
+    {"randomness"},
+    {"numbers", "order"},
+    {"checks"},
+)
 # package from outside → the rooms that may import it
 OUTSIDE = {
     "click": {"cli"},
@@ -91,6 +102,18 @@ def test_imports_follow_the_table() -> None:
                 fine = top in sys.stdlib_module_names or here in OUTSIDE.get(top, set())
             if not fine:
                 wrong.append(f"{file.relative_to(ROOT)}:{line}: {here} imports {module}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_packages_of_the_linter_import_downwards() -> None:
+    rows = {package: row for row, packages in enumerate(LINTER) for package in packages}
+    assert set(rows) == {path.parent.name for path in (PACKAGE / "linter").glob("*/__init__.py")}
+    wrong = []
+    for package, row in rows.items():
+        for file in sorted((PACKAGE / "linter" / package).rglob("*.py")):
+            below = [part for module, _ in imports(file) if (part := module.removeprefix("detlint.linter.")) != module]
+            targets = {part.partition(".")[0] for part in below} - {package}
+            wrong += [f"{file.relative_to(ROOT)} imports {name}" for name in targets if rows.get(name, row) >= row]
     assert not wrong, "\n".join(wrong)
 
 

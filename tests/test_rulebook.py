@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from detlint.errors import RuleError
-from detlint.linter.registry import checks
+from detlint.linter.analysis.registry import checks
 from detlint.rulebook import Rule, Trigger, load_rules, parse_trigger, read_rule
 
 RULES = load_rules()

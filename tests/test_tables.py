@@ -11,11 +11,11 @@ from detlint.dispatch import load_dispatch
 from detlint.errors import RuleError
 from detlint.influences import load_influences
 from detlint.layers import load_layers
-from detlint.linter.element_table import element_table
-from detlint.linter.gradient_table import gradient_table
-from detlint.linter.order_table import order_table
-from detlint.linter.rounding_table import rounding_table
-from detlint.linter.values import load_types
+from detlint.linter.analysis.values import load_types
+from detlint.linter.tables.elements import element_table
+from detlint.linter.tables.gradients import gradient_table
+from detlint.linter.tables.order import order_table
+from detlint.linter.tables.rounding import rounding_table
 from detlint.operators import load_operators
 from detlint.randomness import load_sources
 from detlint.sums import load_sums

@@ -12,8 +12,8 @@ import click
 from detlint.config import ConfigResolver, enabled_rules
 from detlint.files import write_atomically
 from detlint.findings import Finding
-from detlint.linter.discovery import discover
 from detlint.linter.result import LintResult
+from detlint.linter.source.discovery import discover
 from detlint.reports.baseline import Baseline, read_baseline
 from detlint.reports.run_info import RunInfo, SourceLines
 from detlint.rulebook import load_rules

@@ -18,11 +18,11 @@ from detlint.cli.watch import watch as watch_files
 from detlint.config import ConfigResolver, Settings, enabled_rules, read_pattern, read_torch_version
 from detlint.errors import UsageError, first_few
 from detlint.findings import Finding, Severity
-from detlint.linter.discovery import not_python
 from detlint.linter.engine import lint_paths
 from detlint.linter.jobs import Options
-from detlint.linter.quoting import file_line, file_lines
 from detlint.linter.result import LintResult
+from detlint.linter.source.discovery import not_python
+from detlint.linter.source.quoting import file_line, file_lines
 from detlint.reports import LINT_FORMATS, renderer
 from detlint.reports.run_info import RunInfo
 from detlint.reports.statistics import render_statistics

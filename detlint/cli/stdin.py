@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from detlint.config import ConfigResolver
-from detlint.linter.discovery import is_wanted
 from detlint.linter.engine import lint_stdin
 from detlint.linter.jobs import Options
-from detlint.linter.notebooks import is_notebook
-from detlint.linter.quoting import stdin_line, stdin_lines
 from detlint.linter.result import LintResult
+from detlint.linter.source.discovery import is_wanted
+from detlint.linter.source.notebooks import is_notebook
+from detlint.linter.source.quoting import stdin_line, stdin_lines
 from detlint.reports.run_info import FileLine, SourceLines
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import click
 
 from detlint.config import ConfigResolver
 from detlint.errors import DetlintError
-from detlint.linter.discovery import discover
+from detlint.linter.source.discovery import discover
 
 _SECONDS = 0.5
 

@@ -24,8 +24,8 @@ from detlint.errors import UsageError
 from detlint.files import exists, write_atomically
 from detlint.findings import Applicability, Edit, Finding, Fix, Location, Related, Severity
 from detlint.linter.jobs import FileResult, Job, Options
-from detlint.linter.layout import Presence
-from detlint.linter.mentions import Mentions, Search, mentions, python_files
+from detlint.linter.source.layout import Presence
+from detlint.linter.source.mentions import Mentions, Search, mentions, python_files
 from detlint.tables import RULES_FOLDER
 from detlint.version import __version__
 
@@ -235,8 +235,8 @@ def _still_holds(search: Search, changed: Collection[Path], now: Mentions) -> bo
 def _detlint_digest() -> str:
     """Identify this detlint: version, Python, and its own files, so that a checkout that is worked on counts as new."""
     package = Path(__file__).resolve().parent
-    own = sorted([*package.glob("*.py"), *package.glob("checks/*.py"), *package.parent.glob("*.py")])
-    stamps = [(path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in own]
+    own = sorted([*package.rglob("*.py"), *package.parent.glob("*.py")])
+    stamps = [(str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in own]
     identity = repr((__version__, sys.version_info[:3], stamps))
     return hashlib.blake2b(identity.encode(), digest_size=16).hexdigest()
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from detlint.config import ConfigResolver, enabled_rules
 from detlint.findings import Finding
 from detlint.linter.cache import Cache
-from detlint.linter.discovery import discover
 from detlint.linter.jobs import FileResult, Job, Options, Progress
 from detlint.linter.result import LintResult
+from detlint.linter.source.discovery import discover
 from detlint.rulebook import load_rules
 
 DEFAULT_OPTIONS = Options()
@@ -53,9 +53,9 @@ def lint_stdin(
     data: bytes, filename: str, *, resolver: ConfigResolver, options: Options = DEFAULT_OPTIONS
 ) -> LintResult:
     """Lint source given as bytes, as if it stood in the file `filename` (which need not exist)."""
+    from detlint.linter.analysis.project import Project
     from detlint.linter.file import lint_source
-    from detlint.linter.project import Project
-    from detlint.linter.sources import source_from_bytes
+    from detlint.linter.source.sources import source_from_bytes
 
     began = time.perf_counter()
     path = Path(filename).absolute()

@@ -8,16 +8,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from detlint.config import Config, enabled_rules
 from detlint.errors import DetlintError
 from detlint.findings import Finding
-from detlint.linter.arguments import matches
-from detlint.linter.context import Call, Context, FileFacts
+from detlint.linter.analysis.context import Call, Context, FileFacts
+from detlint.linter.analysis.program import calls_named
+from detlint.linter.analysis.project import Module, Project
+from detlint.linter.analysis.registry import Check, checks
+from detlint.linter.analysis.written_calls import written_out
+from detlint.linter.indices.arguments import matches
 from detlint.linter.jobs import FileResult, Options
-from detlint.linter.nodes import depth
-from detlint.linter.program import calls_named
-from detlint.linter.project import Module, Project
-from detlint.linter.registry import Check, checks
-from detlint.linter.sources import SourceFile, SourceProblem
+from detlint.linter.source.nodes import depth
+from detlint.linter.source.sources import SourceFile, SourceProblem
 from detlint.linter.suppress import apply_suppressions
-from detlint.linter.written_calls import written_out
 from detlint.rulebook import Rule, load_rules
 
 UNREADABLE = "DET001"

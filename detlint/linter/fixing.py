@@ -13,15 +13,15 @@ from detlint.config import Config, ConfigResolver
 from detlint.errors import UsageError
 from detlint.files import write_atomically
 from detlint.findings import Applicability, Edit, Finding
-from detlint.linter.discovery import FoundFile, discover
-from detlint.linter.edits import edited, lines_of
+from detlint.linter.analysis.project import Project
 from detlint.linter.engine import lint_paths, lint_stdin
 from detlint.linter.file import UNREADABLE, lint_source
 from detlint.linter.jobs import Options
-from detlint.linter.project import Project
-from detlint.linter.quoting import SourceLines, file_lines, lines_in, stdin_lines
 from detlint.linter.result import LintResult
-from detlint.linter.sources import SourceFile, source_from_bytes
+from detlint.linter.source.discovery import FoundFile, discover
+from detlint.linter.source.edits import edited, lines_of
+from detlint.linter.source.quoting import SourceLines, file_lines, lines_in, stdin_lines
+from detlint.linter.source.sources import SourceFile, source_from_bytes
 
 _MAX_ROUNDS = 10
 _OPTIONS = Options(with_fixes=True)

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from detlint.config import ConfigResolver
 from detlint.findings import Edit, Finding, Location
-from detlint.linter.directives import Directive, Verb, read_directives
-from detlint.linter.discovery import FoundFile, discover
-from detlint.linter.edits import apply_edits
 from detlint.linter.engine import lint_paths
 from detlint.linter.fixing import FixedFile, Wanted, everything
-from detlint.linter.lexing import string_spans
-from detlint.linter.quoting import file_lines
-from detlint.linter.sources import SourceFile, source_from_bytes
-from detlint.linter.statements import Extent, Statements
+from detlint.linter.source.directives import Directive, Verb, read_directives
+from detlint.linter.source.discovery import FoundFile, discover
+from detlint.linter.source.edits import apply_edits
+from detlint.linter.source.lexing import string_spans
+from detlint.linter.source.quoting import file_lines
+from detlint.linter.source.sources import SourceFile, source_from_bytes
+from detlint.linter.source.statements import Extent, Statements
 
 # What a comment cannot help: files that do not parse, and comments that should go instead.
 _LEFT = ("DET001", "DET002")

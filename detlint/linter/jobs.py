@@ -8,11 +8,7 @@ from pathlib import Path
 
 from detlint.config import Config
 from detlint.findings import Finding
-from detlint.linter.layout import Presence
-from detlint.linter.mentions import Search
-
-Fact = Path | Search | Presence
-"""What a result rests on: a file that was read or looked for, a search, what stands somewhere."""
+from detlint.linter.source.mentions import Fact
 
 Progress = Callable[[int, int], None]
 """Called with the files done and their total."""

@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 from detlint.config import selector_rank
 from detlint.errors import did_you_mean
 from detlint.findings import Finding
-from detlint.linter.directives import Directive, Verb, Word, read_directives
-from detlint.linter.sources import SourceFile
-from detlint.linter.statements import Statements
+from detlint.linter.source.directives import Directive, Verb, Word, read_directives
+from detlint.linter.source.sources import SourceFile
+from detlint.linter.source.statements import Statements
 from detlint.rulebook import Rule
 
 _UNREADABLE = "DET001"

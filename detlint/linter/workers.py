@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 
+from detlint.linter.analysis.project import Project
+from detlint.linter.analysis.registry import checks
 from detlint.linter.file import lint_source
 from detlint.linter.jobs import FileResult, Job, Options, Progress
-from detlint.linter.project import Project
-from detlint.linter.registry import checks
-from detlint.linter.sources import read_source
+from detlint.linter.source.sources import read_source
 
 _FILES_WORTH_A_PROCESS = 8
 _BATCH_BYTES = 1_000_000

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from detlint.linter.project import Module, Project
-from detlint.linter.sources import SourceFile, SourceProblem, read_source
+from detlint.linter.analysis.project import Module, Project
+from detlint.linter.source.sources import SourceFile, SourceProblem, read_source
 
 MakeModule = Callable[..., Module]
 

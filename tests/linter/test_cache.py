@@ -15,10 +15,10 @@ import pytest
 
 from detlint.config import ConfigResolver
 from detlint.linter.cache import FOLDER, Cache, clean
-from detlint.linter.discovery import discover
 from detlint.linter.engine import lint_paths
 from detlint.linter.jobs import Job, Options
 from detlint.linter.result import LintResult
+from detlint.linter.source.discovery import discover
 
 PROGRAM = (
     "import torch\nfrom helper import prepare\n\nif __name__ == '__main__':\n    prepare()\n    print(torch.rand(3))\n"

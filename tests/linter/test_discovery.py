@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from detlint.config import ConfigResolver, Settings
 from detlint.errors import UsageError
-from detlint.linter.discovery import discover, display_path
+from detlint.linter.source.discovery import discover, display_path
 
 
 def build(root: Path, files: Iterable[str] | dict[str, str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from detlint.linter.element_table import element_table
+from detlint.linter.tables.elements import element_table
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,10 @@ import pytest
 from detlint.config import ConfigResolver
 from detlint.findings import Finding
 from detlint.linter import file, workers
+from detlint.linter.analysis.project import Module, Project
 from detlint.linter.engine import lint_paths, lint_stdin
 from detlint.linter.jobs import Job, Options
-from detlint.linter.project import Module, Project
-from detlint.linter.sources import SourceFile, SourceProblem
+from detlint.linter.source.sources import SourceFile, SourceProblem
 from detlint.rulebook import load_rules
 
 

@@ -17,10 +17,10 @@ import pytest
 
 from detlint.config import ConfigResolver
 from detlint.errors import UsageError
-from detlint.linter import repairs
+from detlint.linter.analysis import repairs
 from detlint.linter.checks import mode
 from detlint.linter.fixing import FixedFile, fix_paths, fix_stdin
-from detlint.linter.sources import SourceFile, source_from_bytes
+from detlint.linter.source.sources import SourceFile, source_from_bytes
 from detlint.rulebook import load_rules
 
 LISTING = "import os\n\ndef files(root):\n    return list(os.listdir(root))\n"

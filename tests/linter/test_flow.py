@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from detlint.linter.flow import Flow
+from detlint.linter.analysis.flow import Flow
 
 from .conftest import MakeModule
 

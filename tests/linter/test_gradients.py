@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from detlint.config import ConfigResolver
-from detlint.linter.context import Context, FileFacts
-from detlint.linter.dimensions import dimensions, names_pixels
-from detlint.linter.gradients import can_need_gradient
-from detlint.linter.single_elements import SingleElements
+from detlint.linter.analysis.context import Context, FileFacts
+from detlint.linter.gradients.flow import can_need_gradient
+from detlint.linter.indices.dimensions import dimensions, names_pixels
+from detlint.linter.indices.single_elements import SingleElements
 from detlint.rulebook import load_rules
 from tests.linter.conftest import MakeModule
 

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from detlint.linter.values import Kind, load_types
+from detlint.linter.analysis.values import Kind, load_types
 
 from .conftest import MakeModule
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from detlint.linter.mentions import Mentions, mentions
+from detlint.linter.source.mentions import Mentions, mentions
 
 
 @pytest.mark.parametrize(

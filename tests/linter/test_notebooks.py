@@ -11,7 +11,7 @@ import pytest
 from detlint.config import ConfigResolver
 from detlint.findings import Location
 from detlint.linter.engine import lint_stdin
-from detlint.linter.sources import SourceFile, SourceProblem, source_from_bytes
+from detlint.linter.source.sources import SourceFile, SourceProblem, source_from_bytes
 
 
 def notebook(*cells: str | dict[str, object], metadata: object = None, **more: object) -> bytes:

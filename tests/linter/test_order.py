@@ -6,8 +6,8 @@ import ast
 
 import pytest
 
-from detlint.linter.order import OrderTracer
-from detlint.linter.order_form import Form, Trail
+from detlint.linter.order.destination import OrderTracer
+from detlint.linter.order.form import Form, Trail
 from tests.linter.conftest import MakeModule
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from detlint.config import Config, ConfigResolver
+from detlint.linter.analysis.program import Program, program_of
+from detlint.linter.analysis.project import Project
 from detlint.linter.engine import lint_paths
-from detlint.linter.program import Program, program_of
-from detlint.linter.project import Project
 
 from .conftest import MakeModule
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from detlint.linter.repairs import Change, insert_before, replace, set_argument, wrap
-from detlint.linter.sources import SourceFile, source_from_bytes
+from detlint.linter.analysis.repairs import Change, insert_before, replace, set_argument, wrap
+from detlint.linter.source.sources import SourceFile, source_from_bytes
 
 
 def source(code: str) -> SourceFile:

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from detlint.config import ConfigResolver, Settings
 from detlint.linter.engine import lint_paths, lint_stdin
-from detlint.linter.lexing import comments
 from detlint.linter.result import LintResult
+from detlint.linter.source.lexing import comments
 
 GOOD = "import torch.nn.functional as F\n\n\ndef forward(self, x):\n    return F.dropout(x, 0.1)\n"
 FUZZ = settings(

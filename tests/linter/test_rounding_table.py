@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from detlint.linter.rounding_table import rounding_table
+from detlint.linter.tables.rounding import rounding_table
 
 
 def test_integers_have_no_floating_methods() -> None:

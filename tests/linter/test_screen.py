@@ -12,7 +12,7 @@ import torch
 from detlint.config import ConfigResolver, parse_settings
 from detlint.findings import Finding
 from detlint.linter.engine import lint_paths
-from detlint.linter.node_lists import NodeLists
+from detlint.linter.source.node_lists import NodeLists
 from detlint.rulebook import load_rules
 
 SCREEN = NodeLists.__dict__["calls_meaning"].func

@@ -7,10 +7,10 @@ import ast
 import pytest
 
 from detlint.config import ConfigResolver
+from detlint.linter.analysis.origins import origins
+from detlint.linter.analysis.program import Program
 from detlint.linter.engine import lint_paths
-from detlint.linter.origins import origins
-from detlint.linter.program import Program
-from detlint.linter.seeding import seeding_of
+from detlint.linter.randomness.seeding import seeding_of
 from tests.linter.conftest import MakeModule
 
 HELPERS = {

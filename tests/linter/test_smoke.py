@@ -8,7 +8,7 @@ import pytest
 
 from detlint.config import ConfigResolver
 from detlint.linter.engine import lint_paths
-from detlint.linter.smoke import is_smoke_test
+from detlint.linter.programs.smoke import is_smoke_test
 from tests.linter.conftest import MakeModule
 
 HEAD = """

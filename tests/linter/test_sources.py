@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from detlint.findings import Location
-from detlint.linter.nodes import walk
-from detlint.linter.parsing import parse_expression
-from detlint.linter.sources import SourceFile, SourceProblem, read_source, source_from_bytes
+from detlint.linter.source.nodes import walk
+from detlint.linter.source.parsing import parse_expression
+from detlint.linter.source.sources import SourceFile, SourceProblem, read_source, source_from_bytes
 
 
 def source(data: bytes | str, name: str = "a.py") -> SourceFile:

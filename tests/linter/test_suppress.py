@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from detlint.findings import Finding, Location, Severity
-from detlint.linter.sources import SourceFile, source_from_bytes
+from detlint.linter.source.sources import SourceFile, source_from_bytes
 from detlint.linter.suppress import apply_suppressions
 from detlint.rulebook import Rule, load_rules
 

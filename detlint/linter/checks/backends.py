@@ -8,14 +8,14 @@ from collections.abc import Iterator
 
 from detlint.conditions import Truth
 from detlint.findings import Finding
-from detlint.linter.context import Call, Context
-from detlint.linter.defaults import truth_by_default
-from detlint.linter.nodes import identifier, is_own
-from detlint.linter.program import Write, attribute_writes, calls_named
-from detlint.linter.registry import check, check_file
-from detlint.linter.repairs import Repair, replace, safe
-from detlint.linter.testcode import is_test_file
-from detlint.linter.unsaid import spread
+from detlint.linter.analysis.context import Call, Context
+from detlint.linter.analysis.defaults import truth_by_default
+from detlint.linter.analysis.program import Write, attribute_writes, calls_named
+from detlint.linter.analysis.registry import check, check_file
+from detlint.linter.analysis.repairs import Repair, replace, safe
+from detlint.linter.analysis.testcode import is_test_file
+from detlint.linter.analysis.unsaid import spread
+from detlint.linter.source.nodes import identifier, is_own
 
 _CHOICE = re.compile(r"seed|determin|reproduc|benchmark|fast|speed|debug|autotune", re.IGNORECASE)
 _UNDOES = re.compile(

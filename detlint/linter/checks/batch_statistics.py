@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 from detlint.conditions import Truth
 from detlint.findings import Finding
-from detlint.linter.built import is_anew_at_each_call
-from detlint.linter.context import Call, Context
-from detlint.linter.evaluation import without_gradients
-from detlint.linter.nodes import identifier
-from detlint.linter.registry import check
-from detlint.linter.testcode import is_test_file
-from detlint.linter.training import holds_in_eval_only, named_for_training, spared_by_mode, trains
+from detlint.linter.analysis.built import is_anew_at_each_call
+from detlint.linter.analysis.context import Call, Context
+from detlint.linter.analysis.registry import check
+from detlint.linter.analysis.testcode import is_test_file
+from detlint.linter.programs.evaluation import without_gradients
+from detlint.linter.programs.training import holds_in_eval_only, named_for_training, spared_by_mode, trains
+from detlint.linter.source.nodes import identifier
 
 
 @check("DET205")

@@ -7,17 +7,17 @@ from collections.abc import Iterator
 
 from detlint.conditions import Truth
 from detlint.findings import Finding
-from detlint.linter.built import is_anew_at_each_call, is_applied, moved, runs_with_forward, stored_on_self
-from detlint.linter.classes import ClassInfo
-from detlint.linter.context import Call, Context
-from detlint.linter.mode_layers import ModelParts, switches_itself
-from detlint.linter.names import FunctionNode
-from detlint.linter.nodes import identifier
-from detlint.linter.random_states import starts_recurrence
-from detlint.linter.random_weights import is_random, starts_random
-from detlint.linter.registry import check
-from detlint.linter.testcode import is_test_file
-from detlint.linter.training import spared_by_mode, trains
+from detlint.linter.analysis.built import is_anew_at_each_call, is_applied, moved, runs_with_forward, stored_on_self
+from detlint.linter.analysis.classes import ClassInfo
+from detlint.linter.analysis.context import Call, Context
+from detlint.linter.analysis.registry import check
+from detlint.linter.analysis.testcode import is_test_file
+from detlint.linter.modes.layers import ModelParts, switches_itself
+from detlint.linter.programs.training import spared_by_mode, trains
+from detlint.linter.randomness.random_states import starts_recurrence
+from detlint.linter.randomness.random_weights import is_random, starts_random
+from detlint.linter.source.names import FunctionNode
+from detlint.linter.source.nodes import identifier
 
 _DRAWS = frozenset({"rand", "randn", "rand_like", "randn_like", "normal"})
 _BUILT = "it is built where it is applied"

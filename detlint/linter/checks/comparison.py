@@ -7,20 +7,20 @@ from collections.abc import Iterator
 from itertools import islice
 
 from detlint.findings import Finding
-from detlint.linter.calls import argument_of
-from detlint.linter.computed import is_called_result, is_computed, is_of_shares, is_result
-from detlint.linter.context import MISSING, Call, Context
-from detlint.linter.differences import difference
-from detlint.linter.hand_worked import is_made_of_tensors, is_worked_by_hand
-from detlint.linter.insisting import insists_on_equality, is_meant_to_differ, is_over_all
-from detlint.linter.kept_bits import is_loaded, keep_bits
-from detlint.linter.names import BindingKind, unpacked
-from detlint.linter.nodes import arguments_of, identifier, walk
-from detlint.linter.registry import check, check_file
-from detlint.linter.rounding_table import rounding_table
-from detlint.linter.taken import elements_of, entries_at, taken
-from detlint.linter.values import Kind
-from detlint.linter.written_results import is_given_by_call, is_written_result
+from detlint.linter.analysis.calls import argument_of
+from detlint.linter.analysis.context import MISSING, Call, Context
+from detlint.linter.analysis.registry import check, check_file
+from detlint.linter.analysis.taken import elements_of, entries_at, taken
+from detlint.linter.analysis.values import Kind
+from detlint.linter.numbers.computed import is_called_result, is_computed, is_of_shares, is_result
+from detlint.linter.numbers.differences import difference
+from detlint.linter.numbers.hand_worked import is_made_of_tensors, is_worked_by_hand
+from detlint.linter.numbers.insisting import insists_on_equality, is_meant_to_differ, is_over_all
+from detlint.linter.numbers.kept_bits import is_loaded, keep_bits
+from detlint.linter.numbers.written_results import is_given_by_call, is_written_result
+from detlint.linter.source.names import BindingKind, unpacked
+from detlint.linter.source.nodes import arguments_of, identifier, walk
+from detlint.linter.tables.rounding import rounding_table
 
 # Comparisons that only tensors can pass, so that an operand nothing is known about is one too.
 _OF_TENSORS = ("torch.equal", "torch.eq", "torch.Tensor.equal", "torch.Tensor.eq")

@@ -7,17 +7,17 @@ from collections.abc import Iterator
 
 from detlint.conditions import Truth
 from detlint.findings import Finding
-from detlint.linter.autotuning import depends_on_choice
-from detlint.linter.calls import argument_of
-from detlint.linter.context import Call, Context
-from detlint.linter.defaults import text_by_default
-from detlint.linter.environment import environment_writes
-from detlint.linter.names import FUNCTIONS, FunctionNode
-from detlint.linter.nodes import identifier, walk
-from detlint.linter.program import attribute_writes, calls_named
-from detlint.linter.registry import check, check_file
-from detlint.linter.seeding import seeding_of
-from detlint.linter.unsaid import Found, spread
+from detlint.linter.analysis.calls import argument_of
+from detlint.linter.analysis.context import Call, Context
+from detlint.linter.analysis.defaults import text_by_default
+from detlint.linter.analysis.program import attribute_writes, calls_named
+from detlint.linter.analysis.registry import check, check_file
+from detlint.linter.analysis.unsaid import Found, spread
+from detlint.linter.programs.autotuning import depends_on_choice
+from detlint.linter.programs.environment import environment_writes
+from detlint.linter.randomness.seeding import seeding_of
+from detlint.linter.source.names import FUNCTIONS, FunctionNode
+from detlint.linter.source.nodes import identifier, walk
 
 _CONFIG = "torch._inductor.config."
 _ENVIRONMENT = "os.environ."

@@ -6,14 +6,14 @@ import ast
 from collections.abc import Iterator
 
 from detlint.findings import Finding
-from detlint.linter.context import Call, Context
-from detlint.linter.names import FUNCTIONS
-from detlint.linter.nodes import identifier
-from detlint.linter.order import OrderTracer
-from detlint.linter.order_callers import is_given_in_vain
-from detlint.linter.order_form import Trail
-from detlint.linter.order_table import order_table
-from detlint.linter.registry import check, check_file
+from detlint.linter.analysis.context import Call, Context
+from detlint.linter.analysis.registry import check, check_file
+from detlint.linter.order.callers import is_given_in_vain
+from detlint.linter.order.destination import OrderTracer
+from detlint.linter.order.form import Trail
+from detlint.linter.source.names import FUNCTIONS
+from detlint.linter.source.nodes import identifier
+from detlint.linter.tables.order import order_table
 
 _RUNNING = frozenset({"run_until_complete", "run"})
 

@@ -6,8 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from detlint.findings import Finding
-from detlint.linter.context import Context
-from detlint.linter.copy_reads import (
+from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.registry import check
+from detlint.linter.analysis.values import Kind
+from detlint.linter.memory.copy_reads import (
     ASIDE,
     WAITING_METHODS,
     Running,
@@ -18,9 +20,7 @@ from detlint.linter.copy_reads import (
     read,
     read_of_place,
 )
-from detlint.linter.names import BindingKind
-from detlint.linter.registry import check
-from detlint.linter.values import Kind
+from detlint.linter.source.names import BindingKind
 
 _PROMISES = ("async", "enqueue")  # what is called so leaves waiting to whoever calls it
 

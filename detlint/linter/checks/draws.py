@@ -8,20 +8,20 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
 from detlint.findings import Finding
-from detlint.linter.callers import users_of
-from detlint.linter.context import Call, Context
-from detlint.linter.loader_workers import in_loader_worker
-from detlint.linter.names import parameters
-from detlint.linter.origins import made_by
-from detlint.linter.program import among_scripts, calls_named
-from detlint.linter.program_start import insert_at_start
-from detlint.linter.purpose import decides
-from detlint.linter.registry import check_file
-from detlint.linter.repairs import Repair, unsafe
-from detlint.linter.seeding import Seeding, seeding_of
-from detlint.linter.smoke import is_smoke_test
-from detlint.linter.testcode import is_test_file, is_unit_test
-from detlint.linter.unused_seeds import seed_defaults, unused_seeds
+from detlint.linter.analysis.callers import users_of
+from detlint.linter.analysis.context import Call, Context
+from detlint.linter.analysis.origins import made_by
+from detlint.linter.analysis.program import among_scripts, calls_named
+from detlint.linter.analysis.registry import check_file
+from detlint.linter.analysis.repairs import Repair, unsafe
+from detlint.linter.analysis.testcode import is_test_file, is_unit_test
+from detlint.linter.programs.loader_workers import in_loader_worker
+from detlint.linter.programs.program_start import insert_at_start
+from detlint.linter.programs.smoke import is_smoke_test
+from detlint.linter.randomness.purpose import decides
+from detlint.linter.randomness.seeding import Seeding, seeding_of
+from detlint.linter.randomness.unused_seeds import seed_defaults, unused_seeds
+from detlint.linter.source.names import parameters
 from detlint.randomness import LIBRARIES, load_sources
 from detlint.rulebook import Trigger
 

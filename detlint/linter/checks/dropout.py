@@ -8,20 +8,17 @@ from collections.abc import Iterator
 
 from detlint.conditions import Truth
 from detlint.findings import Finding
-from detlint.linter.built import runs_with_forward
-from detlint.linter.callers import calls_of, is_set_from_outside
-from detlint.linter.calls import argument_of
-from detlint.linter.classes import ClassInfo
-from detlint.linter.context import MISSING, Call, Context
-from detlint.linter.evaluation import without_gradients
-from detlint.linter.masks import masks, rate_leaves
-from detlint.linter.names import FUNCTIONS, Binding, BindingKind, FunctionNode, unpacked
-from detlint.linter.nodes import identifier
-from detlint.linter.only_values import only_value
-from detlint.linter.registry import check
-from detlint.linter.repairs import Repair, operand, safe, set_argument, unsafe
-from detlint.linter.testcode import is_test_file
-from detlint.linter.training import (
+from detlint.linter.analysis.built import runs_with_forward
+from detlint.linter.analysis.callers import calls_of, is_set_from_outside
+from detlint.linter.analysis.calls import argument_of
+from detlint.linter.analysis.classes import ClassInfo
+from detlint.linter.analysis.context import MISSING, Call, Context
+from detlint.linter.analysis.only_values import only_value
+from detlint.linter.analysis.registry import check
+from detlint.linter.analysis.repairs import Repair, operand, safe, set_argument, unsafe
+from detlint.linter.analysis.testcode import is_test_file
+from detlint.linter.programs.evaluation import without_gradients
+from detlint.linter.programs.training import (
     asks_for_mode,
     depends_on_mode,
     guarded_by_mode,
@@ -30,6 +27,9 @@ from detlint.linter.training import (
     spared_by_mode,
     trains,
 )
+from detlint.linter.randomness.masks import masks, rate_leaves
+from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, unpacked
+from detlint.linter.source.nodes import identifier
 
 # Layers and functions that drop, by their names.
 _DROPS = re.compile(r"drop_?(out|path|block|connect|layer)|stochastic_?depth", re.IGNORECASE)

@@ -7,14 +7,14 @@ import re
 from collections.abc import Iterator
 
 from detlint.findings import Finding
-from detlint.linter.callers import is_set_from_outside, is_used_elsewhere
-from detlint.linter.context import Call, Context
-from detlint.linter.names import FUNCTIONS, BindingKind
-from detlint.linter.nodes import is_own
-from detlint.linter.purpose import draws_decide
-from detlint.linter.registry import check
-from detlint.linter.testcode import is_test_file
-from detlint.linter.unpassed import is_never_passed
+from detlint.linter.analysis.callers import is_set_from_outside, is_used_elsewhere
+from detlint.linter.analysis.context import Call, Context
+from detlint.linter.analysis.registry import check
+from detlint.linter.analysis.testcode import is_test_file
+from detlint.linter.analysis.unpassed import is_never_passed
+from detlint.linter.randomness.purpose import draws_decide
+from detlint.linter.source.names import FUNCTIONS, BindingKind
+from detlint.linter.source.nodes import is_own
 from detlint.randomness import OwnGenerator, load_sources
 
 _SYSTEM = ": its draws differ in every run, whatever the program seeds"

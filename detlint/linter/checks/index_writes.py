@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from detlint.findings import Finding
-from detlint.linter.context import Context
-from detlint.linter.distinct_indices import is_inverse
-from detlint.linter.nodes import identifier
-from detlint.linter.registry import check
-from detlint.linter.values import Kind
+from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.registry import check
+from detlint.linter.analysis.values import Kind
+from detlint.linter.indices.distinct_indices import is_inverse
+from detlint.linter.source.nodes import identifier
 from detlint.operators import CAUSES
 
 # Indices made by these name every place once.

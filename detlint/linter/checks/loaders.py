@@ -8,21 +8,21 @@ from collections.abc import Iterator
 
 from detlint.conditions import Truth
 from detlint.findings import Finding
-from detlint.linter.callers import users_of
-from detlint.linter.context import MISSING, Call, Context
-from detlint.linter.defaults import may_be_none, truth_by_default
-from detlint.linter.evaluation import identifiers
-from detlint.linter.loader_workers import worker_initialisers
-from detlint.linter.names import FUNCTIONS, parameters
-from detlint.linter.nodes import walk
-from detlint.linter.origins import origins, passed
-from detlint.linter.project import Module
-from detlint.linter.purpose import decides
-from detlint.linter.registry import check, check_file
-from detlint.linter.repeatable import made_up, why_unrepeatable
-from detlint.linter.seeding import seeding_of, seeds_in
-from detlint.linter.smoke import is_trial
-from detlint.linter.testcode import is_test_file, is_unit_test
+from detlint.linter.analysis.callers import users_of
+from detlint.linter.analysis.context import MISSING, Call, Context
+from detlint.linter.analysis.defaults import may_be_none, truth_by_default
+from detlint.linter.analysis.origins import origins, passed
+from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.registry import check, check_file
+from detlint.linter.analysis.testcode import is_test_file, is_unit_test
+from detlint.linter.programs.evaluation import identifiers
+from detlint.linter.programs.loader_workers import worker_initialisers
+from detlint.linter.programs.smoke import is_trial
+from detlint.linter.randomness.purpose import decides
+from detlint.linter.randomness.repeatable import made_up, why_unrepeatable
+from detlint.linter.randomness.seeding import seeding_of, seeds_in
+from detlint.linter.source.names import FUNCTIONS, parameters
+from detlint.linter.source.nodes import walk
 from detlint.randomness import load_sources
 
 _SAMPLERS = ("RandomSampler", "WeightedRandomSampler", "SubsetRandomSampler")

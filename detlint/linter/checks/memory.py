@@ -8,17 +8,17 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from detlint.findings import Finding
-from detlint.linter.context import Call, Context
-from detlint.linter.devices import device_around, named_device
-from detlint.linter.fresh_memory import Fate, fate, registered_name
-from detlint.linter.fresh_needs import guards_emptiness, is_in_each_round, reads_what_rounds_left, tests_of_need
-from detlint.linter.fresh_parts import only_in_part, tells_extent
-from detlint.linter.fresh_weights import unwritten_attribute
-from detlint.linter.names import LOOPS, Binding, FunctionNode
-from detlint.linter.no_elements import has_no_elements
-from detlint.linter.nodes import arguments_of, identifier, walk
-from detlint.linter.registry import check
-from detlint.linter.values import Kind
+from detlint.linter.analysis.context import Call, Context
+from detlint.linter.analysis.registry import check
+from detlint.linter.analysis.values import Kind
+from detlint.linter.indices.no_elements import has_no_elements
+from detlint.linter.memory.needs import guards_emptiness, is_in_each_round, reads_what_rounds_left, tests_of_need
+from detlint.linter.memory.parts import only_in_part, tells_extent
+from detlint.linter.memory.uses import Fate, fate, registered_name
+from detlint.linter.memory.weights import unwritten_attribute
+from detlint.linter.programs.devices import device_around, named_device
+from detlint.linter.source.names import LOOPS, Binding, FunctionNode
+from detlint.linter.source.nodes import arguments_of, identifier, walk
 
 _CONSTRUCTORS = re.compile(r"^torch\.(cuda\.)?\w*Tensor$")
 # What takes sizes: functions where more than one argument is given, and layers.

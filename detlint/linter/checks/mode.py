@@ -6,14 +6,14 @@ import ast
 from collections.abc import Iterator
 
 from detlint.findings import Finding
-from detlint.linter.context import Context
-from detlint.linter.names import FUNCTIONS, LOOPS
-from detlint.linter.nodes import walk
-from detlint.linter.registry import check_file
-from detlint.linter.repairs import Repair, insert_before, unsafe
-from detlint.linter.restored_mode import restored_modes
-from detlint.linter.train_mode import TrainModeInference, train_mode_inferences
-from detlint.linter.training import file_trains, training_steps
+from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.registry import check_file
+from detlint.linter.analysis.repairs import Repair, insert_before, unsafe
+from detlint.linter.modes.restored_mode import restored_modes
+from detlint.linter.modes.train_mode import TrainModeInference, train_mode_inferences
+from detlint.linter.programs.training import file_trains, training_steps
+from detlint.linter.source.names import FUNCTIONS, LOOPS
+from detlint.linter.source.nodes import walk
 
 # What `eval()` is moved out of, so that it is not called for each batch.
 _HOISTED = (ast.With, ast.AsyncWith, *LOOPS)

@@ -9,24 +9,24 @@ from functools import lru_cache
 
 from detlint.conditions import Truth
 from detlint.findings import Finding
-from detlint.linter.arguments import LayerArguments, SourceArguments, branches
-from detlint.linter.context import Call, Context
-from detlint.linter.derived_layers import constructions, overrides
-from detlint.linter.determinism import asks_for_deterministic_algorithms
-from detlint.linter.gradients import can_need_gradient, runs_trained_models
-from detlint.linter.kernels import KERNEL_LANGUAGES
-from detlint.linter.learned import is_learned
-from detlint.linter.names import FUNCTIONS, parameters
-from detlint.linter.never_taken import is_never_run
-from detlint.linter.nodes import arguments_of, identifier, walk
-from detlint.linter.on_cpu import runs_on_cpu
-from detlint.linter.program import calls_named
-from detlint.linter.provenance import without_gradient_dtype, written_into
-from detlint.linter.registry import check_file
-from detlint.linter.repairs import Repair, set_argument, unsafe
-from detlint.linter.training import file_trains
-from detlint.linter.values import Kind
-from detlint.linter.written_calls import mapped, written_out
+from detlint.linter.analysis.context import Call, Context
+from detlint.linter.analysis.never_taken import is_never_run
+from detlint.linter.analysis.program import calls_named
+from detlint.linter.analysis.registry import check_file
+from detlint.linter.analysis.repairs import Repair, set_argument, unsafe
+from detlint.linter.analysis.values import Kind
+from detlint.linter.analysis.written_calls import mapped, written_out
+from detlint.linter.gradients.flow import can_need_gradient, runs_trained_models
+from detlint.linter.gradients.learned import is_learned
+from detlint.linter.gradients.provenance import without_gradient_dtype, written_into
+from detlint.linter.indices.arguments import LayerArguments, SourceArguments, branches
+from detlint.linter.modes.derived_layers import constructions, overrides
+from detlint.linter.programs.kernels import KERNEL_LANGUAGES
+from detlint.linter.programs.on_cpu import runs_on_cpu
+from detlint.linter.programs.training import file_trains
+from detlint.linter.randomness.determinism import asks_for_deterministic_algorithms
+from detlint.linter.source.names import FUNCTIONS, parameters
+from detlint.linter.source.nodes import arguments_of, identifier, walk
 from detlint.operators import CAUSES, NEWEST, WITH_FLAG, Operator, by_python_name, in_force, load_operators
 from detlint.rulebook import Trigger
 

@@ -7,18 +7,18 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 
 from detlint.findings import Finding
-from detlint.linter.context import Call, Context
-from detlint.linter.glob_patterns import names_one_path
-from detlint.linter.nodes import arguments_of
-from detlint.linter.order import OrderTracer
-from detlint.linter.order_callers import is_given_in_vain
-from detlint.linter.order_form import CHOICE, NUMBERING, Form, Trail
-from detlint.linter.order_table import order_table
-from detlint.linter.program import calls_named
-from detlint.linter.registry import check, check_file
-from detlint.linter.repairs import Repair, replace, unsafe, wrap
-from detlint.linter.sets import has_fixed_order, is_set, makes_set
-from detlint.linter.values import Kind
+from detlint.linter.analysis.context import Call, Context
+from detlint.linter.analysis.program import calls_named
+from detlint.linter.analysis.registry import check, check_file
+from detlint.linter.analysis.repairs import Repair, replace, unsafe, wrap
+from detlint.linter.analysis.values import Kind
+from detlint.linter.order.callers import is_given_in_vain
+from detlint.linter.order.destination import OrderTracer
+from detlint.linter.order.form import CHOICE, NUMBERING, Form, Trail
+from detlint.linter.order.sets import has_fixed_order, is_set, makes_set
+from detlint.linter.programs.glob_patterns import names_one_path
+from detlint.linter.source.nodes import arguments_of
+from detlint.linter.tables.order import order_table
 
 _WALKS = ("os.walk", "os.fwalk", "pathlib.Path.walk")
 _UNORDERED = (Kind.TENSOR, Kind.ARRAY, Kind.MODULE, Kind.INSTANCE)  # what sorted() cannot compare

@@ -7,15 +7,15 @@ import re
 from collections.abc import Iterator
 
 from detlint.findings import Finding
-from detlint.linter.context import Context
-from detlint.linter.devices import moves_to_cuda, uses_cuda
-from detlint.linter.nodes import identifier
-from detlint.linter.program_start import insert_at_start
-from detlint.linter.registry import check_file
-from detlint.linter.repairs import Repair, unsafe
-from detlint.linter.seeding import Seed, seeding_of
-from detlint.linter.testcode import is_test_file
-from detlint.linter.training import file_trains, trains
+from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.registry import check_file
+from detlint.linter.analysis.repairs import Repair, unsafe
+from detlint.linter.analysis.testcode import is_test_file
+from detlint.linter.programs.devices import moves_to_cuda, uses_cuda
+from detlint.linter.programs.program_start import insert_at_start
+from detlint.linter.programs.training import file_trains, trains
+from detlint.linter.randomness.seeding import Seed, seeding_of
+from detlint.linter.source.nodes import identifier
 
 _WORK = re.compile(
     r"(^|_)(train|fit|finetune|eval|evaluate|evaluation|validate|test|infer|inference|predict|generate|sample|rollout"

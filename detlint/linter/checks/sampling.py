@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from detlint.conditions import Truth
 from detlint.findings import Finding
-from detlint.linter.context import Call, Context
-from detlint.linter.evaluation import is_inference
-from detlint.linter.registry import check
+from detlint.linter.analysis.context import Call, Context
+from detlint.linter.analysis.registry import check
+from detlint.linter.programs.evaluation import is_inference
 
 
 @check("DET206")

@@ -7,21 +7,21 @@ import re
 from collections.abc import Iterator
 
 from detlint.findings import Finding
-from detlint.linter.context import Context
-from detlint.linter.hashed_numbers import hashed_numbers
-from detlint.linter.loader_workers import worker_initialisers
-from detlint.linter.nodes import identifier
-from detlint.linter.origins import origins
-from detlint.linter.program import calls_named
-from detlint.linter.project import Module
-from detlint.linter.purpose import draws_decide
-from detlint.linter.registry import check_file
-from detlint.linter.repeatable import SALTED, made_up, why_unrepeatable
-from detlint.linter.seed_helpers import SeedHelpers
-from detlint.linter.seeding import Seed, seeds_in
-from detlint.linter.testcode import is_test_file
-from detlint.linter.unpassed import optional_in
-from detlint.linter.unused_seeds import seed_defaults
+from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.origins import origins
+from detlint.linter.analysis.program import calls_named
+from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.registry import check_file
+from detlint.linter.analysis.testcode import is_test_file
+from detlint.linter.analysis.unpassed import optional_in
+from detlint.linter.numbers.hashed_numbers import hashed_numbers
+from detlint.linter.programs.loader_workers import worker_initialisers
+from detlint.linter.randomness.purpose import draws_decide
+from detlint.linter.randomness.repeatable import SALTED, made_up, why_unrepeatable
+from detlint.linter.randomness.seed_helpers import SeedHelpers
+from detlint.linter.randomness.seeding import Seed, seeds_in
+from detlint.linter.randomness.unused_seeds import seed_defaults
+from detlint.linter.source.nodes import identifier
 from detlint.randomness import load_sources
 
 _SEED = re.compile(r"(^|_)(manual|random|rng|base|init|np|torch|numpy|global)?_?(seed|random_state)$", re.IGNORECASE)

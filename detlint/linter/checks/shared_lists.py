@@ -6,17 +6,17 @@ import ast
 from collections.abc import Iterator
 
 from detlint.findings import Finding
-from detlint.linter.context import Context
-from detlint.linter.element_table import element_table
-from detlint.linter.names import BindingKind, parameters
-from detlint.linter.nodes import identifier, is_own, walk
-from detlint.linter.order import OrderTracer
-from detlint.linter.order_form import Trail
-from detlint.linter.order_table import order_table
-from detlint.linter.origins import origins
-from detlint.linter.parallel import Start, callbacks, loop_around, starts
-from detlint.linter.registry import check_file
-from detlint.linter.repeatable import why_unrepeatable
+from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.origins import origins
+from detlint.linter.analysis.registry import check_file
+from detlint.linter.order.destination import OrderTracer
+from detlint.linter.order.form import Trail
+from detlint.linter.programs.parallel import Start, callbacks, loop_around, starts
+from detlint.linter.randomness.repeatable import why_unrepeatable
+from detlint.linter.source.names import BindingKind, parameters
+from detlint.linter.source.nodes import identifier, is_own, walk
+from detlint.linter.tables.elements import element_table
+from detlint.linter.tables.order import order_table
 
 
 @check_file("DET603")

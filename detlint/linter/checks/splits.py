@@ -8,17 +8,17 @@ from collections.abc import Iterator
 
 from detlint.conditions import Truth
 from detlint.findings import Finding
-from detlint.linter.callers import users_of
-from detlint.linter.calls import argument_of
-from detlint.linter.context import Call, Context
-from detlint.linter.defaults import may_be_none
-from detlint.linter.names import FUNCTIONS, FunctionNode, parameters
-from detlint.linter.nodes import identifier, walk
-from detlint.linter.origins import made_by
-from detlint.linter.program import Program, calls_named
-from detlint.linter.registry import check, check_file
-from detlint.linter.seeding import depends_on_rank, seeding_of
-from detlint.linter.testcode import is_unit_test
+from detlint.linter.analysis.callers import users_of
+from detlint.linter.analysis.calls import argument_of
+from detlint.linter.analysis.context import Call, Context
+from detlint.linter.analysis.defaults import may_be_none
+from detlint.linter.analysis.origins import made_by
+from detlint.linter.analysis.program import Program, calls_named
+from detlint.linter.analysis.registry import check, check_file
+from detlint.linter.analysis.testcode import is_unit_test
+from detlint.linter.randomness.seeding import depends_on_rank, seeding_of
+from detlint.linter.source.names import FUNCTIONS, FunctionNode, parameters
+from detlint.linter.source.nodes import identifier, walk
 from detlint.randomness import load_sources
 
 _BY_RANK = "with a seed that depends on the process rank"

@@ -6,14 +6,14 @@ import ast
 from collections.abc import Iterator
 
 from detlint.findings import Finding
-from detlint.linter.computed import is_computed
-from detlint.linter.context import Call, Context
-from detlint.linter.differences import difference
-from detlint.linter.insisting import insists_on_bound, is_answer, is_meant_to_differ
-from detlint.linter.names import unpacked
-from detlint.linter.precision import EPSILON, is_cast_result, precision
-from detlint.linter.registry import check, check_file
-from detlint.linter.tolerances import Tolerance, allowed, registered, registered_runs
+from detlint.linter.analysis.context import Call, Context
+from detlint.linter.analysis.registry import check, check_file
+from detlint.linter.numbers.computed import is_computed
+from detlint.linter.numbers.differences import difference
+from detlint.linter.numbers.insisting import insists_on_bound, is_answer, is_meant_to_differ
+from detlint.linter.numbers.precision import EPSILON, is_cast_result, precision
+from detlint.linter.numbers.tolerances import Tolerance, allowed, registered, registered_runs
+from detlint.linter.source.names import unpacked
 
 _LESS = ("assertLess", "assertLessEqual")
 _COARSEST = max(EPSILON.values())

@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from detlint.findings import Finding
-from detlint.linter.context import Context
-from detlint.linter.mode_layers import switches_itself
-from detlint.linter.registry import check
-from detlint.linter.testcode import is_test_file
-from detlint.linter.unregistered import PlainContainer
+from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.registry import check
+from detlint.linter.analysis.testcode import is_test_file
+from detlint.linter.modes.layers import switches_itself
+from detlint.linter.modes.unregistered import PlainContainer
 
 
 @check("DET203", nodes=(ast.ClassDef,))

@@ -6,14 +6,14 @@ import ast
 from collections.abc import Iterator
 
 from detlint.findings import Finding
-from detlint.linter.context import Call, Context
-from detlint.linter.devices import may_move_to_cuda, moves_to_cuda, uses_cuda
-from detlint.linter.environment import EnvironmentWrite, environment_writes
-from detlint.linter.nodes import identifier
-from detlint.linter.program import Program
-from detlint.linter.registry import check, check_file
-from detlint.linter.seeding import seeding_of
-from detlint.linter.values import Kind
+from detlint.linter.analysis.context import Call, Context
+from detlint.linter.analysis.program import Program
+from detlint.linter.analysis.registry import check, check_file
+from detlint.linter.analysis.values import Kind
+from detlint.linter.programs.devices import may_move_to_cuda, moves_to_cuda, uses_cuda
+from detlint.linter.programs.environment import EnvironmentWrite, environment_writes
+from detlint.linter.randomness.seeding import seeding_of
+from detlint.linter.source.nodes import identifier
 
 _HASH_SEED = "PYTHONHASHSEED"
 _WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"

@@ -1,0 +1,169 @@
+"""Modules that a function builds: what of them it applies, and whether it does so at every forward pass."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from detlint.linter.analysis.classes import ClassInfo
+from detlint.linter.analysis.context import Context
+from detlint.linter.source.names import FunctionNode
+from detlint.linter.source.nodes import identifier, walk
+
+# Methods that return the module they are called on and leave its mode and its weights alone.
+_TRANSPARENT = frozenset(
+    {"to", "cuda", "cpu", "float", "half", "double", "bfloat16", "type", "xpu", "requires_grad_", "type_as"}
+)
+# Functions of torch.nn.init that draw.
+_RANDOM = re.compile(r"uniform|normal|orthogonal|sparse")
+_RUNS = frozenset(
+    {"forward", "__call__", "forward_features", "training_step", "validation_step", "test_step", "predict_step"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Built:
+    """A module that a function builds: the whole expression, and the call that applies it in the same expression."""
+
+    expression: ast.expr
+    run: ast.Call | None = None
+
+
+def _built(node: ast.expr, ctx: Context) -> _Built:
+    """Climb from a constructor through `.to(…)` and nn.Sequential to the whole module, and see if that is called."""
+    expression = node
+    while True:
+        parent = ctx.parent(expression)
+        around = ctx.parent(parent) if parent is not None else None
+        if isinstance(parent, ast.Call) and parent.func is expression:
+            return _Built(expression, parent)
+        if isinstance(parent, ast.Attribute) and isinstance(around, ast.Call) and around.func is parent:
+            if parent.attr == "forward":
+                return _Built(expression, around)
+            if parent.attr not in _TRANSPARENT:
+                return _Built(expression)
+            expression = around
+        elif isinstance(parent, ast.Call) and "torch.nn.Sequential" in ctx.resolve(parent.func):
+            expression = parent
+        else:
+            return _Built(expression)
+
+
+def moved(node: ast.expr, ctx: Context) -> ast.expr:
+    """Return what a module or parameter is once it is moved and converted: the whole of `nn.Parameter(…).to(x)`."""
+    return _built(node, ctx).expression
+
+
+def made_before_moves(node: ast.expr) -> ast.expr:
+    """Return the call that makes a module that is moved and converted at once: `Net()` of `Net().to(device).half()`."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _TRANSPARENT:
+        node = node.func.value
+    return node
+
+
+def is_applied(node: ast.expr, function: FunctionNode, ctx: Context) -> bool:
+    """Return whether a function calls the module it builds, keeps it to itself and leaves it as it was built."""
+    runs = list(_runs(node, ctx))
+    if runs and None not in runs:
+        return True
+    made = _built(node, ctx)
+    attribute = stored_on_self(made.expression, function, ctx) if runs_with_forward(function, ctx) else None
+    return attribute is not None and any(
+        isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and ast.unparse(part.func) == attribute
+        for part in walk(function)
+    )
+
+
+def is_anew_at_each_call(node: ast.expr, function: FunctionNode, ctx: Context) -> bool:
+    """Return whether each forward pass builds and applies a module, or each call of a function that acts as a layer."""
+    layer = ctx.module.index.class_at(function) is None and _takes_input(node, function, ctx)
+    return (layer or runs_with_forward(function, ctx)) and is_applied(node, function, ctx)
+
+
+def _takes_input(node: ast.expr, function: FunctionNode, ctx: Context) -> bool:
+    """Return whether what a module is applied to comes from a parameter of the function."""
+    names = {argument.arg for argument in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)}
+    made = _built(node, ctx)
+    runs = [run for run in _runs(node, ctx) if run is not None and _is_handed_on(run, names, ctx)]
+    given = [made.expression] if made.run is not None else [value for run in runs for value in run.args]
+    return any(isinstance(part, ast.Name) and part.id in names for value in given for part in walk(value))
+
+
+def _is_handed_on(run: ast.expr, names: set[str], ctx: Context) -> bool:
+    """`x = conv(x)`, `return conv(x).relu()`: what a layer does; tests and examples compare and show what comes out."""
+    parent = ctx.parent(run)
+    while isinstance(parent, ast.Attribute) or (isinstance(parent, ast.Call) and parent.func is run):
+        run, parent = parent, ctx.parent(parent)
+    if isinstance(parent, ast.Assign):
+        return any(isinstance(target, ast.Name) and target.id in names for target in parent.targets)
+    return isinstance(parent, ast.Return)
+
+
+def _runs(node: ast.expr, ctx: Context, steps: int = 3) -> Iterator[ast.Call | None]:
+    """Yield the calls of a module that a function builds, and None for each use of it that is something else.
+
+    It may get another name on the way, `layer = layer.to(x.device)`. To move it in place, or to draw its weights
+    from another distribution, is no use of it.
+    """
+    made = _built(node, ctx)
+    if made.run is not None:
+        yield made.run
+        return
+    if _is_drawn_anew(node, ctx) or (made.expression is not node and isinstance(ctx.parent(made.expression), ast.Expr)):
+        return
+    binding = ctx.binding(made.expression)
+    if binding is None or steps == 0:
+        yield None
+        return
+    for use in ctx.flow(node).uses(binding):
+        yield from _runs(use, ctx, steps - 1)
+
+
+def _is_drawn_anew(use: ast.expr, ctx: Context) -> bool:
+    """`nn.init.xavier_uniform_(layer.weight)` makes random weights of random ones; its bias may be anything."""
+    weights = ctx.parent(use)
+    call = ctx.parent(weights) if isinstance(weights, ast.Attribute) and weights.attr in ("weight", "bias") else None
+    names = (
+        [name for name in ctx.callees(call) if name.startswith("torch.nn.init.")] if isinstance(call, ast.Call) else []
+    )
+    return bool(names) and (identifier(weights) == "bias" or any(_RANDOM.search(name) for name in names))
+
+
+def stored_on_self(expression: ast.expr, function: FunctionNode, ctx: Context) -> str | None:
+    """Return the `self.name` that an expression is assigned to at every call, no condition around it."""
+    statement = ctx.parent(expression)
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1 or statement.value is not expression:
+        return None
+    target = statement.targets[0]
+    around = [node for node in ctx.ancestors(statement) if isinstance(node, (ast.If, ast.Try, ast.For, ast.While))]
+    if not isinstance(target, ast.Attribute) or any(function in ctx.ancestors(node) for node in around):
+        return None
+    touched = f"{ast.unparse(target)}."
+    if any(isinstance(part, ast.Attribute) and ast.unparse(part).startswith(touched) for part in walk(function)):
+        return None
+    return ast.unparse(target) if statement in function.body else None
+
+
+def runs_with_forward(function: FunctionNode, ctx: Context) -> bool:
+    """Return whether a function is a module's forward, or a method of the module that forward calls."""
+    owner = ctx.parent(function)
+    if not isinstance(owner, ast.ClassDef):
+        return False
+    info = ctx.inference.class_info(owner)
+    if info.methods.get(function.name) is not function:
+        return False
+    reached = ctx.module.project.once(_run_with_forward, info)
+    return function.name in reached and ctx.inference.is_module_class(info.name)
+
+
+def _run_with_forward(info: ClassInfo) -> list[str]:
+    methods = info.methods
+    reached = [name for name in methods if name in _RUNS]
+    for name in reached:
+        for part in walk(methods[name]):
+            called = part.attr if isinstance(part, ast.Attribute) and getattr(part.value, "id", "") == "self" else ""
+            if called in methods and called not in reached:
+                reached.append(called)
+    return reached

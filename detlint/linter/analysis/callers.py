@@ -1,0 +1,195 @@
+"""Who calls a function? Looked for in its own file first, then in every file of the project that mentions its name."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from detlint.linter.analysis.program import outermost_definition
+from detlint.linter.source.names import FunctionNode
+from detlint.linter.source.nodes import identifier
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.context import Context
+
+# A function called all over a project is called on all kinds of tensors; looking at every call would cost too much.
+_MOST_CALLS = 16
+_MOST_FILES = 13  # its own included
+_MOST_FILES_SEARCHED = 64  # for an assignment, which a look at each tells
+# Annotations, type tests and calls of a base class name a class without making or calling anything of it.
+_TESTS = ("isinstance", "issubclass", "cast", "super")
+
+CallSite = tuple["Context", ast.Call]
+
+
+def calls_of(function: FunctionNode | ast.ClassDef, ctx: Context) -> Iterator[CallSite | None]:
+    """Yield each call of `function` in the project, those of its own file first; None for a use that is no call.
+
+    The `forward` of a module is called where its instances are. A function handed on as a value ends in None, since
+    whoever gets it may call it with anything; so does one that too many files mention.
+    """
+    owner = ctx.module.index.class_at(function)
+    if function.name == "forward" and owner is not None:
+        yield from _calls_of_instances(owner, ctx)
+        return
+    qualified = ctx.module.qualified(function)
+    yield from _calls_in(function, qualified, ctx)
+    if not function.name.startswith("__"):
+        for other in _mentioning(function.name, ctx):
+            if other is None:
+                yield None
+                return
+            yield from _calls_in(function, qualified, other)
+
+
+def is_used_elsewhere(name: str, ctx: Context) -> bool:
+    """Return whether another file of the project uses the variable `name` of this one; no where too many mention it."""
+    qualified = f"{ctx.module.name}.{name}"
+    for other in _mentioning(name, ctx):
+        if other is None:
+            return False
+        if any(qualified in other.resolve(use) for use in _names(other, name)):
+            return True
+    return False
+
+
+def is_set_from_outside(attribute: str, ctx: Context) -> bool:
+    """Return whether another file of the project sets an attribute of this name of something that is not `self`.
+
+    No where too many files mention it.
+    """
+    for other in _mentioning(attribute, ctx, _MOST_FILES_SEARCHED):
+        if other is None:
+            return False
+        uses = _names(other, attribute) if attribute in other.module.writes else ()
+        for use in uses:
+            own = isinstance(use, ast.Attribute) and isinstance(use.value, ast.Name) and use.value.id in ("self", "cls")
+            if isinstance(use, ast.Attribute) and isinstance(use.ctx, ast.Store) and not own:
+                return True
+    return False
+
+
+def users_of(node: ast.AST, ctx: Context) -> Iterator[Context]:
+    """Yield the project's files that use what the top of the module names around `node`, and those that use these.
+
+    That is a function, a class or a variable. Names that too many files mention lead no further.
+    """
+    seen: set[tuple[str, str]] = set()
+    pending = [(ctx, node)]
+    while pending:
+        where, place = pending.pop(0)
+        name = _name_at_top(place, where)
+        if not name or (where.module.name, name) in seen:
+            continue
+        seen.add((where.module.name, name))
+        qualified = f"{where.module.name}.{name}"
+        for other in (where, *_mentioning(name, where)):
+            for use in _uses_of_import(other, name) if other is not None else ():
+                if other is not None and qualified in other.resolve(use):
+                    yield other
+                    pending.append((other, use))
+
+
+def _name_at_top(node: ast.AST, ctx: Context) -> str:
+    """Return the name that the module gives to the outermost statement around `node`, or nothing."""
+    definition = outermost_definition(ctx.module, node)
+    if definition is not None:
+        return definition.name
+    statement = ctx.statement(node)
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    return target.id if isinstance(target, ast.Name) and isinstance(ctx.parent(statement), ast.Module) else ""
+
+
+def _uses_of_import(ctx: Context, name: str) -> Iterator[ast.Name | ast.Attribute]:
+    """Yield the uses of a name, under `Network` too after `from models import Net as Network`."""
+    yield from _names(ctx, name)
+    for bound, bindings in ctx.module.index.root.bindings.items():
+        if bound != name and any(isinstance(b.node, ast.alias) and b.node.name == name for b in bindings):
+            yield from _names(ctx, bound)
+
+
+def _names(ctx: Context, name: str) -> Iterator[ast.Name | ast.Attribute]:
+    uses = ctx.module.index.names_used.get(name, ())
+    return (use for use in uses if isinstance(use, (ast.Name, ast.Attribute)))
+
+
+def _calls_in(function: FunctionNode | ast.ClassDef, qualified: str, ctx: Context) -> Iterator[CallSite | None]:
+    """Yield the calls that one file makes; a method of something unknown may be the one that is meant."""
+    index = ctx.module.index
+    found = 0
+    for use in index.names_used.get(function.name, ()):
+        assert isinstance(use, (ast.Name, ast.Attribute))
+        names = ctx.resolve(use)
+        if qualified not in names and (names or isinstance(use, ast.Name)):
+            continue
+        parent = ctx.parent(use)
+        found += 1
+        if isinstance(function, ast.ClassDef) and _only_names(use, ctx):
+            continue
+        if not isinstance(parent, ast.Call) or parent.func is not use or found > _MOST_CALLS:
+            yield None
+        elif function not in index.ancestors(parent):
+            yield ctx, parent
+
+
+def _calls_of_instances(owner: ast.ClassDef, ctx: Context) -> Iterator[CallSite | None]:
+    """Yield the calls of what the file itself makes of a class, None where an instance goes another way."""
+    called = f"{ctx.module.qualified(owner)}.__call__"
+    made: set[str] = set()
+    for use in ctx.module.index.names_used.get(owner.name, ()):
+        parent = ctx.parent(use)
+        if isinstance(parent, ast.Call) and parent.func is use:
+            target = ctx.parent(parent)
+            targets = target.targets if isinstance(target, ast.Assign) else []
+            names = {identifier(t) for t in targets}
+            made |= names
+            if not names:
+                yield None
+        elif not _only_names(use, ctx):
+            yield None
+    for name in sorted(made):
+        calls = [call for call in ctx.module.index.calls_by_name.get(name, ()) if called in ctx.callees(call)]
+        calls += _calls_of_sequences(name, ctx)
+        yield from ((ctx, call) for call in calls)
+        if not calls:
+            yield None
+
+
+def _calls_of_sequences(first: str, ctx: Context) -> Iterator[ast.Call]:
+    """Yield the calls of `self.encoder = nn.Sequential(spectrum, pool)`, which give `spectrum` what they are given."""
+    for made in ctx.module.index.calls_by_name.get("Sequential", ()):
+        target = ctx.parent(made)
+        if made.args and identifier(made.args[0]) == first and isinstance(target, ast.Assign):
+            names = {identifier(each) for each in target.targets}
+            calls = (call for name in sorted(names) for call in ctx.module.index.calls_by_name.get(name, ()))
+            yield from (call for call in calls if "torch.nn.Sequential.__call__" in ctx.callees(call))
+
+
+def _only_names(use: ast.AST, ctx: Context) -> bool:
+    """Does the expression stand in an annotation, or in a test of a type?"""
+    child = use
+    for parent in ctx.ancestors(use):
+        if isinstance(parent, ast.Call):
+            return getattr(parent.func, "id", "") in _TESTS
+        if isinstance(parent, (ast.arg, ast.AnnAssign)):
+            return parent.annotation is child
+        if isinstance(parent, ast.stmt):
+            return getattr(parent, "returns", None) is child
+        child = parent
+    return False
+
+
+def _mentioning(name: str, ctx: Context, at_most: int = _MOST_FILES) -> Iterator[Context | None]:
+    """Yield the contexts of the project's other files that hold the word `name`; None where there are too many."""
+    module = ctx.module
+    search = module.project.search(name, module, at_most)
+    if search is None:
+        return
+    if search.found is None:
+        yield None
+        return
+    for path in search.found:
+        other = module.project.at(path) if path != module.source.path else None
+        if other is not None:
+            yield ctx.elsewhere(other)

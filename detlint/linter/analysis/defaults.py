@@ -1,0 +1,184 @@
+"""What does a setting come to when the user chooses nothing? Defaults of parameters and command-line options."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from detlint.conditions import Truth
+from detlint.linter.analysis.context import MISSING, Context
+from detlint.linter.analysis.options import added, decorated, given, truth_of
+from detlint.linter.analysis.origins import passed
+from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.unsaid import kept, only_definition, stand_in
+from detlint.linter.analysis.values import Kind, Value
+from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, parameters
+from detlint.linter.source.nodes import identifier, is_own
+
+_DEPTH = 4
+
+
+def may_be_none(node: ast.expr, ctx: Context) -> bool:
+    """Is there a path on which the file itself makes this None? What a caller passes is the caller's business."""
+    return any(
+        value.kind is Kind.NONE and isinstance(value.node, ast.Constant) and value.module is ctx.module
+        for value in ctx.values(node)
+    )
+
+
+def truth_by_default(node: ast.expr, ctx: Context, depth: int = 0) -> Truth:
+    """Is a setting on (yes) or off (no) when nobody says anything, or can that not be told?
+
+    A parameter is on where its default is, or where a call in the file turns it on; an attribute of parsed arguments
+    is what its option's default is; there is a GPU.
+    """
+    known = ctx.truth(node)
+    if known is not Truth.UNKNOWN or depth > _DEPTH:
+        return known
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return ~truth_by_default(node.operand, ctx, depth + 1)
+    if isinstance(node, ast.BoolOp):
+        return _all_or_any(node, ctx, depth)
+    if isinstance(node, ast.Name):
+        return _parameter(node, ctx, depth)
+    if isinstance(node, ast.Attribute):
+        return _kept(node, ctx) if is_own(node) else _option(node.attr, ctx.module)
+    if isinstance(node, ast.IfExp):
+        return _chosen(node, ctx, depth)
+    if isinstance(node, ast.Compare):
+        return _is_there(node, ctx)
+    return _asked(node, ctx, depth) if isinstance(node, ast.Call) else Truth.UNKNOWN
+
+
+def _chosen(node: ast.IfExp, ctx: Context, depth: int) -> Truth:
+    test = truth_by_default(node.test, ctx, depth + 1)
+    if test is Truth.UNKNOWN:
+        return Truth.UNKNOWN
+    return truth_by_default(node.body if test is Truth.YES else node.orelse, ctx, depth + 1)
+
+
+def _asked(call: ast.Call, ctx: Context, depth: int) -> Truth:
+    """`options.get("benchmark", True)`, `getattr(cfg, "benchmark", True)`, `isinstance(benchmark, bool)`."""
+    if "torch.cuda.is_available" in ctx.callees(call):
+        return Truth.YES
+    other = stand_in(call)
+    if other is not None:
+        return truth_by_default(other, ctx, depth + 1)
+    if identifier(call.func) != "isinstance" or len(call.args) != 2 or "builtins.bool" not in ctx.resolve(call.args[1]):
+        return Truth.UNKNOWN
+    default = _default_value(call.args[0], ctx)
+    return Truth.UNKNOWN if default is MISSING else Truth.of(isinstance(default, bool))
+
+
+def _is_there(test: ast.Compare, ctx: Context) -> Truth:
+    """`benchmark is not None`, where it is a parameter with a default."""
+    default, other = _default_value(test.left, ctx), test.comparators[0]
+    if default is MISSING or len(test.ops) != 1 or not isinstance(other, ast.Constant) or other.value is not None:
+        return Truth.UNKNOWN
+    if isinstance(test.ops[0], ast.Is):
+        return Truth.of(default is None)
+    return Truth.of(default is not None) if isinstance(test.ops[0], ast.IsNot) else Truth.UNKNOWN
+
+
+def _default_value(node: ast.expr, ctx: Context) -> object:
+    """Return the literal that a parameter is by default, MISSING of anything else."""
+    bindings = ctx.module.definitions(node) if isinstance(node, ast.Name) else ()
+    if len(bindings) != 1 or bindings[0].kind is not BindingKind.PARAMETER:
+        return MISSING
+    return ctx.constant(bindings[0].value)
+
+
+def _kept(node: ast.Attribute, ctx: Context) -> Truth:
+    """`self.benchmark`, which a constructor takes over from a parameter with a default."""
+    answers = {ctx.truth(default_of(value)) for value in ctx.values(node)}
+    return answers.pop() if len(answers) == 1 else Truth.UNKNOWN
+
+
+def default_of(value: Value) -> ast.expr | None:
+    """Return the default of the parameter that a value comes from; None where it has none, or comes from elsewhere."""
+    if not isinstance(value.node, ast.arg) or value.module is None:
+        return None
+    parents = value.module.index.parents
+    function = parents.get(parents.get(value.node, value.node))
+    if not isinstance(function, FUNCTIONS):
+        return None
+    return next((default for argument, default in parameters(function.args) if argument is value.node), None)
+
+
+def text_by_default(node: ast.expr, ctx: Context, depth: int = 0) -> str:
+    """Return the string that a setting is when nobody says anything; nothing where that is no string or cannot be told.
+
+    It may be one of several that an option takes: `backend, mode = args.compile_args`.
+    """
+    known = ctx.constant(node)
+    if isinstance(known, str) or depth > _DEPTH:
+        return known if isinstance(known, str) else ""
+    other = stand_in(node)
+    if other is not None:
+        return text_by_default(other, ctx, depth + 1)
+    if isinstance(node, ast.Attribute):
+        held = kept(node, ctx)
+        if held is not None:
+            return text_by_default(*held, depth + 1)
+        return "" if is_own(node) else _only_text(_option_defaults(node.attr, ctx.module))
+    binding = only_definition(node, ctx) if isinstance(node, ast.Name) else None
+    value = binding.value if binding is not None else None
+    if binding is None or value is None or binding.kind not in (BindingKind.ASSIGN, BindingKind.PARAMETER):
+        return ""
+    if not binding.index:
+        return text_by_default(value, ctx, depth + 1)
+    place = binding.index[-1]
+    is_one_of_them = len(binding.index) == 1 and place >= 0
+    if not isinstance(value, ast.Attribute) or is_own(value) or not is_one_of_them:
+        return ""
+    listed = [
+        default for default in _option_defaults(value.attr, ctx.module) if isinstance(default, (ast.List, ast.Tuple))
+    ]
+    return _only_text([default.elts[place] for default in listed if place < len(default.elts)])
+
+
+def _only_text(values: Sequence[ast.expr | None]) -> str:
+    texts = {value.value if isinstance(value, ast.Constant) else None for value in values}
+    only = texts.pop() if len(texts) == 1 else None
+    return only if isinstance(only, str) else ""
+
+
+def _all_or_any(node: ast.BoolOp, ctx: Context, depth: int) -> Truth:
+    truths = [truth_by_default(value, ctx, depth + 1) for value in node.values]
+    decisive = Truth.NO if isinstance(node.op, ast.And) else Truth.YES
+    if decisive in truths:
+        return decisive
+    return Truth.UNKNOWN if Truth.UNKNOWN in truths else ~decisive
+
+
+def _parameter(node: ast.Name, ctx: Context, depth: int) -> Truth:
+    answers: list[Truth] = []
+    for binding in ctx.module.definitions(node):
+        if binding.kind is BindingKind.ASSIGN and binding.value is not None and not binding.index:
+            answers.append(truth_by_default(binding.value, ctx, depth + 1))
+        elif binding.kind is BindingKind.PARAMETER and isinstance(binding.scope.node, FUNCTIONS):
+            calls = passed(ctx.module, binding.scope.node, binding.name, (ctx.module,))
+            on = any(ctx.truth(origin.node) is Truth.YES for origin in calls)
+            answers += [Truth.YES] if on else _default_truth(binding, binding.scope.node, ctx)
+        else:
+            answers.append(Truth.UNKNOWN)
+    return answers[0] if len(set(answers)) == 1 else Truth.UNKNOWN
+
+
+def _default_truth(binding: Binding, function: FunctionNode, ctx: Context) -> list[Truth]:
+    """Return what a parameter is by default, the option of a command line that it stands for included."""
+    option = binding.value if binding.value is not None else decorated(function, binding.name)
+    if isinstance(option, ast.Call) and identifier(option.func) in ("option", "Option"):
+        return [truth_of(option)]
+    return [ctx.truth(option)] if option is not None else []
+
+
+def _option(name: str, module: Module) -> Truth:
+    """Return what `args.name` is by default, from the options that the file itself declares."""
+    truths = {truth_of(option) for option in added(name, module)}
+    return truths.pop() if len(truths) == 1 else Truth.UNKNOWN
+
+
+def _option_defaults(name: str, module: Module) -> list[ast.expr | None]:
+    """Return the defaults that the file itself declares for `args.name`."""
+    return [given(option).get("default") for option in added(name, module)]

@@ -1,0 +1,51 @@
+"""Dictionaries that are written out: what stands under each of their keys."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from detlint.linter.analysis.only_values import only_value
+from detlint.linter.source.names import BindingKind
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.project import Module
+
+
+def written_items(module: Module, node: ast.expr) -> Mapping[str, ast.expr] | None:
+    """Return the items of `{"size": 8}` or `dict(size=8)`, also under a name or attribute that nothing else touches.
+
+    None of anything else, and of a dictionary that is put together: an absent key is absent for sure.
+    """
+    if isinstance(node, ast.Name):
+        bindings = module.definitions(node)
+        only = bindings[0] if len(bindings) == 1 and len(bindings[0].of_same_name) == 1 else None
+        if only is None or only.kind is not BindingKind.ASSIGN or only.value is None or only.index:
+            return None
+        if isinstance(only.value, ast.Name) or _is_changed(module, node.id):
+            return None
+        return written_items(module, only.value)
+    if isinstance(node, ast.Attribute):
+        kept = only_value(module, node)
+        return written_items(module, kept) if kept is not None and not _is_changed(module, node.attr) else None
+    if isinstance(node, ast.Dict):
+        named = zip(node.keys, node.values, strict=True)
+        items = {key.value: value for key, value in named if isinstance(key, ast.Constant)}
+        plain = len(items) == len(node.keys) and all(isinstance(key, str) for key in items)
+        return items if plain else None  # type: ignore[return-value]
+    if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "dict" and not node.args:
+        given = {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg is not None}
+        return given if len(given) == len(node.keywords) else None
+    return None
+
+
+def _is_changed(module: Module, name: str) -> bool:
+    """`sizes["width"] = 8`, `sizes.update(…)`: whatever is called on it counts but for `get` and its like."""
+    for use in module.index.names_used.get(name, ()):
+        parent = module.index.parents.get(use)
+        if isinstance(parent, ast.Subscript) and parent.value is use and not isinstance(parent.ctx, ast.Load):
+            return True
+        if isinstance(parent, ast.Attribute) and parent.attr not in ("get", "items", "keys", "values", "copy"):
+            return True
+    return False

@@ -1,0 +1,415 @@
+"""Control flow of one function or module body: what reaches a name, and what can happen between two places."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter, defaultdict, deque
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cached_property
+
+from detlint.linter.source.index import Index
+from detlint.linter.source.names import FUNCTIONS, SCOPES, Binding, Scope
+from detlint.linter.source.nodes import walk
+
+_REMEMBERED_CONDITIONS = 6
+
+
+class _Block:
+    """One simple statement, or the part of a compound one that is evaluated at once (a test, an iterable)."""
+
+    def __init__(self, number: int, nodes: Iterable[ast.AST]) -> None:
+        self.number = number
+        self.nodes = tuple(nodes)
+        # Each edge: block it leads to, and the truth of this block's condition along it (None: either).
+        self.successors: list[tuple[_Block, bool | None]] = []
+        self.test: ast.expr | None = None  # what the edges with a truth go by
+
+    @cached_property
+    def condition(self) -> tuple[str, bool] | None:
+        return None if self.test is None else _condition(self.test)
+
+
+_Ends = list[tuple[_Block, "bool | None"]]
+_Facts = frozenset[tuple[str, bool]]
+"""What conditions, by their text, are known to be."""
+
+
+class Flow:
+    """The control-flow graph of the body of `scope` (a function or the module), statement by statement.
+
+    Nested functions and classes are single statements here; they have flows of their own. An exception may leave a
+    `try` body after any of its statements.
+    """
+
+    def __init__(self, index: Index, scope: Scope) -> None:
+        self._index = index
+        self.scope = scope
+        self._blocks: list[_Block] = []
+        self._block_of: dict[ast.AST, _Block] = {}
+        self._loops: list[tuple[_Block, _Ends]] = []
+        self._handlers: list[list[_Block]] = []
+        self._returns: _Ends = []
+        self.entry = self._new(())
+        body = getattr(scope.node, "body", [])
+        ends = self._body(body if isinstance(body, list) else [], [(self.entry, None)])
+        self.exit = self._new(())
+        self._connect([*ends, *self._returns], self.exit)
+        self._reaching: dict[str, list[frozenset[Binding]]] = {}
+
+    def forget(self) -> None:
+        """Free the graph: its loops refer back to themselves."""
+        for block in self._blocks:
+            block.successors.clear()
+
+    # --- construction -------------------------------------------------------------------------------------------
+
+    def _new(self, nodes: Iterable[ast.AST]) -> _Block:
+        block = _Block(len(self._blocks), nodes)
+        self._blocks.append(block)
+        for node in block.nodes:
+            self._block_of[node] = block
+        for handlers in self._handlers[-1:]:
+            for handler in handlers:
+                block.successors.append((handler, None))
+        return block
+
+    @staticmethod
+    def _connect(ends: _Ends, block: _Block) -> None:
+        for end, truth in ends:
+            end.successors.append((block, truth))
+
+    def _body(self, statements: list[ast.stmt], ends: _Ends) -> _Ends:
+        for statement in statements:
+            ends = self._statement(statement, ends)
+        return ends
+
+    def _statement(self, node: ast.stmt, ends: _Ends) -> _Ends:
+        if isinstance(node, ast.If):
+            return self._if(node, ends)
+        if isinstance(node, (ast.While, ast.For, ast.AsyncFor)):
+            return self._loop(node, ends)
+        if isinstance(node, (ast.With, ast.AsyncWith)):
+            block = self._new([node, *node.items])
+            self._connect(ends, block)
+            return self._body(node.body, [(block, None)])
+        if isinstance(node, ast.Try) or node.__class__.__name__ == "TryStar":
+            return self._try(node, ends)  # type: ignore[arg-type]
+        if isinstance(node, ast.Match):
+            return self._match(node, ends)
+        block = self._new([node])
+        self._connect(ends, block)
+        if isinstance(node, ast.Return):
+            self._returns.append((block, None))
+            return []
+        if isinstance(node, ast.Raise):
+            return []
+        if isinstance(node, ast.Break) and self._loops:
+            self._loops[-1][1].append((block, None))
+            return []
+        if isinstance(node, ast.Continue) and self._loops:
+            self._connect([(block, None)], self._loops[-1][0])
+            return []
+        if isinstance(node, ast.Expr) and _never_returns(node.value):
+            return []
+        return [(block, None)]
+
+    def _if(self, node: ast.If, ends: _Ends) -> _Ends:
+        block = self._new([node, node.test])
+        self._connect(ends, block)
+        block.test = node.test
+        constant = _constant_truth(node.test)
+        taken: _Ends = [] if constant is False else [(block, True)]
+        skipped: _Ends = [] if constant is True else [(block, False)]
+        after = self._body(node.body, taken)
+        return [*after, *(self._body(node.orelse, skipped) if node.orelse else skipped)]
+
+    def _loop(self, node: ast.While | ast.For | ast.AsyncFor, ends: _Ends) -> _Ends:
+        if isinstance(node, ast.While):
+            head = self._new([node, node.test])
+        else:
+            iterable = self._new([node.iter])
+            self._connect(ends, iterable)
+            ends = [(iterable, None)]
+            head = self._new([node, node.target])
+        self._connect(ends, head)
+        endless = isinstance(node, ast.While) and _constant_truth(node.test) is True
+        breaks: _Ends = []
+        self._loops.append((head, breaks))
+        self._connect(self._body(node.body, [(head, None)]), head)
+        self._loops.pop()
+        leave: _Ends = [] if endless else [(head, None)]
+        return [*(self._body(node.orelse, leave) if node.orelse else leave), *breaks]
+
+    def _try(self, node: ast.Try, ends: _Ends) -> _Ends:
+        start = self._new([node])
+        self._connect(ends, start)
+        handlers = [self._new([handler]) for handler in node.handlers]
+        # An exception may come before the first statement is done; after a `finally` alone it goes on.
+        start.successors += [(handler, None) for handler in handlers]
+        catch = list(handlers)
+        final: _Block | None = None
+        if node.finalbody and not handlers:
+            final = self._new(())
+            catch = [final]
+        self._handlers.append(catch)
+        ends = self._body(node.body, [(start, None)])
+        self._handlers.pop()
+        ends = self._body(node.orelse, ends)
+        for handler, block in zip(node.handlers, handlers, strict=True):
+            ends = [*ends, *self._body(handler.body, [(block, None)])]
+        if final is not None:
+            ends = [*ends, (final, None)]
+        if node.finalbody:
+            returns, self._returns = self._returns, []
+            ends = self._body(node.finalbody, ends or returns)
+            self._returns = [*returns, *self._returns]
+        return ends
+
+    def _match(self, node: ast.Match, ends: _Ends) -> _Ends:
+        subject = self._new([node, node.subject])
+        self._connect(ends, subject)
+        pending: _Ends = [(subject, None)]
+        after: _Ends = []
+        for case in node.cases:
+            block = self._new([case])
+            self._connect(pending, block)
+            after += self._body(case.body, [(block, None)])
+            irrefutable = case.guard is None and isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None
+            pending = [] if irrefutable else [(block, None)]
+        return [*after, *pending]
+
+    @cached_property
+    def _repeated(self) -> frozenset[str]:
+        """The conditions that are tested more than once."""
+        tested = Counter(block.condition[0] for block in self._blocks if block.condition is not None)
+        return frozenset([key for key, count in tested.items() if count > 1][:_REMEMBERED_CONDITIONS])
+
+    @cached_property
+    def _forgetting(self) -> Mapping[_Block, set[str]]:
+        """By the block that binds a name: the repeated conditions that read it, and may have another outcome then."""
+        conditions = {
+            block.condition[0]: block.test
+            for block in self._blocks
+            if block.test is not None and block.condition is not None and block.condition[0] in self._repeated
+        }
+        forgetting: defaultdict[_Block, set[str]] = defaultdict(set)
+        for key, test in conditions.items():
+            names = {node.id for node in walk(test) if isinstance(node, ast.Name)}
+            bindings = (binding for name in names for binding in self.scope.bindings.get(name, ()))
+            for block in filter(None, (self._block_at(binding.node) for binding in bindings)):
+                forgetting[block].add(key)
+        return dict(forgetting)
+
+    # --- places -------------------------------------------------------------------------------------------------
+
+    def _block_at(self, node: ast.AST) -> _Block | None:
+        current: ast.AST | None = node
+        while current is not None:
+            block = self._block_of.get(current)
+            if block is not None:
+                return block
+            if current is self.scope.node:
+                return None
+            current = self._index.parents.get(current)
+        return None
+
+    def __contains__(self, node: ast.AST) -> bool:
+        """Return whether `node` is evaluated in this body (nested functions stand as their definition)."""
+        return self._block_at(node) is not None
+
+    # --- paths --------------------------------------------------------------------------------------------------
+
+    def path(self, start: ast.AST | None, goal: ast.AST | None, *, avoiding: Collection[ast.AST] = ()) -> bool:
+        """Return whether execution can go from just after `start` to `goal` without evaluating a node of `avoiding`.
+
+        None as `start` means the beginning of the body, None as `goal` its end. A condition tested twice with the
+        same names is taken to have the same outcome both times, unless one of them was bound in between.
+        """
+        first = self.entry if start is None else self._block_at(start)
+        last = self.exit if goal is None else self._block_at(goal)
+        if first is None or last is None:
+            return False
+        barriers: dict[_Block, list[ast.AST]] = {}
+        for node in avoiding:
+            block = self._block_at(node)
+            if block is not None:
+                barriers.setdefault(block, []).append(node)
+        goal_order = _order(goal) if goal is not None else None
+        if start is not None:
+            after = _order(start)
+            later = [_order(node) for node in barriers.get(first, ()) if _order(node) > after]
+            if first is last and goal_order is not None and goal_order > after:
+                return not any(order < goal_order for order in later)
+            if later:
+                return False
+        queue = deque([(first, self._assumptions(start))])
+        seen = set(queue)
+        while queue:
+            block, known = queue.popleft()
+            for successor, truth in block.successors:
+                learned = self._learn(block, truth, known)
+                if learned is None:
+                    continue
+                forgotten = self._forgetting.get(successor, ())
+                then = frozenset(fact for fact in learned if fact[0] not in forgotten) if forgotten else learned
+                blocked = [_order(node) for node in barriers.get(successor, ())]
+                if successor is last and (goal_order is None or not any(order < goal_order for order in blocked)):
+                    return True
+                if blocked or (successor, then) in seen:
+                    continue
+                seen.add((successor, then))
+                queue.append((successor, then))
+        return False
+
+    def _assumptions(self, start: ast.AST | None) -> _Facts:
+        """Return what must be true at `start`, since it stands inside branches."""
+        if start is None or not self._repeated:
+            return frozenset()
+        child: ast.AST = start
+        facts: set[tuple[str, bool]] = set()
+        for parent in self._index.ancestors(start):
+            if parent is self.scope.node:
+                break
+            if isinstance(parent, ast.If) and child is not parent.test:
+                condition = self._block_of[parent].condition if parent in self._block_of else None
+                if condition is not None and condition[0] in self._repeated and not self._rebinds(parent, condition[0]):
+                    inside = child in parent.body
+                    facts.add((condition[0], condition[1] is inside))
+            child = parent
+        return frozenset(facts)
+
+    def _rebinds(self, branches: ast.If, condition: str) -> bool:
+        """Return whether a name that the condition reads is bound in one of its branches."""
+        places = (node for block, keys in self._forgetting.items() if condition in keys for node in block.nodes)
+        return any(branches in self._index.ancestors(place) for place in places)
+
+    def _learn(self, block: _Block, truth: bool | None, known: _Facts) -> _Facts | None:
+        """Return what is known after leaving `block` along an edge, or None where that contradicts what was known."""
+        if truth is None or block.condition is None or block.condition[0] not in self._repeated:
+            return known
+        key, positive = block.condition
+        fact = (key, positive is truth)
+        if (key, not fact[1]) in known:
+            return None
+        return known | {fact}
+
+    # --- definitions --------------------------------------------------------------------------------------------
+
+    def definitions(self, name: ast.Name) -> tuple[Binding, ...]:
+        """Return the bindings of this scope that can reach the load `name`, in source order."""
+        bindings = self.scope.bindings.get(name.id, [])
+        block = self._block_at(name)
+        if len(bindings) == 1 or block is None or self._nested(name):
+            return tuple(bindings)
+        reaching = self._reach(name.id, bindings)[block.number]
+        # A walrus or an assignment target may stand before the name in its own block.
+        before = [
+            binding
+            for binding in bindings
+            if isinstance(self._index.parents.get(binding.node), ast.NamedExpr)
+            and isinstance(binding.value, ast.expr)
+            and self._block_at(binding.node) is block
+            and _order(binding.node) < _order(name)
+        ]
+        if before:
+            return (before[-1],)
+        return tuple(binding for binding in bindings if binding in reaching)
+
+    def uses(self, binding: Binding) -> tuple[ast.Name, ...]:
+        """Return the loads of the name that `binding` can reach, in source order, closures included."""
+        found = []
+        for node in self._index.names_used.get(binding.name, ()):
+            if not isinstance(node, ast.Name):
+                continue
+            if self._index.scope_at(node).lookup(node.id) is not self.scope:
+                continue
+            if binding in self.definitions(node):
+                found.append(node)
+        return tuple(found)
+
+    def _nested(self, node: ast.AST) -> bool:
+        """Return whether `node` runs later, in a function or lambda inside this body."""
+        child = node
+        for parent in self._index.ancestors(node):
+            if parent is self.scope.node:
+                return False
+            if isinstance(parent, ast.Lambda) and child is parent.body:
+                return True
+            if isinstance(parent, FUNCTIONS) and child in parent.body:
+                return True
+            child = parent
+        return False
+
+    def _reach(self, name: str, bindings: list[Binding]) -> list[frozenset[Binding]]:
+        cached = self._reaching.get(name)
+        if cached is not None:
+            return cached
+        made: dict[int, list[Binding]] = {}
+        initial: set[Binding] = set()
+        for binding in bindings:
+            block = self._block_at(binding.node)
+            if isinstance(binding.node, ast.arg) or block is None:
+                initial.add(binding)
+            else:
+                made.setdefault(block.number, []).append(binding)
+        coming: list[set[Binding]] = [set() for _ in self._blocks]
+        coming[self.entry.number] = set(initial)
+        work = deque([self.entry])
+        visited = {self.entry}
+        while work:
+            block = work.popleft()
+            here = made.get(block.number)
+            # An augmented assignment keeps what was there alive for inference; others replace it.
+            going = set(here[-1:]) if here else coming[block.number]
+            for successor, _ in block.successors:
+                known = coming[successor.number]
+                if successor not in visited or not going <= known:
+                    visited.add(successor)
+                    known |= going
+                    work.append(successor)
+        result = [frozenset(bindings_here) for bindings_here in coming]
+        self._reaching[name] = result
+        return result
+
+    # --- reading ------------------------------------------------------------------------------------------------
+
+    def returns(self) -> Iterator[ast.Return]:
+        """Yield the return statements of this body, nested functions left out."""
+        for block in self._blocks:
+            for node in block.nodes:
+                if isinstance(node, ast.Return):
+                    yield node
+
+
+def _order(node: ast.AST) -> tuple[int, int, int]:
+    """Sort key of evaluation inside one block: an expression is done when its last part is."""
+    if isinstance(node, ast.Assign):
+        # The target is written after the value was computed.
+        return (node.end_lineno or 0, (node.end_col_offset or 0) + 1, 0)
+    end = (getattr(node, "end_lineno", 0) or 0, getattr(node, "end_col_offset", 0) or 0)
+    return (*end, 0)
+
+
+def _condition(test: ast.expr) -> tuple[str, bool] | None:
+    """Return a condition's text and whether it is stated positively; None where calls make it unrepeatable."""
+    positive = True
+    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        positive = not positive
+        test = test.operand
+    if any(isinstance(node, (ast.Call, ast.NamedExpr, ast.Await, *SCOPES)) for node in walk(test)):
+        return None
+    return ast.unparse(test), positive
+
+
+def _constant_truth(test: ast.expr) -> bool | None:
+    return bool(test.value) if isinstance(test, ast.Constant) else None
+
+
+def _never_returns(value: ast.expr) -> bool:
+    """Return whether a call ends the program: `sys.exit()`, `exit()`, `os._exit()`."""
+    if not isinstance(value, ast.Call):
+        return False
+    called = value.func
+    if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name):
+        return f"{called.value.id}.{called.attr}" in {"sys.exit", "os._exit", "os.abort"}
+    return isinstance(called, ast.Name) and called.id in {"exit", "quit"}

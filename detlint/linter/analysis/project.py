@@ -1,0 +1,385 @@
+"""The project around a file: which other files its imports mean, read for facts only and each parsed at most once."""
+
+from __future__ import annotations
+
+import ast
+from collections import OrderedDict
+from collections.abc import Callable, Sequence, Set
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+from detlint.linter.analysis.classes import ClassInfo, read_classes
+from detlint.linter.analysis.console_scripts import METADATA, script_modules
+from detlint.linter.analysis.flow import Flow
+from detlint.linter.analysis.inference import Inference
+from detlint.linter.analysis.outline import Outline, outline_of
+from detlint.linter.analysis.questions import Questions
+from detlint.linter.source.discovery import display_path
+from detlint.linter.source.index import Index
+from detlint.linter.source.layout import Layout
+from detlint.linter.source.mentions import Fact, Mentions, Search
+from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope, import_in_force
+from detlint.linter.source.sources import SourceFile, SourceProblem, read_source
+
+# Syntax tree and index of a file take some 35 bytes for each character of its source: up to 300 MB a process.
+_KEPT_CHARACTERS = 6_000_000
+AskedT = TypeVar("AskedT")
+AnswerT = TypeVar("AnswerT")
+
+
+class Module:
+    """One file of the project. `name` is its dotted name, by which its definitions are qualified.
+
+    Of a file that only belongs to some program an outline is kept; text and tree are read again where they matter.
+    """
+
+    def __init__(self, project: Project, path: Path, name: str) -> None:
+        self.project = project
+        self.path = path
+        self.name = name
+        self.folder = str(path.parent)
+        self.is_package = path.name == "__init__.py"
+        self._flows: dict[Scope, Flow] = {}
+
+    @cached_property
+    def source(self) -> SourceFile:
+        source = read_source(self.path, display_path(self.path, Path.cwd()))
+        # One that vanished or broke meanwhile says nothing more.
+        return source if isinstance(source, SourceFile) else SourceFile(self.path, str(self.path), "", "utf-8")
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        tree = self.source.tree()
+        self.project.kept += len(self.source.text)
+        return tree if isinstance(tree, ast.Module) else ast.Module(body=[], type_ignores=[])
+
+    @cached_property
+    def outline(self) -> Outline:
+        if "tree" in vars(self):
+            return outline_of(self.index, self.name, self.is_package)
+        return self.project.outline(self)
+
+    @property
+    def calls(self) -> Set[str]:
+        """The identifiers that calls of this file may mean."""
+        return self.index.calls_meaning.keys() if "tree" in vars(self) else self.outline.calls
+
+    @property
+    def writes(self) -> Set[str]:
+        """The attributes that this file sets."""
+        return self.index.attributes_written if "tree" in vars(self) else self.outline.writes
+
+    @property
+    def binds(self) -> Set[str]:
+        """The names that this file binds at the top."""
+        return self.index.root.bindings.keys() if "tree" in vars(self) else self.outline.binds
+
+    @property
+    def stars(self) -> Sequence[str]:
+        """The modules that this file imports everything from."""
+        return self.index.root.stars if "tree" in vars(self) else self.outline.stars
+
+    def may_export(self, name: str) -> bool:
+        """Whether its text leaves it open that `from … import *` gets `name` from this file."""
+        return not {"tree", "outline"}.isdisjoint(vars(self)) or self.project.mentions.may_export(self.path, name)
+
+    @cached_property
+    def index(self) -> Index:
+        return Index(self.tree, self.name, self.is_package)
+
+    @property
+    def inference(self) -> Inference:
+        return self.project.inference(self)
+
+    @cached_property
+    def classes(self) -> dict[ast.ClassDef, ClassInfo]:
+        """What each class of this file holds."""
+        return read_classes(self)
+
+    def forget(self) -> None:
+        """Free the memory of a file that nobody needs any more, at once: all that refers back to itself is cut."""
+        if "tree" in vars(self):
+            self.project.kept -= len(self.source.text)
+        if "index" in vars(self):
+            self.index.forget()
+        for flow in self._flows.values():
+            flow.forget()
+        vars(self).clear()
+
+    def flow(self, scope: Scope) -> Flow:
+        """Return the control flow of a function's or the module's scope."""
+        flow = self._flows.get(scope)
+        if flow is None:
+            flow = self._flows[scope] = Flow(self.index, scope)
+        return flow
+
+    def flow_at(self, node: ast.AST) -> Flow:
+        """Return the control flow of the body that `node` is evaluated in; a class body counts to what is around it."""
+        scope = self.index.scope_at(node)
+        while not isinstance(scope.node, (*FUNCTIONS, ast.Module)) and scope.parent is not None:
+            scope = scope.parent
+        return self.flow(scope)
+
+    def definitions(self, name: ast.Name) -> tuple[Binding, ...]:
+        """Return the bindings that the load `name` may read, in source order; empty for builtins and star imports."""
+        scope = self.index.scope_at(name)
+        owner = scope.lookup(name.id)
+        if owner is None:
+            return ()
+        bindings = owner.bindings[name.id]
+        flows = owner in (scope, scope.function()) and isinstance(owner.node, (*FUNCTIONS, ast.Module))
+        if flows and len(bindings) > 1:
+            return self.flow(owner).definitions(name)
+        if bindings[0].kind is BindingKind.IMPORT and any(_starts_from(each.value, name.id) for each in bindings):
+            bindings = [each for each in bindings if each.kind is not BindingKind.IMPORT]
+        return tuple(bindings)
+
+    def qualified(self, node: FunctionNode | ast.ClassDef) -> str:
+        """Return the dotted name of a definition of this file."""
+        return f"{self.name}.{self.index.scopes[node].qualname}"
+
+    @property
+    def imports(self) -> tuple[Module, ...]:
+        """The project's modules that this one imports anywhere in its text, in source order."""
+        found: dict[str, Module] = {}
+        for name in self.outline.imports:
+            module = self.project.find(name, self)
+            if module is not None and module is not self:
+                found.setdefault(module.name, module)
+        return tuple(found.values())
+
+
+def _starts_from(value: ast.expr | None, name: str) -> bool:
+    """`model.Net().to(device)` starts from `model`: a module of that name that was imported has had its day then."""
+    while isinstance(value, (ast.Attribute, ast.Call)):
+        value = value.func if isinstance(value, ast.Call) else value.value
+        if isinstance(value, ast.Name):
+            return value.id == name
+    return False
+
+
+class Project:
+    """Finds, parses and keeps the modules that imports lead to.
+
+    Parsed files are kept while there is room. Names and inferred values are kept for one linted file only (`begin`), so
+    that what is found in a file never depends on which files were linted before it.
+    """
+
+    def __init__(self) -> None:
+        self._by_path: OrderedDict[Path, Module] = OrderedDict()  # the one longest unused first
+        self._outlines: dict[Path, Outline] = {}  # of files that had no tree in memory
+        self.consulted: dict[Fact, None] = {}  # what was read, looked for or searched for this file
+        self._folders: set[Path] = set()  # those whose place in a project matters to this file
+        self._asked: dict[tuple[str, str], Module | None] = {}  # what `find` gave for it
+        self._exported: dict[tuple[Path, str], tuple[bool, tuple[Path, ...]]] = {}
+        self._by_name: dict[str, Module] = {}
+        self._answers: dict[tuple[Callable[[Any], Any], object], Any] = {}
+        self._scripts: dict[Path, frozenset[str]] = {}
+        self.layout = Layout()
+        self.mentions = Mentions()
+        self.kept = 0  # characters of source whose tree is in memory
+        self.questions = Questions()
+
+    def begin(self, source: SourceFile) -> Module | SourceProblem:
+        """Start on a file: forget the names and values of the one before, and return the module of this one."""
+        self._forget(_KEPT_CHARACTERS)
+        self._locate(source.path.parent)
+        module = self._by_path.get(source.path)
+        if module is None or (module.source.text, module.source.display) != (source.text, source.display):
+            tree = source.tree()
+            if isinstance(tree, SourceProblem):
+                return tree
+            if module is not None:
+                module.forget()
+            module = self._by_path[source.path] = self._parsed(source, tree)
+        self._by_path.move_to_end(source.path, last=False)  # the first to be forgotten, unless others ask for it
+        self._by_name[module.name] = module
+        return module
+
+    def end(self) -> None:
+        """Free all memory, now that the last file is linted."""
+        self._forget(0)
+
+    def _forget(self, budget: int) -> None:
+        """Forget what was worked out for one file, and parsed files until those kept fit the budget."""
+        self._by_name.clear()
+        self._answers.clear()
+        self.consulted.clear()
+        self._folders.clear()
+        self._asked.clear()
+        self.questions = Questions()
+        while self.kept > budget and self._by_path:
+            self._by_path.popitem(last=False)[1].forget()
+
+    def _locate(self, folder: Path) -> None:
+        """Note what decides in which project and packages a folder stands."""
+        if folder not in self._folders:
+            self._folders.add(folder)
+            self.consulted.update(dict.fromkeys(self.layout.looked_at(folder)))
+
+    def inference(self, module: Module) -> Inference:
+        """Return the inference of a module for the file being linted."""
+        return self.once(Inference, module)
+
+    def once(self, answer: Callable[[AskedT], AnswerT], asked: AskedT) -> AnswerT:
+        """Return `answer(asked)`, worked out once for the file being linted and forgotten after it."""
+        key = (answer, asked)
+        if key not in self._answers:
+            self._answers[key] = answer(asked)
+        found: AnswerT = self._answers[key]
+        return found
+
+    def named(self, name: str) -> Module | None:
+        """Return a module already met from the file being linted, by its dotted name."""
+        return self._by_name.get(name)
+
+    def folder(self, module: Module) -> Path | None:
+        """Return the folder that holds all files which may use a module: None for a lone file outside any project.
+
+        That is the project's root; a package that is not part of a project (one that was installed) stands for itself.
+        """
+        here = module.source.path.parent
+        root = self.layout.root(here)
+        if self.layout.is_marked(root):
+            return root
+        return root / here.relative_to(root).parts[0] if here != root else None
+
+    def scripts(self, root: Path) -> frozenset[str]:
+        """Return the modules that the packaging metadata of a project names as console scripts."""
+        self.consulted.update(dict.fromkeys(root / name for name in METADATA))
+        if root not in self._scripts:
+            self._scripts[root] = script_modules(root)
+        return self._scripts[root]
+
+    def search(self, name: str, module: Module, at_most: int) -> Search | None:
+        """Search the files that may use a module for the word `name`: None for a lone file outside any project."""
+        folder = self.folder(module)
+        if folder is None:
+            return None
+        search = self.mentions.of(name, folder, at_most)
+        self.consulted[search] = None
+        return search
+
+    def find(self, name: str, importer: Module) -> Module | None:
+        """Return the project's module that `importer` means by the dotted `name`, or None for anything outside."""
+        if name == importer.name:
+            return importer
+        key = (name, importer.folder)
+        if key not in self._asked:
+            exists, places = self.layout.places(name, importer.folder)
+            self.consulted.update(dict.fromkeys(places))
+            self._asked[key] = self._module(places[-1]) if exists else None
+        return self._asked[key]
+
+    def at(self, path: Path) -> Module:
+        """Return the project's module that stands in the file `path`."""
+        self.consulted[path] = None
+        return self._module(path)
+
+    def _module(self, path: Path) -> Module:
+        """Return the module of a file, which is read when the first question about it is asked."""
+        self._locate(path.parent)
+        if path in self._by_path:
+            self._by_path.move_to_end(path)
+        else:
+            self._by_path[path] = Module(self, path, self.layout.name(path))
+        module = self._by_path[path]
+        return self._by_name.setdefault(module.name, module)
+
+    def _parsed(self, source: SourceFile, tree: ast.Module) -> Module:
+        module = Module(self, source.path, self.layout.name(source.path))
+        module.source, module.tree = source, tree
+        self.kept += len(source.text)
+        return module
+
+    def outline(self, module: Module) -> Outline:
+        """Return the outline of a module without keeping its tree."""
+        if module.path not in self._outlines:
+            whole = Module(self, module.path, module.name)
+            try:
+                self._outlines[module.path] = outline_of(whole.index, whole.name, whole.is_package)
+            finally:
+                whole.forget()
+        return self._outlines[module.path]
+
+    # --- definitions by qualified name ----------------------------------------------------------------------------
+
+    def canonical(self, name: str, importer: Module, depth: int = 0) -> str:
+        """Follow a dotted name through the project's re-exports to where the thing is defined."""
+        if depth > 8:
+            return name
+        parts = name.split(".")
+        for length in range(len(parts) - 1, 0, -1):
+            module = self.find(".".join(parts[:length]), importer)
+            if module is None:
+                continue
+            if self.find(".".join(parts[: length + 1]), importer) is not None:
+                return name
+            rest = parts[length:]
+            bindings = module.index.root.bindings.get(rest[0], ())
+            imported = import_in_force(bindings, module.index.parents)
+            if imported is not None:
+                return self.canonical(".".join([imported.target, *rest[1:]]), module, depth + 1)
+            if not bindings:
+                for star in module.stars:
+                    starred = self.find(star, module)
+                    if starred is not None and self.exports(starred, rest[0]):
+                        return self.canonical(".".join([starred.name, *rest]), module, depth + 1)
+                outside = [star for star in module.stars if self.find(star, module) is None]
+                if len(outside) == 1:
+                    return ".".join([*outside, *rest])
+            return ".".join([module.name, *rest])
+        return name
+
+    def exports(self, module: Module, name: str) -> bool:
+        """Return whether `from module import *` may bind `name`, star imports of its own included.
+
+        Worked out once for all files: hundreds may ask for one name through a package that imports all its parts so.
+        """
+        key = (module.path, name)
+        if key not in self._exported:
+            consulted: dict[Path, None] = {}
+            self._exported[key] = self._exports(module, name, consulted), tuple(consulted)
+        exported, consulted_for_it = self._exported[key]
+        self.consulted.update(dict.fromkeys(consulted_for_it))
+        return exported
+
+    def _exports(self, module: Module, name: str, consulted: dict[Path, None]) -> bool:
+        seen = {module.path}
+        pending = [module]
+        for starring in pending:  # grows on the way
+            if not starring.may_export(name):
+                continue
+            if name in starring.binds:
+                return True
+            for star in starring.stars:
+                exists, places = self.layout.places(star, starring.folder)
+                consulted.update(dict.fromkeys(places))
+                if exists and places[-1] not in seen:
+                    seen.add(places[-1])
+                    pending.append(self._module(places[-1]))
+        return False
+
+    def definition(self, name: str) -> tuple[Module, FunctionNode | ast.ClassDef] | None:
+        """Return the function or class that a canonical qualified name means, with its module."""
+        parts = name.split(".")
+        for length in range(len(parts) - 1, 0, -1):
+            module = self._by_name.get(".".join(parts[:length]))
+            if module is None:
+                continue
+            scope: Scope | None = module.index.root
+            found: ast.AST | None = None
+            for part in parts[length:]:
+                bindings = scope.bindings.get(part, ()) if scope is not None else ()
+                found = next(
+                    (b.node for b in reversed(bindings) if isinstance(b.node, (*FUNCTIONS, ast.ClassDef))),
+                    None,
+                )
+                if found is None:
+                    break
+                scope = module.index.scopes.get(found)
+            if isinstance(found, (*FUNCTIONS, ast.ClassDef)):
+                return module, found
+            return None
+        return None

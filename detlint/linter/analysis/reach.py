@@ -1,0 +1,78 @@
+"""Which definitions of the modules that a program imports does its own code lead to?"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from detlint.linter.analysis.program import Program, outermost_definition
+from detlint.linter.analysis.project import Module
+from detlint.linter.source.names import FUNCTIONS, FunctionNode
+
+Definition = FunctionNode | ast.ClassDef
+# Words in the names of functions that seed.
+SEEDS = re.compile(r"seed|random|determin|reproduc|setup|init|prepare|environment", re.IGNORECASE)
+_STATIC = "staticmethod"
+
+
+class Reach:
+    """Answers for one program. `Program.runs` goes by names alone; here each use has to mean the definition.
+
+    `net.train()` is no call of some `train(model, seed)` that is imported along, and `Trainer.show(x)`, a static
+    method, makes no trainer.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._known: dict[tuple[Module, Definition], bool] = {}
+
+    def leads_to(self, module: Module, node: ast.AST) -> bool:
+        """Return whether code of the program leads to `node`, through definitions that mean each other."""
+        if not self._program.runs(module, node):
+            return False
+        definition = outermost_definition(module, node)
+        if definition is None or module is self._program.module or definition.decorator_list:
+            return True
+        key = (module, definition)
+        if key not in self._known:
+            self._known[key] = False  # what only leads back to itself is reached by nobody
+            self._known[key] = any(self.leads_to(user, use) for user, use in self._uses(module, definition))
+        return self._known[key]
+
+    def _uses(self, module: Module, definition: Definition) -> Iterator[tuple[Module, ast.expr]]:
+        """Yield what means a definition; a method of something unknown may, if the name speaks of seeding."""
+        qualified = module.qualified(definition)
+        for user in self._program.modules:
+            for use in uses_of(user, definition.name):
+                names = user.inference.resolve(use)
+                called = isinstance(use, ast.Attribute) and _is_called(user, use)
+                if qualified in names or (not names and called and SEEDS.search(definition.name)):
+                    inside = definition in user.index.ancestors(use)
+                    if not inside and not _is_static(user, use, definition):
+                        yield user, use
+
+
+def uses_of(module: Module, name: str) -> Iterator[ast.expr]:
+    """Yield where a module reads a name, as a variable or as an attribute."""
+    outline = module.outline
+    if name in outline.reads or any(name in names for _, names in outline.definitions):
+        for use in module.index.names_used.get(name, ()):
+            if isinstance(use, (ast.Name, ast.Attribute)) and isinstance(use.ctx, ast.Load):
+                yield use
+
+
+def _is_called(module: Module, use: ast.expr) -> bool:
+    call = module.index.parents.get(use)
+    return isinstance(call, ast.Call) and call.func is use
+
+
+def _is_static(module: Module, use: ast.expr, definition: Definition) -> bool:
+    """Is it `Trainer.show`, a static method, which needs no trainer?"""
+    parent = module.index.parents.get(use)
+    return isinstance(parent, ast.Attribute) and any(
+        isinstance(method, FUNCTIONS)
+        and method.name == parent.attr
+        and any(getattr(decorator, "id", "") == _STATIC for decorator in method.decorator_list)
+        for method in definition.body
+    )

@@ -1,0 +1,54 @@
+"""Is this a test? Tests build layers, run them once and look at shapes: nothing there is inference."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from detlint.linter.analysis.program import program_of
+from detlint.linter.analysis.project import Module
+
+_FOLDERS = frozenset({"test", "tests", "testing", "unittests"})
+_RUNNERS = ("unittest.", "pytest.", "absl.testing.", "numpy.testing.")
+
+
+def is_test_file(module: Module) -> bool:
+    """Return whether a file is named like a test, or stands in a folder of tests of its project."""
+    path = module.source.path
+    if path.name == "conftest.py" or (_is_named_test(path) and not module.project.once(_is_script, module)):
+        return True
+    root = module.project.layout.root(path.parent)
+    folders = path.relative_to(root).parts[:-1] if path.is_relative_to(root) else ()
+    return not _FOLDERS.isdisjoint(folders)
+
+
+def is_unit_test(module: Module) -> bool:
+    """Return whether a test file leaves it to a test runner to execute it: no program, at most `unittest.main()`."""
+    if not is_test_file(module):
+        return False
+    runs = any(
+        name.startswith(_RUNNERS) or name.endswith(".run_tests")
+        for word in ("main", "run_tests", "run_module_suite")
+        for call in module.index.calls_by_name.get(word, ())
+        for name in module.inference.callees(call)
+    )
+    return runs or program_of(module) is None
+
+
+def _is_named_test(path: Path) -> bool:
+    return path.name.startswith("test_") or path.stem.endswith("_test")
+
+
+def _is_script(module: Module) -> bool:
+    """`test_net.py` may be the program that evaluates a trained net: it executes something, and holds no tests.
+
+    What reads a command line is a program, whatever its functions are called.
+    """
+    index = module.index
+    if "ArgumentParser" in index.names_used:
+        return program_of(module) is not None
+    names = [node.name.lower() for node in index.of_type(ast.FunctionDef)]
+    names += [node.name.lower() for node in index.of_type(ast.ClassDef)]
+    if any(name.startswith("test") or name.endswith(("test", "tests", "testcase")) for name in names):
+        return False
+    return program_of(module) is not None

@@ -1,0 +1,60 @@
+"""Parameters that are None unless a caller says otherwise, and whether any does."""
+
+from __future__ import annotations
+
+import ast
+
+from detlint.linter.analysis.callers import CallSite, calls_of
+from detlint.linter.analysis.calls import argument_of
+from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.testcode import is_test_file
+from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode
+
+_DEPTH = 2
+
+
+def is_never_passed(name: ast.Name, ctx: Context) -> bool:
+    """Is this a parameter, None by default, of a function that the project calls and never gives a value for it?
+
+    A caller that hands on an optional parameter of its own gives what its callers give; without any, nothing.
+    """
+    function = optional_in(name, ctx)
+    return function is not None and _is_left_out(function, name.id, ctx, _DEPTH, used=True)
+
+
+def optional_in(name: ast.Name, ctx: Context) -> FunctionNode | None:
+    """Return the function of which a name is a parameter, None by default, and nothing else where it is read."""
+    bindings = ctx.module.definitions(name)
+    if len(bindings) != 1 or bindings[0].kind is not BindingKind.PARAMETER:
+        return None
+    value, function = bindings[0].value, bindings[0].scope.node
+    missing = isinstance(value, ast.Constant) and value.value is None
+    return function if missing and isinstance(function, FUNCTIONS) else None
+
+
+def _is_left_out(function: FunctionNode, parameter: str, ctx: Context, depth: int, *, used: bool) -> bool:
+    owner = ctx.module.index.class_at(function)
+    called = owner if function.name == "__init__" and owner is not None else function
+    sites = list(calls_of(called, ctx))
+    if any(site is None for site in sites):
+        return False
+    calls = [site for site in sites if site is not None and not is_test_file(site[0].module)]
+    if used and not calls:
+        return False
+    return all(_leaves_out(function, parameter, site, depth) for site in calls)
+
+
+def _leaves_out(function: FunctionNode, parameter: str, site: CallSite, depth: int) -> bool:
+    ctx, call = site
+    if any(isinstance(argument, ast.Starred) for argument in call.args):
+        return False
+    if any(keyword.arg is None for keyword in call.keywords):
+        return False
+    method = function.name == "__init__" or isinstance(call.func, ast.Attribute)
+    given = argument_of(function, parameter, call, skip_self=method)
+    if given is None or (isinstance(given, ast.Constant) and given.value is None):
+        return True
+    if not isinstance(given, ast.Name) or depth == 0:
+        return False
+    around = optional_in(given, ctx)
+    return around is not None and _is_left_out(around, given.id, ctx, depth - 1, used=False)

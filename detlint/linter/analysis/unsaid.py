@@ -1,0 +1,168 @@
+"""What stands in for something that a caller leaves out: `mode or "default"`, `{"mode": "default", **options}`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from detlint.linter.analysis.context import Context
+from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind
+from detlint.linter.source.nodes import identifier, walk
+
+_STEPS = 5
+# Methods of dictionaries that take what they give where a key is absent, and of settings that make one of their fields.
+_LOOK_UPS = frozenset({"get", "pop", "getenv"})
+_TO_DICT = frozenset({"asdict", "vars", "dict", "model_dump", "to_dict", "_asdict"})
+_FIELDS = frozenset({"field", "Field"})
+
+# An expression, and the file that it stands in.
+Found = tuple[ast.expr, Context]
+
+
+def stand_in(node: ast.expr) -> ast.expr | None:
+    """Return `"x"` of `given or "x"` and of `options.get("mode", "x")`: what it is where nobody gave another."""
+    if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or):
+        return node.values[-1]
+    if isinstance(node, ast.IfExp):
+        for given, other, missing in ((node.orelse, node.body, True), (node.body, node.orelse, False)):
+            if _tests(node.test, given, missing):
+                return other
+    if not isinstance(node, ast.Call) or node.keywords:
+        return None
+    if identifier(node.func) in _LOOK_UPS and len(node.args) == 2:
+        return node.args[1]
+    return node.args[2] if identifier(node.func) == "getattr" and len(node.args) == 3 else None
+
+
+def _tests(test: ast.expr, given: ast.expr, missing: bool) -> bool:
+    """`given is None` and `not given` say that something is missing; `given is not None` and `given` that it is not."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return _tests(test.operand, given, not missing)
+    if isinstance(test, ast.Compare) and isinstance(test.comparators[0], ast.Constant):
+        none = test.comparators[0].value is None and isinstance(test.ops[0], ast.Is if missing else ast.IsNot)
+        return none and ast.dump(test.left) == ast.dump(given)
+    return not missing and ast.dump(test) == ast.dump(given)
+
+
+def only_definition(node: ast.Name, ctx: Context) -> Binding | None:
+    """Return the one definition of a name, or the one that fills it in: `if mode is None: mode = "x"`."""
+    bindings = ctx.module.definitions(node)
+    if len(bindings) == 2:
+        filled = [binding for binding in bindings if _fills_in(binding, ctx)]
+        left_out = [binding for binding in bindings if binding.kind is BindingKind.PARAMETER]
+        return filled[0] if len(filled) == len(left_out) == 1 else None
+    return bindings[0] if len(bindings) == 1 else None
+
+
+def _fills_in(binding: Binding, ctx: Context) -> bool:
+    if binding.kind is not BindingKind.ASSIGN or not isinstance(binding.node, ast.Name):
+        return False
+    around = ctx.parent(ctx.statement(binding.node))
+    return isinstance(around, ast.If) and _tests(around.test, ast.Name(binding.name, ast.Load()), missing=True)
+
+
+def kept(node: ast.Attribute, ctx: Context) -> Found | None:
+    """Return what an attribute of an object of the project is set to, or what the field of its class is by default."""
+    for value in ctx.values(node.value):
+        info = ctx.inference.class_named(value.type) if value.type else None
+        writes = list(ctx.inference.attribute_writes(info, node.attr)) if info is not None else []
+        if len(writes) == 1 and not writes[0][1].index:
+            owner, write = writes[0]
+            return _default_of_field(write.value), ctx.elsewhere(owner.module)
+    return None
+
+
+def _default_of_field(value: ast.expr) -> ast.expr:
+    """`"x"` of `field(default="x")` and of `Field("x", description="…")`."""
+    if not isinstance(value, ast.Call) or identifier(value.func) not in _FIELDS:
+        return value
+    given = [keyword.value for keyword in value.keywords if keyword.arg == "default"] or value.args[:1]
+    return given[0] if given else value
+
+
+def spread(name: str, call: ast.Call, ctx: Context) -> Found | None:
+    """Return what `**options` passes to a call by a name unless a caller of the function says otherwise."""
+    for keyword in reversed(call.keywords):
+        found = _under(name, keyword.value, ctx, call, _STEPS) if keyword.arg is None else None
+        if found is not None:
+            return found
+    return None
+
+
+def _under(name: str, options: ast.expr, ctx: Context, call: ast.Call, steps: int) -> Found | None:
+    """Return what stands under a name in a dictionary, where no caller puts something else there."""
+    if steps == 0:
+        return None
+    for part in _parts(name, options):
+        if isinstance(part, ast.keyword):
+            return part.value, ctx
+        found = _under(name, part, ctx, call, steps - 1)
+        if found is not None:
+            return found
+    if isinstance(options, ast.Name):
+        return _under_name(name, options, ctx, call, steps)
+    if isinstance(options, ast.Attribute):
+        held = kept(options, ctx)
+        return _under(name, *held, call, steps - 1) if held is not None else None
+    if isinstance(options, ast.Call) and identifier(options.func) in _TO_DICT:
+        of = options.args[:1] or [options.func.value for _ in "1" if isinstance(options.func, ast.Attribute)]
+        return kept(ast.Attribute(of[0], name, ast.Load()), ctx) if of else None
+    return None
+
+
+def _parts(name: str, options: ast.expr) -> Iterator[ast.expr | ast.keyword]:
+    """Yield what a dictionary is put together of, the last part first; a keyword is what stands under the name."""
+    other = stand_in(options)
+    if other is not None:
+        yield other
+    elif isinstance(options, ast.Dict):
+        for key, value in reversed(list(zip(options.keys, options.values, strict=True))):
+            if key is None:
+                yield value
+            elif isinstance(key, ast.Constant) and key.value == name:
+                yield ast.keyword(name, value)
+    elif isinstance(options, ast.BinOp) and isinstance(options.op, ast.BitOr):
+        yield from (options.right, options.left)
+    elif isinstance(options, ast.Call) and getattr(options.func, "id", "") == "dict":
+        yield from (word if word.arg else word.value for word in options.keywords[::-1] if word.arg in (None, name))
+        yield from options.args
+    elif isinstance(options, ast.Call) and isinstance(options.func, ast.Attribute) and options.func.attr == "copy":
+        yield options.func.value
+
+
+def _under_name(name: str, options: ast.Name, ctx: Context, call: ast.Call, steps: int) -> Found | None:
+    function = ctx.function(call)
+    for node in walk(function) if function is not None else ():
+        put = _put(name, node, options.id)
+        if put is not None and not _is_chosen(node, call, ctx):
+            return put, ctx
+    found = only_definition(options, ctx)
+    if found is None or found.value is None or found.index:
+        return None
+    if found.kind not in (BindingKind.ASSIGN, BindingKind.PARAMETER):
+        return None
+    return _under(name, found.value, ctx, call, steps - 1)
+
+
+def _put(name: str, node: ast.AST, options: str) -> ast.expr | None:
+    """Return what `options["mode"] = value` or `options.setdefault("mode", value)` puts under a name."""
+    if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript):
+        owner, key, value = node.targets[0].value, node.targets[0].slice, node.value
+    elif isinstance(node, ast.Call) and identifier(node.func) == "setdefault" and len(node.args) == 2:
+        owner, (key, value) = getattr(node.func, "value", node.func), node.args
+    else:
+        return None
+    named = isinstance(key, ast.Constant) and key.value == name
+    return value if named and getattr(owner, "id", "") == options else None
+
+
+def _is_chosen(node: ast.AST, call: ast.Call, ctx: Context) -> bool:
+    """Does a condition decide that is not about what is missing: `if fast:`, not `if "mode" not in options:`?"""
+    around = set(ctx.ancestors(call))
+    for parent in ctx.ancestors(node):
+        if isinstance(parent, FUNCTIONS):
+            return False
+        asked = isinstance(parent, ast.If) and isinstance(parent.test, ast.Compare) and parent.test.ops[0]
+        if isinstance(parent, ast.If) and parent not in around and not isinstance(asked, ast.NotIn):
+            return True
+    return False

@@ -1,0 +1,62 @@
+"""Calls with all their arguments: those that `**` spreads, and those that a `functools.partial` was given before."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from detlint.linter.analysis.dicts import written_items
+from detlint.linter.analysis.only_values import only_value
+from detlint.linter.source.nodes import identifier
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.project import Module
+
+_PARTIAL = "functools.partial"
+
+
+def written_out(module: Module, call: ast.Call, called: str) -> ast.Call:
+    """Return a call of what is named `called`, with every argument in its place that is written somewhere.
+
+    `options = {"dim": 0}` and `f(x, **options)`, `drop = partial(F.dropout, p=0.1)` and `drop(x)`. What cannot be
+    told stays behind its `**`.
+    """
+    args, keywords = list(call.args), _spread(module, call.keywords)
+    given = _partial(module, call.func, called)
+    if given is not None:
+        named = {keyword.arg for keyword in keywords}
+        args[:0] = given.args[1:]
+        keywords += [keyword for keyword in _spread(module, given.keywords) if keyword.arg not in named]
+    if len(args) == len(call.args) and keywords == call.keywords:
+        return call
+    return ast.Call(call.func, args, keywords)
+
+
+def _spread(module: Module, keywords: list[ast.keyword]) -> list[ast.keyword]:
+    written: list[ast.keyword] = []
+    for keyword in keywords:
+        items = written_items(module, keyword.value) if keyword.arg is None else None
+        if items is None:
+            written.append(keyword)
+        else:
+            written += [ast.keyword(name, value) for name, value in items.items()]
+    return written
+
+
+def _partial(module: Module, function: ast.expr, called: str) -> ast.Call | None:
+    """Return the `partial(…)` behind a name or an attribute that is called for another one, or in its own place."""
+    if identifier(function) == called.rpartition(".")[2]:
+        return None
+    made = function if isinstance(function, ast.Call) else only_value(module, function)
+    if isinstance(made, ast.Call) and made.args and _PARTIAL in module.inference.resolve(made.func):
+        return made
+    return None
+
+
+def mapped(module: Module, call: ast.Call) -> ast.Call | None:
+    """Return the call that `map(resize, images, sizes)` makes for each of its elements, None of anything else."""
+    if getattr(call.func, "id", "") != "map" or len(call.args) < 2 or call.keywords:
+        return None
+    if "builtins.map" not in module.inference.resolve(call.func):
+        return None
+    return ast.copy_location(ast.Call(call.args[0], call.args[1:], []), call)

@@ -1,0 +1,180 @@
+"""Can a gradient flow through a call? Hazards of a backward pass only count where one can run."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from detlint.linter.analysis.callers import calls_of
+from detlint.linter.analysis.program import outermost_definition
+from detlint.linter.gradients.provenance import is_data, without_gradient_dtype
+from detlint.linter.gradients.served import is_only_served
+from detlint.linter.gradients.serving import serves
+from detlint.linter.programs.data_code import in_data_module, prepares_data
+from detlint.linter.programs.evaluation import evaluates, without_gradients
+from detlint.linter.programs.training import runs_in_eval_only, training_steps, trains
+from detlint.linter.source.names import FunctionNode
+from detlint.linter.source.nodes import decorating
+from detlint.linter.tables.gradients import gradient_table
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.context import Context
+    from detlint.linter.analysis.project import Module
+
+# Operators that are defined on bits and whole numbers, or whose derivative is zero everywhere.
+_UNDIFFERENTIATED = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift, ast.FloorDiv)
+# What its forward and backward compute is not recorded: the class is the derivative.
+_UNRECORDED = frozenset(
+    {"torch.autograd.Function", "torch.autograd.function.Function", "torch.autograd.InplaceFunction"}
+)
+# Base classes of what measures a model.
+_MEASURING = ("torchmetrics.",)
+
+
+def can_need_gradient(call: ast.Call, tensor: ast.expr | None, ctx: Context) -> bool:
+    """Return whether the backward pass of `call`, made on `tensor` (None: unknown), can run."""
+    if any(keyword.arg == "out" for keyword in call.keywords):
+        return False
+    if _only_infers(call, ctx) or _is_cut_off(call, ctx):
+        return False
+    return tensor is None or not is_data(tensor, ctx)
+
+
+def _is_cut_off(node: ast.expr, ctx: Context, steps: int = 3) -> bool:
+    """Return whether what comes out only goes through a detach, a comparison or an argmax."""
+    table = gradient_table()
+    parent = ctx.parent(node)
+    if isinstance(parent, ast.Compare):
+        return True
+    if isinstance(parent, ast.BinOp):
+        return isinstance(parent.op, _UNDIFFERENTIATED) or _is_cut_off(parent, ctx, steps)
+    if isinstance(parent, ast.Call) and node in parent.args:
+        passes_on = node is parent.args[0] and not table.of_first_functions.isdisjoint(ctx.callees(parent))
+        return _takes_numbers_alone(parent, ctx) or (passes_on and _is_cut_off(parent, ctx, steps))
+    if isinstance(parent, ast.Attribute):
+        call = ctx.parent(parent)
+        if parent.attr in table.cutting_methods or parent.attr in table.cutting_attributes:
+            return True
+        if not isinstance(call, ast.Call) or call.func is not parent:
+            return False
+        if without_gradient_dtype(ctx.values(call)):
+            return True  # lengths.cumsum(0, dtype=torch.int32)
+        return parent.attr in table.through_methods and _is_cut_off(call, ctx, steps)
+    if isinstance(parent, ast.Tuple) and isinstance(ctx.parent(parent), ast.Subscript):
+        return True  # table[rows.gather(0, last), 1]
+    if isinstance(parent, ast.Subscript):
+        return parent.slice is node or _is_cut_off(parent, ctx, steps)
+    if isinstance(parent, ast.AugAssign) and _is_out_of_history(parent.target):
+        return True
+    if isinstance(parent, ast.Assign) and any(_is_out_of_history(target) for target in parent.targets):
+        return True
+    if isinstance(parent, ast.Assign) and steps > 0:
+        binding = ctx.binding(node)
+        if binding is None or not isinstance(binding.node, ast.Name):
+            return False
+        uses = ctx.flow(node).uses(binding)
+        return bool(uses) and all(_is_cut_off(use, ctx, steps - 1) for use in uses)
+    if isinstance(parent, ast.Return) and steps > 0:
+        function = ctx.function(node)
+        sites = list(calls_of(function, ctx)) if function is not None and function.name != "forward" else []
+        return bool(sites) and all(site is not None and _is_cut_off(site[1], site[0], steps - 1) for site in sites)
+    return False
+
+
+def _takes_numbers_alone(call: ast.Call, ctx: Context) -> bool:
+    """Does a call leave the history of its argument behind: `nn.Parameter(x)`, `weight.grad.data.add_(x)`?"""
+    table = gradient_table()
+    if not (table.cutting_functions | table.leaf_functions).isdisjoint(ctx.callees(call)):
+        return True
+    function = call.func
+    return isinstance(function, ast.Attribute) and function.attr.endswith("_") and _is_out_of_history(function.value)
+
+
+def _is_out_of_history(node: ast.expr) -> bool:
+    """`weight.data`, `weight.grad`, `weight.grad.data[rows]`: nothing that is written there is recorded."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return isinstance(node, ast.Attribute) and node.attr in ("data", "grad")
+
+
+def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
+    """Return whether the code around `node` never takes part in training."""
+    table = gradient_table()
+    module = ctx.module
+    if without_gradients(module, node) or runs_in_eval_only(module, node):
+        return True
+    function = module.index.function_at(node)
+    owner = module.index.class_at(node)
+    in_model = owner is not None and module.inference.is_module_class(module.qualified(owner))
+    if (owner is not None and _never_records(owner, in_model, ctx)) or prepares_data(node, ctx) or in_data_module(ctx):
+        return True
+    if runs_trained_models(module):
+        return True
+    if function is None:
+        return owner is None and ctx.program is not None and not trains(module.tree)
+    prepares = table.data_functions.match(function.name) and not _generates_in_training(function, owner, ctx)
+    if evaluates(function) or prepares or _differentiates(function, ctx):
+        return True
+    if not in_model and ctx.program is not None and not trains(module.tree) and function.name != "forward":
+        return True  # a function of that name is given to some class
+    outermost = outermost_definition(module, node)
+    if outermost is not None and module.project.once(is_only_served, (module, outermost)):
+        return True
+    return depth > 0 and function.name != "forward" and _callers_infer(function, ctx, depth)
+
+
+def runs_trained_models(module: Module) -> bool:
+    """Does the path of a file say that it infers, or the project around it that it trains nothing?"""
+    inferring = gradient_table().inferring_modules
+    return any(inferring.match(part) for part in module.name.split(".")) or serves(module)
+
+
+def _generates_in_training(function: FunctionNode, owner: ast.ClassDef | None, ctx: Context) -> bool:
+    """`generate_images_pred` of a trainer is a part of its forward pass, `generate` of a model is not.
+
+    So is a function of a program that only its training calls; what makes data (`generate_masks`) is none.
+    """
+    if not function.name.startswith("generate_"):
+        return False
+    if owner is not None:
+        return bool(training_steps(owner))
+    sites = list(calls_of(function, ctx))
+    made = function.name.removeprefix("generate_")
+    return (
+        bool(sites)
+        and not gradient_table().names_data(made)
+        and all(site is not None and _is_in_training(site[1], site[0]) for site in sites)
+    )
+
+
+def _is_in_training(call: ast.Call, ctx: Context) -> bool:
+    around = outermost_definition(ctx.module, call)
+    return around is not None and bool(training_steps(around)) and not without_gradients(ctx.module, call)
+
+
+def _never_records(owner: ast.ClassDef, is_layer: bool, ctx: Context) -> bool:
+    """Does a class only search, sample or measure, or is it a derivative written by hand?"""
+    table = gradient_table()
+    if table.inferring_classes.search(owner.name) or (not is_layer and table.inferring_objects.search(owner.name)):
+        return True
+    bases = ctx.inference.external_bases(ctx.inference.class_info(owner))
+    return any(base in _UNRECORDED or base.startswith(_MEASURING) for base in bases)
+
+
+def _differentiates(function: FunctionNode, ctx: Context) -> bool:
+    """Is a function a derivative written by hand, or the body of an operator that brings its own?"""
+    table = gradient_table()
+    names = (name for decorator in function.decorator_list for name in ctx.resolve(decorating(decorator)))
+    if any(name in table.unrecorded_decorators for name in names):
+        return True
+    return table.derivatives.search(function.name) is not None and not trains(function)
+
+
+def _callers_infer(function: FunctionNode, ctx: Context, depth: int) -> bool:
+    """Return whether the project calls a function, and only where nothing is trained."""
+    called = False
+    for site in calls_of(function, ctx):
+        if site is None or not _only_infers(site[1], site[0], depth - 1):
+            return False
+        called = True
+    return called

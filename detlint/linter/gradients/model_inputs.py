@@ -1,0 +1,127 @@
+"""Is a parameter what a whole model is given? Then it needs no gradient: by the class, or by what stands beside it.
+
+A layer of a library may stand anywhere in a model, so nothing is told by its position in the code alone.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from detlint.linter.analysis.calls import argument_of
+from detlint.linter.source.names import FunctionNode, parameters
+from detlint.linter.source.nodes import identifier, is_own, walk
+from detlint.linter.tables.gradients import gradient_table
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.context import Context
+
+_CONVOLUTIONS = frozenset({"torch.nn.Conv2d", "torch.nn.Conv3d"})
+
+
+def is_model_input(parameter: ast.arg, function: FunctionNode, ctx: Context) -> bool:
+    """Return whether a parameter is what a model starts from, or the truth that its loss compares with."""
+    if _is_predicted(parameter.arg, function) or _is_beside_results(parameter.arg, function):
+        return True
+    owner = ctx.module.index.class_at(function)
+    if owner is None or not _starts_there(parameter, function):
+        return False
+    if _is_whole(owner, ctx):
+        return True
+    judges = gradient_table().judging_classes.search(owner.name) is not None
+    return not judges and (_is_grey(parameter, function) or _starts_from_data(owner, ctx))
+
+
+def is_judged(parameter: ast.arg, function: FunctionNode, ctx: Context) -> bool:
+    """Is it what a discriminator judges, or one of two that a loss compares: `forward(self, img1, img2)`?"""
+    owner = ctx.module.index.class_at(function)
+    table = gradient_table()
+    if owner is None or function.name != "forward" or not table.judging_classes.search(owner.name):
+        return False
+    if not table.losses.search(owner.name):
+        return _starts_there(parameter, function)
+    pair = function.args.args[1:3]
+    stems = {argument.arg.rstrip("0123456789") for argument in pair}
+    return parameter in pair and len(pair) == 2 and len(stems) == 1
+
+
+def _starts_there(parameter: ast.arg, function: FunctionNode) -> bool:
+    """Is it the first argument of a method that a model is entered by?"""
+    return gradient_table().entry_methods.match(function.name) is not None and parameter in function.args.args[1:2]
+
+
+def _is_predicted(name: str, function: FunctionNode) -> bool:
+    """Does the function hold a prediction of what a parameter names: `predict_pitch` beside `pitch`?"""
+    predicted = re.compile(rf"pred(ict|icted)?_{re.escape(name)}|{re.escape(name)}_(pred|preds|predictions?)")
+    return any(isinstance(part, ast.Name) and predicted.fullmatch(part.id) for part in walk(function))
+
+
+def _is_beside_results(name: str, function: FunctionNode) -> bool:
+    """`forward(self, outputs, inputs)` of a loss: what went into the model stands beside what came out of it."""
+    table = gradient_table()
+    named = [argument.arg for argument, _ in parameters(function.args)]
+    return table.given.search(name) is not None and any(table.results.search(other) for other in named)
+
+
+def _is_grey(parameter: ast.arg, function: FunctionNode) -> bool:
+    """`x.repeat(1, 3, 1, 1)`: three equal channels are a grey image."""
+    return any(
+        isinstance(part, ast.Call)
+        and isinstance(part.func, ast.Attribute)
+        and part.func.attr in ("repeat", "expand")
+        and getattr(part.func.value, "id", "") == parameter.arg
+        and [getattr(size, "value", -1) for size in part.args] in ([1, 3, 1, 1], [-1, 3, -1, -1])
+        for part in walk(function)
+    )
+
+
+def _is_whole(owner: ast.ClassDef, ctx: Context) -> bool:
+    """Does a framework hand batches to the class, going by its base?"""
+    bases = ctx.inference.external_bases(ctx.inference.class_info(owner))
+    return any(gradient_table().whole_models.search(base) for base in bases)
+
+
+def _starts_from_data(owner: ast.ClassDef, ctx: Context) -> bool:
+    """Does a constructor name the channels of images, use tools for images, or load the weights of a whole network?"""
+    table = gradient_table()
+    made = ctx.inference.class_info(owner).methods.get("__init__")
+    if made is None:
+        return False
+    for argument, default in parameters(made.args):
+        if not table.image_channels.match(argument.arg):
+            continue
+        given = _given(argument.arg, made, owner, ctx)
+        if isinstance(default, ast.Constant) and default.value in (1, 3):
+            return not any(_are_features(passed, ctx) for passed in given)
+        if given and all(ctx.constant(passed) in (1, 3) for passed in given):
+            return True
+    for call in (node for node in walk(made) if isinstance(node, ast.Call)):
+        names = ctx.callees(call)
+        if any(table.image_makers.match(name) for name in names):
+            return True
+        loads = isinstance(call.func, ast.Attribute) and call.func.attr in table.loading_methods
+        if loads or _loads(call, owner, ctx):
+            return True
+        if call.args and _CONVOLUTIONS.intersection(names) and ctx.constant(call.args[0]) in (1, 3):
+            return True
+    return False
+
+
+def _loads(call: ast.Call, owner: ast.ClassDef, ctx: Context) -> bool:
+    """`self.load_pretrained()`, a method of the class that loads its own weights."""
+    method = ctx.inference.class_info(owner).methods.get(identifier(call.func)) if is_own(call.func) else None
+    calls = (part for part in walk(method) if isinstance(part, ast.Call)) if method is not None else ()
+    return any(is_own(part.func) and identifier(part.func) in gradient_table().loading_methods for part in calls)
+
+
+def _given(name: str, made: FunctionNode, owner: ast.ClassDef, ctx: Context) -> list[ast.expr]:
+    """Return what the file passes for an argument of a constructor."""
+    calls = ctx.module.index.calls_by_name.get(owner.name, ())
+    given = (argument_of(made, name, call, skip_self=True) for call in calls)
+    return [passed for passed in given if passed is not None]
+
+
+def _are_features(channels: ast.expr, ctx: Context) -> bool:
+    """`Patches()` with three channels by default, and `Patches(in_chans=dims[0])` further inside the same network?"""
+    return ctx.constant(channels) not in (1, 3) and not gradient_table().image_channels.match(identifier(channels))

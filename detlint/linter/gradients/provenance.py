@@ -1,0 +1,402 @@
+"""Where does a tensor come from? What is made of data, counts and constants alone needs no gradient.
+
+Followed backwards through variables, attributes, functions of the project and, for parameters, what all callers pass.
+Anything that cannot be followed is taken to need a gradient.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from detlint.linter.analysis.callers import calls_of
+from detlint.linter.analysis.calls import argument_of
+from detlint.linter.analysis.context import MISSING
+from detlint.linter.analysis.parameters import receiver_class
+from detlint.linter.analysis.values import Kind, Value
+from detlint.linter.gradients.model_inputs import is_judged, is_model_input
+from detlint.linter.programs.evaluation import without_gradients
+from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode
+from detlint.linter.source.nodes import walk
+from detlint.linter.tables.gradients import gradient_table
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.context import Context
+
+# Methods that write into their receiver: those of tensors in place, and those that make a list longer.
+_WRITING = re.compile(r"[a-z]\w*_|append|extend|insert")
+# Methods of a batch that give one of its entries, or what stands in for it.
+_LOOK_UPS = frozenset({"get", "pop", "setdefault"})
+# Expressions that one question may lead to.
+_MAX_STEPS = 250
+# After so many calls that pass data, those that cannot be followed are taken to pass data too.
+_ENOUGH_CALLS = 8
+_PLAIN = frozenset({Kind.NUMBER, Kind.STRING, Kind.BOOL, Kind.NONE, Kind.ARRAY})
+_BUILTINS = frozenset(
+    f"builtins.{name}"
+    for name in ("enumerate", "float", "int", "len", "list", "max", "min", "range", "reversed", "sum", "tuple", "zip")
+)
+
+
+def is_data(node: ast.expr, ctx: Context) -> bool:
+    """Is a tensor known to need no gradient: data, integers, constants, something cut off by detach?"""
+    return _Question().is_data(node, ctx)
+
+
+def without_gradient_dtype(values: tuple[Value, ...]) -> bool:
+    """Return whether a tensor is known to hold integers or bools."""
+    return bool(values) and all(value.kind is Kind.TENSOR and value.is_integral for value in values)
+
+
+class _Question:
+    """One walk backwards. An expression met again inside its own history adds nothing to it."""
+
+    def __init__(self) -> None:
+        self._answers: dict[ast.expr, bool] = {}
+
+    def is_data(self, node: ast.expr, ctx: Context) -> bool:
+        known = self._answers.get(node)
+        if known is not None:
+            return known
+        if len(self._answers) >= _MAX_STEPS:
+            return False
+        self._answers[node] = True
+        answer = self._answers[node] = self._answer(node, ctx)
+        return answer
+
+    def _all(self, nodes: list[ast.expr], ctx: Context) -> bool:
+        return all(self.is_data(node, ctx) for node in nodes)
+
+    def _answer(self, node: ast.expr, ctx: Context) -> bool:
+        if isinstance(node, (ast.Compare, ast.Constant, ast.JoinedStr, ast.Slice)):
+            return True
+        if isinstance(node, (ast.Starred, ast.NamedExpr)):
+            return self.is_data(node.value, ctx)
+        if isinstance(node, ast.UnaryOp):
+            return self.is_data(node.operand, ctx)
+        if isinstance(node, (ast.Tuple, ast.List)):
+            return self._all(node.elts, ctx)
+        if isinstance(node, ast.BoolOp):
+            return self._all(node.values, ctx)
+        if isinstance(node, ast.BinOp):
+            return self._all_or_numbers([node.left, node.right], ctx)
+        if isinstance(node, ast.IfExp):
+            return self._all([node.body, node.orelse], ctx)
+        if isinstance(node, (ast.ListComp, ast.GeneratorExp)):
+            return self.is_data(node.elt, ctx)
+        if _is_plain(ctx.values(node)):
+            return True
+        if isinstance(node, ast.Subscript):
+            return _is_data_key(node.slice, ctx) or self.is_data(node.value, ctx)
+        if isinstance(node, ast.Attribute):
+            return self._attribute(node, ctx)
+        if isinstance(node, ast.Call):
+            return self._call(node, ctx)
+        return isinstance(node, ast.Name) and self._name(node, ctx)
+
+    # --- attributes -------------------------------------------------------------------------------------------------
+
+    def _attribute(self, node: ast.Attribute, ctx: Context) -> bool:
+        table = gradient_table()
+        if node.attr in table.cutting_attributes or table.names_data(node.attr):
+            return True
+        owners = [value for value in ctx.values(node.value) if value.kind in (Kind.MODULE, Kind.INSTANCE)]
+        infos = [ctx.inference.class_named(value.type) for value in owners]
+        if not infos:
+            return node.attr in ctx.inference.types.tensor_attributes and self.is_data(node.value, ctx)
+        for info in infos:
+            writes = list(ctx.inference.attribute_writes(info, node.attr)) if info is not None else []
+            if not writes:
+                return False
+            for owner, write in writes:
+                place = ctx.elsewhere(owner.module)
+                if not _registers_buffer(place.parent(write.value)) and not self.is_data(write.value, place):
+                    return False
+        return True
+
+    # --- calls ------------------------------------------------------------------------------------------------------
+
+    def _call(self, node: ast.Call, ctx: Context) -> bool:
+        table = gradient_table()
+        callees = ctx.callees(node)
+        # What may be a tensor or a dict of them is a tensor where its methods are called.
+        names = tuple(name for name in callees if name.startswith("torch.Tensor.")) or callees
+        if any(k.arg == "requires_grad" and ctx.constant(k.value) is not False for k in node.keywords):
+            return False
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "requires_grad_":
+            return bool(node.args) and ctx.constant(node.args[0]) is False
+        if (table.source_functions | table.cutting_functions).intersection(names):
+            return True
+        if isinstance(node.func, ast.Attribute) and node.func.attr in table.cutting_methods:
+            return True
+        if any(table.reading_functions.match(name.rpartition(".")[2]) for name in names):
+            return True
+        # A module that is called runs its forward.
+        found = [ctx.module.project.definition(re.sub(r"\.__call__$", ".forward", name)) for name in names]
+        if any(found):
+            return all(
+                definition is not None
+                and isinstance(definition[1], FUNCTIONS)
+                and self._function(node, definition[1], ctx, ctx.elsewhere(definition[0]))
+                for definition in found
+            )
+        if names and not all(_computes(name) for name in names):
+            return False
+        if isinstance(node.func, ast.Attribute) and not any(_is_function(name) for name in names):
+            return self._method(node, node.func, ctx)
+        if node.args and table.of_first_functions.intersection(names):
+            return self.is_data(node.args[0], ctx)
+        return bool(names) and self._arguments(node, ctx)
+
+    def _method(self, call: ast.Call, function: ast.Attribute, ctx: Context) -> bool:
+        """Does a method of a tensor, or of something unknown, give data?"""
+        if any(_is_data_key(argument, ctx) for argument in call.args[:1]):
+            return True
+        if function.attr in _LOOK_UPS and call.args:  # batch.get(key, torch.ones(n)), whatever the key is
+            return self.is_data(function.value, ctx) and self._all(call.args[1:], ctx)
+        alone = function.attr in gradient_table().of_receiver_methods
+        return self.is_data(function.value, ctx) and (alone or self._arguments(call, ctx))
+
+    def _arguments(self, node: ast.Call, ctx: Context) -> bool:
+        numbers = gradient_table().numbers
+        named = [k.value for k in node.keywords if k.arg is None or not numbers.search(k.arg)]
+        return self._all_or_numbers([*node.args, *named], ctx)
+
+    def _all_or_numbers(self, nodes: list[ast.expr], ctx: Context) -> bool:
+        """Are all of them data, or numbers by their names?"""
+        numbers = gradient_table().numbers
+        return all(
+            (isinstance(node, ast.Name) and numbers.search(node.id)) or self.is_data(node, ctx) for node in nodes
+        )
+
+    def _function(self, call: ast.Call, function: FunctionNode, ctx: Context, inside: Context) -> bool:
+        """Does a function of the project give data: made of nothing but what it gets, or whatever it gets?"""
+        if without_gradients(inside.module, function.body[0]):
+            return True
+        free = inside.module.index.class_at(function) is None
+        if free and (call.args or call.keywords) and not _makes_parameters(function) and self._arguments(call, ctx):
+            return True
+        scope = inside.module.index.scopes[function]
+        results = [statement.value for statement in inside.module.flow(scope).returns()]
+        given = [result for result in results if result is not None]
+        return bool(given) and self._all(given, inside)
+
+    # --- names ------------------------------------------------------------------------------------------------------
+
+    def _name(self, node: ast.Name, ctx: Context) -> bool:
+        bindings = ctx.module.definitions(node)
+        return (
+            bool(bindings)
+            and all(self._binding(binding, ctx) for binding in bindings)
+            and self._all(list(written_into(node, ctx)), ctx)
+            and not any(_asks_for_gradient(use, ctx) for use in _uses(node, ctx))
+        )
+
+    def _binding(self, binding: Binding, ctx: Context) -> bool:
+        value = binding.value
+        if isinstance(binding.node, ast.arg):
+            return self._parameter(binding, binding.node, ctx)
+        if gradient_table().positions.search(binding.name):
+            return True
+        if value is None or binding.kind not in (BindingKind.ASSIGN, BindingKind.ITERATION, BindingKind.AUGMENTED):
+            return False
+        if binding.kind is BindingKind.AUGMENTED:
+            others = [b for b in binding.of_same_name if b.kind is not BindingKind.AUGMENTED]
+            return self.is_data(value, ctx) and all(self._binding(other, ctx) for other in others)
+        before = _mentioned(value, binding.name) if gradient_table().names_data(binding.name) else None
+        if before is not None:  # mask = mask.float()
+            handed_on = any(isinstance(b.node, ast.arg) for b in ctx.module.definitions(before))
+            return not handed_on or self.is_data(before, ctx)
+        if binding.index == (1,) and _gives_positions(value, ctx):
+            return True
+        return self._place(value, binding.index, ctx)
+
+    def _place(self, node: ast.expr, index: tuple[int, ...], ctx: Context, steps: int = 4) -> bool:
+        """Is one place of a tuple data: `shifts` of `cell, shifts = pair`, as it is written, returned or passed?"""
+        if not index or steps == 0:
+            return self.is_data(node, ctx)
+        if isinstance(node, (ast.Tuple, ast.List)) and -1 < index[0] < len(node.elts):
+            return self._place(node.elts[index[0]], index[1:], ctx, steps)
+        if self.is_data(node, ctx):
+            return True
+        sources = self._tuples(node, ctx)
+        return bool(sources) and all(self._place(source, index, inside, steps - 1) for source, inside in sources)
+
+    def _tuples(self, node: ast.expr, ctx: Context) -> list[tuple[ast.expr, Context]]:
+        """Return the expressions that a name stands for, or that a call returns; none where one is out of sight."""
+        if isinstance(node, ast.Call):
+            found = [ctx.module.project.definition(name) for name in ctx.callees(node)]
+            called = found[0] if len(found) == 1 else None
+            if called is None or not isinstance(called[1], FUNCTIONS):
+                return []
+            returns = called[0].flow(called[0].index.scopes[called[1]]).returns()
+            return [(made.value, ctx.elsewhere(called[0])) for made in returns if made.value is not None]
+        bindings = ctx.module.definitions(node) if isinstance(node, ast.Name) else ()
+        if len(bindings) != 1 or bindings[0].index:
+            return []
+        value, function = bindings[0].value, bindings[0].scope.node
+        if bindings[0].kind is not BindingKind.PARAMETER:
+            return [(value, ctx)] if value is not None and bindings[0].kind is BindingKind.ASSIGN else []
+        if not isinstance(function, FUNCTIONS):
+            return []
+        passed: list[tuple[ast.expr, Context]] = []
+        for site in calls_of(function, ctx):
+            given = argument_of(function, bindings[0].name, site[1], skip_self=True) if site is not None else None
+            if site is None or given is None:
+                return []
+            passed.append((given, site[0]))
+        return passed
+
+    def _parameter(self, binding: Binding, node: ast.arg, ctx: Context) -> bool:
+        function = binding.scope.node
+        if isinstance(function, FUNCTIONS) and is_judged(node, function, ctx):
+            return False
+        if gradient_table().names_data(node.arg) and not self._gets_computed(node.arg, function, ctx):
+            return True
+        if not isinstance(function, FUNCTIONS) or node in (function.args.vararg, function.args.kwarg):
+            return False
+        if receiver_class(ctx.inference, node, function) is not None:
+            return False
+        if is_model_input(node, function, ctx) or _sets_up_loss(function, ctx):
+            return True
+        passed = 0
+        for site in calls_of(function, ctx):
+            if site is None:
+                return passed >= _ENOUGH_CALLS
+            if not self._is_passed(node.arg, function, *site, binding.value):
+                return False
+            passed += 1
+        return passed > 0
+
+    def _gets_computed(self, name: str, function: ast.AST, ctx: Context) -> bool:
+        """Does the project call a helper named like `upsample(img)`, and never with what is known to be data?
+
+        What runs behind a model, such as `post_process_masks`, calls it with results that nobody differentiates.
+        """
+        if not isinstance(function, FUNCTIONS) or ctx.module.index.class_at(function) is not None:
+            return False
+        passed = [
+            (inside, argument)
+            for inside, call in (site for site in calls_of(function, ctx) if site is not None)
+            if (argument := argument_of(function, name, call, skip_self=True)) is not None
+            and not _prepares(inside.function(call))
+        ]
+        return bool(passed) and not any(self.is_data(argument, inside) for inside, argument in passed)
+
+    def _is_passed(
+        self, name: str, function: FunctionNode, ctx: Context, call: ast.Call, default: ast.expr | None
+    ) -> bool:
+        """Does a call pass data for a parameter, or leave it at its default?"""
+        passed = argument_of(function, name, call, skip_self=True)
+        if passed is not None:
+            return self.is_data(passed, ctx)
+        hidden = any(isinstance(argument, ast.Starred) for argument in call.args)
+        return not hidden and all(k.arg is not None for k in call.keywords) and isinstance(default, ast.Constant)
+
+
+def _is_plain(values: tuple[Value, ...]) -> bool:
+    """Is an expression a number, a string, or a tensor of integers, whatever path leads to it?"""
+    return bool(values) and all(
+        value.kind in _PLAIN or (value.kind is Kind.TENSOR and value.is_integral) for value in values
+    )
+
+
+def _is_data_key(node: ast.expr, ctx: Context) -> bool:
+    """`batch["labels"]`, `inputs.get("pixel_values")`, `data[LABELS_KEY]`."""
+    key = ctx.constant(node)
+    if key is MISSING and isinstance(node, (ast.Name, ast.Attribute)):
+        name = node.id if isinstance(node, ast.Name) else node.attr
+        key = name if name.isupper() else key  # a constant of another package is called after the key that it holds
+    return isinstance(key, str) and gradient_table().names_data(key)
+
+
+def _computes(name: str) -> bool:
+    """Is a function outside the project one that holds no weights: of builtins, torch, torchvision, einops or math?"""
+    owner, _, last = name.rpartition(".")
+    if name in _BUILTINS or owner in ("math", "einops", "torchvision.transforms.functional"):
+        return True
+    layer = owner.rpartition(".")[2][:1].isupper() and not owner.endswith(".Tensor")
+    return name.startswith("torch.") and not layer and owner != "torch.nn.init" and last.islower()
+
+
+def _is_function(name: str) -> bool:
+    """`torch.cat`, not `torch.Tensor.view` or `torch.nn.Conv2d.weight.view`."""
+    return not any(part[:1].isupper() for part in name.split("."))
+
+
+def _gives_positions(call: ast.expr, ctx: Context) -> bool:
+    """`values, places = scores.topk(k)`: the second result holds integers, whatever is known of the first."""
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return False
+    names = ctx.callees(call)
+    ours = all(name.startswith("torch.") for name in names)
+    return ours and call.func.attr in ctx.inference.types.with_positions
+
+
+def _registers_buffer(maker: ast.AST | None) -> bool:
+    return (
+        isinstance(maker, ast.Call) and isinstance(maker.func, ast.Attribute) and maker.func.attr == "register_buffer"
+    )
+
+
+def _sets_up_loss(function: FunctionNode, ctx: Context) -> bool:
+    """Is it the constructor of a loss? Weights of classes are settings."""
+    owner = ctx.module.index.class_at(function)
+    return owner is not None and function.name == "__init__" and gradient_table().losses.search(owner.name) is not None
+
+
+def _makes_parameters(function: FunctionNode) -> bool:
+    """Does a function make something that asks for a gradient: `nn.Parameter(…)`, `x.requires_grad_()`?"""
+    for part in walk(function):
+        name = part.id if isinstance(part, ast.Name) else part.attr if isinstance(part, ast.Attribute) else ""
+        if name in ("Parameter", "requires_grad_"):
+            return True
+        if name == "requires_grad" and isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store):
+            return True
+    return False
+
+
+def written_into(node: ast.Name, ctx: Context) -> Iterator[ast.expr]:
+    """Yield what the function writes into the tensor or list of a name: `x[i] = y`, `x[:3].add_(y)`, `x.append(y)`."""
+    for use in _uses(node, ctx):
+        place: ast.AST = use
+        parent = ctx.parent(use)
+        while isinstance(parent, ast.Subscript) and parent.value is place:
+            place, parent = parent, ctx.parent(parent)
+        if isinstance(parent, (ast.Assign, ast.AugAssign)) and parent.value is not place:
+            yield parent.value
+        elif isinstance(parent, ast.Attribute) and _WRITING.fullmatch(parent.attr):
+            call = ctx.parent(parent)
+            yield from call.args if isinstance(call, ast.Call) and call.func is parent else ()
+
+
+def _uses(node: ast.Name, ctx: Context) -> Iterator[ast.Name]:
+    """Yield the uses of a variable in its file, under other definitions too."""
+    index = ctx.module.index
+    owner = index.scope_at(node).lookup(node.id)
+    for use in index.names_used.get(node.id, ()):
+        if isinstance(use, ast.Name) and index.scope_at(use).lookup(use.id) is owner:
+            yield use
+
+
+def _asks_for_gradient(use: ast.Name, ctx: Context) -> bool:
+    """`adv_images.requires_grad = True`, `adv_images.requires_grad_()`."""
+    attribute = ctx.parent(use)
+    if not isinstance(attribute, ast.Attribute) or attribute.attr not in ("requires_grad", "requires_grad_"):
+        return False
+    said = ctx.parent(attribute)
+    if isinstance(said, ast.Call):
+        return said.func is attribute and not (said.args and ctx.constant(said.args[0]) is False)
+    return isinstance(attribute.ctx, ast.Store) and not (
+        isinstance(said, ast.Assign) and ctx.constant(said.value) is False
+    )
+
+
+def _prepares(function: FunctionNode | None) -> bool:
+    return function is not None and gradient_table().data_functions.match(function.name) is not None
+
+
+def _mentioned(node: ast.AST, name: str) -> ast.Name | None:
+    return next((child for child in walk(node) if isinstance(child, ast.Name) and child.id == name), None)

@@ -1,0 +1,100 @@
+"""Does a project only run trained models? Then nobody asks for a gradient, though its layers could give one."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterable, Set
+from pathlib import Path
+
+from detlint.linter.analysis.project import Module
+
+# What code calls that trains, by hand or through a framework.
+_LOOPS = ("zero_grad", "training_step", "train_step")
+# What files of trained models mention all the same: how they were trained, losses that nobody calls.
+_STEPS = ("optim", "optimizer", "optimizers", "Trainer")
+_LOSSES = ("loss", "losses", "criterion")
+_TRAINING = ("backward", *_LOSSES, *_STEPS)
+_RUNNING = (("eval", "inference_mode"), ("no_grad", "inference_mode"), ("load_state_dict", "from_pretrained"))
+# Two files that mention training for three that load weights, switch to eval, or drop gradients: of packages that were
+# looked at, those above the line only ran models, and below it stand collections of models for others to train.
+_MOST_TRAINING = 2 / 3
+# Losses that nothing minimises came along with copied models: so many may mention them as run models, in more than one
+# file, since one `load` and one `eval` are what libraries of models have too.
+_LEAST_RUNNING = 2
+# Files whose code is looked at for a word that their texts hold.
+_MOST_MENTIONS = 4
+# Files behind a part that trains, the nearest first.
+_MOST_TRAINED = 48
+# A package by this name says that the project trains, however seldom.
+_TRAINS = frozenset({"train", "training", "trainer", "trainers", "finetune", "finetuning"})
+
+
+def serves(module: Module) -> bool:
+    """Return whether the project trains nowhere, loads weights, switches to eval and drops gradients.
+
+    A file outside any project serves nobody; nor does a collection of models, which others train, nor a package that is
+    named after training, nor what such a package imports.
+    """
+    if not _TRAINS.isdisjoint(module.name.split(".")) or not module.project.once(_serves, module):
+        return False
+    return module.path not in module.project.once(_trained, module)
+
+
+def _serves(module: Module) -> bool:
+    if any(_files(module, word, at_most=0) is None for word in _LOOPS):
+        return False
+    running = min(len(set().union(*(_files(module, word) or () for word in words))) for words in _RUNNING)
+    few = int(running * _MOST_TRAINING)
+    if running > 0 and _all_in_few(_TRAINING, few, module):
+        return True
+    return running >= _LEAST_RUNNING and _all_in_few(_LOSSES, running, module) and _minimises_nothing(module)
+
+
+def _all_in_few(words: tuple[str, ...], few: int, module: Module) -> bool:
+    return all(_files(module, word, at_most=few) is not None for word in words)
+
+
+def _minimises_nothing(module: Module) -> bool:
+    """Does no file mention an optimizer, and none differentiate, whatever its comments say of `backward`?"""
+    backward = _files(module, "backward", _MOST_MENTIONS)
+    if backward is None or not _all_in_few(_STEPS, 0, module):
+        return False
+    return not any(_names(module.project.at(path), "backward") for path in backward)
+
+
+def _names(module: Module, word: str) -> bool:
+    """Does the code of a file use or define the name, not only its comments and texts?"""
+    methods = (function.name for function in module.index.of_type(ast.FunctionDef))
+    return bool(module.index.names_used.get(word)) or word in methods
+
+
+def _trained(module: Module) -> Set[Path]:
+    """Return the files that a part of the project imports which is named after training, and what these import."""
+    files = {path for word in _TRAINING for path in _files(module, word) or ()}
+    named = [path for path in sorted(files) if _is_named_after_training(path, module)]
+    return with_imports(map(module.project.at, named), _MOST_TRAINED)
+
+
+def with_imports(modules: Iterable[Module], at_most: int) -> Set[Path]:
+    """Return the files of modules and of what they import, one after the other, no more than `at_most`."""
+    pending = list(modules)
+    found: dict[Path, None] = {}
+    for place in pending:  # grows on the way
+        if place.path not in found and len(found) < at_most:
+            found[place.path] = None
+            pending.extend(place.imports)
+    return found.keys()
+
+
+def _is_named_after_training(path: Path, module: Module) -> bool:
+    """`package/train/loop.py`, seen from the root of the package."""
+    root = module.path.parents[len(module.name.split(".")) - 1] if "." in module.name else module.path.parent
+    parts = path.relative_to(root).with_suffix("").parts if path.is_relative_to(root) else ()
+    return not _TRAINS.isdisjoint(parts)
+
+
+def _files(module: Module, word: str, at_most: int = sys.maxsize - 1) -> tuple[Path, ...] | None:
+    """Return the files of the project that hold a word, None for more than `at_most` and outside any project."""
+    search = module.project.search(word, module, at_most)
+    return search.found if search is not None else None

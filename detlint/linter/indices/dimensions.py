@@ -1,0 +1,242 @@
+"""How many dimensions does a tensor have? Told from how it is reshaped, unpacked, indexed, or which layer made it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from detlint.conditions import Truth
+from detlint.linter.analysis.returned import returned_by
+from detlint.linter.analysis.values import Kind, Value
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.context import Context
+
+_MAX_STEPS = 10
+_SAME = frozenset(
+    {
+        "float",
+        "half",
+        "long",
+        "int",
+        "bool",
+        "to",
+        "cuda",
+        "cpu",
+        "contiguous",
+        "detach",
+        "clone",
+        "transpose",
+        "softmax",
+    }
+    | {"log_softmax", "relu", "sigmoid", "tanh", "type", "double", "log", "exp", "clamp", "type_as"}
+)
+_REDUCING = frozenset({"argmax", "argmin", "sum", "mean", "prod", "amax", "amin", "logsumexp", "any", "all"})
+_SIZED = frozenset({"view", "reshape", "permute", "expand", "repeat", "new_zeros", "new_ones", "new_empty"})
+_SAME_FUNCTIONS = frozenset(
+    f"torch.nn.functional.{name}" for name in ("softmax", "log_softmax", "relu", "gelu", "dropout", "sigmoid", "linear")
+) | frozenset(
+    f"torch.{name}"
+    for name in (
+        *("softmax", "log_softmax", "sigmoid", "relu", "log", "exp", "clamp", "abs", "sqrt"),
+        *("argsort", "cumsum", "flip", "zeros_like", "ones_like", "full_like", "empty_like", "rand_like", "randn_like"),
+    )
+)
+_REARRANGING = frozenset({"einops.rearrange", "einops.reduce", "einops.repeat"})
+# Layers and functions of a kind of data; some of one dimension take rows as well.
+_SPATIAL = re.compile(
+    r"torch\.nn\.(functional\.)?((Adaptive|Fractional|Lazy)?(Avg|Max|LP)?(Conv|ConvTranspose|Pool)[123]d"
+    r"|(BatchNorm|InstanceNorm)[23]d|(conv|conv_transpose|(adaptive_)?(avg|max)_pool)[123]d)"
+)
+_SAME_LAYERS = frozenset(
+    f"torch.nn.{name}"
+    for name in (
+        *("Linear", "LayerNorm", "Dropout", "Identity", "Softmax", "LogSoftmax", "Sigmoid", "Tanh"),
+        *("ReLU", "ReLU6", "LeakyReLU", "ELU", "GELU", "SiLU", "PReLU", "Mish", "Hardswish", "Softplus"),
+    )
+)
+_BY_LAYER = {"1d": 3, "2d": 4, "3d": 5}
+_BY_MODE = {"linear": 3, "bilinear": 4, "bicubic": 4, "trilinear": 5}
+# A target of this name holds a class for every pixel: batch, height, width.
+_PIXELS = re.compile(
+    r"(^|_)(masks?|seg|segmentations?|segs|semantic|pixel_labels?|label_maps?|labelmaps?)(_|\d|$)", re.IGNORECASE
+)
+
+
+def dimensions(node: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> int | None:
+    """Return the number of dimensions of a tensor expression, or None where that cannot be told."""
+    if steps == 0:
+        return None
+    if isinstance(node, ast.Name):
+        return _of_name(node, ctx, steps)
+    if isinstance(node, ast.Call):
+        return _of_call(node, ctx, steps)
+    if isinstance(node, ast.Subscript):
+        return _of_item(node, ctx, steps)
+    if isinstance(node, ast.BinOp):
+        sides = [dimensions(side, ctx, steps - 1) for side in (node.left, node.right)]
+        return max((side for side in sides if side is not None), default=None)
+    return None
+
+
+def names_pixels(node: ast.expr) -> bool:
+    """Return whether a target is named after segmentation: `true_masks`, `batch["mask"]`, `seg_label.long()`."""
+    while True:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SAME:
+            node = node.func.value
+        elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+            if isinstance(node.slice.value, str):
+                return bool(_PIXELS.search(node.slice.value))
+            node = node.value
+        else:
+            break
+    name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+    return bool(_PIXELS.search(name))
+
+
+def _of_name(node: ast.Name, ctx: Context, steps: int) -> int | None:
+    bindings = ctx.module.definitions(node)
+    found = {
+        dimensions(binding.value, ctx, steps - 1)
+        for binding in bindings
+        if binding.value is not None and not binding.index and isinstance(ctx.parent(binding.node), ast.Assign)
+    }
+    if len(bindings) == len(found) == 1 and None not in found:
+        return found.pop()
+    return _unpacked(node, ctx)
+
+
+def _unpacked(node: ast.Name, ctx: Context) -> int | None:
+    """`n, c, h, w = x.shape` in the same function."""
+    function = ctx.function(node)
+    for statement in ctx.module.index.of_type(ast.Assign):
+        target = statement.targets[0]
+        if not isinstance(target, ast.Tuple) or any(isinstance(e, ast.Starred) for e in target.elts):
+            continue
+        value = statement.value
+        if isinstance(value, ast.Call) and not value.args:
+            value = value.func
+        if (
+            isinstance(value, ast.Attribute)
+            and value.attr in ("shape", "size")
+            and isinstance(value.value, ast.Name)
+            and value.value.id == node.id
+            and ctx.function(statement) is function
+        ):
+            return len(target.elts)
+    return None
+
+
+def _of_call(node: ast.Call, ctx: Context, steps: int) -> int | None:
+    names = ctx.callees(node)
+    if any(name in ("torch.nn.functional.interpolate", "torch.nn.functional.upsample") for name in names):
+        mode = next((k.value for k in node.keywords if k.arg == "mode"), None)
+        return _BY_MODE.get(str(ctx.constant(mode)))
+    if any(_SPATIAL.fullmatch(name) for name in names):
+        return _BY_LAYER.get(names[0][-2:])
+    if _REARRANGING.intersection(names):
+        return _rearranged(node, ctx, steps)
+    if "torch.einsum" in names:
+        return _summed(node, ctx)
+    if _SAME_FUNCTIONS.intersection(names):
+        return dimensions(node.args[0], ctx, steps - 1) if node.args else None
+    layers = [value for value in ctx.values(node.func) if value.kind is Kind.MODULE]
+    if layers and all(layer.type.startswith("torch.nn.") for layer in layers):
+        found = {_of_layer(layer, node, ctx, steps) for layer in layers}
+        return found.pop() if len(found) == 1 else None
+    given = returned_by(tuple(re.sub(r"\.__call__$", ".forward", name) for name in names), ctx)
+    if given is not None:
+        found = {dimensions(value, inside, steps - 1) for value, inside in given}
+        return found.pop() if len(found) == 1 else None
+    if isinstance(node.func, ast.Attribute) and not any(name.startswith("torch.nn.") for name in names):
+        return _of_method(node, node.func, ctx, steps)
+    return None
+
+
+def _of_method(node: ast.Call, function: ast.Attribute, ctx: Context, steps: int) -> int | None:
+    name = function.attr
+    if name in _SIZED:
+        sizes = node.args
+        if len(sizes) == 1 and isinstance(sizes[0], (ast.Tuple, ast.List)):
+            sizes = sizes[0].elts
+        known = sizes and not any(isinstance(size, ast.Starred) for size in sizes)
+        return len(sizes) if known and (len(sizes) > 1 or ctx.is_kind(sizes[0], Kind.NUMBER) is Truth.YES) else None
+    if name == "flatten":
+        start = ctx.constant(node.args[0]) if len(node.args) == 1 else 0 if not node.args else None
+        return start + 1 if isinstance(start, int) and start >= 0 else None
+    before = dimensions(function.value, ctx, steps - 1)
+    if before is None and name == "transpose":
+        return _swapped(node, ctx)
+    if before is None or name in _SAME:
+        return before
+    if name == "unsqueeze":
+        return before + 1
+    if name == "squeeze":
+        return before - 1 if node.args else None
+    keeps = any(keyword.arg == "keepdim" for keyword in node.keywords)
+    if name in _REDUCING and len(node.args) + len(node.keywords) == 1 and not keeps:
+        return before - 1
+    return None
+
+
+def _swapped(node: ast.Call, ctx: Context) -> int | None:
+    """`x.transpose(1, 2)` has three dimensions at least, and hardly ever more without a word of the others."""
+    swapped = [ctx.constant(axis) for axis in node.args]
+    counted = [axis for axis in swapped if isinstance(axis, int) and axis >= 0]
+    return max(counted) + 1 if len(counted) == len(swapped) == 2 and max(counted) > 1 else None
+
+
+def _of_layer(layer: Value, call: ast.Call, ctx: Context, steps: int) -> int | None:
+    """Return the dimensions of what a layer of torch gives: those of its kind, or of what it is called with."""
+    if _SPATIAL.fullmatch(layer.type):
+        return _BY_LAYER.get(layer.type[-2:])
+    if layer.type in _SAME_LAYERS:
+        return dimensions(call.args[0], ctx, steps - 1) if call.args else None
+    made = layer.node
+    if layer.type != "torch.nn.Sequential" or not isinstance(made, ast.Call) or layer.module is None:
+        return None
+    for part in reversed(made.args):
+        for value in layer.module.inference.values(part):
+            if value.kind is not Kind.MODULE or value.type not in _SAME_LAYERS:
+                return _of_layer(value, call, ctx, steps - 1) if value.kind is Kind.MODULE and steps > 1 else None
+    return None
+
+
+def _rearranged(node: ast.Call, ctx: Context, steps: int) -> int | None:
+    """`rearrange(x, "b n ... -> b (...) n")`: one for each axis or group of them on the right."""
+    pattern = ctx.constant(node.args[1]) if len(node.args) > 1 else None
+    if not isinstance(pattern, str) or "->" not in pattern:
+        return None
+    before, after = (re.findall(r"\([^()]*\)|\w+|\.\.\.", side) for side in pattern.split("->", 1))
+    if "..." not in after:
+        return len(after)
+    known = dimensions(node.args[0], ctx, steps - 1) if "..." in before else None
+    return None if known is None else known - len(before) + len(after)
+
+
+def _summed(node: ast.Call, ctx: Context) -> int | None:
+    """`torch.einsum("bij, bjk -> bik", x, y)`."""
+    pattern = ctx.constant(node.args[0]) if node.args else None
+    if not isinstance(pattern, str) or "->" not in pattern or "..." in pattern:
+        return None
+    return len(pattern.partition("->")[2].replace(" ", ""))
+
+
+def _of_item(node: ast.Subscript, ctx: Context, steps: int) -> int | None:
+    """A list of rows, or a mask of them, leaves as many dimensions as there were."""
+    before = dimensions(node.value, ctx, steps - 1)
+    if before is None:
+        return None
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    for part in parts:
+        if isinstance(part, ast.Slice) or (isinstance(part, ast.Constant) and part.value is ...):
+            continue
+        value = ctx.constant(part)
+        if value is None:
+            before += 1
+        elif isinstance(value, int):
+            before -= 1
+        elif dimensions(part, ctx, steps - 1) != 1:
+            return None
+    return before

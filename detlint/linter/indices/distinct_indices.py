@@ -1,0 +1,310 @@
+"""Indices that name every place at most once, going by how they were collected."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from detlint.linter.analysis.callers import calls_of
+from detlint.linter.analysis.calls import argument_of
+from detlint.linter.analysis.context import MISSING
+from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind
+from detlint.linter.tables.gradients import gradient_table
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.context import Context
+    from detlint.linter.analysis.values import Value
+
+_MAX_STEPS = 6
+_MAX_VIEWS = 4
+# Indices made by these name every place at most once.
+_DISTINCT = frozenset(
+    f"torch.{owner}{name}"
+    for name in ("arange", "randperm", "nonzero", "sort", "argsort", "topk")
+    for owner in ("", "Tensor.")
+)
+_UNIQUE = frozenset(f"torch.{owner}{name}" for name in ("unique", "unique_consecutive") for owner in ("", "Tensor."))
+_VIEWS = frozenset(
+    {"expand", "expand_as", "flatten", "long", "repeat", "reshape", "squeeze", "to", "unsqueeze", "view"}
+)
+_TENSORS = frozenset({"torch.as_tensor", "torch.tensor", "torch.LongTensor"})
+_SAME_ELEMENTS = frozenset({"contiguous", "cuda", "int", "long", "to"})
+_WIDENING = frozenset({"broadcast_to", "expand", "repeat", "tile"})
+_FLATTENING = frozenset({"flatten", "ravel", "reshape", "view"})
+
+
+def holds_positions(index: ast.expr, ctx: Context) -> bool:
+    """Return whether a tensor is made of a list of positions: `torch.tensor(rows)` after `rows.append(i)` in a loop.
+
+    The list may be one of several that a dict holds: `groups.setdefault(key, []).append(i)`. One that is written out
+    holds different numbers, or a single element: `torch.tensor([0, 1])`, `torch.tensor([rank])`.
+    """
+    rows = _listed(index, ctx)
+    if isinstance(rows, (ast.List, ast.Tuple)):
+        return _are_different(rows.elts, ctx)
+    if isinstance(rows, ast.ListComp):
+        return len(rows.generators) == 1 and _counts(rows.elt, ctx)
+    holder = _holder(rows, ctx) if isinstance(rows, ast.Name) else None
+    if rows is None or holder is None:
+        return False
+    scope = ctx.module.index.scope_at(rows)
+    added = [
+        call
+        for call in ctx.module.index.calls_by_name.get("append", ())
+        if isinstance(call.func, ast.Attribute)
+        and _root(call.func.value) == holder
+        and ctx.module.index.scope_at(call).lookup(holder) is scope.lookup(holder)
+    ]
+    return bool(added) and all(len(call.args) == 1 and _counts(call.args[0], ctx) for call in added)
+
+
+def _listed(index: ast.expr, ctx: Context) -> ast.expr | None:
+    """Return the list that a tensor is made of, seen through names, conversions and copies to a device."""
+    for _ in range(_MAX_STEPS):
+        if isinstance(index, ast.Name):
+            found = ctx.module.definitions(index)
+            if len(found) != 1 or found[0].index or found[0].value is None or found[0].kind is not BindingKind.ASSIGN:
+                return None
+            index = found[0].value
+        elif not isinstance(index, ast.Call):
+            return None
+        elif index.args and _TENSORS.intersection(ctx.callees(index)):
+            return index.args[0]
+        elif isinstance(index.func, ast.Attribute) and index.func.attr in _SAME_ELEMENTS:
+            index = index.func.value
+        else:
+            return None
+    return None
+
+
+def _are_different(elements: list[ast.expr], ctx: Context) -> bool:
+    if any(isinstance(element, ast.Starred) for element in elements):
+        return False
+    numbers = [ctx.constant(element) for element in elements]
+    return len(elements) == 1 or (all(isinstance(n, int) for n in numbers) and len(set(numbers)) == len(numbers))
+
+
+def is_inverse(index: ast.expr, ctx: Context) -> bool:
+    """`rows, index = torch.unique(x, return_inverse=True)`: each row as often as it stood in `x`."""
+    place: ast.expr | None = index
+    position: object = None
+    if isinstance(index, ast.Name):
+        found = ctx.module.definitions(index)
+        if len(found) != 1 or len(found[0].index) > 1:
+            return False
+        place, position = found[0].value, next(iter(found[0].index), None)
+    if isinstance(place, ast.Subscript):
+        position, place = ctx.constant(place.slice), place.value
+    return position == 1 and isinstance(place, ast.Call) and _gives_inverse(place, ctx)
+
+
+def _gives_inverse(call: ast.Call, ctx: Context) -> bool:
+    asked = any(word.arg == "return_inverse" and ctx.constant(word.value) is True for word in call.keywords)
+    return asked and not _UNIQUE.isdisjoint(ctx.callees(call))
+
+
+def belongs_to_one_choice(index: ast.expr, ctx: Context) -> bool:
+    """Does an index list who chose one of several things: `idx, rows = torch.where(one_hot(chosen)[expert])`?
+
+    Nobody chooses the same thing twice, so no row stands in the list twice.
+    """
+    found = ctx.module.definitions(index) if isinstance(index, ast.Name) else ()
+    if len(found) != 1 or len(found[0].index) != 1 or not isinstance(found[0].value, ast.Call):
+        return False
+    call = found[0].value
+    if "torch.where" not in ctx.callees(call) or len(call.args) != 1:
+        return False
+    mask = call.args[0]
+    picked = False
+    for _ in range(_MAX_STEPS):
+        if isinstance(mask, ast.Subscript):
+            mask, picked = mask.value, True
+        elif isinstance(mask, ast.Name):
+            made = [binding.value for binding in ctx.module.definitions(mask)]
+            if len(made) != 1 or made[0] is None:
+                return False
+            mask = made[0]
+        elif isinstance(mask, ast.Call) and "torch.nn.functional.one_hot" in ctx.callees(mask):
+            return picked
+        elif isinstance(mask, ast.Call) and isinstance(mask.func, ast.Attribute):
+            mask = mask.func.value
+        else:
+            return False
+    return False
+
+
+def is_permutation(index: ast.expr, ctx: Context, depth: int = 2) -> bool:
+    """Return whether an index is a permutation by its name, the places of a mask, or that of a maximum.
+
+    The index of a helper is one where all callers in the project pass one.
+    """
+    named = gradient_table().permutations
+    shaped = False
+    for _ in range(_MAX_STEPS):
+        if isinstance(index, ast.Name):
+            if named.search(index.id):
+                return True
+            bindings = ctx.module.definitions(index)
+            found = [binding for binding in bindings if not _is_view(binding)] or bindings
+            if len(found) != 1:
+                return False
+            if isinstance(found[0].node, ast.arg):
+                return depth > 0 and _gets_permutations(found[0], ctx, depth - 1)
+            source = _taken_from(found[0], ctx)
+            if source is None:
+                return False
+            index = source
+        elif isinstance(index, ast.Attribute):
+            return named.search(index.attr) is not None
+        elif isinstance(index, ast.Subscript):
+            if is_later_dimension(index, ctx):
+                return False
+            index = index.value
+        elif not isinstance(index, ast.Call):
+            return False
+        elif {"torch.argmax", "torch.argmin"}.intersection(ctx.callees(index)):
+            return len(index.args) == 1 and not index.keywords
+        elif isinstance(index.func, ast.Attribute) and index.func.attr == "nonzero":
+            return True
+        elif isinstance(index.func, ast.Attribute) and (shaped or not _repeats_places(index, ctx)):
+            shaped = shaped or _shapes(index, ctx)
+            index = index.func.value
+    return False
+
+
+def are_distinct(index: Value, ctx: Context, steps: int = _MAX_VIEWS, shaped: bool = False) -> bool:
+    """Return whether `arange` or its like made an index, seen through views of which no row names a place twice."""
+    node, module = index.node, index.module
+    if module is None or steps == 0:
+        return False
+    inside = ctx.elsewhere(module)
+    base: ast.expr | None = None
+    if isinstance(node, ast.Call):
+        if _DISTINCT.intersection(inside.callees(node)):
+            return True
+        if not shaped and _repeats_places(node, inside):
+            return False
+        shaped = shaped or _shapes(node, inside)
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _VIEWS:
+            base = node.func.value
+    if isinstance(node, ast.Subscript) and not is_later_dimension(node, inside):
+        base = node.value
+    if isinstance(node, ast.Attribute) and node.attr == "indices":
+        base = node.value  # torch.topk(x, 3).indices
+    found = inside.values(base) if base is not None else ()
+    return bool(found) and all(are_distinct(value, ctx, steps - 1, shaped) for value in found)
+
+
+def _repeats_places(view: ast.Call, ctx: Context) -> bool:
+    """`rows.repeat(k)`, `rows[:, None].expand(-1, k).reshape(-1)`: one dimension in which each place stands k times."""
+    if not isinstance(view.func, ast.Attribute):
+        return False
+    if view.func.attr in ("repeat", "tile"):
+        return len(_sizes(view)) == 1 and _widens(view, ctx)
+    if view.func.attr == "repeat_interleave":
+        return True
+    return view.func.attr in _FLATTENING and not _shapes(view, ctx) and _is_widened(view.func.value, ctx)
+
+
+def _shapes(view: ast.Call, ctx: Context) -> bool:
+    """`rows.repeat(k).view(k, -1)`: no place stands twice in a row of it."""
+    name = view.func.attr if isinstance(view.func, ast.Attribute) else ""
+    return name in _FLATTENING and bool(view.args) and [ctx.constant(size) for size in _sizes(view)] != [-1]
+
+
+def _is_widened(node: ast.expr, ctx: Context) -> bool:
+    """Return whether a tensor holds its places several times over, seen through names and copies to a device."""
+    for _ in range(_MAX_STEPS):
+        if isinstance(node, ast.Name):
+            found = ctx.module.definitions(node)
+            if len(found) != 1 or found[0].value is None or found[0].kind is not BindingKind.ASSIGN or found[0].index:
+                return False
+            node = found[0].value
+        elif not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            return False
+        elif node.func.attr in _WIDENING:
+            return _widens(node, ctx)
+        elif node.func.attr in _SAME_ELEMENTS:
+            node = node.func.value
+        else:
+            return False
+    return False
+
+
+def _widens(view: ast.Call, ctx: Context) -> bool:
+    """Is one of the sizes other than 1 and -1? `rows.expand(1, -1)` holds what it held before."""
+    sizes = _sizes(view)
+    return not any(isinstance(size, ast.Starred) for size in sizes) and any(
+        ctx.constant(size) not in (1, -1) for size in sizes
+    )
+
+
+def _sizes(view: ast.Call) -> list[ast.expr]:
+    return [size for given in view.args for size in (given.elts if isinstance(given, ast.Tuple) else (given,))]
+
+
+def is_later_dimension(picked: ast.Subscript, ctx: Context) -> bool:
+    """`mask.nonzero()[:, 1]`, `mask.nonzero(as_tuple=True)[-1]`: one column may well stand in several rows."""
+    call = picked.value
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != "nonzero":
+        return False
+    return isinstance(picked.slice, ast.Tuple) or ctx.constant(picked.slice) not in (0, MISSING)
+
+
+def _taken_from(binding: Binding, ctx: Context) -> ast.expr | None:
+    """Return what a name is set to, or what a loop takes it from: `for row, perm in zip(rows, perms)`."""
+    value = binding.value
+    zipped = isinstance(value, ast.Call) and "builtins.zip" in ctx.callees(value)
+    if binding.kind is not BindingKind.ITERATION or not isinstance(value, ast.Call) or not zipped:
+        return value
+    place = binding.index[0] if len(binding.index) == 1 else len(value.args)
+    return value.args[place] if place < len(value.args) else None
+
+
+def _is_view(binding: Binding) -> bool:
+    """`index = index.unsqueeze(-1)`: the same elements under the same name."""
+    value = binding.value
+    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+        value = value.func.value
+    return isinstance(value, ast.Name) and value is not binding.value and value.id == binding.name
+
+
+def _gets_permutations(parameter: Binding, ctx: Context, depth: int) -> bool:
+    function = parameter.scope.node
+    if not isinstance(function, FUNCTIONS):
+        return False
+    called = False
+    for site in calls_of(function, ctx):
+        passed = argument_of(function, parameter.name, site[1], skip_self=True) if site is not None else None
+        if site is None or passed is None or not is_permutation(passed, site[0], depth):
+            return False
+        called = True
+    return called
+
+
+def _holder(rows: ast.Name, ctx: Context) -> str | None:
+    """Return the name of the list itself, or of the dict that a loop takes it from."""
+    found = ctx.module.definitions(rows)
+    if len(found) != 1 or found[0].value is None:
+        return None
+    value = found[0].value
+    if found[0].kind is BindingKind.ITERATION and isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+        items = (value.func.attr, found[0].index) in (("items", (1,)), ("values", ()))
+        return _root(value.func.value) if items else None
+    return rows.id if isinstance(value, ast.List) and not value.elts else None
+
+
+def _root(node: ast.expr) -> str | None:
+    """`groups` in `groups[key]` and `groups.setdefault(key, [])`."""
+    while isinstance(node, (ast.Subscript, ast.Call, ast.Attribute)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def _counts(node: ast.expr, ctx: Context) -> bool:
+    """Is it the counter of a loop over `range(…)` or `enumerate(…)`?"""
+    found = ctx.module.definitions(node) if isinstance(node, ast.Name) else ()
+    if len(found) != 1 or found[0].kind is not BindingKind.ITERATION or not isinstance(found[0].value, ast.Call):
+        return False
+    names = ctx.callees(found[0].value)
+    return ("builtins.enumerate" in names and found[0].index == (0,)) or "builtins.range" in names

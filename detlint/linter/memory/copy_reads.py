@@ -1,0 +1,339 @@
+"""What reads a copy on the CPU that a device may still be filling? Follows it through variables and containers."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from detlint.linter.analysis.calls import parameter_given
+from detlint.linter.analysis.written_calls import written_out
+from detlint.linter.programs.devices import named_device
+from detlint.linter.programs.evaluation import without_gradients
+from detlint.linter.source.names import FUNCTIONS, Binding, FunctionNode
+from detlint.linter.source.nodes import identifier, is_own
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.context import Context
+    from detlint.linter.analysis.flow import Flow
+
+# Looks at the form of a tensor only, or hands it on unread.
+_FORM = frozenset(
+    {"shape", "dtype", "device", "size", "dim", "ndim", "numel", "is_cuda", "is_pinned", "stride", "nbytes"}
+)
+_VIEWS = frozenset(
+    {"detach", "view", "reshape", "squeeze", "unsqueeze", "permute", "transpose", "flatten", "t", "T", "data"}
+)
+_TO_DEVICE = frozenset({"to", "cuda", "record_stream", "pin_memory", "copy_"})
+_MAKERS = frozenset(f"torch.{name}" for name in ("empty", "zeros", "ones", "full", "rand", "randn", "arange", "tensor"))
+_READING_BUILTINS = frozenset({"float", "int", "bool", "print", "list", "tuple", "sum", "max", "min", "sorted", "str"})
+WAITING_METHODS = frozenset({"synchronize", "item", "tolist", "cpu", "wait_stream", "query"})
+_STREAMS = frozenset({"Event", "Stream", "current_stream", "synchronize", "wait", "wait_event", "wait_stream"})
+_HELD = frozenset({"items", "values", "get", "pop"})  # of what holds copies
+ASIDE = ("offload", "unload", "onload", "sleep", "swap", "free", "drop", "release", "evict", "exit")
+_PIPELINE = ("async", "enqueue", "prefetch", "stage", "forward", "backward", "save", "load", "send", "begin", "start")
+_MOST_CALLS = 1
+_FILLING = frozenset({"append", "extend", "insert"})
+_KEEPING = ("save_for_backward", "P2POp")  # functions of torch that keep a tensor for later
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A copy that runs: since `call`, or since the beginning of a function that is given it (then None)."""
+
+    call: ast.Call | None
+    flow: Flow
+    calls: int = 0
+    seen: set[ast.AST] = field(default_factory=set, compare=False)
+
+    def reaches(self, goal: ast.AST, waits: list[ast.AST]) -> bool:
+        return goal in self.flow and self.flow.path(self.call, goal, avoiding=waits)
+
+
+def is_non_blocking(call: ast.Call, ctx: Context) -> bool:
+    """`host.to("cpu", non_blocking=True)`, also by `options = {"non_blocking": True}` and `**options`."""
+    position = 2 if isinstance(call.func, ast.Attribute) and call.func.attr == "to" else 1
+    written = written_out(ctx.module, call, "")
+    given = [keyword.value for keyword in written.keywords if keyword.arg == "non_blocking"]
+    given += call.args[position : position + 1]
+    return any(ctx.constant(value) is True for value in given)
+
+
+def is_of_cpu(node: ast.expr, ctx: Context) -> bool:
+    """`torch.zeros(n).detach()`: was the tensor made where no device was asked for?"""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _VIEWS:
+        node = node.func.value
+    made = [value.node for value in ctx.values(node)]
+    return bool(made) and all(isinstance(call, ast.Call) and _makes_on_cpu(call, ctx) for call in made)
+
+
+def _makes_on_cpu(call: ast.Call, ctx: Context) -> bool:
+    asks = any(keyword.arg in (None, "device") for keyword in call.keywords)
+    return not asks and any(name in _MAKERS for name in ctx.callees(call))
+
+
+def goes_to_cpu(call: ast.Call, ctx: Context) -> bool:
+    written = written_out(ctx.module, call, "")
+    targets = [keyword.value for keyword in written.keywords if keyword.arg == "device"] or call.args[:1]
+    return any(is_cpu(target, ctx) for target in targets)
+
+
+def is_cpu(node: ast.expr, ctx: Context) -> bool:
+    """`"cpu"`, `torch.device("cpu")`, or a variable that says so: a plain `device` holds the CPU only in passing."""
+    if isinstance(node, (ast.Constant, ast.Call)):
+        return named_device(node, ctx) == "cpu"
+    if isinstance(node, (ast.Name, ast.Attribute)):
+        name = node.id if isinstance(node, ast.Name) else node.attr
+        made = [value.node for value in ctx.values(node)]
+        return "cpu" in name.lower() and all(isinstance(part, ast.expr) and is_cpu(part, ctx) for part in made)
+    return False
+
+
+def read(node: ast.expr, copy: Running, ctx: Context) -> ast.expr | None:
+    """Return the expression that reads the value of `node`, or of what it holds, on the CPU, or None."""
+    if node in copy.seen:
+        return None
+    copy.seen.add(node)
+    parent = ctx.parent(node)
+    binding = ctx.binding(node)
+    if binding is not None:
+        return read_of_name(binding.name, copy, ctx, (binding,))
+    looped = _looped(node, ctx)
+    if looped is not None:
+        return _read_of_names(*looped, copy, ctx)
+    if isinstance(parent, ast.Attribute):
+        return _read_of_attribute(parent, copy, ctx)
+    if isinstance(parent, ast.Assign) and parent.value is node:
+        return _first(read_of_place(target, copy, ctx) for target in parent.targets)
+    if isinstance(parent, ast.AnnAssign) and parent.value is node:
+        return read_of_place(parent.target, copy, ctx)
+    if isinstance(parent, ast.Subscript) and parent.value is node:
+        return read(parent, copy, ctx) if isinstance(parent.ctx, ast.Load) else None
+    if isinstance(parent, (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp)):
+        return read(parent, copy, ctx)
+    if isinstance(parent, ast.keyword) and isinstance(call := ctx.parent(parent), ast.Call):
+        return _read_of_argument(node, call, copy, ctx)
+    if isinstance(parent, ast.Call):
+        return _read_of_argument(node, parent, copy, ctx)
+    if isinstance(parent, ast.Return):
+        return _read_of_result(node, copy, ctx)
+    if isinstance(parent, (ast.BinOp, ast.Compare, ast.UnaryOp, ast.BoolOp, ast.FormattedValue)):
+        return node
+    return node if isinstance(parent, (ast.If, ast.While, ast.Assert, ast.IfExp)) and parent.test is node else None
+
+
+def _first(found: Iterable[ast.expr | None]) -> ast.expr | None:
+    return next((each for each in found if each is not None), None)
+
+
+def _looped(node: ast.expr, ctx: Context) -> tuple[ast.AST, ast.expr] | None:
+    """Return the loop that goes through `node`, and what holds each: `host` of `for k, host in hosts.items()`."""
+    parent = ctx.parent(node)
+    place = 0
+    if isinstance(parent, ast.Call) and node in parent.args:
+        names = ctx.callees(parent)
+        place = 1 if "builtins.enumerate" in names else parent.args.index(node)
+        if not {"builtins.enumerate", "builtins.zip"}.intersection(names):
+            return None
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        place = 1 if node.func.attr == "items" else 0
+    iterated = parent if isinstance(parent, ast.Call) else node
+    loop = ctx.parent(iterated)
+    if not isinstance(loop, (ast.For, ast.comprehension)) or loop.iter is not iterated:
+        return None
+    target = loop.target
+    if isinstance(target, ast.Tuple) and place < len(target.elts):
+        target = target.elts[place]
+    return loop, target
+
+
+def _read_of_names(loop: ast.AST, target: ast.expr, copy: Running, ctx: Context) -> ast.expr | None:
+    """`[host.numpy() for host in hosts]`."""
+    if not isinstance(target, ast.Name):
+        return None
+    scope = ctx.module.index.scope_at(target).lookup(target.id)
+    bound = [each for each in scope.bindings[target.id] if each.node is target] if scope is not None else []
+    if isinstance(loop, ast.For):
+        return read_of_name(target.id, copy, ctx, tuple(bound))
+    whole = ctx.parent(loop) or loop
+    uses = [node for node in ast.walk(whole) if isinstance(node, ast.Name) and node.id == target.id]
+    return _read_of_uses(target.id, [use for use in uses if use is not target], copy, ctx)
+
+
+def read_of_place(place: ast.expr, copy: Running, ctx: Context) -> ast.expr | None:
+    """Return what reads a variable, an attribute of the object, or what holds it: `hosts["a"] = …`."""
+    if isinstance(place, ast.Subscript) and isinstance(place.value, ast.Name):
+        uses = (use for binding in ctx.module.definitions(place.value) for use in copy.flow.uses(binding))
+        return _read_of_uses(place.value.id, [use for use in uses if _may_take(use, place, ctx)], copy, ctx)
+    while isinstance(place, ast.Subscript):
+        place = place.value
+    if isinstance(place, ast.Name):
+        return read_of_name(place.id, copy, ctx, ctx.module.definitions(place))
+    return _read_of_own(place, copy, ctx) if isinstance(place, ast.Attribute) and is_own(place) else None
+
+
+def _may_take(use: ast.expr, entry: ast.Subscript, ctx: Context) -> bool:
+    """Can a use of `hosts` be one of `hosts["a"]`: not `hosts["b"]`, and not `"a" in hosts`."""
+    around = ctx.parent(use)
+    if not isinstance(around, ast.Subscript):
+        return not isinstance(around, (ast.Compare, ast.BoolOp, ast.UnaryOp, ast.If))
+    keys = (around.slice, entry.slice)
+    return not all(isinstance(key, ast.Constant) for key in keys) or ast.dump(keys[0]) == ast.dump(keys[1])
+
+
+def _read_of_own(place: ast.Attribute, copy: Running, ctx: Context) -> ast.expr | None:
+    """`self.host` in the same method, or in others of a class that never waits."""
+    index = ctx.module.index
+    owner, function = index.class_at(place), index.function_at(place)
+    loads = [
+        use
+        for use in index.names_used.get(place.attr, ())
+        if isinstance(use, ast.Attribute)
+        and isinstance(use.ctx, ast.Load)
+        and is_own(use)
+        and index.class_at(use) is owner
+    ]
+    text = ast.unparse(place)
+    found = _read_of_uses(text, loads, copy, ctx)
+    if found is not None or not _outlives(copy, ctx):
+        return found
+    others = {id(reader): reader for reader in map(index.function_at, loads) if reader not in (function, None)}
+    for reader in others.values():
+        inside = [use for use in loads if index.function_at(use) is reader]
+        found = _read_of_uses(text, inside, Running(None, ctx.flow(inside[0])), ctx)
+        if found is not None:
+            return found
+    return None
+
+
+def _outlives(copy: Running, ctx: Context) -> bool:
+    """Does a copy go on when its function has ended, for all that the file says?"""
+    index = ctx.module.index
+    function = index.function_at(copy.call) if copy.call is not None else None
+    if function is None or any(map(index.calls_by_name.get, _STREAMS)):
+        return False
+    if any(word in function.name.lower() for word in (*ASIDE, *_PIPELINE)):
+        return False
+    return not any(copy.flow.path(copy.call, wait) for wait in _waits("", copy, ctx))
+
+
+def _read_of_result(node: ast.expr, copy: Running, ctx: Context) -> ast.expr | None:
+    """What a function returns: read by a caller in the same file, or made for whoever calls it."""
+    if copy.call is None or not _outlives(copy, ctx):
+        return None
+    function = ctx.module.index.function_at(copy.call)
+    assert function is not None
+    qualified = ctx.module.qualified(function)
+    for call in ctx.module.index.calls_by_name.get(function.name, ()):
+        if copy.calls < _MOST_CALLS and qualified in ctx.callees(call):
+            found = read(call, Running(call, ctx.flow(call), copy.calls + 1), ctx)
+            if found is not None:
+                return found
+    return node if copy.calls == 0 and _is_made_for_others(function, copy.call, ctx) else None
+
+
+def _is_made_for_others(function: FunctionNode, copied: ast.Call, ctx: Context) -> bool:
+    """Is this what a public function works out without gradients, and no helper that moves what it is given?"""
+    if function.name.startswith("_") or isinstance(ctx.parent(function), FUNCTIONS):
+        return False
+    assert isinstance(copied.func, ast.Attribute)
+    source = copied.func.value
+    while isinstance(source, (ast.Call, ast.Attribute, ast.Subscript)) and not _calls_something(source):
+        source = source.func if isinstance(source, ast.Call) else source.value
+    made = [binding.value for binding in ctx.module.definitions(source)] if isinstance(source, ast.Name) else [source]
+    computed = bool(made) and all(isinstance(value, ast.Call) and value is not copied for value in made)
+    return computed and without_gradients(ctx.module, copied)
+
+
+def _calls_something(node: ast.expr) -> bool:
+    """`model(x)`, `self.model.encode(x)`, and not `x.detach()`."""
+    return isinstance(node, ast.Call) and not (isinstance(node.func, ast.Attribute) and node.func.attr in _VIEWS)
+
+
+def _read_of_attribute(attribute: ast.Attribute, copy: Running, ctx: Context) -> ast.expr | None:
+    call = ctx.parent(attribute)
+    called = isinstance(call, ast.Call) and call.func is attribute
+    if attribute.attr in _FORM or (called and attribute.attr in _TO_DEVICE):
+        return None
+    if attribute.attr in _HELD and called and isinstance(call, ast.Call):
+        return read(call, copy, ctx)
+    if attribute.attr in _VIEWS:
+        return read(call if called and isinstance(call, ast.Call) else attribute, copy, ctx)
+    return attribute if called and attribute.attr not in _FILLING else None
+
+
+def _read_of_argument(node: ast.expr, call: ast.Call, copy: Running, ctx: Context) -> ast.expr | None:
+    names = ctx.callees(call)
+    if any(name.endswith(_KEEPING) or name.startswith("torch.optim.") for name in names):
+        return None
+    if any(name.startswith(("torch.", "numpy.")) and not name.startswith("torch.Tensor.") for name in names):
+        return call
+    if any(name.removeprefix("builtins.") in _READING_BUILTINS for name in names):
+        return call
+    function = call.func
+    if isinstance(function, ast.Attribute) and function.attr in _FILLING:
+        return read_of_place(function.value, copy, ctx)
+    if isinstance(function, ast.Attribute) and function.attr == "copy_":
+        return call if is_of_cpu(function.value, ctx) else None
+    return call if copy.call is not None and _is_read_inside(node, call, ctx) else None
+
+
+def _is_read_inside(node: ast.expr, call: ast.Call, ctx: Context) -> bool:
+    """`scores(host)` of a function of the project that reads what it is given."""
+    for name in ctx.callees(call):
+        definition = ctx.module.project.definition(name)
+        module, function = definition if definition is not None else (ctx.module, None)
+        if not isinstance(function, FUNCTIONS):
+            continue
+        scope = module.index.scopes[function]
+        parameter = parameter_given(function, call, node, skip_self=isinstance(call.func, ast.Attribute))
+        if parameter is None:
+            continue
+        bindings = tuple(each for each in scope.bindings[parameter] if isinstance(each.node, ast.arg))
+        if read_of_name(parameter, Running(None, module.flow(scope)), ctx.elsewhere(module), bindings) is not None:
+            return True
+    return False
+
+
+def read_of_name(name: str, copy: Running, ctx: Context, bindings: tuple[Binding, ...]) -> ast.expr | None:
+    uses = (use for binding in bindings for use in copy.flow.uses(binding))
+    return _read_of_uses(name, uses, copy, ctx)
+
+
+def _read_of_uses(text: str, uses: Iterable[ast.expr], copy: Running, ctx: Context) -> ast.expr | None:
+    waits: list[ast.AST] = []
+    for node in _waits(text, copy, ctx):
+        waits += [node, *_conditions_of(node, copy, ctx)]
+    for use in uses:
+        found = read(use, copy, ctx) if copy.reaches(use, waits) else None
+        # The arguments of the reading call may themselves wait: torch.cat((host, other.cpu())).
+        if found is not None and (found not in copy.flow or copy.reaches(found, waits)):
+            return found
+    return None
+
+
+def _waits(text: str, copy: Running, ctx: Context) -> Iterator[ast.Call]:
+    """Yield the calls that wait for the device where a copy runs (see `waits_for`)."""
+    for name in ("to", *WAITING_METHODS):
+        for call in ctx.module.index.calls_by_name.get(name, ()):
+            if call in copy.flow and waits_for(call, text, ctx):
+                yield call
+
+
+def _conditions_of(wait: ast.Call, copy: Running, ctx: Context) -> list[ast.AST]:
+    """`if device.type == "cuda": torch.cuda.synchronize()`: where it does not wait, there is nothing to wait for."""
+    around = set(ctx.ancestors(copy.call)) if copy.call is not None else set()
+    branches = [parent for parent in ctx.ancestors(wait) if isinstance(parent, ast.If) and parent not in around]
+    return [*branches] if identifier(wait.func) == "synchronize" else []
+
+
+def waits_for(call: ast.Call, text: str, ctx: Context) -> bool:
+    """Return whether a call waits for the device: a synchronisation, or a read or copy of another tensor from it."""
+    if not isinstance(call.func, ast.Attribute):
+        return False
+    copies = call.func.attr == "to" and goes_to_cpu(call, ctx) and not is_non_blocking(call, ctx)
+    if not copies and call.func.attr not in WAITING_METHODS:
+        return False
+    parts = (part for part in ast.walk(call.func.value) if isinstance(part, (ast.Name, ast.Attribute)))
+    return not any(ast.unparse(part) == text for part in parts)

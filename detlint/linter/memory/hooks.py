@@ -1,0 +1,131 @@
+"""Which weights does a hook fill that goes through the parts of a model: `model.apply(init_weights)`?"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from detlint.linter.source.names import FUNCTIONS, FunctionNode, parameters
+from detlint.linter.source.nodes import identifier, walk
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.context import Context
+
+ALL_PARAMETERS = frozenset({"parameters", "named_parameters", "modules", "named_modules", "children"})
+# What reaches attributes that are not named.
+BY_ANY_NAME = frozenset({"apply", "__dict__", "_parameters", "_buffers", "state_dict", "getattr", "setattr", "vars"})
+LOADED_WHOLE = re.compile(r"load|from_pretrained|state_dict|from_checkpoint", re.IGNORECASE)
+# What code takes of a module that it initialises.
+_OF_MODULES = frozenset({"weight", "bias", "apply", "state_dict", "load_state_dict"}) | ALL_PARAMETERS
+MODELS = re.compile(r"model|module|net(work)?$|coder$", re.IGNORECASE)
+# What may be asked of a module without touching its weights.
+_QUESTIONS = frozenset({"isinstance", "hasattr", "getattr", "type", "print", "id", "len"})
+
+
+def takes_a_model(function: FunctionNode, ctx: Context) -> bool:
+    """Return whether a function works on a module that it is given: `init_weights(module)`, also as a method."""
+    arguments = [argument.arg for argument, _ in parameters(function.args)]
+    own = arguments[:1] in (["self"], ["cls"])
+    names = set(arguments[own:])
+    if any(map(MODELS.search, names)) or (own and names and LOADED_WHOLE.search(function.name)):
+        return True
+    uses = (ctx.parent(part) for part in walk(function) if isinstance(part, ast.Name) and part.id in names)
+    return any(
+        (isinstance(use, ast.Attribute) and use.attr in _OF_MODULES)
+        or (isinstance(use, ast.Call) and getattr(use.func, "id", "") in ("isinstance", "hasattr", "getattr"))
+        for use in uses
+    )
+
+
+def goes_through_all(loop: ast.For) -> bool:
+    """`for layer in model.modules()`."""
+    return not ALL_PARAMETERS.isdisjoint(part.attr for part in walk(loop.iter) if isinstance(part, ast.Attribute))
+
+
+def leaves_alone(hook: ast.expr, name: str, ctx: Context) -> bool:
+    """Is a hook, `model.apply(hook)`, a function in sight that cannot fill an attribute `name` of the project's own?"""
+    found = [ctx.module.project.definition(each) for each in ctx.resolve(hook)]
+    if len(found) != 1 or found[0] is None or not isinstance(found[0][1], FUNCTIONS):
+        return False
+    inside, function = ctx.elsewhere(found[0][0]), found[0][1]
+    if is_for_layers_of_torch(function.body, inside):
+        return True
+    named = (part for part in walk(function) if isinstance(part, ast.Attribute) and part.attr == name)
+    return names_what_it_fills(function, inside) and all(is_of_a_layer_of_torch(part, inside) for part in named)
+
+
+def names_what_it_fills(function: FunctionNode, ctx: Context) -> bool:
+    """Does an init hook only touch attributes of modules that it names: `nn.init.zeros_(m.bias)`?
+
+    A method that it calls, `m.reset_parameters()`, is looked at in its class.
+    """
+    asked = ALL_PARAMETERS - {"modules", "named_modules", "children"}
+    hidden = asked | (BY_ANY_NAME - {"getattr"})
+    modules = _modules_in(function, ctx)
+    for part in walk(function):
+        if identifier(part) in hidden:
+            return False
+        user = ctx.parent(part)
+        user = ctx.parent(user) if isinstance(user, (ast.keyword, ast.Starred)) else user
+        if isinstance(part, ast.Name) and part.id in modules and isinstance(user, ast.Call) and user.func is not part:
+            fixed = len(user.args) > 1 and isinstance(user.args[1], ast.Constant)
+            if identifier(user.func) not in _QUESTIONS or (identifier(user.func) == "getattr" and not fixed):
+                return False
+    return True
+
+
+def _modules_in(function: FunctionNode, ctx: Context) -> set[str]:
+    """Return the variables of a hook that may hold modules: all but numbers that are only handed on."""
+    names = {"self"}
+    for part in walk(function):
+        user = ctx.parent(part)
+        if isinstance(part, ast.For):
+            names |= {identifier(target) for target in walk(part.target)}
+        elif isinstance(part, ast.Name) and not ctx.resolve(part):
+            asked = isinstance(user, ast.Call) and identifier(user.func) in _QUESTIONS
+            if asked or isinstance(user, (ast.Attribute, ast.Subscript, ast.Return)):
+                names.add(part.id)
+    return names
+
+
+def is_for_layers_of_torch(body: list[ast.stmt], ctx: Context) -> bool:
+    """Does an init hook only touch layers of torch: `if isinstance(m, nn.Linear): nn.init.zeros_(m.bias)`?"""
+    for statement in body:
+        if isinstance(statement, ast.For) and goes_through_all(statement):
+            if not is_for_layers_of_torch(statement.body, ctx):
+                return False
+        elif isinstance(statement, ast.If):
+            others = statement.orelse
+            if not _layers_of_torch(statement.test, ctx) or not is_for_layers_of_torch(others, ctx):
+                return False
+        elif isinstance(statement, ast.Return):
+            if not isinstance(statement.value, ast.Name):
+                return False  # anything but the layer, given back
+        elif not isinstance(getattr(statement, "value", None), ast.Constant):
+            return False  # anything but a docstring
+    return True
+
+
+def is_of_a_layer_of_torch(node: ast.Attribute, ctx: Context) -> bool:
+    """`m.weight` under `if isinstance(m, nn.Linear)`."""
+    child: ast.AST = node
+    for parent in ctx.ancestors(node):
+        if isinstance(parent, ast.If) and child in parent.body:
+            asked = _layers_of_torch(parent.test, ctx)
+            if asked is not None and ast.unparse(asked) == ast.unparse(node.value):
+                return True
+        child = parent
+    return False
+
+
+def _layers_of_torch(test: ast.expr, ctx: Context) -> ast.expr | None:
+    """Return `m` of `isinstance(m, (nn.Linear, nn.Embedding))`, `isinstance(m, nn.Linear) and m.bias is not None`."""
+    parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+    asked = parts[0]
+    if not isinstance(asked, ast.Call) or getattr(asked.func, "id", "") != "isinstance" or len(asked.args) != 2:
+        return None
+    kinds = asked.args[1].elts if isinstance(asked.args[1], ast.Tuple) else [asked.args[1]]
+    named = [name for kind in kinds for name in ctx.resolve(kind)]
+    of_torch = bool(named) and all(name in ctx.inference.types.modules for name in named)
+    return asked.args[0] if of_torch else None

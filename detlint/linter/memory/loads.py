@@ -1,0 +1,72 @@
+"""Does what a project does to whole models fill the weights of a class: checkpoints, loops through all parameters?"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from detlint.linter.analysis.callers import users_of
+from detlint.linter.memory.hooks import MODELS, goes_through_all
+from detlint.linter.programs.kernels import KERNEL_LANGUAGES
+from detlint.linter.programs.training import file_trains
+from detlint.linter.source.nodes import arguments_of, identifier, walk
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.context import Context
+
+_LOADS = re.compile(r"^_*(download_and_)?load_(state_dict|checkpoint|models?|weights)$|^from_pretrained$|^load_file$")
+_OF_INIT = re.compile(r"(^|\.)init\.\w+$|_$")
+# What a model gets of these, it gets by `load_state_dict`.
+_READS_DATA = frozenset(
+    {"torch.load", "numpy.load", "json.load", "json.loads", "pickle.load", "pickle.loads", "yaml.safe_load"}
+)
+
+
+def is_initialised_by_users(owner: ast.ClassDef, ctx: Context) -> bool:
+    """`for p in model.parameters(): nn.init.uniform_(p)` in a file that uses the class."""
+    users = {user.module.name: user for user in users_of(owner.body[0], ctx) if user.module is not ctx.module}
+    return any(_fills_all(loop, user) for user in users.values() for loop in user.module.index.of_type(ast.For))
+
+
+def _fills_all(loop: ast.For, ctx: Context) -> bool:
+    calls = (part for part in walk(loop) if isinstance(part, ast.Call))
+    return goes_through_all(loop) and any(
+        isinstance(argument, ast.Name) and any(each.startswith("torch.nn.init.") for each in ctx.callees(call))
+        for call in calls
+        for argument in call.args[:1]
+    )
+
+
+def is_only_loaded(owner: ast.ClassDef, ctx: Context) -> bool:
+    """Return whether files that use the class load what they run, and none of them trains or initialises anything."""
+    users = list(users_of(owner.body[0], ctx))
+    return any(map(_loads_its_own, users)) and not any(
+        file_trains(user.module) or _initialises_weights(user) for user in users
+    )
+
+
+def _loads_its_own(ctx: Context) -> bool:
+    """Does a file load anything that is not a library's?"""
+    calls = ctx.module.index.calls_by_name
+    loads = (call for name in ctx.module.calls if _LOADS.search(name) for call in calls.get(name, ()))
+    return any(not loads_something_else(call, ctx) for call in loads)
+
+
+def _initialises_weights(ctx: Context) -> bool:
+    """`nn.init.zeros_(layer.bias)` anywhere in a file."""
+    calls = (call for calls in ctx.module.index.calls_by_name.values() for call in calls)
+    fills = (call for call in calls if _OF_INIT.search(ast.unparse(call.func)))
+    return any(each.startswith("torch.nn.init.") for call in fills for each in ctx.callees(call))
+
+
+def loads_something_else(call: ast.Call, ctx: Context) -> bool:
+    """`yaml.load(file)`, `CLIPModel.from_pretrained(name)`: a library makes it, out of nothing of this project."""
+    names = ctx.callees(call)
+    if any(each in _READS_DATA or each.startswith(KERNEL_LANGUAGES) for each in names):
+        return True
+    if isinstance(call.func, ast.Attribute) and not ctx.resolve(call.func.value):
+        return False  # of an object, not of a library
+    if not names or any(identifier(part) == "self" or MODELS.search(identifier(part)) for part in arguments_of(call)):
+        return False
+    return not any(ctx.module.project.find(each.partition(".")[0], ctx.module) for each in names)

@@ -1,0 +1,200 @@
+"""Is fresh memory written in some places only, so that the rest of it stays what it was?"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator, Sequence
+
+from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.values import Kind
+from detlint.linter.memory.rounds import (
+    drops_the_last_batch,
+    keeps_to_the_diagonal,
+    leaves_out_rounds,
+    leaves_padding,
+    passes_over,
+)
+from detlint.linter.source.names import COMPREHENSIONS, LOOPS
+from detlint.linter.source.nodes import arguments_of, identifier
+
+_Loop = ast.For | ast.AsyncFor | ast.While
+# What tells which part of the memory is in use, where it goes along with it.
+_EXTENTS = re.compile(
+    r"(^|_)(masks?|valid|len|lens|lengths?|size|sizes|num|n|count|counts|keep|used|end|index|indices|idx|ids|offsets?)(_|$|\d)"
+)
+# Places written twice are looked for in dimensions up to this size.
+_MOST_COUNTED = 4096
+_TAKE_PARTS = frozenset({"diag", "diagonal", "trace", "tril", "triu"})
+
+
+def only_in_part(writes: Sequence[ast.Name], target: ast.Name, made: ast.expr, ctx: Context) -> bool:
+    """Return whether all writes there are leave something out: one mask, one slice, some rounds, some columns."""
+    places = [place for write in writes if isinstance(place := ctx.parent(write), ast.Subscript)]
+    if not places or len(places) < len(writes):
+        return False
+    if _leaves_columns(places, made, ctx):
+        return True
+    if len(places) > 1:
+        return False
+    place = places[0]
+    if any(isinstance(parent, COMPREHENSIONS) for parent in ctx.ancestors(place)):
+        return False  # `dist.all_gather([out[i : i + n] for i in starts], x)`
+    rounds = list(rounds_of(place, target, ctx))
+    return _is_left_by_rounds(place, rounds, made, ctx) if rounds else _is_left_at_once(place, made, ctx)
+
+
+def rounds_of(write: ast.AST, target: ast.AST, ctx: Context) -> Iterator[_Loop]:
+    """Yield the loops that a write is repeated by while the memory stays the same, the innermost first."""
+    around = list(ctx.ancestors(target))
+    for parent in ctx.ancestors(write):
+        if isinstance(parent, LOOPS):
+            inside = around[: around.index(parent)] if parent in around else None
+            # `if out is None: out = torch.empty(n)` in the loop makes it once
+            if inside is None or any(isinstance(other, ast.If) for other in inside):
+                yield parent
+
+
+def tells_extent(place: ast.expr, name: str, ctx: Context) -> bool:
+    """`return out, lengths`, `attend(out, mask)`, `out * mask`: what goes along tells which part is in use.
+
+    So does what takes a part only: `torch.diagonal(out)`.
+    """
+    if identifier(place.func if isinstance(place, ast.Call) else place) in _TAKE_PARTS:
+        return True
+    statement = ctx.statement(place)
+    for around in (place, *ctx.ancestors(place)):
+        beside: list[ast.expr] = []
+        if isinstance(around, ast.Call):
+            beside = arguments_of(around)
+        elif isinstance(around, ast.Tuple):
+            beside = around.elts
+        elif isinstance(around, ast.BinOp):
+            beside = [around.left, around.right]
+        if any(_EXTENTS.search(word) for word in map(identifier, beside) if word != name):
+            return True
+        if around is statement:
+            break
+    return False
+
+
+def _is_left_at_once(place: ast.Subscript, made: ast.expr, ctx: Context) -> bool:
+    """`out[:n] = x`, `out[~mask] = x`, `mask[rows] = True`."""
+    if _is_slice(place.slice):
+        return not _is_whole(place.slice, made)
+    return _is_mask(place.slice, ctx) or _marks(place, ctx)
+
+
+def _is_mask(places: ast.expr, ctx: Context) -> bool:
+    """`~mask`, `x > 0`, `(x > low) & (x < high)`, `upper.bool()`, and variables that are known to be masks."""
+    if isinstance(places, ast.UnaryOp):
+        return isinstance(places.op, ast.Invert)
+    if isinstance(places, ast.BinOp):
+        joined = isinstance(places.op, (ast.BitAnd, ast.BitOr))
+        return joined and _is_mask(places.left, ctx) and _is_mask(places.right, ctx)
+    if isinstance(places, ast.Call) and identifier(places.func) == "bool":
+        return True
+    values = ctx.values(places)
+    return isinstance(places, ast.Compare) or (
+        bool(values) and all(value.kind is Kind.TENSOR and value.dtype == "bool" for value in values)
+    )
+
+
+def _is_left_by_rounds(place: ast.Subscript, rounds: Sequence[_Loop], made: ast.expr, ctx: Context) -> bool:
+    """Masks of a loop may leave nothing out, `new[labels == c] = i` for each class there is; other places do."""
+    loops = [loop for loop in rounds if isinstance(loop, ast.For)]
+    if len(loops) < len(rounds):
+        return False
+    if leaves_out_rounds(place, loops, ctx):
+        return True
+    if len(loops) > 1:
+        return False
+    loop, sizes = loops[0], sizes_of(made)
+    return (
+        passes_over(place, loop, sizes, ctx)
+        or keeps_to_the_diagonal(place, loop, ctx)
+        or drops_the_last_batch(place, loop, sizes, ctx)
+        or leaves_padding(place, loop, sizes, ctx)
+    )
+
+
+def sizes_of(made: ast.expr) -> list[ast.expr]:
+    """Return the sizes that memory is made with, as far as they are written one by one: `torch.empty(n, 4)`."""
+    if not isinstance(made, ast.Call):
+        return []
+    sizes = made.args or [word.value for word in made.keywords if word.arg == "size"]
+    if len(sizes) == 1 and isinstance(sizes[0], (ast.Tuple, ast.List)):
+        sizes = sizes[0].elts
+    return list(sizes)
+
+
+def _leaves_columns(places: list[ast.Subscript], made: ast.expr, ctx: Context) -> bool:
+    """`out[:, 0] = x` and `out[:, 1] = y` of `torch.empty(n, 3)`."""
+    sizes = sizes_of(made)
+    columns = [_columns(place.slice, sizes, ctx) for place in places]
+    found = [column for column in columns if column is not None]
+    if len(found) < len(columns) or len({(dimension, size) for dimension, size, _ in found}) != 1:
+        return False
+    size, written = found[0][1], {part for _, _, part in found}
+    return sum(map(len, written)) < size or (size <= _MOST_COUNTED and len(set().union(*written)) < size)
+
+
+def _columns(places: ast.expr, sizes: list[ast.expr], ctx: Context) -> tuple[int, int, range] | None:
+    """Return the dimension, its size and the places in it that `[..., :2]` names; the others must be whole."""
+    parts = places.elts if isinstance(places, ast.Tuple) else [places]
+    partial = [at for at, part in enumerate(parts) if not _is_everything(part)]
+    if len(partial) != 1 or any(isinstance(size, ast.Starred) for size in sizes):
+        return None
+    skipped = any(isinstance(part, ast.Constant) and part.value is ... for part in parts[: partial[0]])
+    dimension = len(sizes) - len(parts) + partial[0] if skipped else partial[0]
+    size = ctx.constant(sizes[dimension]) if 0 <= dimension < len(sizes) else None
+    if type(size) is not int or size > sys.maxsize:
+        return None
+    part, every = parts[partial[0]], range(size)
+    if not isinstance(part, ast.Slice):
+        at = ctx.constant(part)
+        return (dimension, size, every[at:][:1]) if type(at) is int and -size <= at < size else None
+    given = [None if bound is None else ctx.constant(bound) for bound in (part.lower, part.upper, part.step)]
+    bounds = [bound for bound in given if bound is None or isinstance(bound, int)]
+    if len(bounds) < len(given) or bounds[2] == 0:
+        return None
+    return dimension, size, every[slice(*bounds)]
+
+
+def _is_everything(part: ast.expr) -> bool:
+    """`:`, `...`."""
+    if isinstance(part, ast.Slice):
+        return part.lower is None and part.upper is None and part.step is None
+    return isinstance(part, ast.Constant) and part.value is ...
+
+
+def _is_slice(places: ast.expr) -> bool:
+    """`[1:]`, `[:, :count]`."""
+    parts = places.elts if isinstance(places, ast.Tuple) else [places]
+    return any(isinstance(part, ast.Slice) and (part.lower is not None or part.upper is not None) for part in parts)
+
+
+def _is_whole(places: ast.expr, made: ast.expr) -> bool:
+    """`out[:n]` of `torch.empty(n)`."""
+    parts = places.elts if isinstance(places, ast.Tuple) else [places]
+    sizes = {ast.unparse(size) for size in sizes_of(made)}
+    bounded = [part for part in parts if isinstance(part, ast.Slice) and not _is_everything(part)]
+    return all(
+        part.lower is None and part.step is None and part.upper is not None and ast.unparse(part.upper) in sizes
+        for part in bounded
+    )
+
+
+def _marks(place: ast.Subscript, ctx: Context) -> bool:
+    """`mask[rows] = True`, `one_hot[rows, labels] = 1` set the rest to nothing."""
+    statement = ctx.parent(place)
+    value = statement.value if isinstance(statement, ast.Assign) else None
+    parts = place.slice.elts if isinstance(place.slice, ast.Tuple) else [place.slice]
+    named = all(isinstance(part, (ast.Name, ast.Attribute)) or _counts_up(part) for part in parts)
+    return isinstance(value, ast.Constant) and named and not all(map(_counts_up, parts))
+
+
+def _counts_up(part: ast.expr) -> bool:
+    """`torch.arange(n)`, `range(n)`."""
+    return isinstance(part, ast.Call) and identifier(part.func) in ("arange", "range")

@@ -1,0 +1,289 @@
+"""Which places of fresh memory do the rounds of a loop leave out: `for i in range(n): … out[i] = x`?"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Collection, Iterable, Sequence
+
+from detlint.linter.analysis.context import Context
+from detlint.linter.source.names import BindingKind
+from detlint.linter.source.nodes import identifier, walk
+from detlint.randomness import load_sources
+
+# A test of these decides which places are in use; whoever reads them knows it.
+_IN_USE = re.compile(r"mask|valid|pad|keep|kept|used|active|skip|ignore|done|seen|visited|rank", re.IGNORECASE)
+_TELLING = re.compile(r"^(print|warn|warning|info|debug|error|log|write)$")
+_LARGEST = re.compile(r"(^|_)max(_|$|imum|len)|longest", re.IGNORECASE)
+_COUNTING = frozenset({"range", "trange", "prange"})
+_LINEAR = (ast.Add, ast.Sub, ast.Mult)
+
+
+# --- rounds that write nothing ----------------------------------------------------------------------------------------
+
+
+def leaves_out_rounds(place: ast.Subscript, loops: Sequence[ast.For], ctx: Context) -> bool:
+    """`for i in range(n): if draw() > p: continue; out[i] = x`: each loop counts one of the places written."""
+    if any(isinstance(part, ast.Slice) and (part.lower or part.upper) for part in _parts(place)):
+        return False  # `if n > 0: out[i, :n] = x`: what follows is there to be left
+    named = {part.id for part in _parts(place) if isinstance(part, ast.Name)}
+    counters = set().union(*(_names(loop.target) for loop in loops))
+    changing = counters.union(*(_bound(step) for loop in loops for step in loop.body))
+    if not all(named & _names(loop.target) for loop in loops) or named & changing - counters:
+        return False
+    written = [place, *(loop.iter for loop in loops)]  # a loop that writes is taken to run
+    starts = [(loop.target, at) for at, loop in enumerate(loops)] + [(each, 0) for each in _handlers(place, ctx)]
+    flow = ctx.flow(place)
+    if not any(flow.path(start, loops[at].target, avoiding=[written[at], loops[at].iter]) for start, at in starts):
+        return False
+    tests = [part for part in walk(loops[-1]) if isinstance(part, ast.If) and _decides(part, place, ctx)]
+    return all(_differs(test.test, changing, ctx) for test in tests) and not _keeps_record(place, loops[-1], tests, ctx)
+
+
+def _handlers(place: ast.Subscript, ctx: Context) -> list[ast.ExceptHandler]:
+    """Return what is done instead where a write fails, in the same round: `except OSError: continue`."""
+    handlers: list[ast.ExceptHandler] = []
+    for parent in ctx.ancestors(place):
+        if isinstance(parent, ast.For):
+            break
+        handlers += parent.handlers if isinstance(parent, ast.Try) else []
+    return handlers
+
+
+def _decides(test: ast.If, place: ast.Subscript, ctx: Context) -> bool:
+    """Does an `if` stand around a write, or go on with the next round?"""
+    return test in ctx.ancestors(place) or any(isinstance(part, ast.Continue) for part in walk(test))
+
+
+def _differs(test: ast.expr, changing: set[str], ctx: Context) -> bool:
+    """Does a condition differ from round to round, by data or by a draw, and not say which places are in use?"""
+    words = {identifier(part) for part in walk(test)}
+    if any(map(_IN_USE.search, words)):
+        return False
+    calls = (part for part in walk(test) if isinstance(part, ast.Call))
+    return bool(changing & words) or any(load_sources().draws.get(name) for call in calls for name in ctx.callees(call))
+
+
+def _keeps_record(place: ast.Subscript, loop: ast.For, tests: Iterable[ast.If], ctx: Context) -> bool:
+    """`valid[i] = False`, `left_out.append(i)`: what is left out is written down."""
+    statement, around = ctx.statement(place), set(ctx.ancestors(place))
+    branches = [branch for test in tests for branch in (test.body, test.orelse)]
+    branches += [part.body for part in walk(loop) if isinstance(part, ast.ExceptHandler)]
+    for branch in branches:
+        writes = any(step is statement or step in around for step in branch)
+        noted = [step for step in branch if isinstance(step, ast.Expr) or not (writes or _goes_on(step))]
+        if not all(map(_only_tells, noted)):
+            return True
+    return any(_marks_a_place(part) for part in walk(loop) if part is not statement)
+
+
+def _goes_on(step: ast.stmt) -> bool:
+    return isinstance(step, (ast.Continue, ast.Pass))
+
+
+def _marks_a_place(step: ast.AST) -> bool:
+    """`valid[i] = False`."""
+    return (
+        isinstance(step, ast.Assign)
+        and isinstance(step.value, ast.Constant)
+        and any(isinstance(target, ast.Subscript) for target in step.targets)
+    )
+
+
+def _only_tells(step: ast.stmt) -> bool:
+    """`print("left out")`, `logger.warning(…)`."""
+    call = step.value if isinstance(step, ast.Expr) else None
+    return isinstance(call, ast.Constant) or _TELLING.match(identifier(getattr(call, "func", None))) is not None
+
+
+def passes_over(place: ast.Subscript, loop: ast.For, sizes: list[ast.expr], ctx: Context) -> bool:
+    """`for i in range(1, n): out[i] = x`, `range(0, n, 2)`, and `range(n - 1)` of `torch.empty(n)`."""
+    counted = _counted(loop)
+    at = next((at for at, part in enumerate(_parts(place)) if _is_counter(identifier(part), loop)), None)
+    if counted is None or at is None:
+        return False
+    if len(counted.args) == 3:
+        step = ctx.constant(counted.args[2])
+        return type(step) is int and step > 1
+    if len(counted.args) == 2:
+        start = ctx.constant(counted.args[0])
+        return type(start) is int and start > 0
+    end = counted.args[0]
+    plain = at < len(sizes) and not any(_is_ellipsis(part) for part in _parts(place)[:at])
+    less = isinstance(end, ast.BinOp) and isinstance(end.op, ast.Sub) and isinstance(end.right, ast.Constant)
+    return plain and less and isinstance(end, ast.BinOp) and ast.unparse(end.left) == ast.unparse(sizes[at])
+
+
+# --- the diagonal -----------------------------------------------------------------------------------------------------
+
+
+def keeps_to_the_diagonal(place: ast.Subscript, loop: ast.For, ctx: Context) -> bool:
+    """`out[i, i] = x`, `out[i * n : (i + 1) * n, i * m : (i + 1) * m] = block`, `one_hot[i, labels[i]] = 1`.
+
+    `out[i // n, i % n]` goes everywhere, and `out[i, i:]` beside others may.
+    """
+    if _marks_a_place(ctx.statement(place)):
+        going = [part for part in _parts(place) if _names(part) & _names(loop.target)]
+        return len(going) > 1 and all(_is_linear(part) or isinstance(part, ast.Subscript) for part in going)
+    carried = _carried(loop, ctx)
+    counters = carried | {name for name in _names(loop.target) if _is_counter(name, loop)}
+    steps = [names for part in _parts(place) if (names := _moves_with(part, counters, ctx))]
+    return len(steps) > 1 and (bool(set.intersection(*steps)) or all(names <= carried for names in steps))
+
+
+def _moves_with(part: ast.expr, counters: set[str], ctx: Context) -> set[str]:
+    """Return the counters that a place moves along with, by whole steps: `i`, `i * n : (i + 1) * n`."""
+    part = _value(part, counters, ctx)
+    ends: list[ast.expr | None] = [part]
+    if isinstance(part, ast.Slice):
+        ends = [part.lower, part.upper]
+    elif isinstance(part, ast.Call) and identifier(part.func) == "slice" and len(part.args) == 2:
+        ends = list(part.args)
+    found = []
+    for end in ends:
+        end = None if end is None else _value(end, counters, ctx)
+        if end is None or not _is_linear(end):
+            return set()
+        found.append(counters & _names(end))
+    return set.intersection(*found)
+
+
+def _is_linear(node: ast.expr) -> bool:
+    """`(i + 1) * size`, and not `i // size` or `order[i]`."""
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, _LINEAR) and _is_linear(node.left) and _is_linear(node.right)
+    return isinstance(node, (ast.Name, ast.Attribute, ast.Constant)) or _is_a_size(node)
+
+
+def _carried(loop: ast.For, ctx: Context) -> set[str]:
+    """Return the offsets that each round moves on, and nothing moves back: `row += len(block)`, `start = end`."""
+    moved = [step.target for step in loop.body if isinstance(step, ast.AugAssign) and isinstance(step.op, ast.Add)]
+    handed = [step.targets[0] for step in loop.body if isinstance(step, ast.Assign) and _moves_on(step.value)]
+    bindings = ctx.flow(loop).scope.bindings
+    names = {identifier(target) for target in (*moved, *handed) if isinstance(target, ast.Name)}
+    return {name for name in names if len(bindings.get(name, ())) == 2}
+
+
+def _moves_on(value: ast.expr) -> bool:
+    """`end`, `start + n`."""
+    return isinstance(value, ast.Name) or (isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add))
+
+
+# --- batches and padding ----------------------------------------------------------------------------------------------
+
+
+def drops_the_last_batch(place: ast.Subscript, loop: ast.For, sizes: list[ast.expr], ctx: Context) -> bool:
+    """`for i in range(len(x) // size): out[i * size : (i + 1) * size] = f(x)` of `torch.empty(len(x), 4)`."""
+    counted = _counted(loop)
+    count = _value(counted.args[0], (), ctx) if counted is not None and len(counted.args) == 1 else None
+    if isinstance(count, ast.Call) and identifier(count.func) == "int" and len(count.args) == 1:
+        count = count.args[0]
+    if not isinstance(count, ast.BinOp) or not isinstance(count.op, (ast.FloorDiv, ast.Div)) or not sizes:
+        return False
+    length = _value(count.left, (), ctx)
+    if not _is_a_size(length) or ast.unparse(length) != ast.unparse(_value(sizes[0], (), ctx)):
+        return False
+    counters = _names(loop.target)
+    parts = _parts(place)
+    part = _value(parts[0], counters, ctx) if parts else None
+    several = part is not None and not isinstance(part, ast.Name) and bool(_moves_with(part, counters, ctx))
+    return several and not _is_divided(ast.unparse(count.right), loop, ctx)
+
+
+def _is_divided(batch: str, loop: ast.For, ctx: Context) -> bool:
+    """`assert len(x) % size == 0`: is it asked in the function whether anything is left?"""
+    function = ctx.function(loop)
+    return any(
+        isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod) and ast.unparse(part.right) == batch
+        for part in walk(function if function is not None else ctx.module.tree)
+    )
+
+
+def leaves_padding(place: ast.Subscript, loop: ast.For, sizes: list[ast.expr], ctx: Context) -> bool:
+    """`for i, row in enumerate(rows): out[i, : len(row)] = row` of `torch.empty(n, max(map(len, rows)))`."""
+    parts = _parts(place)
+    if not parts or not _is_counter(identifier(parts[0]), loop):
+        return False
+    changing = _names(loop.target).union(*map(_bound, loop.body))
+    for at, part in enumerate(parts[: len(sizes)]):
+        bounds = [part.lower, part.upper] if isinstance(part, ast.Slice) else []
+        given = [bound for bound in bounds if bound is not None]
+        if len(given) == 1 and changing & {identifier(word) for word in walk(given[0])} and _is_largest(sizes[at], ctx):
+            return not _is_noted(place, part, loop)
+    return False
+
+
+def _is_largest(size: ast.expr, ctx: Context) -> bool:
+    """`max(lengths)`, `max_len`."""
+    return any(_LARGEST.search(identifier(part)) for part in (*walk(size), *walk(_value(size, (), ctx))))
+
+
+def _is_noted(place: ast.Subscript, part: ast.expr, loop: ast.For) -> bool:
+    """`mask[i, : len(row)] = True` beside it tells what is padding."""
+    return any(
+        isinstance(other, ast.Subscript)
+        and other is not place
+        and isinstance(other.ctx, ast.Store)
+        and ast.unparse(part) in ast.unparse(other.slice)
+        for other in walk(loop)
+    )
+
+
+# --- words ------------------------------------------------------------------------------------------------------------
+
+
+def _parts(place: ast.Subscript) -> list[ast.expr]:
+    return place.slice.elts if isinstance(place.slice, ast.Tuple) else [place.slice]
+
+
+def _is_ellipsis(part: ast.expr) -> bool:
+    return isinstance(part, ast.Constant) and part.value is ...
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {part.id for part in walk(node) if isinstance(part, ast.Name)}
+
+
+def _bound(node: ast.AST) -> set[str]:
+    return {part.id for part in walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+
+
+def _counted(loop: ast.For) -> ast.Call | None:
+    """Return `range(n)` of `for i in range(n)`, `for i in tqdm(range(n))`."""
+    node = loop.iter
+    while isinstance(node, ast.Call):
+        if identifier(node.func) in _COUNTING:
+            return node if node.args else None
+        if not node.args or identifier(node.func) in ("enumerate", "zip", "reversed"):
+            return None
+        node = node.args[0]
+    return None
+
+
+def _is_enumerated(loop: ast.For) -> bool:
+    return isinstance(loop.iter, ast.Call) and identifier(loop.iter.func) == "enumerate"
+
+
+def _is_counter(name: str, loop: ast.For) -> bool:
+    """Does a name stand for the number of the round: `i` of `range(n)`, or the first of `enumerate(rows)`?"""
+    target = loop.target
+    if _is_enumerated(loop) and isinstance(target, ast.Tuple):
+        target = target.elts[0]
+    elif _counted(loop) is None:
+        return False
+    return isinstance(target, ast.Name) and target.id == name
+
+
+def _value(node: ast.expr, kept: Collection[str], ctx: Context) -> ast.expr:
+    """Return what a variable is set to, where that is one expression and the name is none to be `kept`."""
+    bindings = ctx.module.definitions(node) if isinstance(node, ast.Name) and node.id not in kept else ()
+    plain = len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN and not bindings[0].index
+    value = bindings[0].value if plain else None
+    return node if value is None else value
+
+
+def _is_a_size(node: ast.expr) -> bool:
+    """`len(x)`, `x.shape[0]`, `x.size(0)`."""
+    if isinstance(node, ast.Subscript):
+        return identifier(node.value) == "shape"
+    return isinstance(node, ast.Call) and identifier(node.func) in ("len", "size")

@@ -1,0 +1,44 @@
+"""Is an attribute set out of what it holds already, so that fresh memory stays what it was?"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from detlint.linter.memory.uses import Fate, fate
+from detlint.linter.source.nodes import arguments_of, identifier, is_own, walk
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.context import Context
+
+
+def keeps_a_part(target: ast.Attribute, name: str, ctx: Context) -> bool:
+    """`self.mean = 0.9 * self.mean + …` starts from what is there."""
+    statement = ctx.statement(target)
+    value = getattr(statement, "value", None)
+    if isinstance(statement, ast.AugAssign):
+        return True
+    return isinstance(value, ast.expr) and any(
+        isinstance(part, ast.Attribute) and part.attr == name for part in ast.walk(value)
+    )
+
+
+def is_made_of_itself(node: ast.Attribute, name: str, ctx: Context) -> bool:
+    """`self.mean[:] = 0.9 * self.mean + …`, `self.mean.copy_(0.9 * self.mean + …)`; not `torch.where(seen, …)`."""
+    place = ctx.parent(node)
+    call = ctx.parent(place) if isinstance(place, ast.Attribute) else None
+    if isinstance(place, ast.Subscript) and isinstance(place.ctx, ast.Store):
+        statement = ctx.statement(node)
+        values = [statement.value] if isinstance(statement, (ast.Assign, ast.AugAssign)) else []
+    else:
+        values = arguments_of(call) if isinstance(call, ast.Call) and call.func is place else []
+    parts = [part for value in values for part in walk(value)]
+    own = (part for part in parts if isinstance(part, ast.Attribute) and is_own(part) and part.attr == name)
+    kept = any(fate(part, ctx)[0] is not Fate.UNTOUCHED for part in own)
+    return kept and all(identifier(part) != "where" for part in parts)
+
+
+def sets_nothing(target: ast.Attribute, ctx: Context) -> bool:
+    """`self.bias = None`, where there is to be none."""
+    value = getattr(ctx.statement(target), "value", None)
+    return isinstance(value, ast.Constant) and value.value is None

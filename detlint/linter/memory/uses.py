@@ -1,0 +1,338 @@
+"""What happens to fresh memory: is it written, read, looked at without reading, or handed to code that may write it?"""
+
+from __future__ import annotations
+
+import ast
+import re
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from detlint.linter.analysis.calls import parameter_given
+from detlint.linter.analysis.values import Kind
+from detlint.linter.source.names import COMPREHENSIONS, FUNCTIONS, BindingKind
+from detlint.linter.source.nodes import identifier, is_own, walk
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.context import Context
+
+_FORM = frozenset(
+    {
+        "shape",
+        "dtype",
+        "device",
+        "size",
+        "dim",
+        "ndim",
+        "numel",
+        "stride",
+        "is_cuda",
+        "layout",
+        "nbytes",
+        "element_size",
+    }
+    | {"new_empty", "new_empty_strided", "new_full", "new_ones", "new_tensor", "new_zeros"}
+    | {"ndimension", "requires_grad", "grad", "itemsize", "storage_offset", "is_contiguous", "get_device", "nelement"}
+)
+# Methods and functions of torch that give the same memory in another form.
+_VIEWS = frozenset(
+    (
+        *(
+            "view",
+            "view_as",
+            "view_as_real",
+            "view_as_complex",
+            "reshape",
+            "flatten",
+            "ravel",
+            "unflatten",
+            "as_strided",
+        ),
+        *("expand", "expand_as", "broadcast_to", "squeeze", "unsqueeze", "atleast_1d", "atleast_2d", "atleast_3d"),
+        *("permute", "transpose", "t", "swapaxes", "swapdims", "movedim", "moveaxis", "adjoint", "real", "imag"),
+        *("narrow", "select", "diagonal", "chunk", "split", "tensor_split", "unbind", "detach"),
+    )
+)
+_VIEW_FUNCTIONS = frozenset(f"torch.{name}" for name in _VIEWS)
+# The result is the same memory, or a copy of what it holds.
+_THROUGH = _VIEWS.union(
+    (
+        "to",
+        "cuda",
+        "cpu",
+        "float",
+        "half",
+        "double",
+        "long",
+        "int",
+        "bool",
+        "bfloat16",
+        "type",
+        "type_as",
+        "contiguous",
+    ),
+    ("T", "mT", "H", "mH", "data", "pin_memory", "clone", "repeat", "numpy", "as_subclass"),
+    ("requires_grad_", "share_memory_", "unsqueeze_", "squeeze_", "t_", "detach_"),
+)
+# In place, but out of what is there already, or leaving some of it.
+_UPDATING = frozenset(
+    f"{name}_"
+    for name in (
+        *("add", "sub", "mul", "div", "pow", "clamp", "clamp_min", "clamp_max", "exp", "log", "sqrt", "neg", "relu"),
+        *(
+            "sigmoid",
+            "tanh",
+            "lerp",
+            "abs",
+            "addmm",
+            "addcmul",
+            "addcdiv",
+            "baddbmm",
+            "addmv",
+            "addr",
+            "round",
+            "floor",
+        ),
+        *("index_add", "scatter_add", "softmax", "tril", "triu", "cumsum", "cumprod", "reciprocal", "rsqrt", "square"),
+        *("logical_and", "logical_or", "logical_xor", "logical_not", "bitwise_and", "bitwise_or", "index_fill"),
+    )
+)
+_LIKE = frozenset(
+    f"torch.{name}"
+    for name in (
+        "empty_like",
+        "zeros_like",
+        "ones_like",
+        "full_like",
+        "rand_like",
+        "randn_like",
+        "randint_like",
+        "is_tensor",
+        "broadcast_tensors",
+    )
+)
+# Methods that look at the form of their argument only.
+_AS = frozenset(
+    {"to", "type_as", "view_as", "expand_as", "reshape_as", "resize_as_", "new_tensor", "new_zeros", "new_ones"}
+)
+_READERS = frozenset({"torch.save", "builtins.float", "builtins.int", "builtins.print", "builtins.sum", "numpy.save"})
+# A loss reads what it is given; other layers may be called to learn the shape of what they give.
+_LAYER_CALL = re.compile(r"torch\.nn\.\w+\.__call__")
+_LOSS_CALL = re.compile(r"torch\.nn\.\w+Loss\.__call__")
+# Methods that read and give no tensor, or several.
+_ASKING = frozenset({"item", "tolist", "equal", "allclose", "min", "max", "sort", "topk", "median", "unique"})
+# With one number, these write what stands out; the rest is meant to be something else.
+_MARKING = frozenset({"scatter_", "masked_fill_"})
+_REDUCING = frozenset({"scatter_reduce_", "index_reduce_"})
+_BEFORE_REDUCE = 3
+_REGISTERING = ("register_buffer", "register_parameter", "add_state", "_add_state")
+# What hands on the very memory that it is given; `torch.autograd.Variable` is `torch.Tensor` by another name.
+_WRAPPERS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer", "torch.Tensor"})
+
+
+class Fate(Enum):
+    """What one expression does with memory."""
+
+    READ = "read"
+    WRITTEN = "written"  # or handed to code that may write it
+    ADDED_TO = "added to"  # in places that another statement may have written: `totals[rows] += 1`
+    MARKED = "marked"  # in some places, with one number: `one_hot.scatter_(1, labels, 1)`
+    UNTOUCHED = "untouched"
+    RETURNED = "returned"
+    STORED = "stored"  # under another name: look there
+
+
+def fate(node: ast.expr, ctx: Context, depth: int = 2) -> tuple[Fate, ast.expr]:
+    """Return what happens to the memory that `node` stands for, and the expression that does it.
+
+    Functions of the project are followed `depth` calls deep.
+    """
+    while True:
+        parent = ctx.parent(node)
+        if isinstance(parent, ast.Attribute):
+            outcome, following = _method(parent, ctx)
+        elif isinstance(parent, (ast.Call, ast.keyword)):
+            outcome, following = _argument(node, parent, ctx, depth)
+        else:
+            outcome, following = _plain(node, parent, ctx)
+        if outcome is not None:
+            return outcome, following
+        node = following
+
+
+def _method(attribute: ast.Attribute, ctx: Context) -> tuple[Fate | None, ast.expr]:
+    call = ctx.parent(attribute)
+    called = isinstance(call, ast.Call) and call.func is attribute
+    name = attribute.attr
+    if not isinstance(attribute.ctx, ast.Load):
+        return Fate.WRITTEN, attribute  # weight.data = …
+    if name in _FORM:
+        return Fate.UNTOUCHED, attribute
+    if name in _THROUGH:
+        return None, call if called and isinstance(call, ast.Call) else attribute
+    if not isinstance(call, ast.Call) or not called or _ignores_memory(call):
+        return Fate.WRITTEN, attribute
+    if name in _MARKING and not _adds_up(call) and _is_number(call, ctx):
+        return Fate.MARKED, attribute
+    if (
+        _adds_up(call)
+        or name in _UPDATING
+        or name in _ASKING
+        or (not name.endswith("_") and f"torch.Tensor.{name}" in ctx.inference.types.tensors)
+    ):
+        return Fate.READ, attribute
+    return Fate.WRITTEN, attribute
+
+
+def _argument(node: ast.expr, parent: ast.Call | ast.keyword, ctx: Context, depth: int) -> tuple[Fate | None, ast.expr]:
+    call = ctx.parent(parent) if isinstance(parent, ast.keyword) else parent
+    if not isinstance(call, ast.Call) or (isinstance(parent, ast.keyword) and parent.arg == "out"):
+        return Fate.WRITTEN, node
+    if _ignores_memory(call):
+        return Fate.WRITTEN, node
+    names = ctx.callees(call)
+    types = ctx.inference.types
+    if _WRAPPERS.intersection(names) or (names and _VIEW_FUNCTIONS.issuperset(names)):
+        return None, call
+    if registered_name(call) is not None:
+        return Fate.STORED, call
+    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    if (
+        _LIKE.intersection(names)
+        or method in _AS
+        or any(name in ("builtins.len", "builtins.isinstance") for name in names)
+    ):
+        return Fate.UNTOUCHED, call
+    if names and all(_LOSS_CALL.fullmatch(name) for name in names):
+        return Fate.READ, call
+    if names and call.args[:1] != [node] and all(_LAYER_CALL.fullmatch(name) for name in names):
+        return Fate.READ, call  # a state or a mask beside what goes through the layer
+    if isinstance(node, ast.Attribute) and _runs_a_part(call, ctx):
+        return Fate.READ, call
+    if method and (method in _UPDATING or (bool(names) and all(name.startswith("torch.Tensor.") for name in names))):
+        return Fate.READ, call  # `x.sub_(memory)`
+    if not names or any(name.endswith("_") or name.startswith("torch.nn.init.") for name in names):
+        return Fate.WRITTEN, call
+    if "torch.where" in names and _is_put_back(node, call, ctx):
+        return Fate.WRITTEN, call
+    if all(name in types.tensors or name in types.tensor_tuples or name in _READERS for name in names):
+        return Fate.READ, call
+    return _inside(node, call, ctx, depth), call
+
+
+def _runs_a_part(call: ast.Call, ctx: Context) -> bool:
+    """`self.drop(self.weight)` in `forward`: what the parts of a module are given when it runs has its values already.
+
+    So has what `for layer in self.layers` goes through. Methods of the project are followed instead.
+    """
+    function = ctx.function(call)
+    if function is None or function.name != "forward" or not (is_own(call.func) or _is_one_of_own(call.func, ctx)):
+        return False
+    found = [ctx.module.project.definition(name) for name in ctx.callees(call)]
+    return not any(definition is not None and isinstance(definition[1], FUNCTIONS) for definition in found)
+
+
+def _is_one_of_own(node: ast.expr, ctx: Context) -> bool:
+    """Return whether a variable goes through an attribute of the module, in a `zip` perhaps."""
+    bindings = ctx.module.definitions(node) if isinstance(node, ast.Name) else ()
+    return bool(bindings) and all(
+        binding.kind is BindingKind.ITERATION and binding.value is not None and any(map(is_own, walk(binding.value)))
+        for binding in bindings
+    )
+
+
+def _is_put_back(node: ast.expr, call: ast.Call, ctx: Context) -> bool:
+    """`out = torch.where(mask, values, out)` writes some places of what it reads."""
+    statement = ctx.parent(call)
+    targets = statement.targets if isinstance(statement, ast.Assign) else ()
+    return isinstance(node, ast.Name) and any(getattr(target, "id", None) == node.id for target in targets)
+
+
+def _inside(node: ast.expr, call: ast.Call, ctx: Context, depth: int) -> Fate:
+    """Return what a function of the project does with an argument: it reads it only if all that it does is in sight."""
+    found = [ctx.module.project.definition(name) for name in ctx.callees(call)]
+    definition = found[0] if len(found) == 1 else None
+    if depth == 0 or definition is None or not isinstance(definition[1], FUNCTIONS):
+        return Fate.WRITTEN
+    inside, function = ctx.elsewhere(definition[0]), definition[1]
+    method = isinstance(call.func, ast.Attribute)
+    name = parameter_given(function, call, node, skip_self=method)
+    scope = inside.module.index.scopes[function]
+    bindings = scope.bindings[name] if name is not None else ()
+    if len(bindings) != 1 or not isinstance(bindings[0].node, ast.arg):
+        return Fate.WRITTEN
+    uses = inside.module.flow(scope).uses(bindings[0])
+    if any(inside.function(use) is not function for use in uses):
+        return Fate.WRITTEN  # whoever gets the closure may never call it
+    fates = {fate(use, inside, depth - 1)[0] for use in uses}
+    if fates == {Fate.UNTOUCHED}:
+        return Fate.UNTOUCHED
+    return Fate.READ if Fate.READ in fates and fates <= {Fate.READ, Fate.UNTOUCHED} else Fate.WRITTEN
+
+
+def _is_number(call: ast.Call, ctx: Context) -> bool:
+    """`one_hot.scatter_(1, labels, 1.0)`, `scatter_(1, labels, value=1 - smoothing)`: what is written is one number."""
+    if any(word.arg == "value" for word in call.keywords):
+        return True
+    written = call.args[-1] if call.args else None
+    return written is not None and all(value.kind in (Kind.NUMBER, Kind.BOOL) for value in ctx.values(written))
+
+
+def _adds_up(call: ast.Call) -> bool:
+    """`memory.scatter_(0, rows, 1, reduce="add")`, `memory.index_put_(…, accumulate=True)`: to what is there."""
+    values = {keyword.arg: getattr(keyword.value, "value", None) for keyword in call.keywords}
+    if identifier(call.func) in _REDUCING and len(call.args) > _BEFORE_REDUCE:
+        values["reduce"] = "as said by place"
+    return values.get("accumulate") is True or (
+        values.get("reduce") is not None and values.get("include_self") is not False
+    )
+
+
+def _ignores_memory(call: ast.Call) -> bool:
+    """`baddbmm(memory, …, beta=0)` and `memory.addmm_(…, beta=0)` do not look at what is there."""
+    return any(keyword.arg == "beta" for keyword in call.keywords)
+
+
+def registered_name(call: ast.expr) -> str | None:
+    """Return the attribute that `self.register_buffer("mean", …)` makes, or `self.add_state("mean", …)` of a metric."""
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or not call.args:
+        return None
+    name = call.args[0]
+    registers = call.func.attr in _REGISTERING
+    return name.value if registers and isinstance(name, ast.Constant) and isinstance(name.value, str) else None
+
+
+def _is_asked_for_form(result: ast.expr, ctx: Context) -> bool:
+    """`(torch.empty(()) < 0).dtype`."""
+    parent = ctx.parent(result)
+    return isinstance(parent, ast.Attribute) and parent.attr in _FORM
+
+
+def _plain(node: ast.expr, parent: ast.AST | None, ctx: Context) -> tuple[Fate | None, ast.expr]:
+    if isinstance(parent, (ast.List, ast.Tuple)) and isinstance(ctx.parent(parent), ast.Call):
+        return None, parent  # torch.cat([memory, …])
+    if isinstance(parent, ast.Subscript):
+        if parent.value is not node or isinstance(parent.ctx, ast.Load):
+            return (None, parent) if parent.value is node else (Fate.READ, parent)
+        return (Fate.ADDED_TO if isinstance(ctx.parent(parent), ast.AugAssign) else Fate.WRITTEN), parent
+    if isinstance(parent, ast.Compare):
+        identity = all(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in parent.ops)
+        return (Fate.UNTOUCHED if identity or _is_asked_for_form(parent, ctx) else Fate.READ), parent
+    if isinstance(parent, ast.BinOp) and isinstance(node, (ast.Tuple, ast.List)):
+        return None, parent  # (memory,) + others
+    if isinstance(parent, (ast.BinOp, ast.UnaryOp)):
+        return (Fate.UNTOUCHED if _is_asked_for_form(parent, ctx) else Fate.READ), parent
+    if isinstance(parent, ast.AugAssign):
+        return Fate.READ, node
+    if isinstance(parent, ast.IfExp) and parent.test is not node:
+        return None, parent
+    if isinstance(parent, (ast.Return, ast.Yield)):
+        return Fate.RETURNED, node
+    if isinstance(parent, (ast.Assign, ast.AnnAssign, ast.NamedExpr)):
+        return Fate.STORED, node
+    if isinstance(parent, (ast.For, ast.comprehension)) and isinstance(node, (ast.Tuple, ast.List)):
+        return Fate.WRITTEN, node  # for weight in (self.up, self.down): init(weight)
+    if isinstance(parent, ast.Tuple) and isinstance(parent.ctx, ast.Load):
+        return None, parent
+    if isinstance(parent, (*COMPREHENSIONS, ast.List, ast.Dict, ast.Set, ast.Starred)):
+        return Fate.WRITTEN, parent
+    return Fate.UNTOUCHED, node

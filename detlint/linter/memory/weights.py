@@ -1,0 +1,381 @@
+"""Is an attribute that starts as fresh memory ever initialised? Looks at its class and at the file around it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from detlint.linter.analysis.values import Kind
+from detlint.linter.memory.hooks import (
+    ALL_PARAMETERS,
+    BY_ANY_NAME,
+    LOADED_WHOLE,
+    goes_through_all,
+    is_for_layers_of_torch,
+    is_of_a_layer_of_torch,
+    leaves_alone,
+    names_what_it_fills,
+    takes_a_model,
+)
+from detlint.linter.memory.loads import is_initialised_by_users, is_only_loaded, loads_something_else
+from detlint.linter.memory.updates import is_made_of_itself, keeps_a_part, sets_nothing
+from detlint.linter.memory.uses import Fate, fate, registered_name
+from detlint.linter.source.names import FUNCTIONS, FunctionNode, parameters
+from detlint.linter.source.nodes import identifier, is_own, walk
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.classes import ClassInfo
+    from detlint.linter.analysis.context import Context
+
+# Models of such bases are made to be loaded.
+_LOADED = re.compile(r"(PreTrainedModel|PretrainedModel|ModelMixin|HubMixin)$")
+# Code of such names initialises or loads every parameter of a module, whatever they are called.
+_INITIALISES = re.compile(
+    r"^_*(init(?!__$)|initiali[sz]e|reset|load)|init_weights|[^_]_init$|from_pretrained|state_dict|post_init|from_checkpoint",
+    re.IGNORECASE,
+)
+_SAVES = re.compile(r"^_*save")
+_FILLS = re.compile(r"fill|copy|update|gather|reduce|broadcast|materiali[sz]e|load")
+_IN_PLACE = frozenset({"data", "no_grad", "copy_", "fill_"})
+_PLAIN_BASES = frozenset({"abc.ABC", "typing.Generic", "typing.Protocol", "builtins.object"})
+_MODULES = frozenset(
+    {"torch.nn.Module", "torch_geometric.nn.MessagePassing", "torch_geometric.nn.conv.MessagePassing"}
+    | {"torchmetrics.Metric", "torchmetrics.metric.Metric", "torcheval.metrics.Metric"}
+    | {"pytorch_lightning.LightningModule", "lightning.LightningModule", "lightning.pytorch.LightningModule"}
+)
+_CONTAINERS = (".Sequential", "List", "Dict", "Parallel", ".Module")
+_ALIASES = 3
+
+
+def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | None:
+    """Return the expression that reads the attribute `name` of the class around `made`, if nothing ever writes it."""
+    index = ctx.module.index
+    owner = index.class_at(made)
+    if owner is None or _is_initialised_elsewhere(name, owner, ctx) or _is_initialised_by_kin(name, owner, ctx):
+        return None
+    constants = (part for part in _within(owner, ctx) if isinstance(part, ast.Constant))
+    if any(_is_spelt(constant, name, made, ctx) for constant in constants):
+        return None
+    read: ast.expr | None = None
+    trained = _is_trained(made, ctx)
+    for node in index.of_type(ast.Attribute):
+        if node.attr != name or _is_of_another(node, owner, ctx):
+            continue
+        if not isinstance(node.ctx, ast.Load):
+            kept = node is made or keeps_a_part(node, name, ctx) or sets_nothing(node, ctx)
+            if not kept and not _is_in_the_other_branch(node, made, ctx):
+                return None
+            if read is None and isinstance(ctx.parent(node), ast.AugAssign) and index.class_at(node) is owner:
+                read = node  # `self.total += rows` reads what is there
+            continue
+        outcome, place = _fate(node, trained, ctx)
+        if outcome is Fate.WRITTEN and is_made_of_itself(node, name, ctx):
+            continue
+        if outcome in (Fate.WRITTEN, Fate.STORED) and not _is_left_out_by_default(place, owner, ctx):
+            return None
+        if outcome in (Fate.READ, Fate.ADDED_TO) and read is None and index.class_at(node) is owner:
+            read = place
+    if read is None or is_initialised_by_users(owner, ctx):
+        return None
+    return read if _fills_another(name, owner, ctx) or not is_only_loaded(owner, ctx) else None
+
+
+def _within(owner: ast.ClassDef, ctx: Context) -> list[ast.AST]:
+    """Return every node of a class, gone through once for all of its attributes."""
+    return ctx.module.project.once(_nodes, owner)
+
+
+def _nodes(owner: ast.ClassDef) -> list[ast.AST]:
+    return list(walk(owner))
+
+
+def _is_in_the_other_branch(node: ast.Attribute, made: ast.AST, ctx: Context) -> bool:
+    """`self.bias = …` under the `else` of the `if` that makes the memory: one of the two is run."""
+    around = list(ctx.ancestors(made))
+    child: ast.AST = node
+    for parent in ctx.ancestors(node):
+        if isinstance(parent, ast.If) and parent in around:
+            other = around[around.index(parent) - 1] if parent is not around[0] else made
+            return (child in parent.body) != (other in parent.body) and child is not parent.test
+        child = parent
+    return False
+
+
+def _is_left_out_by_default(place: ast.expr, owner: ast.ClassDef, ctx: Context) -> bool:
+    """`if self.fill is not None: self.fill(self.bias)` where the constructor has `fill=None`."""
+    filler = ast.unparse(place.func) if isinstance(place, ast.Call) else None
+    tests = (parent for parent in ctx.ancestors(place) if isinstance(parent, ast.If) and not parent.orelse)
+    if filler is None or not any(_is_given(parent.test, filler) for parent in tests):
+        return False
+    constructor = next((part for part in owner.body if getattr(part, "name", "") == "__init__"), None)
+    if not isinstance(constructor, FUNCTIONS):
+        return False
+    nothing = {
+        argument.arg
+        for argument, default in parameters(constructor.args)
+        if isinstance(default, ast.Constant) and default.value is None
+    }
+    kept = {
+        ast.unparse(target)
+        for part in walk(constructor)
+        if isinstance(part, ast.Assign) and getattr(part.value, "id", "") in nothing
+        for target in part.targets
+    }
+    return filler in kept or (filler in nothing and ctx.function(place) is constructor)
+
+
+def _is_given(test: ast.expr, name: str) -> bool:
+    """`fill`, `fill is not None`."""
+    if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.IsNot):
+        test = test.left
+    return ast.unparse(test) == name
+
+
+def _fills_another(name: str, owner: ast.ClassDef, ctx: Context) -> bool:
+    """Does a class fill another parameter of its own, by its name? It does not rest on what others load then."""
+    for call in (part for part in _within(owner, ctx) if isinstance(part, ast.Call)):
+        filled = call.args[0] if call.args else None
+        if not any(each.startswith("torch.nn.init.") for each in ctx.callees(call)):
+            data = call.func.value if isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_") else None
+            filled = data.value if isinstance(data, ast.Attribute) and data.attr == "data" else None
+        if isinstance(filled, ast.Attribute) and is_own(filled) and filled.attr != name:
+            stores = (part for part in _within(owner, ctx) if isinstance(part, ast.Assign))
+            if any(_makes_parameter(store, filled.attr, ctx) for store in stores):
+                return True
+    return False
+
+
+def _makes_parameter(store: ast.Assign, name: str, ctx: Context) -> bool:
+    """`self.bias = nn.Parameter(…)`."""
+    made = isinstance(store.value, ast.Call) and "torch.nn.Parameter" in ctx.callees(store.value)
+    return made and any(is_own(target) and identifier(target) == name for target in store.targets)
+
+
+def _is_spelt(constant: ast.Constant, name: str, made: ast.AST, ctx: Context) -> bool:
+    """`self.update("mean", value)` may set it; where it is registered it is only made, and `hasattr` asks for it."""
+    call = ctx.parent(constant)
+    if constant.value != name or not isinstance(call, ast.Call) or call is made:
+        return False
+    return registered_name(call) is None and getattr(call.func, "id", "") not in ("hasattr", "getattr")
+
+
+def _is_of_another(node: ast.Attribute, owner: ast.ClassDef, ctx: Context) -> bool:
+    """`self.weight` in another class, and `self.linear.weight` where that is a layer of torch."""
+    if is_own(node):
+        return not _is_kin(ctx.module.index.class_at(node), owner, ctx)
+    if isinstance(user := ctx.parent(node), ast.Call) and user.func is node:
+        return True  # `x.mean(0)` is a method
+    if _is_layer_of_torch(node.value, ctx) or is_of_a_layer_of_torch(node, ctx):
+        return True
+    function = ctx.function(node)
+    return function is not None and takes_a_model(function, ctx) and is_for_layers_of_torch(function.body, ctx)
+
+
+def _is_layer_of_torch(node: ast.expr, ctx: Context) -> bool:
+    """Is a module known that holds no module of the project?"""
+    values = ctx.values(node)
+    return bool(values) and all(
+        value.kind is Kind.MODULE and value.type.startswith("torch.nn.") and not value.type.endswith(_CONTAINERS)
+        for value in values
+    )
+
+
+def _is_kin(node: ast.ClassDef | None, owner: ast.ClassDef, ctx: Context) -> bool:
+    """Return whether one of two classes inherits from the other, or they are the same."""
+    if node is None or node is owner:
+        return node is owner
+    inference = ctx.inference
+    first, second = inference.class_info(node), inference.class_info(owner)
+    return first in inference.mro(second) or second in inference.mro(first)
+
+
+def _fate(node: ast.expr, trained: bool, ctx: Context, aliases: int = 0) -> tuple[Fate, ast.expr]:
+    """Return what happens to an attribute's memory, under local names too: `weight = self.weight`."""
+    outcome, place = fate(node, ctx)
+    if outcome is Fate.MARKED:
+        return Fate.WRITTEN, place
+    if outcome is Fate.WRITTEN and trained and _computes_with_it(place, ctx):
+        return Fate.READ, place
+    binding = ctx.binding(place) if outcome is Fate.STORED else None
+    if binding is None or aliases == _ALIASES:
+        return outcome, place
+    fates = [_fate(use, trained, ctx, aliases + 1) for use in ctx.flow(place).uses(binding)]
+    for deciding in (Fate.WRITTEN, Fate.STORED, Fate.ADDED_TO, Fate.READ):
+        for found in fates:
+            if found[0] is deciding:
+                return found
+    return Fate.UNTOUCHED, place
+
+
+def _is_trained(made: ast.AST, ctx: Context) -> bool:
+    """`self.weight = nn.Parameter(torch.empty(n))`: such memory is not written in place where the module runs."""
+    call = getattr(ctx.statement(made), "value", None)
+    if not isinstance(call, ast.Call) or call is made:
+        return False
+    return "torch.nn.Parameter" in ctx.callees(call) and all(word.arg != "requires_grad" for word in call.keywords)
+
+
+def _computes_with_it(call: ast.expr, ctx: Context) -> bool:
+    """`return deform_conv(x, self.weight)` in `forward`: what it gives is used, and nothing says that it fills."""
+    function = ctx.function(call)
+    if not isinstance(call, ast.Call) or function is None or function.name != "forward":
+        return False
+    name = identifier(call.func)
+    if isinstance(ctx.parent(call), ast.Expr) or name.endswith("_") or _FILLS.search(name) or _INITIALISES.search(name):
+        return False
+    found = [ctx.module.project.definition(each) for each in ctx.callees(call)]
+    return not any(identifier(part) in _IN_PLACE for each in found if each is not None for part in walk(each[1]))
+
+
+def _is_initialised_by_kin(name: str, owner: ast.ClassDef, ctx: Context) -> bool:
+    """Does an initialising method that the class inherits from another file name the attribute?"""
+    inference = ctx.inference
+    ancestors = (info for info in inference.mro(inference.class_info(owner)) if info.module is not ctx.module)
+    methods = (method for info in ancestors for method in info.methods.values() if _INITIALISES.search(method.name))
+    return any(isinstance(part, ast.Attribute) and part.attr == name for method in methods for part in walk(method))
+
+
+def _is_initialised_elsewhere(name: str, owner: ast.ClassDef, ctx: Context) -> bool:
+    """Return whether code in sight may initialise an attribute of a class unnamed: an init hook, a checkpoint, a loop.
+
+    That is code of its own and of its kin, and what the file does to models from outside; not what other classes do to
+    themselves. A checkpoint is no excuse for a class that fills what it makes, but for this one.
+    """
+    index, inference = ctx.module.index, ctx.inference
+    info = inference.class_info(owner)
+    outside = set(inference.external_bases(info)) - _PLAIN_BASES
+    if not (outside and outside <= _MODULES) and (outside or info.node.bases):
+        return True
+    bases = (base for other in index.of_type(ast.ClassDef) for base in other.bases)
+    if any(_LOADED.search(name) for base in bases for name in (*ctx.resolve(base), ast.unparse(base))):
+        return True
+    tended = _fills_another(name, owner, ctx)
+    hooks = [f for f in index.of_type(ast.FunctionDef) if _INITIALISES.search(f.name) and takes_a_model(f, ctx)]
+    if tended:
+        hooks = [hook for hook in hooks if not LOADED_WHOLE.search(hook.name)]
+    if not all(is_for_layers_of_torch(hook.body, ctx) or names_what_it_fills(hook, ctx) for hook in hooks):
+        return True
+    known = {hook.name for hook in hooks}
+    if any(_initialises_all(loop, owner, known, ctx) for loop in index.of_type(ast.For)):
+        return True
+    if any(_initialises_itself(ancestor, known, tended, ctx) for ancestor in inference.mro(info)):
+        return True
+    return any(
+        (_INITIALISES.search(called) or called == "apply")
+        and not (tended and LOADED_WHOLE.search(called))
+        and any(_reaches_models(call, owner, ctx) and not _hands_on(call, known, name, ctx) for call in calls)
+        for called, calls in index.calls_by_name.items()
+        if called not in known
+    )
+
+
+def _hands_on(call: ast.Call, hooks: set[str], name: str, ctx: Context) -> bool:
+    """`self.apply(self._init_weights)`, where the hook is known, or fills no attribute of this name."""
+    hook = call.args[0] if len(call.args) == 1 else None
+    if hook is None or not isinstance(call.func, ast.Attribute) or call.func.attr != "apply":
+        return False
+    return identifier(hook) in hooks or leaves_alone(hook, name, ctx)
+
+
+def _initialises_itself(info: ClassInfo, hooks: set[str], tended: bool, ctx: Context) -> bool:
+    """Has a class a method that may initialise attributes without naming them? Those it names are looked at singly.
+
+    What is saved was trained, from the start as well; then loading is no excuse either.
+    """
+    methods = [part for part in _within(info.node, ctx) if isinstance(part, FUNCTIONS)]
+    if tended or any(_SAVES.search(method.name) for method in methods):
+        methods = [method for method in methods if not LOADED_WHOLE.search(method.name)]
+    methods = [method for method in methods if _INITIALISES.search(method.name)]
+    return any(LOADED_WHOLE.search(method.name) or _hides_what_it_sets(method, info, hooks, ctx) for method in methods)
+
+
+def _hides_what_it_sets(method: FunctionNode, info: ClassInfo, hooks: set[str], ctx: Context) -> bool:
+    """`self.apply(init)`, `for weight in self.parameters()`, `init_layer(self)`."""
+    if info.module is ctx.module and is_for_layers_of_torch(method.body, ctx):
+        return False
+    parents = info.module.index.parents
+    for part in walk(method):
+        name = identifier(part)
+        call = parents.get(part)
+        if isinstance(call, ast.Call) and _calls_known_hook(call, hooks):
+            continue
+        if name in ALL_PARAMETERS or name in BY_ANY_NAME:
+            return True
+        if name == "self" and not isinstance(call, (ast.Attribute, ast.Return)) and not _only_asks(call):
+            return True
+    return False
+
+
+def _only_asks(call: ast.AST | None) -> bool:
+    """`hasattr(self, "bias")`, `super(Layer, self)`."""
+    return isinstance(call, ast.Call) and identifier(call.func) in ("hasattr", "isinstance", "super")
+
+
+def _calls_known_hook(call: ast.Call, hooks: set[str]) -> bool:
+    return identifier(call.func) == "apply" and len(call.args) == 1 and identifier(call.args[0]) in hooks
+
+
+def _initialises_all(loop: ast.For, owner: ast.ClassDef, hooks: set[str], ctx: Context) -> bool:
+    """`for weight in self.parameters(): nn.init.uniform_(weight)`, and not one that counts or freezes them.
+
+    Nor one that goes through a part of the object: `for weight in self.head.parameters()`.
+    """
+    if not goes_through_all(loop) or is_for_layers_of_torch(loop.body, ctx):
+        return False
+    if _is_about_a_part(loop, owner, ctx):
+        return False
+    statements = [statement for statement in loop.body if not _calls_one_of(statement, hooks)]
+    return any(_writes(part) for statement in statements for part in walk(statement))
+
+
+def _is_about_a_part(loop: ast.For, owner: ast.ClassDef, ctx: Context) -> bool:
+    """`self.head.parameters()` as against `self.parameters()`: a part of the object, or of another a layer of torch."""
+    function = loop.iter.func if isinstance(loop.iter, ast.Call) else None
+    part = function.value if isinstance(function, ast.Attribute) else None
+    if part is None or not is_own(part):
+        return False
+    return ctx.module.index.class_at(loop) is owner or _is_layer_of_torch(part, ctx)
+
+
+def _calls_one_of(statement: ast.stmt, hooks: set[str]) -> bool:
+    """`self.init_weights(layer)`."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(call, ast.Call) and identifier(call.func) in hooks
+
+
+def _writes(node: ast.AST) -> bool:
+    if isinstance(node, ast.Attribute):
+        return node.attr == "data" and not isinstance(node.ctx, ast.Load)
+    name = identifier(node.func) if isinstance(node, ast.Call) else ""
+    return (name.endswith("_") and name != "requires_grad_") or bool(_INITIALISES.search(name))
+
+
+def _reaches_models(call: ast.Call, owner: ast.ClassDef, ctx: Context) -> bool:
+    """Return whether a call may be about an instance of `owner`, though not one of its own methods.
+
+    `self.apply(init)` reaches all that an object holds; `Function.apply(x)` is about no module at all.
+    """
+    function, name = call.func, identifier(call.func)
+    if isinstance(function, ast.Attribute) and _is_a_part(function.value, owner, ctx):
+        return False
+    if isinstance(function, ast.Attribute) and name == "apply":
+        return isinstance(ctx.parent(call), ast.Expr)
+    if LOADED_WHOLE.search(name):
+        return not loads_something_else(call, ctx)
+    if isinstance(function, ast.Attribute):
+        if is_own(function) and not _is_kin(ctx.module.index.class_at(call), owner, ctx):
+            return False
+        ancestors = ctx.inference.mro(ctx.inference.class_info(owner))
+        if any(name in ancestor.methods for ancestor in ancestors):
+            return False
+        if is_own(function):
+            return True  # no method in sight
+    elif any(each.name == name for each in ctx.module.index.of_type(ast.FunctionDef)):
+        return False  # of this file, and no hook: it takes no model
+    return any(isinstance(argument, ast.Name) for argument in call.args)
+
+
+def _is_a_part(receiver: ast.expr, owner: ast.ClassDef, ctx: Context) -> bool:
+    """`self.encoder` of `self.encoder.load_state_dict(…)`, in the class itself: its own weights are no part of it."""
+    return is_own(receiver) and ctx.module.index.class_at(receiver) is owner

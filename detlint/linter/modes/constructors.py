@@ -1,0 +1,99 @@
+"""Which calls may have made a model? Looked for behind variables, parameters, attributes and functions."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from detlint.linter.analysis.calls_elsewhere import called_elsewhere
+from detlint.linter.analysis.project import Module
+from detlint.linter.modes.lists import held_in
+from detlint.linter.modes.names import Key, given_to
+from detlint.linter.modes.paths import Modes
+from detlint.linter.modes.switches import switched
+from detlint.linter.source.names import FUNCTIONS, BindingKind
+
+
+class Constructors:
+    """The answers for the models of one module; asks the same of other modules where functions lead there.
+
+    With `near`, what other files hand to a function of this one is not looked for, which takes a search of the project.
+    """
+
+    def __init__(self, modes: Modes, *, near: bool = False) -> None:
+        self._modes = modes
+        self._near = near
+        self._seen: set[tuple[Module, Key]] = set()
+        self._entered: set[ast.AST] = set()
+
+    def of_key(self, key: Key) -> Iterator[tuple[Module, ast.Call]]:
+        """Yield the calls that may have made what a variable holds, each with the module that it stands in."""
+        module = self._modes.module
+        if (module, key) in self._seen:
+            return
+        self._seen.add((module, key))
+        for value in self._modes.items_of(key):
+            yield from self.of_expression(value, ())
+        if isinstance(key.owner, ast.ClassDef):
+            for ancestor in module.inference.mro(module.inference.class_info(key.owner)):
+                for write in ancestor.attributes.get(key.name, ()):
+                    yield from self._peer(ancestor.module).of_expression(write.value, write.index)
+            return
+        for binding in module.index.scopes[key.owner].bindings.get(key.name, ()):
+            if binding.kind is BindingKind.PARAMETER and isinstance(key.owner, FUNCTIONS):
+                calls = [(module, call) for call in self._modes.callers(key.owner)]
+                for other, call in calls or (() if self._near else called_elsewhere(module, key.owner)):
+                    given = given_to(key.owner, key.name, call)
+                    if given is not None:
+                        yield from self._peer(other).of_expression(given, ())
+            elif binding.value is not None:
+                yield from self.of_expression(binding.value, binding.index)
+
+    def of_expression(self, node: ast.expr, index: tuple[int, ...]) -> Iterator[tuple[Module, ast.Call]]:
+        """Yield the calls that may have made what an expression gives (at `index` of a tuple)."""
+        module = self._modes.module
+        node = self._modes.unwrapped(node)
+        if isinstance(node, ast.IfExp):
+            yield from self.of_expression(node.body, index)
+            yield from self.of_expression(node.orelse, index)
+        elif isinstance(node, ast.Tuple) and index and index[0] < len(node.elts):
+            yield from self.of_expression(node.elts[index[0]], index[1:])
+        elif isinstance(node, (ast.Name, ast.Attribute)):
+            key = self._modes.key(node)
+            if key is not None:
+                yield from self.of_key(key)
+        elif isinstance(node, ast.Call):
+            yield from self._of_call(module, node, index)
+        elif not index:
+            for part in held_in(node):
+                yield from self.of_expression(part, ())
+
+    def _of_call(self, module: Module, node: ast.Call, index: tuple[int, ...]) -> Iterator[tuple[Module, ast.Call]]:
+        if switched(node) is not None and isinstance(node.func, ast.Attribute):
+            yield from self.of_expression(node.func.value, index)
+            return
+        copied = self._modes.copied(node)
+        if copied is not None:
+            yield from self.of_expression(copied, index)
+            return
+        names = module.inference.callees(node)
+        functions = [found for name in names if (found := module.project.definition(name)) is not None]
+        made = [found for found in functions if isinstance(found[1], FUNCTIONS)]
+        if not made:
+            yield module, node
+        for other, function in made:
+            assert isinstance(function, FUNCTIONS)
+            if function in self._entered:
+                continue
+            self._entered.add(function)
+            peer = self._peer(other)
+            for statement in other.flow(other.index.scopes[function]).returns():
+                if statement.value is not None:
+                    yield from peer.of_expression(statement.value, index)
+
+    def _peer(self, module: Module) -> Constructors:
+        if module is self._modes.module:
+            return self
+        other = Constructors(self._modes.peer(module), near=self._near)
+        other._seen, other._entered = self._seen, self._entered
+        return other

@@ -1,0 +1,420 @@
+"""What decides the mode of a model: where it is made, its `train()` and `eval()`, and calls that do either."""
+
+from __future__ import annotations
+
+import ast
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from detlint.linter.analysis.flow import Flow
+from detlint.linter.analysis.project import Module
+from detlint.linter.modes.lists import gone_round
+from detlint.linter.modes.names import Key, ModelNames, given_to
+from detlint.linter.modes.switches import Mode, switched, switches_any
+from detlint.linter.source.names import FOR_LOOPS, FUNCTIONS, Binding, BindingKind, FunctionNode, Scope
+from detlint.linter.source.nodes import identifier, walk
+from detlint.randomness import load_sources
+
+MAX_DEPTH = 6
+# Functions outside the project that are handed a model and leave its mode alone (or put it back).
+_HARMLESS = (
+    "accelerate.",
+    "builtins.",
+    "copy.",
+    "fvcore.",
+    "logging.",
+    "numpy.",
+    "ptflops.",
+    "thop.",
+    "timm.optim.",
+    "timm.scheduler.",
+    "timm.utils.ModelEma",
+    "torch.",
+    "torchinfo.",
+    "torchsummary.",
+    "transformers.AdamW",
+    "transformers.get_",
+    "wandb.",
+)
+# Names of functions of unknown origin that may well switch the mode of a model they are given.
+_MAY_SWITCH = re.compile(
+    r"eval|test|val|predict|infer|prepare|mode|freeze|train|fit|run|setup|convert|fuse|export|load|build|get|create|wrap|"
+    r"make|demo|generate|init",
+    re.I,
+)
+_LOADS_WEIGHTS = re.compile(r"checkpoint|state_dict|weights|param|__init__|init_|_init", re.I)
+_RUNS = ("__init__", "forward", "train", "eval")
+_PREPARING = ("accelerate.Accelerator.prepare", "apex.amp.initialize", "lightning.fabric.Fabric.setup")
+
+
+_Assignments = dict[Scope, list[tuple[ast.expr, ast.expr]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A place that decides a model's mode. `made` is the constructor where the model is created there."""
+
+    node: ast.AST
+    mode: Mode
+    made: ast.expr | None = None
+
+
+class ModeEvents(ModelNames, ABC):
+    """Finds, in the bodies of one module, the places that decide modes, and what its functions do to them."""
+
+    def __init__(self, module: Module) -> None:
+        super().__init__(module)
+        self._events: dict[tuple[Scope, Key], tuple[Event, ...]] = {}
+        self._effects: dict[tuple[FunctionNode, Key], Mode] = {}
+        self._aliases: dict[Scope, dict[str, Key | None]] = {}
+        self._depth = 0
+
+    @abstractmethod
+    def mode_of(self, node: ast.expr, index: tuple[int, ...] = ()) -> Mode:
+        """Return the mode of the model that an expression makes or gives (at `index` of a tuple)."""
+
+    @abstractmethod
+    def peer(self, module: Module) -> ModeEvents:
+        """Return the answers for another module of the project."""
+
+    def events(self, scope: Scope, key: Key) -> tuple[Event, ...]:
+        """Return the places in a body that decide the mode of `key`, in source order."""
+        known = self._events.get((scope, key))
+        if known is None:
+            self._events[scope, key] = ()
+            found = {event.node: event for event in self._find_events(scope, key)}
+            known = tuple(sorted(found.values(), key=lambda event: _place(event.node)))
+            self._events[scope, key] = known
+        return known
+
+    def _find_events(self, scope: Scope, key: Key) -> Iterator[Event]:
+        flow = self.module.flow(scope)
+        for mention in self._mentions(scope, key, flow):
+            yield from self._mention_events(mention, key)
+        yield from self._bindings(scope, key)
+        for target, value in self._item_assignments.get(scope, ()):
+            if (isinstance(target, ast.Subscript) or identifier(target) == key.name) and self.key(target) == key:
+                statement = self.index.statement(target)
+                yield from self._binding_event(statement, value, (), key)
+                yield from self._switches_under_name(statement, value, scope)
+        yield from self._called_events(scope, key, flow)
+
+    def _mentions(self, scope: Scope, key: Key, flow: Flow) -> Iterator[ast.expr]:
+        if scope not in self._aliases:
+            self._aliases[scope] = {name: self._stands_for(bindings) for name, bindings in scope.bindings.items()}
+        aliases = {name for name, other in self._aliases[scope].items() if other == key}
+        for name in sorted(aliases | {key.name}):
+            for node in self.index.names_used.get(name, ()):
+                if isinstance(node, ast.expr) and self.body_of(node) is scope and self.key(node) == key:
+                    yield node
+
+    def _stands_for(self, bindings: list[Binding]) -> Key | None:
+        """Return the variable that another one of these bindings is a name for: often itself, None where unclear."""
+        known = (BindingKind.ASSIGN, BindingKind.PARAMETER)
+        if any(binding.kind not in known or binding.index for binding in bindings):
+            return None
+        return self.canonical(Key(bindings[0].scope.node, bindings[0].name), bindings[0].scope, 4)
+
+    def _mention_events(self, mention: ast.expr, key: Key) -> Iterator[Event]:
+        node = self.outermost(mention)
+        yield from self._loop_events(gone_round(self.index, node))
+        parent = self.index.parents.get(node)
+        if isinstance(parent, ast.Attribute):
+            call = self.index.parents.get(parent)
+            if isinstance(call, ast.Call) and call.func is parent:
+                mode = switched(call)
+                if mode is not None:
+                    yield Event(self._place_of_switch(call, key), mode)
+                elif parent.attr == "apply" and call.args and self._switches(call.args[0]):
+                    yield Event(call, Mode.UNKNOWN)
+                elif parent.attr not in _RUNS:
+                    mode = self._effect_of_method(parent)
+                    if mode is not Mode.SAME:
+                        yield Event(call, mode)
+            elif parent.attr == "training" and isinstance(parent.ctx, ast.Store):
+                yield Event(self.index.statement(parent), Mode.UNKNOWN)
+            return
+        container: ast.AST = node
+        while isinstance(parent, (ast.Tuple, ast.List, ast.Starred, ast.Dict, ast.keyword)):
+            container, parent = parent, self.index.parents.get(parent)
+        if isinstance(parent, ast.Assign) and container is not node:
+            yield from self._container_events(parent, key)
+        elif isinstance(parent, ast.Call) and parent.func is not container:
+            mode = self._effect(parent, node)
+            if mode is not Mode.SAME:
+                yield Event(parent, mode)
+
+    def _place_of_switch(self, call: ast.Call, key: Key) -> ast.AST:
+        """`if net.training: net.eval()` and `if isinstance(net, nn.Module): net.eval()` leave nothing unswitched.
+
+        Nor does `if eval_mode: net.eval()`, where that is a parameter and on unless the caller says otherwise.
+        """
+        statement = self.index.statement(call)
+        around = self.index.parents.get(statement)
+        if isinstance(around, ast.If) and statement in around.body and not around.orelse:
+            about = [part for part in ast.walk(around.test) if isinstance(part, (ast.Name, ast.Attribute))]
+            if any(self.key(part) == key for part in about) or self._is_on_by_default(around.test):
+                return around.test
+        return call
+
+    def _is_on_by_default(self, test: ast.expr) -> bool:
+        bindings = self.module.definitions(test) if isinstance(test, ast.Name) else ()
+        return bool(bindings) and all(
+            binding.kind is BindingKind.PARAMETER
+            and isinstance(binding.value, ast.Constant)
+            and binding.value.value is True
+            for binding in bindings
+        )
+
+    def _loop_events(self, loop: ast.AST | None) -> Iterator[Event]:
+        """`for m in (encoder, decoder): m.eval()`; the loop as a whole is the place, for it never runs zero times."""
+        if not isinstance(loop, (ast.For, ast.comprehension)):
+            return
+        targets = {part.id for part in walk(loop.target) if isinstance(part, ast.Name)}
+        body: ast.AST | None = loop if isinstance(loop, ast.For) else self.index.parents.get(loop)
+        for call in walk(body) if body is not None else ():
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
+                receiver = self.unwrapped(call.func.value)
+                mode = switched(call)
+                if mode is not None and isinstance(receiver, ast.Name) and receiver.id in targets:
+                    yield Event(body if body is not None else loop, mode)
+
+    def _container_events(self, assignment: ast.Assign, key: Key) -> Iterator[Event]:
+        """`models = [encoder, decoder]`, and later a loop over them or a call that is given them."""
+        names = [target.id for target in assignment.targets if isinstance(target, ast.Name)]
+        for name in names:
+            for use in self.index.names_used.get(name, ()):
+                yield from self._loop_events(gone_round(self.index, use))
+                parent = self.index.parents.get(use)
+                if isinstance(parent, (ast.Call, ast.keyword, ast.Subscript)):
+                    yield Event(self.index.statement(use), Mode.UNKNOWN)
+
+    def _bindings(self, scope: Scope, key: Key) -> Iterator[Event]:
+        if isinstance(key.owner, ast.ClassDef):
+            yield from self._attribute_bindings(scope, key)
+            return
+        if key.owner is not scope.node and not scope.foreign.get(key.name):
+            return
+        owner = scope if key.owner is scope.node else scope.lookup(key.name)
+        for binding in owner.bindings.get(key.name, ()) if owner is not None else ():
+            if binding.kind is BindingKind.PARAMETER or self.body_of(binding.node) is not scope:
+                continue
+            statement = self.index.statement(binding.node)
+            if binding.value is None or binding.kind is not BindingKind.ASSIGN:
+                yield Event(statement, Mode.UNKNOWN)
+            else:
+                yield from self._binding_event(statement, binding.value, binding.index, key)
+
+    def _attribute_bindings(self, scope: Scope, key: Key) -> Iterator[Event]:
+        for target, value in self._attribute_assignments.get(scope, ()):
+            if self.key(target) == key:
+                statement = self.index.statement(target)
+                yield from self._binding_event(statement, value, (), key)
+                yield from self._switches_under_name(statement, value, scope)
+
+    def _switches_under_name(self, statement: ast.stmt, value: ast.expr, scope: Scope) -> Iterator[Event]:
+        """`self.net = net`, and then `net.eval()`."""
+        inner = self.unwrapped(value)
+        other = self.key(inner) if isinstance(inner, ast.Name) else None
+        for event in self.events(scope, other) if other is not None else ():
+            if event.made is None and _place(event.node) > _place(statement):
+                yield event
+
+    @cached_property
+    def _attribute_assignments(self) -> _Assignments:
+        """What is assigned to attributes, by the body that it is done in."""
+        return self._assignments(ast.Attribute)
+
+    @cached_property
+    def _item_assignments(self) -> _Assignments:
+        """The same for items: `self.nets[name] = net`, `nets.append(net)`."""
+        found = self._assignments(ast.Subscript)
+        for call in self.index.calls_by_name.get("append", ()):
+            held = call.func.value if isinstance(call.func, ast.Attribute) and len(call.args) == 1 else None
+            if isinstance(held, (ast.Name, ast.Attribute)):
+                found.setdefault(self.body_of(call), []).append((held, call.args[0]))
+        return found
+
+    def _assignments(self, kind: type[ast.expr]) -> _Assignments:
+        found: _Assignments = {}
+        for target, value in self.index.assigned():
+            if isinstance(target, kind):
+                found.setdefault(self.body_of(target), []).append((target, value))
+        return found
+
+    def items_of(self, key: Key) -> Iterator[ast.expr]:
+        """Yield what is put into the list or dict of models that a variable holds."""
+        for assignments in self._item_assignments.values():
+            yield from (value for target, value in assignments if self.key(target) == key)
+
+    def _binding_event(self, statement: ast.stmt, value: ast.expr, index: tuple[int, ...], key: Key) -> Iterator[Event]:
+        inner = self.unwrapped(value)
+        if not index and isinstance(inner, (ast.Name, ast.Attribute)) and self.key(inner) == key:
+            return  # model = model.to(device)
+        if index and isinstance(value, ast.Call) and self._prepares(value):
+            return
+        made = value
+        if len(index) == 1 and isinstance(value, ast.Tuple) and index[0] < len(value.elts):
+            made, index = value.elts[index[0]], ()
+        mode = self.mode_of(made, index)
+        yield Event(statement, Mode.UNKNOWN if mode is Mode.SAME else mode, made)
+
+    def _prepares(self, call: ast.Call) -> bool:
+        return any(name in _PREPARING for name in self.module.inference.resolve(call.func))
+
+    def _called_events(self, scope: Scope, key: Key, flow: Flow) -> Iterator[Event]:
+        """Calls of functions that reach the variable by themselves: globals, closures, methods of the same object."""
+        calls = self._calls.get(scope, {})
+        for name, function in self.module.project.once(_functions_within, key.owner).items():
+            if name not in calls or function is scope.node:
+                continue
+            if "builtins.property" in self.module.inference.decorators(function):
+                continue
+            for call in calls[name]:
+                mode = self.effect(function, key) if self.is_call_of(call, function, key) else Mode.SAME
+                if mode is not Mode.SAME:
+                    made = self._made_in(function, key) if mode is Mode.TRAIN else None
+                    yield Event(call, mode, made)
+
+    def _made_in(self, function: FunctionNode, key: Key) -> ast.expr | None:
+        """`def build(self): self.net = Net()`: return what makes the model, where nothing else decides its mode."""
+        made = [event.made for event in self.events(self.index.scopes[function], key)]
+        return made[-1] if made and None not in made else None
+
+    @cached_property
+    def _calls(self) -> dict[Scope, dict[str, list[ast.Call]]]:
+        """The calls by the body that they stand in and the last identifier of what they call."""
+        found: dict[Scope, dict[str, list[ast.Call]]] = {}
+        for name, calls in self.index.calls_by_name.items():
+            for call in calls:
+                found.setdefault(self.body_of(call), {}).setdefault(name, []).append(call)
+        return found
+
+    def _effect(self, call: ast.Call, argument: ast.expr) -> Mode:
+        """Return what a call does to the mode of a model it is given as `argument`."""
+        names = self.module.inference.callees(call)
+        for name in names:
+            found = self.module.project.definition(name)
+            if found is None:
+                continue
+            module, definition = found
+            peer = self.peer(module)
+            if isinstance(definition, ast.ClassDef):
+                return peer._class_effect(definition)
+            for parameter in (*definition.args.posonlyargs, *definition.args.args, *definition.args.kwonlyargs):
+                given = given_to(definition, parameter.arg, call)
+                if given is argument or (given is not None and argument in walk(given)):
+                    if any(isinstance(item, (ast.With, ast.AsyncWith)) for item in self._with_around(call)):
+                        return Mode.UNKNOWN if switches_any(definition) else Mode.SAME
+                    return peer.effect(definition, Key(definition, parameter.arg))
+            return Mode.UNKNOWN if switches_any(definition) else Mode.SAME
+        last = identifier(call.func)
+        modes = {load_sources().switches.get(name) for name in names} - {None}
+        if modes:
+            return Mode(modes.pop()) if len(modes) == 1 else Mode.UNKNOWN
+        if names and all(name.startswith(_HARMLESS) for name in names):
+            return Mode.SAME
+        suspicious = last[:1].isupper() or (_MAY_SWITCH.search(last) and not _LOADS_WEIGHTS.search(last))
+        return Mode.UNKNOWN if suspicious or not last else Mode.SAME
+
+    def _with_around(self, call: ast.Call) -> Iterator[ast.AST]:
+        parent = self.index.parents.get(call)
+        if isinstance(parent, ast.withitem):
+            yield self.index.parents[parent]
+
+    def _class_effect(self, definition: ast.ClassDef) -> Mode:
+        """An object that holds the model and switches it somewhere may do so at any time."""
+        return Mode.UNKNOWN if switches_any(definition) else Mode.SAME
+
+    def _effect_of_method(self, method: ast.Attribute) -> Mode:
+        """`model.freeze()`, where that is a method of the project's that calls `self.eval()`."""
+        for name in self.module.inference.resolve(method):
+            module, definition = self.module.project.definition(name) or (self.module, None)
+            if isinstance(definition, FUNCTIONS) and switches_any(definition):
+                receiver = [*definition.args.posonlyargs, *definition.args.args][:1]
+                own = Key(definition, receiver[0].arg) if receiver else None
+                effect = self.peer(module).effect(definition, own) if own is not None else Mode.SAME
+                return Mode.UNKNOWN if effect is Mode.SAME else effect
+        return Mode.SAME
+
+    def _switches(self, function: ast.expr) -> bool:
+        """Return whether a function given to `model.apply` switches submodules one by one."""
+        if isinstance(function, ast.Lambda):
+            return switches_any(function)
+        for name in self.module.inference.resolve(function):
+            found = self.module.project.definition(name)
+            if found is not None and switches_any(found[1]):
+                return True
+        return False
+
+    def effect(self, function: FunctionNode, key: Key) -> Mode:
+        """Return the mode that running a function of this module leaves `key` in."""
+        known = self._effects.get((function, key))
+        if known is None:
+            self._effects[function, key] = Mode.SAME  # recursion changes nothing
+            known = self._effects[function, key] = self._find_effect(function, key)
+        return known
+
+    def _find_effect(self, function: FunctionNode, key: Key) -> Mode:
+        if self._depth >= MAX_DEPTH:
+            return Mode.UNKNOWN
+        scope = self.index.scopes[function]
+        self._depth += 1
+        try:
+            events = self.events(scope, key)
+        finally:
+            self._depth -= 1
+        if not events:
+            return Mode.SAME
+        flow = self.module.flow(scope)
+        modes = {
+            event.mode
+            for event in events
+            if self._reaches(flow, event, None, events) and not _is_rebound(event, key, function)
+        }
+        if Mode.UNKNOWN in modes or {Mode.EVAL, Mode.TRAIN} <= modes:
+            return Mode.UNKNOWN
+        return next(iter(modes)) if len(modes) == 1 else Mode.SAME
+
+    def _reaches(self, flow: Flow, event: Event, goal: ast.AST | None, events: tuple[Event, ...]) -> bool:
+        others = [other.node for other in events if other is not event]
+        passed = [loop.iter for loop in self._loops_of(others) if not self._holds(loop, event.node, goal)]
+        return flow.path(event.node, goal, avoiding=[*others, *passed, *self._handlers(flow.scope, goal)])
+
+    def _loops_of(self, events: list[ast.AST]) -> Iterator[ast.For | ast.AsyncFor]:
+        """Yield the loops that have an event in each turn: training for epochs is not meant to run zero times."""
+        for node in events:
+            statement = self.index.statement(node)
+            loop = self.index.parents.get(statement)
+            if isinstance(loop, FOR_LOOPS) and statement in loop.body:
+                yield loop
+
+    def _holds(self, loop: ast.AST, *nodes: ast.AST | None) -> bool:
+        return any(node is not None and (node is loop or loop in self.index.ancestors(node)) for node in nodes)
+
+    def _handlers(self, scope: Scope, goal: ast.AST | None) -> list[ast.AST]:
+        """Paths through `except` are exceptions: they count only where the goal stands in the handler itself."""
+        around = set(self.index.ancestors(goal)) if goal is not None else set()
+        handlers = self.index.of_type(ast.ExceptHandler)
+        return [handler for handler in handlers if handler not in around and self.body_of(handler) is scope]
+
+
+def _functions_within(owner: ast.AST) -> dict[str, FunctionNode]:
+    """Return, by name, the functions that see a variable of `owner`: methods of a class, all those in another body."""
+    if isinstance(owner, ast.ClassDef):
+        return {node.name: node for node in owner.body if isinstance(node, FUNCTIONS)}
+    if isinstance(owner, (*FUNCTIONS, ast.Module)):
+        return {node.name: node for node in walk(owner) if isinstance(node, FUNCTIONS)}
+    return {}
+
+
+def _is_rebound(event: Event, key: Key, function: FunctionNode) -> bool:
+    """A parameter that is assigned anew says nothing about the model that the caller passed."""
+    return event.made is not None and key.owner is function
+
+
+def _place(node: ast.AST) -> tuple[int, int]:
+    return (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))

@@ -1,0 +1,406 @@
+"""Does a model behave differently in train mode? Yes where it holds such a layer, no where all its parts are known."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass
+
+from detlint.conditions import Truth
+from detlint.layers import Layer, load_layers
+from detlint.linter.analysis.calls import argument_of
+from detlint.linter.analysis.classes import ClassInfo
+from detlint.linter.analysis.context import MISSING, Call
+from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.written_calls import written_out
+from detlint.linter.modes.settled_parts import settled_parts
+from detlint.linter.modes.switches import switches_any
+from detlint.linter.source.names import FunctionNode, parameters
+from detlint.linter.source.nodes import arguments_of, decorating, identifier, is_own, walk
+
+_MAX_PARTS = 80
+# Names that are called in a constructor and are no layers: `super().__init__`, checks, containers, plain Python.
+_PLAIN = ("builtins.", "math.", "typing.", "collections.", "functools.", "itertools.", "warnings.", "os.", "logging.")
+# Methods of a model that run without being called by name.
+_RUN_BY_OTHERS = re.compile(r"__\w+__$|forward|on_|setup|prepare|configure|\w+_(step|start|end)$")
+# Names of variables that hold parts of a model.
+_PART = re.compile(r"model|net|module|layer|block|norm|coder|backbone|head|trunk|stem|body|features|cell|cnn|vit", re.I)
+_RATE = re.compile(r"(\w+_)?drop_?(out|path|rate|prob)", re.I)
+# How names of what makes layers end: `norm_layer(8)`, `props["dropout_op"](p=0.1)`, `backbone_fn(deploy)`.
+_MAKES_LAYERS = ("_layer", "_cls", "_op", "_fn", "norm", "block")
+# What these make depends on no mode: `act_layer()`, `init_fn(weight)`.
+_MAKES_OTHERS = ("act", "conv", "linear", "nonlin", "loss", "init")
+_ANY_MODULE = {"torch.nn.Module.__call__"}
+_FUNCTIONAL = frozenset(
+    {"dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout", "batch_norm", "rrelu"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """A constructor or function that is being read, the call that runs it, and the frame of that call."""
+
+    function: FunctionNode
+    call: ast.Call | None
+    caller: _Frame | None
+
+    def literal(self, node: ast.expr) -> object:
+        """Return the constant that an expression of this function has: written there, or what callers pass for a name.
+
+        `MISSING` where that cannot be told.
+        """
+        if not isinstance(node, ast.Name):
+            return _literal(node)
+        return MISSING if _is_rebound(self.function, node.id) else self._given(node.id)
+
+    def literals(self) -> Hashable:
+        """Return what tells this call of the function from others: the constants that it is given, roughly."""
+        keywords = self.call.keywords if self.call is not None else []
+        names = [argument.arg for argument, _ in parameters(self.function.args)]
+        names += [keyword.arg for keyword in keywords if keyword.arg is not None]
+        return frozenset((name, _rough(self._given(name))) for name in names)
+
+    def _given(self, name: str) -> object:
+        given = argument_of(self.function, name, self.call, skip_self=True) if self.call is not None else None
+        if given is not None:
+            return self.caller.literal(given) if self.caller is not None else _literal(given)
+        spread = [keyword.value for keyword in self.call.keywords if keyword.arg is None] if self.call else []
+        if spread:
+            return self.caller._handed_on(spread, name) if self.caller is not None else MISSING
+        default = next((value for argument, value in parameters(self.function.args) if argument.arg == name), None)
+        return _literal(default)
+
+    def truth(self, test: ast.expr) -> bool | None:
+        """Return whether a condition on the function's parameters holds: `if norm:`, `norm is not None`, `p > 0`."""
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            inner = self.truth(test.operand)
+            return None if inner is None else not inner
+        if not isinstance(test, ast.Compare):
+            value = self.literal(test)
+            return None if value is MISSING else bool(value)
+        left, right = self.literal(test.left), self.literal(test.comparators[0])
+        if left is MISSING or right is MISSING or len(test.ops) > 1:
+            return None
+        if isinstance(test.ops[0], (ast.Is, ast.Eq)):
+            return left == right
+        if isinstance(test.ops[0], (ast.IsNot, ast.NotEq)):
+            return left != right
+        small, great = _number(right), _number(left)
+        return great > small if isinstance(test.ops[0], ast.Gt) and small is not None and great is not None else None
+
+    def _handed_on(self, spread: list[ast.expr], name: str) -> object:
+        """Return the constant of a keyword argument that the function takes into its `**kwargs` and hands on."""
+        kept = self.function.args.kwarg
+        if self.call is None or kept is None or [getattr(value, "id", "") for value in spread] != [kept.arg]:
+            return MISSING
+        given = next((keyword.value for keyword in self.call.keywords if keyword.arg == name), None)
+        return self.caller.literal(given) if self.caller is not None and given is not None else _literal(given)
+
+
+class ModelParts:
+    """Walks through the constructor of a model, its classes and the functions that make its layers.
+
+    Functional dropout that is handed the mode counts as a layer where `functional`; its rate is not looked at. Of a
+    model as it was `made`, parts that are put into eval mode on the way do not count.
+    """
+
+    def __init__(self, *, functional: bool = True, made: bool = False) -> None:
+        self._functional, self._made = functional, made
+        self._seen: set[Hashable] = set()  # expressions, and bodies with what they are called with
+        self._unknown = False
+
+    def made_by(self, module: Module, call: ast.Call) -> Truth:
+        """Does the model that `call` makes hold a layer that depends on the mode?"""
+        if self._expression(module, call):
+            return Truth.YES
+        names = set(module.inference.callees(call))
+        self._unknown |= names <= _ANY_MODULE  # `self.net_class(8)`
+        self._unknown |= any(name.startswith("builtins.") for name in names)  # `for net in zip(nets, states)`
+        self._unknown |= not any(map(_is_known, names)) and not any(map(module.project.definition, names))
+        return Truth.UNKNOWN if self._unknown else Truth.NO
+
+    def of_class(self, info: ClassInfo) -> Truth:
+        """Do the instances of a class, however they are made?"""
+        if self._class(info, None, None):
+            return Truth.YES
+        return Truth.UNKNOWN if self._unknown else Truth.NO
+
+    def _call(self, module: Module, call: ast.Call, frame: _Frame | None) -> bool:
+        names = tuple(_loaded_class(module, call)) or module.inference.callees(call)
+        if from_torchvision_by_name(module, call):
+            return True
+        if set(names) <= _ANY_MODULE:
+            drops = _drops(call, frame)
+            if drops and _is_layer_by_name(module, call):
+                return True
+            self._unknown |= drops or (not names and _may_make_a_layer(call))
+        return any(self._named(name, module, call, frame) for name in names)
+
+    def _named(self, name: str, module: Module, call: ast.Call, frame: _Frame | None) -> bool:
+        table = load_layers()
+        layer = table.layers.get(name)
+        if layer is not None:
+            return self._is_on(layer, written_out(module, call, name), frame)
+        made = table.models.get(name)
+        if made is not None:
+            holds = made.holds_for(_text(module, call, made.named))
+            self._unknown |= holds is None
+            return holds is True
+        definition = module.project.definition(name)
+        if definition is not None:
+            return self._definition(*definition, written_out(module, call, name), frame)
+        if name.startswith("torch.nn.functional.") and name.rpartition(".")[2] in _FUNCTIONAL:
+            return self._functional and any("training" in ast.unparse(argument) for argument in arguments_of(call))
+        last = name.rpartition(".")[2]
+        known = name.startswith(("torch.", *_PLAIN)) or table.steady.get(name) is not None
+        self._unknown |= not known and (
+            last[:1].isupper() or last.startswith(("from_", "create_", "build", "load", "get_", "instantiate"))
+        )
+        return False
+
+    def _expression(self, module: Module, node: ast.expr) -> bool:
+        """Every constructor in an expression and behind its variables: `nn.Sequential(backbone, nn.Linear(8, 2))`."""
+        around = module.index.function_at(node) or module.tree
+        settled = settled_parts(module, around, made=self._made) - {node}
+        for part in _reached(node, None, settled):
+            if isinstance(part, ast.Call):
+                if self._call(module, part, None):
+                    return True
+            elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
+                for binding in module.definitions(part):
+                    if isinstance(binding.value, ast.Call) and binding.value not in self._seen | settled:
+                        self._seen.add(binding.value)
+                        known = self._unknown
+                        if self._expression(module, binding.value):
+                            return True
+                        # Environments and tokenizers that nothing is known of hold no layers.
+                        self._unknown = known or (self._unknown and _PART.search(part.id) is not None)
+        return False
+
+    def _definition(
+        self, module: Module, found: FunctionNode | ast.ClassDef, call: ast.Call, frame: _Frame | None
+    ) -> bool:
+        if isinstance(found, ast.ClassDef):
+            info = module.inference.class_info(found)
+            if switches_itself(info):
+                self._unknown = True  # whatever it holds, it sees to the mode of that
+                return False
+            return self._class(info, call, frame)
+        return self._body(module, found, _Frame(found, call, frame))
+
+    def _class(self, info: ClassInfo, call: ast.Call | None, frame: _Frame | None) -> bool:
+        inference = info.module.inference
+        for ancestor in inference.mro(info):
+            built = ancestor.methods.get("__init__")
+            inner = _Frame(built, call, frame) if built is not None else None
+            if self._body(ancestor.module, ancestor.node, inner):
+                return True
+        for base in inference.external_bases(info):
+            named = load_layers().models.get(base)
+            layer = load_layers().layers.get(base)
+            if (named is not None and named.holds) or (layer is not None and not layer.rate):
+                return True
+            self._unknown |= layer is not None or not (
+                base.startswith(("torch.", "builtins.", "abc.", "typing.")) or _is_plain_base(base)
+            )
+        return False
+
+    def _body(self, module: Module, body: ast.AST, frame: _Frame | None) -> bool:
+        key = (body, frame.literals() if frame is not None else None)
+        if key in self._seen:
+            return False
+        if len(self._seen) > _MAX_PARTS:
+            self._unknown = True
+            return False
+        self._seen.add(key)
+        found = False
+        for part in _reached(body, frame, settled_parts(module, body, made=self._made)):
+            if isinstance(part, ast.Call):
+                found = found or self._call(module, part, frame)
+            elif isinstance(part, (ast.Name, ast.Attribute)) and _is_handed_on(part, module):
+                found = found or self._refers_to_layer(part, module)
+            elif isinstance(part, ast.Assign) and frame is not None and frame.call is None:
+                self._unknown |= _keeps_given(part, frame.function)
+            if found:
+                return True
+        return False
+
+    def _refers_to_layer(self, node: ast.expr, module: Module) -> bool:
+        """`norm_layer=nn.BatchNorm2d`: a layer's class given away to be called elsewhere."""
+        if not isinstance(getattr(node, "ctx", None), ast.Load):
+            return False
+        layers = (load_layers().layers.get(name) for name in module.inference.resolve(node))
+        return any(layer is not None and not layer.rate for layer in layers)
+
+    def _is_on(self, layer: Layer, call: ast.Call, frame: _Frame | None) -> bool:
+        """A rate that cannot be told counts: people write dropout layers to drop."""
+        if not layer.rate:
+            return True
+        literal = frame.literal if frame is not None else _literal
+        if layer.stacked:
+            count = Call(call, layer.call).argument(layer.stacked)
+            if count.value is not None and literal(count.value) == 1:
+                return False
+        argument = Call(call, layer.call).argument(layer.rate)
+        if argument.value is None:
+            return True
+        rate = _number(literal(argument.value))
+        return rate is None or rate > 0
+
+
+def _is_known(name: str) -> bool:
+    """Is it told of a function or class outside the project what it makes?"""
+    table = load_layers()
+    return name.startswith("torch.") or any(kind.get(name) for kind in (table.layers, table.models, table.steady))
+
+
+def _reached(body: ast.AST, frame: _Frame | None, settled: frozenset[ast.AST]) -> Iterator[ast.AST]:
+    """Yield the nodes of a body without what is `settled`, and the branches that arguments of its frame rule out."""
+    dead = {part for made in settled for part in walk(made)}
+    for part in walk(body):
+        if part in dead:
+            continue
+        if frame is not None and isinstance(part, (ast.If, ast.IfExp)):
+            holds = frame.truth(part.test)
+            if holds is not None:
+                other = part.orelse if holds else part.body
+                for node in other if isinstance(other, list) else [other]:
+                    dead.update(walk(node))
+        yield part
+
+
+def from_torchvision_by_name(module: Module, call: ast.Call) -> bool:
+    """`models.__dict__[name]()` and `getattr(models, name)()`: most models of torchvision normalise batches."""
+    return "torchvision.models" in _looked_up_in(module, call.func)
+
+
+def _loaded_class(module: Module, call: ast.Call) -> Iterator[str]:
+    """`LitNet.load_from_checkpoint(path)` makes an instance of the class."""
+    if isinstance(call.func, ast.Attribute) and call.func.attr == "load_from_checkpoint":
+        yield from (name for name in module.inference.resolve(call.func.value) if module.project.definition(name))
+
+
+def _is_layer_by_name(module: Module, call: ast.Call) -> bool:
+    """`getattr(nn, kind)(8, 8, dropout=0.1)`, at once or through a variable."""
+    function = call.func
+    values = [binding.value for binding in module.definitions(function)] if isinstance(function, ast.Name) else []
+    return any("torch.nn" in _looked_up_in(module, place) for place in (function, *filter(None, values)))
+
+
+def _looked_up_in(module: Module, node: ast.expr) -> tuple[str, ...]:
+    """Return what `getattr(models, name)` and `models.__dict__[name]` take something of by its name."""
+    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "__dict__":
+        return module.inference.resolve(node.value.value)
+    if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "getattr" and node.args:
+        return module.inference.resolve(node.args[0])
+    return ()
+
+
+def _drops(call: ast.Call, frame: _Frame | None) -> bool:
+    """`rnn_unit(8, 8, dropout=rate)`: what is made of an unknown class is told to drop something."""
+    literal = frame.literal if frame is not None else _literal
+    rates = [keyword.value for keyword in call.keywords if keyword.arg and _RATE.match(keyword.arg)]
+    values = [literal(rate) for rate in rates]
+    return any(value is MISSING or (_number(value) or 0) > 0 for value in values)
+
+
+def switches_itself(info: ClassInfo) -> bool:
+    """Return whether a class sets its own mode where it is made or run: `self.eval()`, or an override of `train`.
+
+    What `freeze()` would do, were it called, is a matter of those who call it.
+    """
+    mro = info.module.inference.mro(info)
+    methods: dict[str, FunctionNode] = {}
+    for ancestor in mro:
+        if {"train", "eval"} & set(ancestor.methods):
+            return True
+        forward = ancestor.methods.get("forward")
+        if forward is not None and decorated_to_switch(ancestor.module, forward):
+            return True
+        methods.update({name: method for name, method in ancestor.methods.items() if name not in methods})
+    reached = [name for name in methods if _RUN_BY_OTHERS.match(name)]
+    for name in reached:  # grows on the way
+        own = {part.attr for part in walk(methods[name]) if isinstance(part, ast.Attribute) and is_own(part)}
+        if {"train", "eval"} & own:
+            return True
+        reached += [other for other in own if other in methods and other not in reached]
+    return False
+
+
+def decorated_to_switch(module: Module, function: FunctionNode) -> bool:
+    """Return whether a decorator of the project switches a model before it runs the function: `@eval_decorator`."""
+    for decorator in function.decorator_list:
+        for name in module.inference.resolve(decorating(decorator)):
+            found = module.project.definition(name)
+            if found is not None and switches_any(found[1]):
+                return True
+    return False
+
+
+def _is_rebound(function: FunctionNode, name: str) -> bool:
+    stores = (part for part in walk(function) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store))
+    return any(part.id == name for part in stores)
+
+
+def _literal(node: ast.expr | None) -> object:
+    return node.value if isinstance(node, ast.Constant) else MISSING
+
+
+def _number(value: object) -> float | None:
+    return value if isinstance(value, (int, float)) else None
+
+
+def _rough(value: object) -> object:
+    """Return a constant, one for all numbers but 0 and 1: it does not matter how wide a layer is, or how much drops."""
+    return 2 if _number(value) is not None and value not in (0, 1) else value
+
+
+def _text(module: Module, call: ast.Call, parameter: str) -> str | None:
+    """Return the text that a call passes for `parameter`, its first one."""
+    given = [keyword.value for keyword in call.keywords if keyword.arg == parameter] or call.args[:1]
+    for value in module.inference.values(given[0]) if given else ():
+        if isinstance(value.node, ast.Constant) and isinstance(value.node.value, str):
+            return value.node.value
+    return None
+
+
+def _keeps_given(statement: ast.Assign, function: FunctionNode) -> bool:
+    """`self.net = net`: a part of the model that whoever makes it hands in."""
+    given = {argument.arg for argument, _ in parameters(function.args)}
+    return identifier(statement.value) in given and any(
+        is_own(target) and _PART.search(identifier(target)) for target in statement.targets
+    )
+
+
+def _is_handed_on(node: ast.expr, module: Module) -> bool:
+    """Return whether a name stands where a class is passed along: an argument or a default, and not in a type test."""
+    parent = module.index.parents.get(node)
+    if isinstance(parent, ast.keyword):
+        parent = module.index.parents.get(parent)
+    if isinstance(parent, ast.Call):
+        return parent.func is not node and getattr(parent.func, "id", "") not in ("isinstance", "issubclass", "type")
+    return isinstance(parent, ast.arguments)
+
+
+def _may_make_a_layer(call: ast.Call) -> bool:
+    """`Block(…)`, `norm_layer(…)`, `props["norm_op"](…)`, `build_encoder(…)` of no known origin."""
+    function = call.func
+    key = function.slice if isinstance(function, ast.Subscript) else None
+    name = str(key.value) if isinstance(key, ast.Constant) else identifier(function)
+    if isinstance(function, ast.Attribute) and name[:1].islower():
+        return name.startswith(("from_", "create_", "build", "make_", "load_"))
+    makes = name.endswith(_MAKES_LAYERS) and not name.startswith(_MAKES_OTHERS)
+    return name[:1].isupper() or makes or name.startswith(("build", "make_"))
+
+
+def _is_plain_base(base: str) -> bool:
+    return base in ("lightning.pytorch.LightningModule", "torch_geometric.nn.MessagePassing") or base.endswith("Mixin")
+
+
+def parts_of(calls: Iterable[tuple[Module, ast.Call]], *, made: bool) -> Truth:
+    """Combine what several possible constructors say: yes if any holds such a layer, no if none of them can."""
+    answers = {ModelParts(made=made).made_by(module, call) for module, call in calls}
+    if Truth.YES in answers:
+        return Truth.YES
+    return Truth.NO if answers == {Truth.NO} else Truth.UNKNOWN

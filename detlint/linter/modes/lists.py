@@ -1,0 +1,36 @@
+"""Models that are kept together, in a list or dict."""
+
+from __future__ import annotations
+
+import ast
+
+from detlint.linter.source.index import Index
+from detlint.linter.source.nodes import identifier
+
+# What stands between a list or dict of models and the loop that goes through it.
+_PASSING = (ast.Tuple, ast.List, ast.Starred, ast.Dict, ast.Attribute, ast.Call)
+_PARTS = ("values", "items")
+_GOING_THROUGH = (*_PARTS, "enumerate", "zip", "list", "tuple", "reversed", "sorted", "chain")
+
+
+def held_in(node: ast.expr) -> list[ast.expr]:
+    """Return the expressions of the models in `[Net() for _ in range(5)]`, `{"a": Net()}` and their like."""
+    if isinstance(node, ast.ListComp):
+        return [node.elt]
+    if isinstance(node, ast.List):
+        return node.elts
+    if isinstance(node, ast.DictComp):
+        return [node.value]
+    return node.values if isinstance(node, ast.Dict) else []
+
+
+def gone_round(index: Index, node: ast.AST) -> ast.AST | None:
+    """Return what goes through the models of a list or dict: `for name, net in nets.items()`, `enumerate(nets)`."""
+    parent = index.parents.get(node)
+    while isinstance(parent, _PASSING):
+        if isinstance(parent, ast.Attribute) and parent.attr not in _PARTS:
+            return None
+        if isinstance(parent, ast.Call) and identifier(parent.func) not in _GOING_THROUGH:
+            return None
+        node, parent = parent, index.parents.get(parent)
+    return parent if isinstance(parent, (ast.For, ast.comprehension)) and parent.iter is node else None

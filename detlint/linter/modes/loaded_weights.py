@@ -1,0 +1,84 @@
+"""Are weights loaded into a model? Then it is there to predict, and no more than that where nothing trains it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from detlint.linter.analysis.project import Module
+from detlint.linter.modes.constructors import Constructors
+from detlint.linter.modes.names import Key
+from detlint.linter.modes.paths import Modes, Reason
+from detlint.linter.source.nodes import identifier, walk
+
+_LOADER = re.compile(r"(load|restore|resume)_?\w*(model|net|check|weight|state|param|ckpt|snapshot)", re.I)
+
+
+class LoadedWeights:
+    """Answers for the models of one module."""
+
+    def __init__(self, modes: Modes) -> None:
+        self._modes = modes
+        self._index = modes.module.index
+
+    def into(self, key: Key) -> bool:
+        """Return whether the file loads weights into the model, or makes it with pretrained ones."""
+        if self.from_state(key):
+            return True
+        for module, made in Constructors(self._modes, near=True).of_key(key):
+            if any(is_pretrained(call) for call in _behind(module, made)):
+                return True
+            if module is self._modes.module and self._by_helper(made):
+                return True
+        return self._by_what_it_is_given(key)
+
+    def from_state(self, key: Key) -> bool:
+        """`model.load_state_dict(state)`, anywhere in the file."""
+        return any(self._modes.key(model) == key for model in self._loaded())
+
+    def where_made(self, key: Key, reason: Reason) -> bool:
+        """Are weights loaded into a variable of the same name where the model was made, which a caller hands on?"""
+        made_in = self._index.function_at(reason.node)
+        return reason.module is self._modes.module and any(
+            identifier(model) == key.name and self._index.function_at(model) is made_in for model in self._loaded()
+        )
+
+    def _loaded(self) -> Iterator[ast.expr]:
+        """Yield what `load_state_dict` is called on."""
+        for call in self._index.calls_by_name.get("load_state_dict", ()):
+            if isinstance(call.func, ast.Attribute):
+                yield call.func.value
+
+    def _by_what_it_is_given(self, key: Key) -> bool:
+        """`load_model(path, model)`, `utils.load_checkpoint(model)`: helpers that load weights into what they get."""
+        for name, calls in self._index.calls_by_name.items():
+            if not _LOADER.match(name):
+                continue
+            for call in calls:
+                if any(self._modes.key(argument) == key for argument in call.args if isinstance(argument, ast.Name)):
+                    return True
+        return False
+
+    def _by_helper(self, made: ast.Call) -> bool:
+        """Does the function that makes the model load weights too?"""
+        function = self._index.function_at(made)
+        return function is not None and any(
+            isinstance(part, ast.Attribute) and part.attr == "load_state_dict" for part in walk(function)
+        )
+
+
+def is_pretrained(made: ast.Call) -> bool:
+    """`resnet50(weights="DEFAULT")`, `resnet50(pretrained=True)`."""
+    given = [keyword.value for keyword in made.keywords if keyword.arg in ("pretrained", "weights")]
+    return any(not isinstance(value, ast.Constant) or bool(value.value) for value in given)
+
+
+def _behind(module: Module, made: ast.Call) -> Iterator[ast.Call]:
+    """Yield the constructor, and those of what it is given: `nn.Sequential(*list(resnet.children())[:-1])`."""
+    yield made
+    for name in walk(made):
+        if isinstance(name, ast.Name):
+            for binding in module.definitions(name):
+                if isinstance(binding.value, ast.Call):
+                    yield binding.value

@@ -1,0 +1,203 @@
+"""Which variable holds the model that an expression means? Wrappers, moves and aliases are looked through."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from detlint.linter.analysis.calls import argument_of
+from detlint.linter.analysis.calls_elsewhere import constructions
+from detlint.linter.analysis.classes import class_made
+from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.values import load_types
+from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope
+from detlint.linter.source.nodes import identifier, is_own, walk
+
+# Methods that return the model they are called on and leave its mode alone.
+_KEEPING = frozenset(
+    {"to", "cuda", "cpu", "float", "half", "double", "bfloat16", "type", "xpu", "requires_grad_", "to_empty", "compile"}
+    | {"apply", "share_memory"}
+)
+_COPYING = frozenset({"copy.deepcopy", "copy.copy"})
+_COPYING_METHODS = frozenset({"clone", "copy", "deepcopy", "__deepcopy__", "__copy__"})
+
+
+@dataclass(frozen=True, slots=True, eq=True)
+class Key:
+    """A variable that holds a model: its name and what owns it (a function, the module, or for `self.name` a class)."""
+
+    owner: ast.AST
+    name: str
+
+
+class ModelNames:
+    """Names of models in one module."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.index = module.index
+        self._passed: dict[tuple[FunctionNode, str], Key | None] = {}
+
+    def key(self, node: ast.expr, depth: int = 4) -> Key | None:
+        """Return the variable whose model an expression gives, wrappers and aliases looked through."""
+        node = self.unwrapped(node)
+        if isinstance(node, ast.Name):
+            scope = self.index.scope_at(node).lookup(node.id)
+            if scope is None or isinstance(scope.node, ast.ClassDef):
+                return None
+            return self.canonical(Key(scope.node, node.id), scope, depth)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            owner = self.self_class(node.value)
+            return Key(owner, self._behind_property(owner, node.attr)) if owner is not None else None
+        if isinstance(node, ast.Subscript) and isinstance(node.value, (ast.Name, ast.Attribute)):
+            return self.key(node.value, depth)  # models of one list or dict are in one mode, as far as can be told
+        return None
+
+    def _behind_property(self, owner: ast.ClassDef, name: str) -> str:
+        """Return the attribute that a property hands out, `_net` of `net`; the name itself where it is none."""
+        method = self.module.classes[owner].methods.get(name)
+        if method is None or "builtins.property" not in self.module.inference.decorators(method):
+            return name
+        given = {part.value for part in walk(method) if isinstance(part, ast.Return) and part.value is not None}
+        names = {identifier(value) if is_own(value) else "" for value in given}
+        return names.pop() or name if len(names) == 1 else name
+
+    def unwrapped(self, node: ast.expr) -> ast.expr:
+        """Strip what keeps the mode: `DataParallel(model)`, `model.to(device)`, `model.module`."""
+        while True:
+            if isinstance(node, ast.Call):
+                inner = self._kept(node)
+                if inner is None:
+                    return node
+                node = inner
+            elif isinstance(node, ast.Attribute) and node.attr in ("module", "_orig_mod"):
+                node = node.value
+            else:
+                return node
+
+    def _kept(self, call: ast.Call) -> ast.expr | None:
+        if isinstance(call.func, ast.Attribute) and call.func.attr in _KEEPING:
+            names = self.module.inference.resolve(call.func)
+            wraps = any(name in load_types().wrappers for name in names)
+            return call.args[0] if wraps and call.args else call.func.value
+        names = self.module.inference.resolve(call.func)
+        if any(name in load_types().wrappers and not name.startswith("copy.") for name in names):
+            given = [*call.args[:1], *(k.value for k in call.keywords if k.arg in ("model", "module", "mod"))]
+            return given[0] if given else None
+        return None
+
+    def copied(self, call: ast.Call) -> ast.expr | None:
+        """Return the model of `copy.deepcopy(net)`, which keeps its mode; so does `net.clone()` that nobody defines."""
+        names = self.module.inference.callees(call)
+        if isinstance(call.func, ast.Attribute) and call.func.attr in _COPYING_METHODS and not call.args:
+            return None if any(map(self.module.project.definition, names)) else call.func.value
+        return call.args[0] if call.args and not _COPYING.isdisjoint(names) else None
+
+    def canonical(self, key: Key, scope: Scope, depth: int) -> Key:
+        """Follow `net = model` and `wrapped = DataParallel(model)` to `model`, a method's parameter to `self.model`."""
+        if depth == 0:
+            return key
+        bindings = scope.bindings.get(key.name, ())
+        if len(bindings) == 1 and bindings[0].kind is BindingKind.PARAMETER and isinstance(scope.node, FUNCTIONS):
+            return self._passed_to(scope.node, key.name) or key
+        others = set()
+        for binding in bindings:
+            if len(bindings) == 1 and binding.kind is BindingKind.ITERATION and not binding.index:
+                return self._gone_through(binding, depth) or key
+            if binding.kind is not BindingKind.ASSIGN or binding.value is None or binding.index:
+                return key
+            inner = self.unwrapped(binding.value)
+            if isinstance(inner, ast.Name) and inner.id == key.name:
+                continue
+            other = self.key(inner, depth - 1) if isinstance(inner, (ast.Name, ast.Attribute)) else None
+            others.add(other)
+        found = others.pop() if len(others) == 1 else None
+        return key if found is None else found
+
+    def _gone_through(self, binding: Binding, depth: int) -> Key | None:
+        """`for net in self.nets.values()`: the variable that holds what the loop goes through."""
+        source = binding.value
+        if isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute) and source.func.attr == "values":
+            source = source.func.value
+        return self.key(source, depth - 1) if isinstance(source, (ast.Name, ast.Attribute)) else None
+
+    def _passed_to(self, method: FunctionNode, name: str) -> Key | None:
+        """Return the attribute that all calls of a method in its class pass for a parameter: `self.fit(self.net)`."""
+        if (method, name) not in self._passed:
+            self._passed[method, name] = None  # a method that calls itself
+            owner = self.index.parents.get(method)
+            calls = self.callers(method) if method.name != "__init__" else ()
+            given = [given_to(method, name, call) for call in calls]
+            keys = {self.key(value) if value is not None else None for value in given}
+            found = keys.pop() if len(keys) == 1 and isinstance(owner, ast.ClassDef) else None
+            self._passed[method, name] = found if found is not None and found.owner is owner else None
+        return self._passed[method, name]
+
+    def self_class(self, name: ast.Name) -> ast.ClassDef | None:
+        """Return the class whose method's `self` a name is, or whose instance its method makes: `made = cls(path)`."""
+        for binding in self.module.definitions(name):
+            function = binding.scope.node
+            if binding.kind is BindingKind.PARAMETER and isinstance(function, FUNCTIONS):
+                owner = self.index.parents.get(function)
+                first = [*function.args.posonlyargs, *function.args.args][:1]
+                if isinstance(owner, ast.ClassDef) and first and first[0] is binding.node:
+                    return owner
+            elif binding.kind is BindingKind.ASSIGN and isinstance(binding.value, ast.Call):
+                return class_made(self.module, name)
+        return None
+
+    def body_of(self, node: ast.AST) -> Scope:
+        """Return the function's or module's scope that `node` runs in."""
+        scope = self.index.scope_at(node)
+        while not isinstance(scope.node, (*FUNCTIONS, ast.Module)) and scope.parent is not None:
+            scope = scope.parent
+        return scope
+
+    def outermost(self, node: ast.expr) -> ast.expr:
+        """Climb over wrappers: in `DataParallel(model.to(device)).eval()` up to the receiver of eval."""
+        while True:
+            parent = self.index.parents.get(node)
+            around: ast.AST | None = parent
+            if isinstance(parent, ast.Subscript) and parent.value is node:
+                node = parent
+                continue
+            if isinstance(parent, ast.Attribute):
+                around = self.index.parents.get(parent)
+                if not isinstance(around, ast.Call) and parent.attr in ("module", "_orig_mod"):
+                    node = parent
+                    continue
+            if isinstance(around, ast.Call) and self._kept(around) is node:
+                node = around
+            else:
+                return node
+
+    def callers(self, function: FunctionNode) -> Iterator[ast.Call]:
+        """Yield the calls of a function in this file, methods through `self`; of `__init__`, those of its class."""
+        owner = self.index.parents.get(function)
+        if isinstance(owner, ast.ClassDef) and function.name == "__init__":
+            yield from constructions(self.module.qualified(owner), self.module)
+            return
+        for call in self.index.calls_by_name.get(function.name, ()):
+            if isinstance(owner, ast.ClassDef):
+                receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+                if isinstance(receiver, ast.Name) and self.self_class(receiver) is owner:
+                    yield call
+            elif isinstance(call.func, ast.Name) and self.means(call.func, function):
+                yield call
+
+    def means(self, name: ast.Name, function: FunctionNode) -> bool:
+        return any(binding.node is function for binding in self.module.definitions(name))
+
+    def is_call_of(self, call: ast.Call, function: FunctionNode, key: Key) -> bool:
+        if isinstance(key.owner, ast.ClassDef):
+            receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+            return isinstance(receiver, ast.Name) and self.self_class(receiver) is key.owner
+        return isinstance(call.func, ast.Name) and self.means(call.func, function)
+
+
+def given_to(function: FunctionNode, name: str, call: ast.Call) -> ast.expr | None:
+    """Return what `call` passes for a parameter of a function, a method, or the `__init__` of what it makes."""
+    return argument_of(
+        function, name, call, skip_self=function.name == "__init__" or isinstance(call.func, ast.Attribute)
+    )

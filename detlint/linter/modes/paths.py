@@ -1,0 +1,396 @@
+"""In which mode is a model here? Follows `train()` and `eval()` along paths and through calls."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from detlint.linter.analysis.calls_elsewhere import called_elsewhere, calls_elsewhere
+from detlint.linter.analysis.classes import class_made
+from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.values import load_types
+from detlint.linter.modes.events import MAX_DEPTH, Event, ModeEvents
+from detlint.linter.modes.layers import from_torchvision_by_name, switches_itself
+from detlint.linter.modes.lists import held_in
+from detlint.linter.modes.names import Key, given_to
+from detlint.linter.modes.switches import Mode, switched
+from detlint.linter.programs.evaluation import evaluates, without_gradients
+from detlint.linter.programs.training import trains
+from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode, Scope
+from detlint.linter.source.nodes import walk
+from detlint.randomness import load_sources
+
+# Where projects keep their models: what is called from there, and not found, is taken for a constructor.
+_MODEL_CODE = re.compile(
+    r"(^|[._])(models?|nets?|networks?|archs?|architectures?|backbones?|modeling|unet|resnet|vgg|cnn)(?=[._\d]|$)", re.I
+)
+# Base classes that, going by their names, manage the model of their subclasses.
+_MANAGES = re.compile(r"train|model|module|exp|learn|task|runner|solver|estimat|base|strategy|algorithm", re.I)
+
+
+# How many places a trace looks at, before it gives up.
+_MAX_PLACES = 40
+# What `get_net()` returns where it makes the net at first use.
+_MADE_ONCE = {Mode.TRAIN, Mode.SAME}
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a model is in train mode: the place, and whether it was just created so or switched.
+
+    `goal` is the place that the mode reaches, in the same body as `node`: the inference itself, or the call that leads
+    to it; None where the two are joined by nothing but the lack of any `eval()`.
+    """
+
+    module: Module
+    node: ast.AST
+    goal: ast.AST | None
+    created: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Trace:
+    """What one question about a mode has met so far."""
+
+    reasons: dict[ast.AST, Reason] = field(default_factory=dict)
+    modes: set[Mode] = field(default_factory=set)
+    seen: set[tuple[ast.AST, Key]] = field(default_factory=set)
+
+
+class Modes(ModeEvents):
+    """Answers for the models of one module; asks the same of other modules where calls lead there."""
+
+    def mode_of(self, node: ast.expr, index: tuple[int, ...] = ()) -> Mode:
+        """Return the mode of the model that an expression makes or gives."""
+        if self._depth >= MAX_DEPTH:
+            return Mode.UNKNOWN
+        self._depth += 1
+        try:
+            return self._mode_of(node, index)
+        finally:
+            self._depth -= 1
+
+    def _mode_of(self, node: ast.expr, index: tuple[int, ...]) -> Mode:
+        node = self.unwrapped(node)
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            key = self.key(node)
+            if key is None:
+                return Mode.UNKNOWN
+            found = self.reasons(key, node)[1]
+            return Mode.TRAIN if found == _MADE_ONCE and self._is_only_made(key) else self._one(found)
+        if isinstance(node, ast.IfExp):
+            return _same(self.mode_of(node.body), self.mode_of(node.orelse))
+        if isinstance(node, (ast.ListComp, ast.List, ast.Dict, ast.DictComp)) and not index:
+            held = [self.mode_of(part) for part in held_in(node)]
+            return _same(*held) if held else Mode.UNKNOWN
+        if not isinstance(node, ast.Call):
+            return Mode.UNKNOWN
+        mode = switched(node)
+        if mode is not None and isinstance(node.func, ast.Attribute):
+            return mode
+        if from_torchvision_by_name(self.module, node):
+            return Mode.TRAIN
+        copied = self.copied(node)
+        if copied is not None:
+            return self.mode_of(copied)
+        modes = [self._made_by(name, index) for name in self.module.inference.callees(node)]
+        return _same(*modes) if modes else Mode.UNKNOWN
+
+    def _is_only_made(self, key: Key) -> bool:
+        """`if _NET is None: _NET = Net()`: does nothing but making it decide the mode of a global or an attribute?"""
+        events = self.events_anywhere(key)
+        kept = isinstance(key.owner, (ast.Module, ast.ClassDef))
+        return kept and all(event.mode is Mode.TRAIN or _is_unset(event.made) for event in events)
+
+    def _made_by(self, name: str, index: tuple[int, ...]) -> Mode:
+        inference = self.module.inference
+        found = self.module.project.definition(name)
+        if found is not None:
+            module, definition = found
+            if isinstance(definition, ast.ClassDef):
+                info = module.inference.class_info(definition)
+                plain = inference.is_module_class(name) and not switches_itself(info)
+                return Mode.TRAIN if plain else Mode.UNKNOWN
+            return self.peer(module).returned_mode(definition, index)
+        factory = load_sources().factories.get(name)
+        if factory is not None:
+            return Mode.TRAIN if factory == "train" else Mode.EVAL
+        if name.endswith(".from_pretrained"):  # by a convention of Hugging Face, whoever's class it is
+            return Mode.EVAL
+        made = name in load_types().modules or _MODEL_CODE.search(name.rpartition(".")[0]) is not None
+        return Mode.TRAIN if made else Mode.UNKNOWN
+
+    def returned_mode(self, function: FunctionNode, index: tuple[int, ...]) -> Mode:
+        """Return the mode of the model that a function of this module returns (at `index` of a tuple)."""
+        modes = []
+        for statement in self.module.flow(self.index.scopes[function]).returns():
+            value = statement.value
+            if isinstance(value, ast.Tuple) and index and index[0] < len(value.elts):
+                modes.append(self.mode_of(value.elts[index[0]], index[1:]))
+            elif value is not None and not (isinstance(value, ast.Constant) and value.value is None):
+                modes.append(self.mode_of(value, index))
+        return _same(*modes) if modes else Mode.UNKNOWN
+
+    @staticmethod
+    def _one(modes: frozenset[Mode]) -> Mode:
+        return next(iter(modes)) if len(modes) == 1 else Mode.UNKNOWN
+
+    def reasons(self, key: Key, node: ast.AST) -> tuple[tuple[Reason, ...], frozenset[Mode]]:
+        """Return why the model may be in train mode when `node` is evaluated, and every mode it may be in there."""
+        trace = _Trace()
+        self._trace(key, node, trace)
+        return tuple(trace.reasons.values()), frozenset(trace.modes)
+
+    def _trace(self, key: Key, node: ast.AST, trace: _Trace) -> None:
+        if (node, key) in trace.seen or len(trace.seen) > _MAX_PLACES:
+            trace.modes.add(Mode.UNKNOWN)
+            return
+        trace.seen.add((node, key))
+        scope = self.body_of(node)
+        flow = self.module.flow(scope)
+        events = self.events(scope, key)
+        for event in events:
+            if self._reaches(flow, event, node, events):
+                trace.modes.add(event.mode)
+                if event.mode is Mode.TRAIN:
+                    created = event.made is not None
+                    trace.reasons.setdefault(event.node, Reason(self.module, event.node, node, created))
+        barriers = [event.node for event in events] + self._handlers(scope, node)
+        if flow.path(None, node, avoiding=barriers):
+            self._trace_entry(key, scope, trace)
+
+    def _trace_entry(self, key: Key, scope: Scope, trace: _Trace) -> None:
+        """The mode at the beginning of a function is what its callers in this file have it in."""
+        function = scope.node
+        traced = False
+        if isinstance(function, FUNCTIONS) and function.name == "__init__":
+            if key.owner is function:
+                self._trace_handed(key, function, trace)
+                return
+        elif isinstance(function, FUNCTIONS):
+            for call in self.callers(function):
+                traced = True
+                if key.owner is function:
+                    self._trace_given(key, function, call, trace)
+                else:
+                    self._trace(key, call, trace)
+        if not traced and isinstance(function, FUNCTIONS):
+            self._trace_uncalled(key, function, trace)
+        elif not traced:
+            trace.modes.add(Mode.SAME)
+
+    def _trace_given(
+        self,
+        key: Key,
+        function: FunctionNode,
+        call: ast.Call,
+        trace: _Trace,
+    ) -> None:
+        """`evaluate(net, loader)`: the mode that a call of this module hands a parameter's model over in."""
+        given = given_to(function, key.name, call)
+        inner = self.key(given) if given is not None else None
+        if inner is not None:
+            self._trace(inner, call, trace)
+        elif given is not None and self.mode_of(given) is Mode.TRAIN:
+            trace.modes.add(Mode.TRAIN)
+            trace.reasons.setdefault(given, Reason(self.module, given, call, True))
+        else:
+            trace.modes.add(Mode.UNKNOWN)
+
+    def _trace_handed(
+        self,
+        key: Key,
+        function: FunctionNode,
+        trace: _Trace,
+    ) -> None:
+        """`Predictor(net)`: the mode that an object gets its model in, if that is not switched under other names."""
+        own = [(self.module, call) for call in self.callers(function)]
+        sites = own or list(called_elsewhere(self.module, function))
+        if not sites or any(event.made is None for event in self.events(self.index.scopes[function], key)):
+            trace.modes.add(Mode.SAME)
+            return
+        for module, call in sites:
+            peer = self.peer(module)
+            given = given_to(function, key.name, call)
+            inner = peer.key(given) if given is not None else None
+            if (not own and peer._leaving_train) or (inner is not None and peer._is_switched_beside(inner, call)):
+                trace.modes.add(Mode.UNKNOWN)
+            else:
+                peer._trace_given(key, function, call, trace)
+
+    def _is_switched_beside(self, key: Key, call: ast.Call) -> bool:
+        """Does anything but `call` decide the mode of a model after it is made, or does its maker get it too?"""
+        handed = any(
+            binding.kind is BindingKind.PARAMETER
+            for binding in self.index.scopes[key.owner].bindings.get(key.name, ())
+            if isinstance(key.owner, FUNCTIONS)
+        )
+        events = self.events_anywhere(key)
+        return handed or any(event.made is None and event.node is not call for event in events)
+
+    def _trace_uncalled(
+        self,
+        key: Key,
+        function: FunctionNode,
+        trace: _Trace,
+    ) -> None:
+        """A function that others call: train mode is sure only where something sets it and nothing ever leaves it."""
+        trace.modes.add(Mode.SAME)
+        if key.owner is function:
+            theirs: set[Mode] = set()
+            for module, call in calls_elsewhere(self.module, function):
+                self.peer(module)._trace_given(key, function, call, replace(trace, modes=theirs))
+            trace.modes.update(theirs)
+            if theirs != {Mode.EVAL}:
+                self._trace_sibling(key, function, trace.reasons)
+            return
+        if function.name == "__init__" or self._switched_elsewhere(key):
+            return
+        found: list[Reason] = []
+        revived: list[Reason] = []  # in an instance that a method of the class makes and returns
+        settled = False
+        for peer, inherited in self._as_inherited(key):
+            for event in peer.events_anywhere(inherited):
+                if event.mode is Mode.TRAIN:
+                    reason = Reason(peer.module, event.node, None, event.made is not None)
+                    (revived if peer._is_of_made_one(event, key) else found).append(reason)
+                elif event.made is not None and event.mode is Mode.EVAL:
+                    settled = True
+                elif event.mode is not Mode.UNKNOWN or event.made is None:
+                    self._trace_sibling(key, function, trace.reasons)
+                    return
+        if settled:
+            self._trace_sibling(key, function, trace.reasons)
+            found.clear()
+        found += revived
+        switches = [reason for reason in found if not reason.created]
+        if not switches and (not found or self._has_foreign_base(key)):
+            return
+        for reason in switches[:1] or found:
+            trace.reasons.setdefault(reason.node, reason)
+
+    def _as_inherited(self, key: Key) -> Iterator[tuple[Modes, Key]]:
+        """Yield the variable, and the attribute as the base classes of the project know it."""
+        yield self, key
+        if isinstance(key.owner, ast.ClassDef):
+            for base in self.module.inference.mro(self.module.classes[key.owner])[1:]:
+                yield self.peer(base.module), Key(base.node, key.name)
+
+    def events_anywhere(self, key: Key) -> list[Event]:
+        """Return what decides the mode of a variable, in every body that can see it."""
+        return [event for scope in self._scopes_of(key) for event in self.events(scope, key)]
+
+    def _is_of_made_one(self, event: Event, key: Key) -> bool:
+        """`made = cls(); made.net = Net()`: nothing that other methods do happens to an object that is just made."""
+        targets = event.node.targets if isinstance(event.node, ast.Assign) else []
+        return any(
+            isinstance(target, ast.Attribute)
+            and isinstance(target.value, ast.Name)
+            and target.attr == key.name
+            and class_made(self.module, target.value) is not None
+            for target in targets
+        )
+
+    def _has_foreign_base(self, key: Key) -> bool:
+        """A base class outside the project that trains may do anything with its subclass's model."""
+        if not isinstance(key.owner, ast.ClassDef):
+            return False
+        inference = self.module.inference
+        bases = inference.external_bases(inference.class_info(key.owner))
+        return (len(key.owner.bases) > 0 and not bases) or any(
+            _MANAGES.search(base.rpartition(".")[2]) for base in bases
+        )
+
+    def _scopes_of(self, key: Key) -> Iterator[Scope]:
+        """Yield every body that can see the variable."""
+        if not isinstance(key.owner, ast.ClassDef):
+            yield self.index.scopes[key.owner]
+        for node in self._functions_in.get(key.owner, ()):
+            yield self.index.scopes[node]
+
+    @cached_property
+    def _functions_in(self) -> dict[ast.AST, list[FunctionNode]]:
+        """The functions inside each node that holds any, in source order."""
+        found: dict[ast.AST, list[FunctionNode]] = {}
+        functions: list[FunctionNode] = [*self.index.of_type(ast.FunctionDef)]
+        functions += self.index.of_type(ast.AsyncFunctionDef)
+        for function in sorted(functions, key=lambda function: function.lineno):
+            for around in self.index.ancestors(function):
+                found.setdefault(around, []).append(function)
+        return found
+
+    def _trace_sibling(self, key: Key, function: FunctionNode, reasons: dict[ast.AST, Reason]) -> None:
+        """`train(model)` beside `test(model)`: where one sets its own mode, the other has to set its own as well."""
+        around = self.index.parents.get(function)
+        own = key.owner is function
+        loops = [part for part in walk(function) if isinstance(part, (ast.For, ast.GeneratorExp, ast.ListComp))]
+        whole = any(not own or without_gradients(self.module, loop) for loop in loops)
+        if not whole or not evaluates(function) or self.events(self.index.scopes[function], key):
+            return
+        for other in ast.iter_child_nodes(around) if around is not None else ():
+            if not isinstance(other, FUNCTIONS) or other is function or not trains(other):
+                continue
+            if own and key.name not in self.index.scopes[other].bindings:
+                continue
+            theirs = Key(other, key.name) if own else key
+            switches = [event for event in self.events(self.index.scopes[other], theirs) if event.made is None]
+            if switches and switches[0].mode is Mode.TRAIN and self.effect(other, theirs) is not Mode.EVAL:
+                reasons.setdefault(switches[0].node, Reason(self.module, switches[0].node, None, False))
+
+    def _switched_elsewhere(self, key: Key) -> bool:
+        """Return whether the model is switched under another name: `trainer.model.eval()`, or in a base class."""
+        if not isinstance(key.owner, ast.ClassDef):
+            return False
+        places = [(self, call) for call in self._leaving_train]
+        for ancestor in self.module.inference.mro(self.module.inference.class_info(key.owner)):
+            if ancestor.node is not key.owner:
+                peer = self.peer(ancestor.module)
+                inside = (call for call in peer._leaving_train if ancestor.node in peer.index.ancestors(call))
+                places += [(peer, call) for call in inside]
+        for peer, call in places:
+            receiver = peer.unwrapped(call.func.value) if isinstance(call.func, ast.Attribute) else None
+            if isinstance(receiver, ast.Attribute) and receiver.attr == key.name:
+                other = peer.key(receiver)
+                if other is None or (other != key and peer._is_kin(other, key)):
+                    return True
+            if isinstance(receiver, ast.Name) and peer._is_looked_up(receiver):
+                return True
+        return False
+
+    def _is_looked_up(self, name: ast.Name) -> bool:
+        """`net = getattr(self, "net" + name)`."""
+        values = (binding.value for binding in self.module.definitions(name))
+        return any(isinstance(value, ast.Call) and getattr(value.func, "id", "") == "getattr" for value in values)
+
+    def _is_kin(self, other: Key, key: Key) -> bool:
+        """Does one of the classes that own two attributes inherit from the other?"""
+        owners = [owner.owner for owner in (other, key) if isinstance(owner.owner, ast.ClassDef)]
+        infos = [self.module.classes[owner] for owner in owners if owner in self.module.classes]
+        return len(infos) < 2 or any(
+            info.node in owners for each in infos for info in self.module.inference.mro(each)[1:]
+        )
+
+    @cached_property
+    def _leaving_train(self) -> tuple[ast.Call, ...]:
+        """The calls of this module that take some model out of train mode."""
+        calls = self.index.calls_by_name
+        named = (*calls.get("eval", ()), *calls.get("train", ()))
+        return tuple(call for call in named if switched(call) not in (None, Mode.TRAIN))
+
+    def peer(self, module: Module) -> Modes:
+        """Return the answers for another module of the project."""
+        return module.project.once(Modes, module)
+
+
+def _same(*modes: Mode) -> Mode:
+    """Return the mode that all agree on."""
+    found = set(modes)
+    return modes[0] if len(found) == 1 else Mode.UNKNOWN
+
+
+def _is_unset(made: ast.expr | None) -> bool:
+    """`_NET = None`."""
+    return isinstance(made, ast.Constant) and made.value is None

@@ -1,0 +1,183 @@
+"""Which model does a call run? Its own, one that it hands to a helper, or one that a method of the object holds."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+from collections.abc import Iterator
+
+from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.values import Kind
+from detlint.linter.modes.layers import decorated_to_switch
+from detlint.linter.modes.names import given_to
+from detlint.linter.modes.paths import Modes
+from detlint.linter.modes.switches import switches_any
+from detlint.linter.programs.evaluation import is_inference, names_inference, without_gradients
+from detlint.linter.programs.step_flags import evaluates_on_request
+from detlint.linter.programs.training import trains
+from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode, parameters
+from detlint.linter.source.nodes import arguments_of, identifier, is_own, walk
+
+# Methods by which models predict, other than by being called.
+PREDICTS = re.compile(
+    r"forward|__call__$|(predict|generate|sample|encode|decode|infer|transcribe|translate|embed|reconstruct)(_|$)|inference"
+)
+# `valid_length` gives what length is allowed.
+_ALLOWED = re.compile(r"(^|_)valid_")
+_MODEL = re.compile(r"model|net|module|encoder|decoder|generator|discriminator|backbone|policy|self", re.I)
+# How a variable comes by a model.
+_HOLDING = (BindingKind.ASSIGN, BindingKind.PARAMETER, BindingKind.ITERATION)
+_BUILTINS = frozenset(dir(builtins))
+
+
+class ModelRuns:
+    """Answers for the calls of one module."""
+
+    def __init__(self, modes: Modes) -> None:
+        self.module = modes.module
+        self.modes = modes
+
+    def model_of(self, call: ast.Call) -> ast.expr | None:
+        """Return the expression of what may be a model that `call` runs, directly or through a helper."""
+        return self._model_behind_method(call) or self._model(call) or self._handed_model(call)
+
+    def _model(self, call: ast.Call) -> ast.expr | None:
+        """Return the expression of what may be a model that `call` runs."""
+        function = call.func
+        if isinstance(function, ast.Name):
+            bindings = self.module.definitions(function)
+            plain = all(b.kind in _HOLDING for b in bindings)
+            return function if bindings and plain else None
+        if isinstance(function, ast.Subscript):
+            return function if self.modes.key(function) is not None else None
+        if not isinstance(function, ast.Attribute):
+            return None
+        named = names_inference(function.attr) and not _ALLOWED.search(function.attr)
+        if PREDICTS.match(function.attr) or (named and self._is_model_method(call)):
+            return function.value if self._is_module(function.value) and not self.switches_itself(call) else None
+        if self._runs_parts(call, function):
+            return function.value
+        return function if self.modes.key(function) is not None and function.attr not in ("train", "eval") else None
+
+    def _runs_parts(self, call: ast.Call, called: ast.Attribute) -> bool:
+        """`net.map_logits(x)` under no_grad, a method of the project that calls layers of the model."""
+        if not isinstance(called.value, ast.Name) or called.value.id == "self":
+            return False
+        kinds = [value for value in self.module.inference.values(called.value) if value.kind is Kind.MODULE]
+        for info in [self.module.inference.class_named(value.type) for value in kinds]:
+            method = info.methods.get(called.attr) if info is not None else None
+            if info is None or method is None or trains(method) or not without_gradients(self.module, call):
+                continue
+            parts = (part.func for part in walk(method) if isinstance(part, ast.Call))
+            if any(is_own(part) and identifier(part) not in info.methods for part in parts):
+                return not self.switches_itself(call)
+        return False
+
+    def _handed_model(self, call: ast.Call) -> ast.expr | None:
+        """`total += squared_error(net, x, y)`: a model that a helper runs, which says nothing of inference itself."""
+        called = identifier(call.func)
+        if not called or called[0].isupper() or called in _BUILTINS:
+            return None
+        given = arguments_of(call)
+        named = [node for node in given if isinstance(node, (ast.Name, ast.Attribute)) and identifier(node) != "self"]
+        models = [node for node in named if _MODEL.search(identifier(node))]
+        if not models or not is_inference(self.module, call):
+            return None
+        for name in self.module.inference.callees(call):
+            found = self.module.project.definition(name)
+            if found is None or self.switches_itself(call):
+                continue
+            module, function = found
+            if not isinstance(function, FUNCTIONS) or (
+                trains(function) and not evaluates_on_request(self.module, call)
+            ):
+                continue
+            for parameter, _ in parameters(function.args):
+                passed = given_to(function, parameter.arg, call)
+                if passed not in models:
+                    continue
+                runs = list(_calls_of_parameter(module, function, parameter.arg))
+                told = any(is_inference(place, run) for place, run in runs)
+                if runs and (not told or (module is not self.module and self._is_put_in_train_mode(passed, call))):
+                    return passed
+        return None
+
+    def _is_put_in_train_mode(self, model: ast.expr, call: ast.Call) -> bool:
+        """`net.train()`, and then `generate(net, prompt)`, which expects that its caller switches."""
+        key = self.modes.key(model)
+        reasons = self.modes.reasons(key, call)[0] if key is not None else ()
+        return any(not reason.created and reason.goal is call for reason in reasons)
+
+    def _model_behind_method(self, call: ast.Call) -> ast.expr | None:
+        """`loss = self._forward_pass(x, y)`: the model that a helper of the class runs, in training as well."""
+        name = call.func.value if isinstance(call.func, ast.Attribute) else None
+        owner = self.modes.self_class(name) if isinstance(name, ast.Name) else None
+        method = self.module.inference.class_info(owner).methods.get(identifier(call.func)) if owner else None
+        if owner is None or method is None or not is_inference(self.module, call):
+            return None
+        if trains(method) and not evaluates_on_request(self.module, call):
+            return None
+        if self.switches_itself(call):
+            return None
+        runs = [part for part in walk(method) if isinstance(part, ast.Call) and self._runs_own_model(part, owner)]
+        told = any(is_inference(self.module, run) for run in runs)
+        return runs[0].func if runs and not told else None
+
+    def _runs_own_model(self, call: ast.Call, owner: ast.ClassDef) -> bool:
+        """`self.model(x)`, where that is no method."""
+        called = call.func
+        if not isinstance(called, ast.Attribute) or not isinstance(called.value, ast.Name):
+            return False
+        own = self.modes.self_class(called.value) is owner
+        return (
+            own
+            and _MODEL.search(called.attr) is not None
+            and called.attr not in self.module.inference.class_info(owner).methods
+        )
+
+    def _is_module(self, node: ast.expr) -> bool:
+        """Trainers and estimators train and predict too: what is no call of the model itself needs more evidence."""
+        values = self.module.inference.values(node)
+        if any(value.kind is Kind.MODULE for value in values):
+            return True
+        if any(value.kind is Kind.INSTANCE for value in values):
+            return False
+        return bool(_MODEL.search(identifier(node)))
+
+    def _is_model_method(self, call: ast.Call) -> bool:
+        return any(self.module.project.definition(name) is not None for name in self.module.inference.callees(call))
+
+    def switches_itself(self, call: ast.Call) -> bool:
+        """Return whether what a call runs switches modes itself, or is decorated to."""
+        for name in self.module.inference.callees(call):
+            found = self.module.project.definition(name)
+            if found is not None and (
+                switches_any(found[1]) or (isinstance(found[1], FUNCTIONS) and decorated_to_switch(found[0], found[1]))
+            ):
+                return True
+        return False
+
+
+def _calls_of_parameter(
+    module: Module, function: FunctionNode, name: str, steps: int = 3
+) -> Iterator[tuple[Module, ast.Call]]:
+    """Yield the calls `net(x)` and `net.forward(x)` of what a function is given as `net`, or what it hands that to."""
+    calls = [part for part in walk(function) if isinstance(part, ast.Call)]
+    for call in calls:
+        if module.index.function_at(call) is not function:
+            continue
+        if ast.unparse(call.func) in (name, f"{name}.forward"):
+            yield module, call
+        elif steps > 0 and any(getattr(argument, "id", "") == name for argument in arguments_of(call)):
+            yield from _handed_on(module, call, name, steps - 1)
+
+
+def _handed_on(module: Module, call: ast.Call, name: str, steps: int) -> Iterator[tuple[Module, ast.Call]]:
+    for called in module.inference.callees(call):
+        place, function = module.project.definition(called) or (module, None)
+        if not isinstance(function, FUNCTIONS) or switches_any(function):
+            continue
+        for parameter, _ in parameters(function.args):
+            if getattr(given_to(function, parameter.arg, call), "id", "") == name:
+                yield from _calls_of_parameter(place, function, parameter.arg, steps)

@@ -1,0 +1,351 @@
+"""Inference through models in train mode: every such call of a file, with the reason."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from detlint.conditions import Truth
+from detlint.layers import load_layers
+from detlint.linter.analysis.classes import ClassInfo
+from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.testcode import is_test_file
+from detlint.linter.modes.constructors import Constructors
+from detlint.linter.modes.layers import ModelParts, parts_of
+from detlint.linter.modes.loaded_weights import LoadedWeights, is_pretrained
+from detlint.linter.modes.names import Key
+from detlint.linter.modes.paths import Modes, Reason
+from detlint.linter.modes.runs import ModelRuns
+from detlint.linter.modes.switches import Mode, switched
+from detlint.linter.programs.evaluation import (
+    computes_loss,
+    evaluates,
+    identifiers,
+    is_inference,
+    names_evaluation,
+    names_inference,
+    says_evaluation,
+    shares_training_step,
+    without_gradients,
+)
+from detlint.linter.programs.predictions import leaves_graph
+from detlint.linter.programs.step_flags import evaluates_on_request
+from detlint.linter.programs.training import chosen_by_caller, file_trains, training_steps, trains
+from detlint.linter.programs.trial_runs import is_demo, is_unused
+from detlint.linter.source.names import FUNCTIONS
+from detlint.linter.source.nodes import identifier, walk
+
+# Losses and metrics are modules too, but nothing they compute is a prediction.
+_NO_MODEL = re.compile(r"criteri|loss|metric|(^|_)crit(_|$)|transform|augment", re.I)
+# What is made so comes in eval mode, or in the mode that it was saved in.
+_LOADED = re.compile(r"from_pretrained|load|hub", re.I)
+_MARKS = ("no_grad", "inference_mode", "set_grad_enabled", "load_state_dict", "generate")
+
+
+@dataclass(frozen=True, slots=True)
+class TrainModeInference:
+    """An inference call, why its model is in train mode there, and whether training stood between the two."""
+
+    call: ast.Call
+    model: str
+    reason: Reason
+    after_training: bool
+
+
+def train_mode_inferences(module: Module) -> tuple[TrainModeInference, ...]:
+    """Return the inference calls of a file whose model is in train mode on some path, the first for each reason."""
+    return module.project.once(_inferences, module)
+
+
+def _inferences(module: Module) -> tuple[TrainModeInference, ...]:
+    if is_test_file(module):
+        return ()
+    marked = _may_infer(module)
+    search = _Search(module)
+    found: dict[ast.AST, TrainModeInference] = {}
+    for call in module.index.of_type(ast.Call) if marked or _may_judge(module) else ():
+        if not marked and not search.hints_at_inference(call):
+            continue
+        result = search.examine(call)
+        if result is not None:
+            known = found.get(result.reason.node)
+            if known is None or result.call.lineno < known.call.lineno:
+                found[result.reason.node] = result
+    return tuple(sorted(found.values(), key=lambda result: (result.call.lineno, result.call.col_offset)))
+
+
+def _may_infer(module: Module) -> bool:
+    """Return whether a file holds anything at all that marks inference."""
+    index = module.index
+    if any(word in index.names_used for word in _MARKS):
+        return True
+    names = [node.name for node in index.of_type(ast.FunctionDef)]
+    names += [node.name for node in index.of_type(ast.AsyncFunctionDef)]
+    loops = (name for loop in index.of_type(ast.For) for name in identifiers(loop.iter))
+    return any(names_evaluation(name) for name in (*names, *loops))
+
+
+def _may_judge(module: Module) -> bool:
+    """`output.detach()`, `output[idx_val]`, `next(iter(test_loader))`: a hint, of which each call has to say more."""
+    words = module.index.names_used
+    return "detach" in words or (file_trains(module) and any(names_inference(word) for word in words))
+
+
+class _Search:
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.modes = module.project.once(Modes, module)
+        self._trains = file_trains(module)
+        self._runs = ModelRuns(self.modes)
+        self._weights = LoadedWeights(self.modes)
+        self._own: dict[Key, bool] = {}
+
+    def hints_at_inference(self, call: ast.Call) -> bool:
+        """Does a call of what may be a model say by itself that it infers?"""
+        if self._runs.model_of(call) is None:
+            return False
+        return leaves_graph(self.module, call) or is_inference(self.module, call)
+
+    def examine(self, call: ast.Call) -> TrainModeInference | None:
+        model = self._runs.model_of(call)
+        if model is None:
+            return None
+        key = self.modes.key(model)
+        if key is None or _NO_MODEL.search(key.name) or self._is_own(key):
+            return None
+        if is_unused(self.module, call) and not evaluates_on_request(self.module, call):
+            return None
+        if self._is_switched_around(call):
+            return None
+        if not is_inference(self.module, call) and (self._trains or not self._weights.into(key)):
+            return None
+        reasons = [reason for reason in self.modes.reasons(key, call)[0] if self._counts(reason, call)]
+        reasons = reasons or self._made_unknown(key, call)
+        if computes_loss(self.module, call):
+            reasons = [reason for reason in reasons if self._is_switched_for(call, reason)]
+        if not reasons:
+            return None
+        made = list(Constructors(self.modes).of_key(key))
+        as_made = all(reason.created for reason in reasons)
+        holds = parts_of(made, made=as_made) if made else self._file_holds
+        if holds is Truth.NO:
+            return None
+        if holds is Truth.UNKNOWN:
+            reasons = [reason for reason in reasons if not reason.created or self._is_forgotten(key, reason)]
+            reasons = [reason for reason in reasons if not self._is_own_method(reason.node, key)]
+        if not reasons:
+            return None
+        if made and all(_is_layer(module, call) for module, call in made):
+            return None
+        reason = min(reasons, key=lambda reason: reason.created)
+        if reason.created and not (self._trains or self._weights.into(key)) and is_demo(self.module, call):
+            return None
+        after_training = reason.created or self._trained_between(reason)
+        if not after_training and (
+            is_demo(self.module, call)
+            or self._is_deliberate(call, reason, holds)
+            or self._is_for_a_while(call, key, reason)
+        ):
+            return None
+        return TrainModeInference(call, ast.unparse(model), reason, after_training)
+
+    def _made_unknown(self, key: Key, call: ast.Call) -> list[Reason]:
+        """`net = arch.base(8)`, `net.load_state_dict(state)`: what still has to be loaded is made in train mode.
+
+        So is what a function of the project makes with `pretrained=True`.
+        """
+        if not without_gradients(self.module, call):
+            return []
+        events = self.modes.events_anywhere(key)
+        made = self.modes.unwrapped(events[0].made) if len(events) == 1 and events[0].made is not None else None
+        if not isinstance(made, ast.Call) or _LOADED.search(identifier(made.func)) or self._is_handed_back(made):
+            return []
+        loaded = self._weights.from_state(key) or is_pretrained(made)
+        seen_here = loaded and (key.owner is self.module.tree or key.owner in self.module.index.ancestors(call))
+        return [Reason(self.module, events[0].node, call, True)] if seen_here else []
+
+    def _is_handed_back(self, made: ast.Call) -> bool:
+        """`deepcopy(model)`, `prepared(model)`: a call that makes no model, but gives one in the mode that it had."""
+        if self.modes.copied(made) is not None:
+            return True
+        return next(Constructors(self.modes).of_expression(made, ()), None) is None
+
+    @cached_property
+    def _file_holds(self) -> Truth:
+        """A model of unknown origin in a file that defines models is most likely one of them."""
+        inference = self.module.inference
+        classes = [
+            inference.class_info(node)
+            for node in self.module.index.of_type(ast.ClassDef)
+            if inference.is_module_class(self.module.qualified(node))
+        ]
+        steady = bool(classes) and all(ModelParts().of_class(info) is Truth.NO for info in classes)
+        return Truth.NO if steady else Truth.UNKNOWN
+
+    def _is_switched_for(self, call: ast.Call, reason: Reason) -> bool:
+        """`train()` in the function that predicts, and makes no training step."""
+        function = self.module.index.function_at(call)
+        own = function is not None and not reason.created and reason.node in walk(function)
+        return own and function is not None and not trains(function)
+
+    def _is_deliberate(self, call: ast.Call, reason: Reason, holds: Truth) -> bool:
+        """Some models give their losses in train mode only; and learning without gradients looks like inference.
+
+        Whoever asks `if not model.training:` first wants the mode that comes.
+        """
+        asked = (part for part in walk(reason.node) if isinstance(part, ast.Attribute))  # a switch may be its condition
+        if any(part.attr == "training" for part in asked):
+            return True
+        parent = self.module.index.parents.get(call)
+        targets = parent.targets if isinstance(parent, ast.Assign) else []
+        if any("loss" in ast.unparse(target) for target in targets):
+            return True
+        function = self.module.index.function_at(call)
+        indirect = reason.goal is not call and function is not None and not evaluates(function)
+        return indirect and holds is Truth.UNKNOWN
+
+    def _is_for_a_while(self, call: ast.Call, key: Key, reason: Reason) -> bool:
+        """Training goes on after the inference, which is a part of it; or `eval()` ends what `train()` began for it."""
+        body = self.modes.peer(reason.module).body_of(reason.node)
+        flow = reason.module.flow(body)
+        switches = [part for part in walk(body.node) if isinstance(part, ast.Call) and switched(part) is not None]
+        goal = reason.goal
+        if goal and any(flow.path(goal, step, avoiding=switches) for step in self._steps_of(reason)):
+            return True
+        flow = self.module.flow_at(call)
+        ends = (
+            end.func.value
+            for end in self.module.index.calls_by_name.get("eval", ())
+            if switched(end) is Mode.EVAL and isinstance(end.func, ast.Attribute) and flow.path(call, end)
+        )
+        return any(self.modes.key(model) == key for model in ends)
+
+    def _is_own(self, key: Key) -> bool:
+        if key not in self._own:
+            self._own[key] = self._is_submodule(key) or self._is_local_submodule(key)
+        return self._own[key]
+
+    def _is_submodule(self, key: Key) -> bool:
+        """A module's own submodules follow the module: whoever holds it switches it."""
+        if not isinstance(key.owner, ast.ClassDef):
+            return False
+        info = self.module.inference.class_info(key.owner)
+        return key.name in info.methods or self._is_model_class(info)
+
+    def _is_local_submodule(self, key: Key) -> bool:
+        """`encoder = self.momentum_encoder()`: a variable for what a module's method takes from the module itself."""
+        owner = self.module.index.class_at(key.owner) if isinstance(key.owner, FUNCTIONS) else None
+        if owner is None or not self._is_model_class(self.module.inference.class_info(owner)):
+            return False
+        values = [binding.value for binding in self.module.index.scopes[key.owner].bindings.get(key.name, ())]
+        return bool(values) and all(value is not None and self._is_part_of_self(value, owner) for value in values)
+
+    def _is_part_of_self(self, value: ast.expr, owner: ast.ClassDef) -> bool:
+        value = self.modes.unwrapped(value)
+        if isinstance(value, ast.IfExp):
+            return self._is_part_of_self(value.body, owner) and self._is_part_of_self(value.orelse, owner)
+        part = value.func if isinstance(value, ast.Call) else value
+        return (
+            isinstance(part, ast.Attribute)
+            and isinstance(part.value, ast.Name)
+            and self.modes.self_class(part.value) is owner
+        )
+
+    def _is_model_class(self, info: ClassInfo) -> bool:
+        inference = self.module.inference
+        bases = inference.external_bases(info)
+        if inference.is_module_class(info.name) or any(base.endswith(("Module", "Model")) for base in bases):
+            return True
+        return bool(info.node.bases) and "forward" in info.methods  # of a base that cannot be read
+
+    def _is_forgotten(self, key: Key, reason: Reason) -> bool:
+        """A model of unknown class is loaded, and the whole file never switches anything to eval mode."""
+        switches = (switched(call) for call in self.module.index.calls_by_name.get("eval", ()))
+        return all(mode is None for mode in switches) and (
+            self._weights.from_state(key) or self._weights.where_made(key, reason)
+        )
+
+    def _is_own_method(self, switch: ast.AST, key: Key) -> bool:
+        """`net.fit(x)`, which calls `self.train()` among other things."""
+        called = switch.func if isinstance(switch, ast.Call) else None
+        return isinstance(called, ast.Attribute) and called.attr != "train" and self.modes.key(called.value) == key
+
+    def _is_switched_around(self, call: ast.Call) -> bool:
+        """`with self.stochastic_mode():` where a function of the project switches modes for what is inside."""
+        for parent in self.module.index.ancestors(call):
+            if isinstance(parent, FUNCTIONS):
+                return False
+            items = parent.items if isinstance(parent, (ast.With, ast.AsyncWith)) else []
+            for item in items:
+                if isinstance(item.context_expr, ast.Call) and self._runs.switches_itself(item.context_expr):
+                    return True
+        return False
+
+    def _counts(self, reason: Reason, call: ast.Call) -> bool:
+        """A caller may ask for train mode, and a helper called within a training step runs in it on purpose.
+
+        Not so where the helper says that it evaluates, and asks for no gradients.
+        """
+        if not reason.created and chosen_by_caller(reason.module, reason.node):
+            return False
+        if self._excludes(reason, call):
+            return False
+        if reason.goal is call:
+            return True
+        if without_gradients(self.module, call) and says_evaluation(self.module, call):
+            return True
+        return not (isinstance(reason.goal, ast.Call) and shares_training_step(reason.module, reason.goal))
+
+    def _excludes(self, reason: Reason, call: ast.Call) -> bool:
+        """`if isinstance(model, nn.Module): … model.train()`, `else: model(x)`: one is switched, another predicts."""
+        around = [parent for parent in self.module.index.ancestors(reason.node) if isinstance(parent, ast.If)]
+        return any(
+            isinstance(parent, ast.If)
+            and parent in around
+            and _branch(parent, reason.node) is not _branch(parent, call)
+            and "isinstance(" in ast.unparse(parent.test)
+            for parent in self.module.index.ancestors(call)
+        )
+
+    def _trained_between(self, reason: Reason) -> bool:
+        """Return whether training steps lie between the switch and the inference: then eval() is what is missing."""
+        if reason.goal is None:
+            # `self.net.train()` in a constructor comes before anything that other methods do.
+            made_in = reason.module.index.function_at(reason.node)
+            return file_trains(reason.module) or made_in is None or made_in.name != "__init__"
+        flow = reason.module.flow(self.modes.peer(reason.module).body_of(reason.node))
+        again = [reason.node]  # the next round of a loop starts with the switch, not with the training
+        return any(
+            step is reason.node or (flow.path(reason.node, step) and flow.path(step, reason.goal, avoiding=again))
+            for step in self._steps_of(reason)
+        )
+
+    def _steps_of(self, reason: Reason) -> Iterator[ast.Call]:
+        """Yield the calls that train, in the body that switches the mode."""
+        home = self.modes.peer(reason.module)
+        scope = home.body_of(reason.node)
+        calls = (part for part in walk(scope.node) if isinstance(part, ast.Call))
+        return (call for call in calls if home.body_of(call) is scope and _makes_steps(reason.module, call))
+
+
+def _makes_steps(module: Module, call: ast.Call) -> bool:
+    if call in training_steps(call):
+        return True
+    for name in module.inference.callees(call):
+        found = module.project.definition(name)
+        if found is not None and isinstance(found[1], FUNCTIONS) and trains(found[1]):
+            return True
+    return False
+
+
+def _branch(around: ast.If, node: ast.AST) -> list[ast.stmt]:
+    """Return the branch of a condition that `node` stands in."""
+    return around.body if any(node is part for statement in around.body for part in walk(statement)) else around.orelse
+
+
+def _is_layer(module: Module, made: ast.Call) -> bool:
+    """A single layer on its own is augmentation or a demonstration, and no model."""
+    return any(load_layers().layers.get(name) is not None for name in module.inference.callees(made))

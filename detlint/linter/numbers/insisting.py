@@ -1,0 +1,126 @@
+"""Does code insist on how a comparison ends? In an assert, over all elements, or by refusing what differs."""
+
+from __future__ import annotations
+
+import ast
+
+from detlint.linter.analysis.context import Context
+from detlint.linter.source.nodes import identifier
+
+_OVER_ALL = frozenset({"torch.all", "numpy.all", "builtins.all"})
+_OVER_ANY = frozenset({"torch.any", "numpy.any", "builtins.any"})
+_SAME_TRUTH = ("builtins.bool", "builtins.int")
+_HANDED_ON = ("item", "tolist", "numpy", "cpu")
+
+
+def is_meant_to_differ(node: ast.expr, ctx: Context) -> bool:
+    """`assert not torch.equal(a, b)`, `self.assertFalse(torch.equal(a, b))`.
+
+    Whoever returns False there only asks, and another one decides what becomes of it.
+    """
+    parent = ctx.parent(node)
+    if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute):
+        return parent.func.attr == "assertFalse"
+    return isinstance(parent, ast.UnaryOp) and not _is_refused(parent, ctx)
+
+
+def insists_on_equality(compare: ast.Compare, ctx: Context) -> bool:
+    """`==` in an assert or over all elements, `!=` that is refused."""
+    if isinstance(compare.ops[0], ast.NotEq):
+        return _refuses(_over_any(compare, ctx), ctx)
+    whole = _over_all(compare, ctx)
+    if whole is not compare:
+        return not is_meant_to_differ(whole, ctx)
+    return is_asserted(compare, ctx) or any(is_over_all(use, ctx) for use in _uses(compare, ctx))
+
+
+def insists_on_bound(compare: ast.Compare, ctx: Context) -> bool:
+    """`assert error < 1e-9`, `if error > 1e-9: raise …`."""
+    if isinstance(compare.ops[0], (ast.Gt, ast.GtE)):
+        return _refuses(compare, ctx)
+    return is_asserted(compare, ctx)
+
+
+def is_asserted(compare: ast.expr, ctx: Context) -> bool:
+    """`assert a == b`, `self.assertTrue(a == b and c)`, and `same = a == b` before either."""
+    parent = ctx.parent(compare)
+    while isinstance(parent, ast.BoolOp) and isinstance(parent.op, ast.And):
+        compare, parent = parent, ctx.parent(parent)
+    if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute):
+        return parent.func.attr == "assertTrue" and compare in parent.args
+    return isinstance(parent, ast.Assert) or any(is_asserted(use, ctx) for use in _uses(compare, ctx))
+
+
+def is_over_all(compare: ast.expr, ctx: Context) -> bool:
+    """`(a == b).all()`, `torch.all(a == b)`, and `hits = a == b` before either."""
+    whole = _over_all(compare, ctx)
+    if whole is not compare:
+        return not is_meant_to_differ(whole, ctx)
+    return any(is_over_all(use, ctx) for use in _uses(compare, ctx))
+
+
+def _over_all(node: ast.expr, ctx: Context) -> ast.expr:
+    """Return `(a == b).all().item()` around `a == b`."""
+    return _reduced(node, "all", _OVER_ALL, ctx)
+
+
+def _over_any(node: ast.expr, ctx: Context) -> ast.expr:
+    return _reduced(node, "any", _OVER_ANY, ctx)
+
+
+def _reduced(node: ast.expr, method: str, functions: frozenset[str], ctx: Context) -> ast.expr:
+    """Return what a comparison is reduced to, or itself."""
+    around = _called(node, method, functions, ctx)
+    while around is not None:
+        node = around
+        around = next((more for name in _HANDED_ON if (more := _called(node, name, frozenset(_SAME_TRUTH), ctx))), None)
+    return node
+
+
+def _called(node: ast.expr, method: str, functions: frozenset[str], ctx: Context) -> ast.Call | None:
+    """Return `node.method()` or `function(node)` around an expression."""
+    parent = ctx.parent(node)
+    if isinstance(parent, ast.GeneratorExp) and parent.elt is node:
+        node, parent = parent, ctx.parent(parent)
+    if isinstance(parent, ast.Attribute) and parent.attr == method:
+        around = ctx.parent(parent)
+        return around if isinstance(around, ast.Call) and around.func is parent else None
+    if isinstance(parent, ast.Call) and node in parent.args and functions.intersection(ctx.resolve(parent.func)):
+        return parent
+    return None
+
+
+def _refuses(difference: ast.expr, ctx: Context) -> bool:
+    """`if a != b: raise …`, `assert not (a != b).any()`, `self.assertFalse((a != b).any())`."""
+    parent = ctx.parent(difference)
+    while isinstance(parent, ast.BoolOp) and isinstance(parent.op, ast.Or):
+        difference, parent = parent, ctx.parent(parent)
+    if isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not):
+        return is_asserted(parent, ctx)
+    if isinstance(parent, ast.Call):
+        return identifier(parent.func) == "assertFalse"
+    return _is_raised_upon(difference, ctx) or any(_refuses(use, ctx) for use in _uses(difference, ctx))
+
+
+def _is_refused(denial: ast.UnaryOp, ctx: Context) -> bool:
+    """`if not torch.equal(a, b): raise ValueError(…)` insists on equality."""
+    return _is_raised_upon(denial, ctx)
+
+
+def _is_raised_upon(test: ast.expr, ctx: Context) -> bool:
+    around = ctx.parent(test)
+    return isinstance(around, ast.If) and around.test is test and isinstance(around.body[-1], ast.Raise)
+
+
+def is_answer(node: ast.expr, ctx: Context) -> bool:
+    """`if not torch.allclose(a, b): return False`."""
+    denial = ctx.parent(node)
+    around = ctx.parent(denial) if isinstance(denial, ast.UnaryOp) else None
+    end = around.body[-1] if isinstance(around, ast.If) and around.test is denial else None
+    return isinstance(end, ast.Return) and isinstance(end.value, ast.Constant) and end.value.value is False
+
+
+def _uses(compare: ast.expr, ctx: Context) -> tuple[ast.Name, ...]:
+    """Return what reads the variable that a comparison is put in."""
+    binding = ctx.binding(compare) if isinstance(compare, (ast.Compare, ast.Call)) else None
+    return ctx.flow(compare).uses(binding) if binding is not None else ()

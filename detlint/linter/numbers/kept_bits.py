@@ -1,0 +1,78 @@
+"""Are bits meant to be kept here? By saving and loading, copying, or starting again from one state."""
+
+from __future__ import annotations
+
+import ast
+
+from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.taken import made_by
+from detlint.linter.programs.called_models import is_engine_run
+from detlint.linter.source.names import COMPREHENSIONS, FUNCTIONS, FunctionNode
+from detlint.linter.source.nodes import identifier, walk
+from detlint.linter.tables.rounding import rounding_table
+
+
+def keep_bits(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
+    """Return whether two sides are bits that were kept, and no results of two programs or of two machines."""
+    if is_run_by_engine(ctx.module, left) is not is_run_by_engine(ctx.module, right):
+        return False
+    made = [call for side in (left, right) for call in made_by(ctx.module, side)]
+    return _keeps_bits(left, ctx, made, of_others=is_loaded(ctx.module, left) or is_loaded(ctx.module, right))
+
+
+def is_loaded(module: Module, node: ast.expr) -> bool:
+    """`torch.load("expected.pt")["logits"]`."""
+    loaders = rounding_table().loaders
+    return any(not loaders.isdisjoint(module.inference.callees(call)) for call in made_by(module, node))
+
+
+def is_run_by_engine(module: Module, node: ast.expr) -> bool:
+    """`session.run(None, inputs)[0]`."""
+    return any(is_engine_run(module, call) for call in made_by(module, node))
+
+
+def _keeps_bits(node: ast.expr, ctx: Context, made: list[ast.Call], of_others: bool) -> bool:
+    """Return whether the function around says by its name, or by what it calls, that its results repeat exactly.
+
+    `made` are the calls that gave what is compared. `of_others`: what is loaded are results, which another program
+    saved unless this function saves something.
+    """
+    function = ctx.function(node)
+    if function is None:
+        return False
+    table = rounding_table()
+    said = [part for part in function.name.split("_") if part == part.lower()]  # others name a class under test
+    if any(word in "_".join(said) for word in table.exact_words):
+        return True
+    names = {
+        part.attr if isinstance(part, ast.Attribute) else part.id
+        for part in ast.walk(function)
+        if isinstance(part, (ast.Attribute, ast.Name))
+    }
+    if of_others and not any(word in name for name in (*names, function.name) for word in table.saving):
+        names -= table.loading
+    return bool(names & table.exact_calls) or _seeds_again(function, made, ctx)
+
+
+def _seeds_again(function: FunctionNode, made: list[ast.Call], ctx: Context) -> bool:
+    """Return whether a function may start twice from one state: seeded once, before anything is made, it does not."""
+    seeds = [part for part in walk(function) if isinstance(part, ast.Call) and _is_seeding(part)]
+    if len(seeds) > 1 or any(_is_repeated_within(seed, function, ctx) for seed in seeds):
+        return True
+    first = min((call.lineno for call in made if ctx.function(call) is function), default=0)
+    return any(seed.lineno >= first and "torch.Generator.manual_seed" not in ctx.callees(seed) for seed in seeds)
+
+
+def _is_seeding(call: ast.Call) -> bool:
+    return identifier(call.func) in rounding_table().seeding
+
+
+def _is_repeated_within(node: ast.expr, function: FunctionNode, ctx: Context) -> bool:
+    """Return whether an expression stands in a loop or in a function inside `function`."""
+    for around in ctx.ancestors(node):
+        if around is function:
+            return False
+        if isinstance(around, (ast.For, ast.While, *FUNCTIONS, ast.Lambda, *COMPREHENSIONS)):
+            return True
+    return False

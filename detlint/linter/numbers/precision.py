@@ -1,0 +1,190 @@
+"""How precise can a value be? The coarsest dtype that its computation went through, as far as that is written out."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from detlint.linter.analysis.calls import dtype_named
+from detlint.linter.analysis.parametrized import given_in_turn
+from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.taken import made_by, taken
+from detlint.linter.analysis.values import Kind
+from detlint.linter.numbers.computed import is_computed
+from detlint.linter.source.names import FUNCTIONS, BindingKind, unpacked
+from detlint.linter.source.nodes import identifier, walk
+from detlint.linter.tables.rounding import rounding_table
+
+# The distance of neighbouring numbers at 1.0.
+EPSILON = {"float16": 9.77e-04, "bfloat16": 7.81e-03, "float32": 1.19e-07, "float64": 2.22e-16}
+_CASTS = {"half": "float16", "bfloat16": "bfloat16", "float": "float32", "double": "float64"}
+_DTYPES = ("dtype", "torch_dtype")
+_COARSE = ("float16", "bfloat16")
+_CONVERSIONS = ("to", "type", "astype")
+_FACTORIES = frozenset(
+    f"torch.{name}" for name in ("rand", "randn", "ones", "zeros", "linspace", "eye", "logspace", "normal", "empty")
+)
+
+
+def precision(module: Module, node: ast.expr, depth: int = 8) -> str | None:
+    """Return the coarsest dtype behind an expression, or None where nothing says which."""
+    if depth == 0 or identifier(node.func if isinstance(node, ast.Call) else node) in rounding_table().whole:
+        return None
+    if isinstance(node, ast.Name):
+        bindings = module.definitions(node)
+        if len(bindings) == 1 and bindings[0].kind is BindingKind.ITERATION:
+            return _coarsest(module, taken(module, bindings[0]), depth - 1)
+        values = [unpacked(b) or b.value for b in bindings if b.kind is BindingKind.ASSIGN and b.value is not None]
+        return _coarsest(module, values, depth - 1) if len(values) == len(bindings) else None
+    if isinstance(node, ast.BinOp):
+        return _coarsest(module, [node.left, node.right], depth - 1)
+    if isinstance(node, ast.UnaryOp):
+        return precision(module, node.operand, depth - 1)
+    if isinstance(node, ast.Attribute) and node.attr == "grad":
+        return _default(module, node)
+    if isinstance(node, (ast.Subscript, ast.Attribute)):
+        return precision(module, node.value, depth - 1)
+    return _of_call(module, node, depth - 1) if isinstance(node, ast.Call) else None
+
+
+def _of_call(module: Module, call: ast.Call, depth: int) -> str | None:
+    function = call.func
+    names = module.inference.callees(call)
+    named = _written_dtype(module, call)
+    if any(name in _FACTORIES for name in names) or ("torch.tensor" in names and _holds_floats(call)):
+        unsaid = not any(keyword.arg in ("dtype", None) for keyword in call.keywords)
+        return named or (_default(module, call) if unsaid else None)
+    if any(value.kind is Kind.MODULE for value in module.inference.values(function)):
+        around = [*_dtypes_around(module, call), *_cast_in_place(module, call)]
+        return max(around, key=EPSILON.__getitem__) if around else _of_layer(module, call, depth)
+    returned = [dtype for name in names if (dtype := _of_function(module, name, depth)) is not None]
+    if returned:
+        return max(returned, key=EPSILON.__getitem__)
+    receiver = [function.value] if isinstance(function, ast.Attribute) else []
+    given = [] if isinstance(function, ast.Name) and _is_opaque(module, call) else call.args
+    before = _coarsest(module, [*receiver, *given], depth)
+    if isinstance(function, ast.Attribute) and function.attr in _CASTS and not call.args:
+        named = _CASTS[function.attr]
+    if named is not None and receiver and not is_computed(module, receiver[0]):
+        return named  # what is only converted is exact in the finer dtype
+    found = [dtype for dtype in (before, named) if dtype is not None]
+    return max(found, key=EPSILON.__getitem__) if found else None
+
+
+def _holds_floats(call: ast.Call) -> bool:
+    """`torch.tensor([0.5, 1.0])`."""
+    parts = list(walk(call.args[0])) if call.args else []
+    written = not any(isinstance(part, (ast.Name, ast.Call)) for part in parts)
+    return written and any(isinstance(part, ast.Constant) and isinstance(part.value, float) for part in parts)
+
+
+def _of_layer(module: Module, call: ast.Call, depth: int) -> str | None:
+    return _coarsest(module, [call.func, *call.args], depth) or _default(module, call)
+
+
+def _dtypes_around(module: Module, call: ast.Call) -> Iterator[str]:
+    """`with torch.autocast("cuda", dtype=torch.bfloat16): y = net(x)`: most layers compute in that dtype."""
+    for around in module.index.ancestors(call):
+        if isinstance(around, FUNCTIONS):
+            return
+        for item in around.items if isinstance(around, ast.With) else ():
+            caster = item.context_expr
+            if isinstance(caster, ast.Call) and identifier(caster.func) == "autocast":
+                named = _written_dtype(module, caster)
+                if named is not None and not any(keyword.arg == "enabled" for keyword in caster.keywords):
+                    yield named
+
+
+def _cast_in_place(module: Module, call: ast.Call) -> Iterator[str]:
+    """`net.half()` before `net(x)`."""
+    called, function = ast.unparse(call.func), module.index.function_at(call)
+    for name in (*_CASTS, "to"):
+        for cast in module.index.calls_by_name.get(name, ()):
+            receiver = cast.func.value if isinstance(cast.func, ast.Attribute) else None
+            alone = isinstance(module.index.parents.get(cast), ast.Expr) and cast.lineno < call.lineno
+            if receiver is not None and alone and module.index.function_at(cast) is function:
+                named = _CASTS.get(name) or _written_dtype(module, cast)
+                if named is not None and ast.unparse(receiver) == called:
+                    yield named
+
+
+def is_cast_result(module: Module, node: ast.expr) -> bool:
+    """`experts(x).to(torch.bfloat16)`: what some call gave, rounded here to a coarse dtype, and perhaps viewed."""
+    for call in made_by(module, node):
+        cast = identifier(call.func) if isinstance(call.func, ast.Attribute) else ""
+        coarse = cast in _CASTS or cast in _CONVERSIONS
+        named = _CASTS.get(cast) or (_written_dtype(module, call) if coarse else None)
+        if named in _COARSE and isinstance(call.func, ast.Attribute):
+            return any(_is_opaque(module, made) for made in made_by(module, call.func.value))
+    return False
+
+
+def _is_opaque(module: Module, call: ast.Call) -> bool:
+    """Return whether nothing is known about what is called: it may well compute."""
+    named = any(name.startswith(("torch.", "numpy.", "builtins.")) for name in module.inference.callees(call))
+    return not named and all(value.kind is Kind.UNKNOWN for value in module.inference.values(call))
+
+
+def _of_function(module: Module, name: str, depth: int) -> str | None:
+    """Return the dtype of what a function of the project gives, where it is the same in each of its returns."""
+    definition = module.project.definition(name)
+    if definition is None or not isinstance(definition[1], FUNCTIONS):
+        return None
+    owner, function = definition
+    returned = [statement.value for statement in owner.flow(owner.index.scopes[function]).returns()]
+    dtypes = {precision(owner, value, depth) if value is not None else None for value in returned}
+    return dtypes.pop() if len(dtypes) == 1 else None
+
+
+def _written_dtype(module: Module, call: ast.Call) -> str | None:
+    """Return the dtype that `dtype=torch.float16` or `.to(torch.float16)` names."""
+    places = [keyword.value for keyword in call.keywords if keyword.arg in _DTYPES]
+    if isinstance(call.func, ast.Attribute) and call.func.attr in _CONVERSIONS:
+        places += call.args
+    for place in places:
+        found = [
+            dtype for part in _alternatives(module, place) if (dtype := dtype_named(module.inference, part)) in EPSILON
+        ]
+        if found:
+            return max(found, key=EPSILON.__getitem__)
+    return None
+
+
+def _alternatives(module: Module, place: ast.expr) -> list[ast.expr]:
+    """Return what stands for a dtype, in all runs of a test that treats its dtypes alike."""
+    given = given_in_turn(module, place) if isinstance(place, ast.Name) else []
+    return given if given and _are_treated_alike(module, place) else [place]
+
+
+def _are_treated_alike(module: Module, name: ast.expr) -> bool:
+    """Return whether a dtype is only handed on as one: nothing is compared with it, or looked up by it."""
+    function = module.index.function_at(name)
+    uses = (
+        [part for part in walk(function) if isinstance(part, ast.Name) and part.id == ast.unparse(name)]
+        if function
+        else []
+    )
+    return all(_is_dtype_of_call(module, use) for use in uses if isinstance(use.ctx, ast.Load))
+
+
+def _is_dtype_of_call(module: Module, use: ast.Name) -> bool:
+    """`torch.ones(3, dtype=dtype)`, `x.to(dtype)`, `x.to(device, dtype)`."""
+    parent = module.index.parents.get(use)
+    if isinstance(parent, ast.keyword):
+        return parent.arg == "dtype"
+    return isinstance(parent, ast.Call) and identifier(parent.func) in _CONVERSIONS and use in parent.args
+
+
+def _default(module: Module, node: ast.AST) -> str | None:
+    """float32, unless the file or the function speaks of double precision."""
+    if module.index.calls_by_name.get("set_default_dtype") or module.index.calls_by_name.get("set_default_tensor_type"):
+        return None
+    function = module.index.function_at(node)
+    names = ast.walk(function if function is not None else module.tree)
+    wider = any(isinstance(part, ast.Attribute) and part.attr in ("double", "float64") for part in names)
+    return None if wider else "float32"
+
+
+def _coarsest(module: Module, nodes: list[ast.expr], depth: int) -> str | None:
+    found = [dtype for node in nodes if (dtype := precision(module, node, depth)) is not None]
+    return max(found, key=EPSILON.__getitem__) if found else None

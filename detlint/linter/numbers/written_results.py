@@ -1,0 +1,139 @@
+"""Numbers that a computation gave once and somebody wrote down: nobody chooses 0.9694293737411499.
+
+Chosen are numbers of few digits, of few binary digits, fractions and roots of them, and what a file gives elsewhere.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import struct
+from collections.abc import Iterator
+from fractions import Fraction
+
+from detlint.linter.analysis.project import Module
+from detlint.linter.source.names import unpacked
+from detlint.linter.source.nodes import identifier, walk
+from detlint.linter.tables.rounding import rounding_table
+
+_DIGITS = 7
+# Times, sizes and identifiers are larger than what losses and scores come to.
+_LARGEST = 1e5
+_MOST_DIGITS = 15
+_CONSTANTS = (math.pi, math.e, math.tau, math.log(2), math.log(10))
+# The digits that float32 keeps of a number written with fewer: 0.1 comes back as 0.10000000149011612.
+_OF_FLOAT32 = 6
+_SINGLE = struct.Struct("f")
+_STEPS = 12
+_LITERALS = frozenset({"torch.tensor", "torch.as_tensor", "torch.Tensor", "torch.FloatTensor"})
+_HANDING_ON = ("sorted", "float", "list")
+
+
+def is_written_result(module: Module, node: ast.expr) -> bool:
+    """`0.9694293737411499`, `[0.9422258138656616]`, `torch.tensor([0.2050792, -0.0794112])`, also under a name."""
+    node = written_as(module, node)
+    rounded = _is_tensor(module, node)  # to float32, whatever digits were copied
+    return any(
+        _is_long(number.value) and (rounded or _is_of_float32(number.value)) and _stands_alone(module, number)
+        for number in _numbers(node.args[0] if isinstance(node, ast.Call) and rounded else node)
+    )
+
+
+def is_given_by_call(module: Module, node: ast.expr) -> bool:
+    """`net(x)[0].score`: a call worked it out, and did not read it from a file, hold it or round it to some digits."""
+    table = rounding_table()
+    for _ in range(_STEPS):
+        if isinstance(node, ast.Name):
+            found = [unpacked(binding) or binding.value for binding in module.definitions(node)]
+            inner = found[0] if len(found) == 1 else None
+        elif isinstance(node, (ast.Attribute, ast.Subscript)):
+            inner = node.value
+        elif isinstance(node, ast.Call):
+            name = identifier(node.func)
+            if name in _HANDING_ON and node.args:
+                inner = node.args[0]
+            elif name in table.keeping and isinstance(node.func, ast.Attribute):
+                inner = node.func.value
+            else:
+                return not name[:1].isupper() and table.reading.isdisjoint(name.lower().split("_"))
+        else:
+            return False
+        if inner is None:
+            return False
+        node = inner
+    return False
+
+
+def written_as(module: Module, node: ast.expr) -> ast.expr:
+    """Return what a name stands for, and any other expression as it is."""
+    made = [unpacked(binding) for binding in module.definitions(node)] if isinstance(node, ast.Name) else []
+    return made[0] if len(made) == 1 and made[0] is not None else node
+
+
+def _is_tensor(module: Module, node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and bool(node.args) and not _LITERALS.isdisjoint(module.inference.callees(node))
+
+
+def _numbers(node: ast.expr) -> Iterator[ast.Constant]:
+    """Yield the floats of an expression that holds nothing but numbers."""
+    if isinstance(node, (ast.Constant, ast.UnaryOp, ast.List, ast.Tuple)):
+        parts = list(walk(node))
+        if not any(isinstance(part, (ast.Name, ast.Call)) for part in parts):
+            yield from (part for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, float))
+
+
+def _is_long(number: object) -> bool:
+    """Return whether a number has more digits than anybody chooses, and is no fraction or root of small numbers."""
+    if not isinstance(number, float) or not 0 < abs(number) < _LARGEST or _digits(number) < _DIGITS:
+        return False
+    if any(_is_near(number, constant) for constant in _CONSTANTS) or _is_short_in_float32(number):
+        return False
+    fraction, square = (_fraction(number, _digits(number)), _fraction(number * number, _digits(number)))
+    return not _is_near(number, fraction) and not _is_near(number, math.sqrt(square))
+
+
+def _digits(number: float) -> int:
+    """Return how many digits a number is written with."""
+    mantissa = repr(abs(number)).partition("e")[0]
+    return len(mantissa.replace(".", "").strip("0"))
+
+
+def _is_near(number: float, exact: float) -> bool:
+    """Return whether a number is an exact one as far as its digits go."""
+    return math.isclose(abs(number), abs(exact), rel_tol=10.0 ** (1 - min(_digits(number), _MOST_DIGITS)))
+
+
+def _fraction(number: float, digits: int) -> float:
+    """`0.6666666666666666` is 2 / 3: return the nearest fraction that so many digits can tell from others."""
+    return float(Fraction(number).limit_denominator(10 ** (digits // 4)))
+
+
+def _is_of_float32(number: object) -> bool:
+    """`0.9694293737411499` is a number that float32 holds: layers give such ones, and arithmetic of Python does not."""
+    return isinstance(number, float) and _digits(number) > _DIGITS and _in_float32(number) == number
+
+
+def _is_short_in_float32(number: float) -> bool:
+    """`0.10000000149011612` is what float32 makes of 0.1."""
+    return _in_float32(float(f"{number:.{_OF_FLOAT32}g}")) == number
+
+
+def _in_float32(number: float) -> float:
+    return float(_SINGLE.unpack(_SINGLE.pack(number))[0])
+
+
+def _stands_alone(module: Module, number: ast.Constant) -> bool:
+    """Return whether a file gives a number nowhere else, so that the program cannot hand it on."""
+    return not any(
+        other.value == number.value and other is not number and not _is_expected(module, other)
+        for other in module.index.of_type(ast.Constant)
+        if isinstance(other.value, float)
+    )
+
+
+def _is_expected(module: Module, number: ast.Constant) -> bool:
+    """Return whether a number stands in an assert: it is not given to anything."""
+    statement = module.index.statement(number)
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        return identifier(statement.value.func).startswith("assert")
+    return isinstance(statement, ast.Assert)

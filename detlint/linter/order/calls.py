@@ -1,0 +1,315 @@
+"""What calls make of the order of an argument, and what callers make of the order that a function gives."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from detlint.linter.analysis.calls import parameter_given
+from detlint.linter.analysis.testcode import is_test_file
+from detlint.linter.order.form import (
+    CHECKSUM,
+    CHOICE,
+    MAX_CALLS,
+    NUMBERING,
+    PAIRING,
+    SUM,
+    Entered,
+    Form,
+    GivenBack,
+    Trail,
+    as_sequence,
+    leave_rest,
+)
+from detlint.linter.order.places import OrderPlaces
+from detlint.linter.source.names import FUNCTIONS, FunctionNode
+from detlint.linter.source.nodes import identifier
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.project import Module
+
+_PASSING = ("Error", "Exception", "Warning", "Response")  # objects that tell somebody something
+_CLASSES = ("cls", "_class", "_type", "__class__")
+_TELLING = frozenset({"builtins.str", "builtins.repr"})
+_ADDING = frozenset({"operator.add", "operator.iadd", "operator.concat", "operator.iconcat"})
+
+
+class OrderCalls(OrderPlaces):
+    """Follows an order into calls; asks a tracer of its own for another module where they lead there."""
+
+    def __init__(
+        self,
+        module: Module,
+        seen: set[tuple[ast.AST, Form, bool, bool]] | None = None,
+        source: ast.Call | None = None,
+    ) -> None:
+        super().__init__(module, source)
+        self._seen = set() if seen is None else seen
+
+    def _keyword(self, node: ast.expr, parent: ast.keyword, trail: Trail) -> str | None:
+        call = self.index.parents[parent]
+        return self._argument(node, call, trail) if isinstance(call, ast.Call) else None
+
+    def _argument(self, node: ast.expr, call: ast.Call, trail: Trail) -> str | None:
+        if node is call.func:
+            return None
+        names = tuple(name.removesuffix(".__init__") for name in self.inference.callees(call))
+        names += tuple(self._bases(names))
+        functions = self.table.functions
+        if self.is_sorting(names):
+            if trail.form is Form.WALK:
+                return self.destination(call, replace(trail, form=Form.SORTED_WALK))
+            lists = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "items"
+            unsorted = trail.subset or (trail.form is Form.NESTED and lists)  # the lists inside stay as they are
+            return self.destination(call, trail) if unsorted else None
+        if self._numbers(node, call, names):
+            return NUMBERING
+        if "builtins.zip" in names and self._pairs_entries(node, call):
+            return PAIRING
+        if "builtins.zip" in names and len({self.listing_of(given) for given in call.args} - {None}) > 1:
+            return "the pairs that zip() makes"
+        if "builtins.print" in names:
+            return "the text that is written"  # what is printed for people to read was left out before
+        if isinstance(node, ast.Starred) and "builtins.zip" in names:
+            return self.destination(call, replace(trail, form=Form.NESTED))  # the order moves into the elements
+        if self._joins(node, call, names) or (trail.form is Form.NESTED and self._flattens(node, names)):
+            return self.destination(call, replace(trail, form=Form.SEQUENCE))
+        if "builtins.dict" in names and isinstance(self.index.parents.get(node), ast.keyword):
+            form = trail.form if trail.form is Form.MAPPING else Form.NESTED
+            return self.destination(call, replace(trail, form=form))
+        if trail.form is Form.MAPPING and {"builtins.dict", "collections.OrderedDict"}.intersection(names):
+            return self.destination(call, trail)
+        if functions["adding"].intersection(names) and (trail.tensors or trail.partial):
+            return SUM if trail.tensors else CHOICE
+        if functions["splitting"].intersection(names) and trail.form is Form.SEQUENCE:
+            return self.destination(call, replace(trail, form=Form.NESTED, subset=True))
+        if functions["hashing"].intersection(names):
+            return CHECKSUM
+        if not _TELLING.isdisjoint(names):
+            found = self.destination(call, replace(trail, form=Form.TEXT))
+            return found if found == CHECKSUM else None  # other text is for people, as a rule
+        if "itertools.islice" in names and self._takes_first(call):
+            return self.destination(call, leave_rest(trail))
+        if functions["carrying"].intersection(names) or self.is_progress_bar(call):
+            return self.destination(call, as_sequence(trail))
+        if functions["receiving"].intersection(names) or self._keeps_items(names):
+            return self._received(node, call, names, trail)
+        if trail.form is Form.MAPPING and functions["registering"].intersection(names):
+            return "the order of the parameters"
+        if isinstance(call.func, ast.Attribute):
+            found = self._taken_by_method(node, call, call.func, trail)
+            if found is not None:
+                return found
+        if trail.form is Form.TEXT and self._makes_over(node, call):
+            return self.destination(call, trail)
+        found = self._through_function(node, call, names, trail) or self._held(call, names, trail)
+        unknown = found is None and trail.gathered and trail.form is Form.SEQUENCE
+        return self._worked_on(call, names) if unknown else found
+
+    def _worked_on(self, call: ast.Call, names: tuple[str, ...]) -> str | None:
+        """`images = processor.read(paths)`: a call that nothing is known of, and that gives something back."""
+        word = identifier(call.func)
+        if isinstance(self.index.parents.get(call), ast.Expr) or not word or self.table.asking.match(word):
+            return None
+        known = any(name.startswith(self.table.indifferent) or self.module.project.definition(name) for name in names)
+        return None if known or is_test_file(self.module) else f"{word}()"
+
+    def _held(self, call: ast.Call, names: tuple[str, ...], trail: Trail) -> str | None:
+        """`return NodeOutput(images)`, `return super().load(files)`: what is made of it, or by the parent, holds it."""
+        known = any(self.module.project.definition(name) is not None for name in names)
+        if known or trail.form in (Form.MAPPING, Form.TEXT) or self.is_complaint(identifier(call.func)):
+            return None
+        if _makes_object(call, names) or self._asks_parent(call):
+            return self.destination(call, replace(trail, form=Form.NESTED))
+        return None
+
+    def _asks_parent(self, call: ast.Call) -> bool:
+        function = self.index.function_at(call)
+        method = call.func
+        if not isinstance(method, ast.Attribute) or not isinstance(method.value, ast.Call) or function is None:
+            return False
+        return identifier(method.value.func) == "super" and method.attr == function.name != "__init__"
+
+    def _makes_over(self, node: ast.expr, call: ast.Call) -> bool:
+        """`text = clean(text)`: what is still called the same still has its order."""
+        statement = self.index.parents.get(call)
+        targets = statement.targets if isinstance(statement, ast.Assign) else []
+        return isinstance(node, ast.Name) and any(isinstance(t, ast.Name) and t.id == node.id for t in targets)
+
+    def _numbers(self, node: ast.expr, call: ast.Call, names: tuple[str, ...]) -> bool:
+        """`zip(words, range(n))` and `dict(enumerate(words))` number what they get."""
+        if "builtins.zip" in names:
+            return any(self._counts(other) for other in call.args if other is not node)
+        if "builtins.dict" in names and isinstance(node, ast.Call):
+            return "builtins.enumerate" in self.inference.callees(node)
+        return False
+
+    def _takes_first(self, call: ast.Call) -> bool:
+        """`islice(paths, 100)`; in a loop each part has its turn."""
+        around = (parent for parent in self.index.ancestors(call) if isinstance(parent, (*FUNCTIONS, ast.While)))
+        return len(call.args) == 2 and not isinstance(next(around, None), ast.While)
+
+    def _pairs_entries(self, node: ast.expr, zipped: ast.Call) -> bool:
+        """`dict(zip(names, results))` where names have their own order, and results have not."""
+        around = self.index.parents.get(zipped)
+        if not isinstance(around, ast.Call) or "builtins.dict" not in self.inference.callees(around):
+            return False
+        others = [given for given in zipped.args if given is not node]
+        return any(map(self.has_own_order, others)) and not self.has_own_order(node)
+
+    def _counts(self, node: ast.expr, depth: int = 4) -> bool:
+        """`range(n)`, `itertools.count()`, also as a list or under a name."""
+        if isinstance(node, ast.Name):
+            made = [binding.value for binding in self.module.definitions(node)]
+            only = made[0] if len(made) == 1 and depth else None
+            return isinstance(only, ast.Call) and self._counts(only, depth - 1)
+        names = self.inference.callees(node) if isinstance(node, ast.Call) else ()
+        if isinstance(node, ast.Call) and node.args and {"builtins.list", "builtins.tuple"}.intersection(names):
+            return self._counts(node.args[0], depth)
+        return not {"builtins.range", "itertools.count", "numpy.arange"}.isdisjoint(names)
+
+    def _flattens(self, node: ast.expr, names: tuple[str, ...]) -> bool:
+        """`chain(*listings)`, `chain.from_iterable(listings)`."""
+        return "itertools.chain.from_iterable" in names or (
+            isinstance(node, ast.Starred) and "itertools.chain" in names
+        )
+
+    def _joins(self, node: ast.expr, call: ast.Call, names: tuple[str, ...]) -> bool:
+        """`sum(lists, [])`, `functools.reduce(operator.add, lists)`: lists, one after the other in one."""
+        if "builtins.sum" in names:
+            start = [*call.args[1:], *(keyword.value for keyword in call.keywords)]
+            return node in call.args[:1] and any(isinstance(given, (ast.List, ast.Tuple)) for given in start)
+        if "functools.reduce" not in names or node not in call.args[1:2]:
+            return False
+        step = call.args[0]
+        adds = isinstance(step, ast.Lambda) and isinstance(step.body, ast.BinOp) and isinstance(step.body.op, ast.Add)
+        return adds or not _ADDING.isdisjoint(self.inference.resolve(step))
+
+    def _bases(self, names: Iterable[str]) -> Iterator[str]:
+        """Yield what the classes of the project among the names derive from: a table of pandas, a data set of torch."""
+        for info in map(self.inference.class_named, names):
+            if info is not None:
+                yield from self.inference.external_bases(info)
+
+    def _keeps_items(self, names: Iterable[str]) -> bool:
+        endings = self.table.receiving_endings
+        return any(name.endswith(endings) and not name.startswith("builtins.") for name in names)
+
+    def _received(self, node: ast.expr, call: ast.Call, names: tuple[str, ...], trail: Trail) -> str | None:
+        if trail.form is Form.MAPPING and not trail.subset:
+            return None
+        if "builtins.next" in names:
+            if trail.form is Form.WALK:
+                return self.destination(call, replace(trail, form=Form.NESTED))
+            if isinstance(node, ast.GeneratorExp) and isinstance(node.elt, ast.Constant):
+                return None  # `next((True for name in names if fits(name)), False)`
+            return self.choice(node, call)
+        return f"{names[0].removeprefix('builtins.')}()"
+
+    def _taken_by_method(self, node: ast.expr, call: ast.Call, method: ast.Attribute, trail: Trail) -> str | None:
+        methods = self.table.methods
+        if method.attr == "join" and self.inference.resolve(method) in (("builtins.str.join",), ()):
+            return self.destination(call, replace(trail, form=Form.TEXT))
+        if method.attr in methods["extending"] and trail.form is Form.SEQUENCE:
+            return self.collected(method.value, call, trail)
+        if method.attr in methods["appending"] and trail.form is not Form.TEXT:
+            if trail.form is Form.MAPPING and not trail.subset:
+                return None  # a dict among others: the order of its keys is rarely anybody's
+            return self.collected(method.value, call, replace(trail, form=Form.NESTED))
+        if method.attr == "update" and self.is_checksum(method.value):
+            return CHECKSUM
+        changes = method.attr.partition("_")[0] == "update"  # `dataset.update_metadata({"scores": scores})`
+        if changes and trail.form is Form.NESTED and isinstance(node, ast.Dict):
+            return self.collected(method.value, call, trail)
+        if method.attr in methods["writing"] and trail.form in (Form.TEXT, Form.SEQUENCE):
+            return "the text that is written"
+        if method.attr in methods["mapping"] and call.args[1:2] == [node]:
+            return CHOICE if trail.subset else self.destination(call, trail)
+        if method.attr in methods["passing"]:
+            return self.destination(call, trail)
+        if method.attr in methods["keeping"] and trail.form is not Form.MAPPING:
+            return f"{method.attr}()"
+        return None
+
+    def _through_function(self, node: ast.expr, call: ast.Call, names: tuple[str, ...], trail: Trail) -> str | None:
+        """Follow an argument into the function of the project that gets it."""
+        if trail.calls >= MAX_CALLS or isinstance(node, ast.Starred):
+            return None
+        for name in names:
+            definition = self.module.project.definition(name)
+            if definition is None:
+                continue
+            module, function = definition
+            if isinstance(function, ast.ClassDef):
+                info = module.inference.class_info(function)
+                if "__iter__" in info.methods and "__getitem__" not in info.methods:
+                    return self.destination(call, trail)  # a progress bar
+                maker = next((each for each in module.inference.mro(info) if "__init__" in each.methods), None)
+                if maker is None:
+                    declares = any(isinstance(statement, ast.AnnAssign) for statement in function.body)
+                    if declares and trail.form is not Form.MAPPING:
+                        return self.destination(call, replace(trail, form=Form.NESTED))  # a field of a data class
+                    continue
+                module, function = maker.module, maker.methods["__init__"]
+            is_method = module.index.class_at(function) is not None
+            parameter = parameter_given(function, call, node, skip_self=is_method)
+            if parameter is not None:
+                tracer = self if module is self.module else type(self)(module, self._seen)
+                entered = (*trail.entered, Entered(self, call, function))
+                inner = replace(trail, calls=trail.calls + 1, entered=entered)
+                found = tracer._parameter(function, parameter, inner)
+                if found is not None:
+                    return found
+        return None
+
+    def _parameter(self, function: FunctionNode, name: str, trail: Trail) -> str | None:
+        binding = self.parameter(function, name)
+        if binding is None:
+            return None
+        self._handed_in.add(binding.node)
+        return self.binding(binding, None, trail)
+
+    def returned(self, node: ast.expr, parent: ast.AST, trail: Trail) -> str | None:
+        function = self.index.function_at(parent)
+        if function is None or self.is_complaint(function.name):
+            return None
+        if trail.entered and trail.entered[-1].function is function:
+            last = trail.entered[-1]
+            return last.tracer.destination(last.call, replace(trail, entered=trail.entered[:-1]))
+        word = "returns" if isinstance(parent, ast.Return) else "yields"
+        callers = self.callers(function)
+        if trail.form is Form.MAPPING and not trail.subset:  # whoever looks things up in it has no use for the order
+            listed = [call for call in callers if isinstance(self.index.parents.get(call), ast.Attribute)]
+            return self.first(self.destination(call, trail) for call in listed)
+        if callers and not trail.subset and all(self._is_sorted_by_caller(call, trail) for call in callers):
+            return None
+        nested = isinstance(self.index.parents.get(function), FUNCTIONS)
+        lookup = self.is_lookup(function.name)
+        if callers and (function.name.startswith("_") or nested or lookup) and trail.calls < MAX_CALLS:
+            inner = replace(trail, calls=trail.calls + 1)
+            return self.first(self.destination(call, inner) for call in callers)
+        return None if lookup else GivenBack(self.module, function, word)
+
+    def _is_sorted_by_caller(self, call: ast.Call, trail: Trail) -> bool:
+        """`sorted(listed(folder))`, or `names = listed(folder)` where all that is done is to sort or to count them."""
+        if self.sorted_at_once(call):
+            return True
+        statement = self.index.parents.get(call)
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+        binding = self.binding_of(target) if isinstance(target, ast.Name) else None
+        if binding is None or not isinstance(binding.scope.node, FUNCTIONS):
+            return False
+        parents = [self.index.parents.get(use) for use in self.module.flow(binding.scope).uses(binding)]
+        sorts = any(isinstance(parent, ast.Call) and self.sorts(parent) for parent in parents)
+        return sorts and self.destination(call, trail) is None
+
+
+def _makes_object(call: ast.Call, names: tuple[str, ...]) -> bool:
+    """Is this the constructor of a class that cannot be read, or of one that a variable holds: `input_cls(files)`?"""
+    name = identifier(call.func)
+    if name.lower().endswith(_CLASSES) or (isinstance(call.func, ast.Call) and identifier(call.func.func) == "type"):
+        return True
+    builtin = any(each.startswith("builtins.") for each in names)
+    return name[:1].isupper() and not name.isupper() and not builtin and not name.endswith(_PASSING)

@@ -1,0 +1,171 @@
+"""Which element does a loop keep? The first or the last of those that qualify, the only one, or the best."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from detlint.linter.order.form import names_in
+from detlint.linter.order.loop import LoopBody
+
+_COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+_PINS = (ast.Eq, ast.Is)
+_SEARCHES = frozenset({"startswith", "endswith", "match", "search", "fullmatch"})
+_CLEANING = frozenset({"lower", "upper", "strip", "lstrip"})
+_MAX_STEPS = 3
+
+
+class LoopChoice(LoopBody):
+    """Answers about the conditions under which a body keeps an element."""
+
+    def _picks(self, node: ast.stmt) -> bool:
+        """Return whether the statement keeps whichever element comes first (or last) of those that qualify."""
+        conditions = list(self._conditions(node))
+        if any(map(_compares, conditions)) or self._is_pinned(node):
+            return False
+        return any(map(self._has_element, conditions))
+
+    def _leaves(self, node: ast.stmt) -> bool:
+        """Return whether a `break` follows in the same block."""
+        block = getattr(self._index.parents[node], "body", [])
+        later = block[block.index(node) :] if isinstance(block, list) and node in block else []
+        return any(isinstance(statement, ast.Break) for statement in later)
+
+    def _is_cut_short(self) -> bool:
+        """`if count >= limit: break`: the order decides which elements are taken up at all."""
+        return any(
+            isinstance(node, ast.If)
+            and isinstance(node.body[-1], ast.Break)
+            and isinstance(node.test, ast.Compare)
+            and isinstance(node.test.left, ast.Name)
+            and node.test.left.id in self._positions
+            and not self._has_element(node.test)
+            and not any(name.isupper() for name in names_in(node.test))  # a cap that nobody means to reach
+            for node in self._nodes
+        )
+
+    def _is_found(self, node: ast.stmt) -> bool:
+        """Return whether entries are searched by a part of their name: `name.endswith(".json")`, `"best" in name`."""
+        return any(
+            self._has_element(part)
+            and (
+                (isinstance(part, ast.Attribute) and part.attr in _SEARCHES)
+                or (isinstance(part, ast.Compare) and isinstance(part.ops[0], ast.In) and not self._is_wanted(part))
+                or (isinstance(part, ast.Compare) and self._asks_for_ending(part))
+                or (isinstance(part, ast.Name) and self._is_match(part))
+            )
+            for condition in self._conditions(node)
+            for part in ast.walk(condition)
+        )
+
+    def _is_match(self, name: ast.Name) -> bool:
+        """`found = re.search(pattern, name)`."""
+        inference = self._places.inference
+        made = [value for target, value in self._made if isinstance(target, ast.Name) and target.id == name.id]
+        return any(
+            isinstance(value, ast.Call) and any(callee.startswith("re.") for callee in inference.callees(value))
+            for value in made
+        )
+
+    def _conditions(self, node: ast.AST) -> Iterator[ast.expr]:
+        """Yield the tests inside the body that decide whether `node` runs."""
+        for branch in self._branches(node):
+            yield branch.test
+
+    def _branches(self, node: ast.AST) -> Iterator[ast.If | ast.While]:
+        for parent in self._index.ancestors(node):
+            if parent is self._body:
+                return
+            if isinstance(parent, (ast.If, ast.While)):
+                yield parent
+
+    def _is_pinned(self, node: ast.stmt) -> bool:
+        """Return whether a test asks for one particular element, or for one of a given collection."""
+        around = {node, *self._index.ancestors(node)}
+        return any(
+            self._has_element(part) and (self._asks_for_one(part) or self._is_wanted(part))
+            for branch in self._branches(node)
+            if around.intersection(branch.body)  # not where the test failed
+            for part in ast.walk(branch.test)
+            if isinstance(part, ast.Compare)
+        )
+
+    def _asks_for_one(self, test: ast.Compare) -> bool:
+        """`name == wanted`, which many entries cannot be; `path.suffix == ".pt"` can be true of many."""
+        return any(isinstance(op, _PINS) for op in test.ops) and not self._asks_for_ending(test)
+
+    def _is_wanted(self, test: ast.Compare) -> bool:
+        """`name in wanted`, which is no search for a part of the name; `path.suffix in images` is one."""
+        return isinstance(test.ops[0], ast.In) and self._has_element(test.left) and not self._is_ending(test.left)
+
+    def _asks_for_ending(self, test: ast.Compare) -> bool:
+        sides = (test.left, *test.comparators)
+        return isinstance(test.ops[0], ast.Eq) and any(self._has_element(s) and self._is_ending(s) for s in sides)
+
+    def _is_ending(self, node: ast.expr, steps: int = _MAX_STEPS) -> bool:
+        """`path.suffix`, `os.path.splitext(name)[1]`, `name.split(".")[-1]`, `name[-3:]`, a variable that holds one."""
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CLEANING:
+            return self._is_ending(node.func.value, steps)
+        if isinstance(node, ast.Attribute):
+            return node.attr == "suffix"
+        if isinstance(node, ast.Subscript):
+            return _is_tail(node.slice) or (_is_last(node.slice) and self._splits_ending(node.value))
+        return bool(steps) and any(
+            (_is_name(target, node) and value is not None and self._is_ending(value, steps - 1))
+            or (isinstance(target, ast.Tuple) and _is_name(target.elts[-1], node) and self._splits_ending(value))
+            for target, value in self._made
+        )
+
+    def _splits_ending(self, node: ast.expr | None) -> bool:
+        """`os.path.splitext(name)`, `name.split(".")`."""
+        if not isinstance(node, ast.Call):
+            return False
+        if "os.path.splitext" in self._places.inference.callees(node):
+            return True
+        splits = isinstance(node.func, ast.Attribute) and node.func.attr in ("split", "rsplit") and bool(node.args)
+        return splits and isinstance(node.args[0], ast.Constant) and node.args[0].value == "."
+
+    def _refuses_another(self, name: ast.Name) -> bool:
+        """`if found is not None: raise …` or `assert not found` in the body: no second entry may match."""
+        return any(
+            (isinstance(node, ast.Assert) and _is_unset(node.test, name))
+            or (isinstance(node, ast.If) and isinstance(node.body[-1], ast.Raise) and _is_set(node.test, name))
+            for node in self._nodes
+        )
+
+
+def _compares(condition: ast.expr) -> bool:
+    return any(
+        isinstance(node, ast.Compare) and any(isinstance(op, _COMPARISONS) for op in node.ops)
+        for node in ast.walk(condition)
+    )
+
+
+def _is_name(node: ast.expr, other: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and isinstance(other, ast.Name) and node.id == other.id
+
+
+def _is_tail(index: ast.expr) -> bool:
+    """`[-3:]`."""
+    return isinstance(index, ast.Slice) and isinstance(index.lower, ast.UnaryOp) and index.upper is None
+
+
+def _is_last(index: ast.expr) -> bool:
+    """`[1]` or `[-1]` of what has two parts."""
+    return isinstance(index, (ast.Constant, ast.UnaryOp)) and ast.unparse(index) in ("1", "-1")
+
+
+def _is_set(test: ast.expr, name: ast.expr) -> bool:
+    """`found`, `found is not None`."""
+    if isinstance(test, ast.BoolOp):
+        return any(_is_set(part, name) for part in test.values)
+    if isinstance(test, ast.Compare):
+        return _is_name(test.left, name) and isinstance(test.ops[0], (ast.IsNot, ast.NotEq))
+    return _is_name(test, name)
+
+
+def _is_unset(test: ast.expr, name: ast.expr) -> bool:
+    """`not found`, `found is None`."""
+    if isinstance(test, ast.Compare):
+        return _is_name(test.left, name) and isinstance(test.ops[0], (ast.Is, ast.Eq))
+    return isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) and _is_name(test.operand, name)

@@ -1,0 +1,141 @@
+"""Is what something is picked from known to hold one element? Then it has one order, and picking is no choice."""
+
+from __future__ import annotations
+
+import ast
+
+from detlint.linter.analysis.element_fills import put_in
+from detlint.linter.order.form import CHOICE, names_in
+from detlint.linter.order.questions import OrderQuestions
+from detlint.linter.source.names import FUNCTIONS
+from detlint.linter.tables.elements_sort import Move
+
+_AT_MOST_ONE = frozenset({(ast.Eq, 1), (ast.LtE, 1), (ast.Lt, 2)})
+_SEVERAL = frozenset({(ast.NotEq, 1), (ast.Gt, 1), (ast.GtE, 2)})
+_AT_LEAST_ONE = frozenset({(ast.GtE, 1), (ast.Lt, 1)})
+_LEAVING = (ast.Raise, ast.Return, ast.Continue, ast.Break)
+_STOPPING = ("exit", "error", "fail")  # `sys.exit(…)`, `parser.error(…)`
+
+
+class OrderCounts(OrderQuestions):
+    """Answers from how something is made, and from the tests of its length."""
+
+    def is_only_element(self, node: ast.expr) -> bool:
+        """Return whether it holds one by how it is written, or the code around counts it: `len(files) == 1`."""
+        if self._is_written_with_one(node):
+            return True
+        names = names_in(node)
+        scope = self.index.function_at(node) or self.module.tree
+        for compare in self.index.of_type(ast.Compare):
+            if scope is not self.module.tree and scope not in self.index.ancestors(compare):
+                continue
+            sides = tuple(map(self._count, (compare.left, *compare.comparators)))
+            counted = any(
+                isinstance(side, ast.Call)
+                and isinstance(side.func, ast.Name)
+                and side.func.id == "len"
+                and names_in(side) - {"len"} <= names
+                and names_in(side) - {"len"}
+                for side in sides
+            )
+            number = next((side.value for side in sides if isinstance(side, ast.Constant)), None)
+            if (
+                counted
+                and number in (1, 2)
+                and (type(compare.ops[0]), number) not in _AT_LEAST_ONE
+                and not self._has_several(node, compare)
+                and self._counts_for(node, compare)
+                and self._is_left_to_one(node, compare)
+            ):
+                return True
+        return False
+
+    def _counts_for(self, node: ast.expr, compare: ast.Compare) -> bool:
+        """Return whether a test is made wherever `node` stands, and not in a branch that passes it by."""
+        around = set(self.index.ancestors(node))
+        statement = self.index.statement(compare)
+        for parent in self.index.ancestors(statement):
+            if isinstance(parent, FUNCTIONS):
+                return True
+            if isinstance(parent, ast.If) and parent not in around and parent.orelse != [statement]:
+                return False
+            statement = parent if isinstance(parent, ast.stmt) else statement
+        return True
+
+    def _is_written_with_one(self, node: ast.expr) -> bool:
+        """`{"mean"}`, or a variable that is made so and never added to."""
+        if isinstance(node, ast.Set):
+            return len(node.elts) == 1 and not isinstance(node.elts[0], ast.Starred)
+        scope = self.index.scope_at(node).lookup(node.id) if isinstance(node, ast.Name) else None
+        if scope is None or not isinstance(node, ast.Name):
+            return False
+        made = [binding.value for binding in scope.bindings[node.id] if not binding.index]
+        alone = len(made) == len(scope.bindings[node.id]) and all(isinstance(value, ast.Set) for value in made)
+        filled = any(True for _ in put_in(self.index, node.id, scope.node, (Move.ITERATED,)))
+        return alone and not filled and all(value is not None and self._is_written_with_one(value) for value in made)
+
+    def _count(self, side: ast.expr) -> ast.expr:
+        """`count` of `count = len(files)`: that."""
+        made = [binding.value for binding in self.module.definitions(side)] if isinstance(side, ast.Name) else []
+        value = made[0] if len(made) == 1 else None
+        return value if isinstance(value, ast.Call) else side
+
+    def _has_several(self, node: ast.expr, compare: ast.Compare) -> bool:
+        """Return whether `node` stands where there is more than one: below `if len(files) > 1`."""
+        branch = self.index.parents.get(compare)
+        if not isinstance(branch, ast.If) or not isinstance(compare.ops[0], (ast.Gt, ast.GtE)):
+            return False
+        return any(statement in self.index.ancestors(node) for statement in branch.body)
+
+    def _is_left_to_one(self, node: ast.expr, compare: ast.Compare) -> bool:
+        """Return whether `node` stands where a test of an `if` leaves one: in its body, or after what leaves."""
+        branch = self.index.statement(compare)
+        if not isinstance(branch, ast.If) or branch.test not in (compare, *self.index.ancestors(compare)):
+            return True
+        around = {node, *self.index.ancestors(node)}
+        asks_for_one = isinstance(compare.ops[0], (ast.Eq, ast.LtE, ast.Lt))
+        kept, left = (branch.body, branch.orelse) if asks_for_one else (branch.orelse, branch.body)
+        if around.intersection([branch.test, *kept]):
+            return True
+        return not around.intersection(left) and bool(left) and _leaves(left[-1])
+
+    def leaves_one(self, use: ast.expr) -> ast.stmt | None:
+        """Return `if len(files) > 1: raise …` or `assert len(files) == 1`: what passes it by has one order."""
+        call = self.index.parents.get(use)
+        compare = self.index.parents.get(call) if call is not None else None
+        if not isinstance(call, ast.Call) or not isinstance(compare, ast.Compare) or compare.left is not call:
+            return None
+        if "builtins.len" not in self.inference.callees(call):
+            return None
+        number = getattr(compare.comparators[0], "value", None)
+        asked = (type(compare.ops[0]), number)
+        statement = self.index.parents.get(compare)
+        if isinstance(statement, ast.Assert):
+            return statement if asked in _AT_MOST_ONE else None
+        if isinstance(statement, ast.BoolOp) and isinstance(statement.op, ast.Or):
+            statement = self.index.parents.get(statement)
+        leaves = isinstance(statement, ast.If) and isinstance(statement.body[-1], (ast.Raise, ast.Return))
+        return statement if isinstance(statement, ast.If) and leaves and asked in _SEVERAL else None
+
+    def choice(self, node: ast.expr, chosen: ast.expr) -> str | None:
+        """`files[0]` decides nothing where there is one file, or where only its form is looked at."""
+        parent = self.index.parents.get(chosen)
+        if isinstance(parent, (ast.Compare, ast.Expr)) or self.complains(node) or self.shown(chosen):
+            return None
+        if self.is_only_element(node):
+            return None
+        if isinstance(parent, ast.Call) and {"builtins.len", "builtins.isinstance", "builtins.type"}.intersection(
+            self.inference.callees(parent)
+        ):
+            return None
+        return CHOICE
+
+
+def _leaves(statement: ast.stmt) -> bool:
+    """`raise`, `return`, `sys.exit(1)`; also where all branches do."""
+    if isinstance(statement, ast.If) and statement.orelse:
+        return _leaves(statement.body[-1]) and _leaves(statement.orelse[-1])
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        called = statement.value.func
+        return getattr(called, "attr", getattr(called, "id", "")) in _STOPPING
+    return isinstance(statement, _LEAVING)

@@ -1,0 +1,392 @@
+"""What does a loop make of the order it runs in? Looks for what its body collects, numbers, writes, yields or picks."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from detlint.linter.analysis.values import Kind
+from detlint.linter.order.form import (
+    CHECKSUM,
+    CHOICE,
+    NUMBERING,
+    PAIRING,
+    SUM,
+    Form,
+    Trail,
+    leave_rest,
+    names_in,
+    stored_names,
+)
+from detlint.linter.order.parts import LoopParts
+from detlint.linter.source.names import FUNCTIONS, FunctionNode, by_place
+from detlint.linter.source.nodes import arguments_of, identifier
+
+if TYPE_CHECKING:
+    from detlint.linter.order.calls import OrderCalls
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """The call that leads from a body into a function, and the containers from outside that it hands on."""
+
+    effects: LoopEffects
+    call: ast.Call
+    arguments: dict[str, ast.expr]
+
+
+class LoopEffects(LoopParts):
+    """The effects of a loop (or of a function called from it) on what stands outside."""
+
+    def __init__(
+        self,
+        tracer: OrderCalls,
+        body: ast.For | ast.AsyncFor | ast.While | FunctionNode,
+        elements: frozenset[str],
+        positions: frozenset[str],
+        items: tuple[ast.expr, ...] = (),
+        trail: Trail | None = None,
+        files: frozenset[str] = frozenset(),
+        called: Called | None = None,
+    ) -> None:
+        handed = frozenset(called.arguments) if called is not None else frozenset()
+        super().__init__(tracer, body, elements, positions, items, files, handed)
+        self._tracer = tracer
+        self._trail = leave_rest(trail or Trail()) if self._is_cut_short() else trail or Trail()
+        self._called = called
+        self.reads_tensors = self._trail.tensors
+        self.leaves_rest = self._trail.partial
+
+    def destination(self) -> str | None:
+        """Return in words the first thing that takes over the order, or None."""
+        for node in self._nodes:
+            method = _EFFECTS.get(node.__class__)
+            found = method(self, node) if method is not None else None
+            if found is None and self._adds_up(node):
+                found = SUM
+            if found is None and self._measures_part(node):
+                found = CHOICE
+            if found is not None:
+                return found
+        return None
+
+    def _call(self, node: ast.Call) -> str | None:
+        function = node.func
+        methods = self._tracer.table.methods
+        if self._changes_partner(node):
+            return PAIRING
+        if isinstance(function, ast.Attribute):
+            given = arguments_of(node)
+            if any(map(self._has_element, given)):
+                filling = function.attr in methods["appending"] | methods["extending"]
+                if filling and self._is_shared(function.value) and not self._starts_anew(function.value):
+                    tensors = any(map(self._has_tensor, given))
+                    return self._collected(function.value, node, replace(self._trail, tensors=tensors))
+                if function.attr in methods["writing"]:
+                    return "the text that is written" if self._is_open_file(function.value) else None
+                if function.attr == "update" and self._is_outside(function.value):
+                    return self._updated(function.value, node)
+                if function.attr in methods["adding"] and self._is_outside(function.value):
+                    return f"{ast.unparse(function)}()"
+                if function.attr in ("add_module", "register_module", "register_parameter", "register_buffer"):
+                    return "the order of the parameters"
+                if function.attr in methods["training"]:
+                    return "the order of training"
+            if function.attr == "backward" and self._has_element(function.value):
+                if self._updates_weights():
+                    return "the order of training"
+                if not self._looks_at_gradients():
+                    return SUM
+        if self._prints(node):
+            return "the text that is written"
+        if self._trail.subset and self._handles(node):
+            return CHOICE
+        if self._stores_numbered(node):
+            return NUMBERING
+        if self._draws_from_one_stream(node):
+            return "the order of random draws"
+        return self._through_function(node)
+
+    def _changes_partner(self, call: ast.Call) -> bool:
+        """`row.tags.update(answer)`, `row.set_answer(answer)`, `setattr(row, "answer", answer)`."""
+        function = call.func
+        if isinstance(function, ast.Attribute):
+            changes = function.attr.partition("_")[0] in self._tracer.table.methods["changing"]
+            partner = function.value if changes else None
+        else:
+            partner = call.args[0] if identifier(function) == "setattr" and call.args else None
+        if partner is None or not any(map(self._has_element, arguments_of(call))):
+            return False
+        return self._is_partner(partner) or _is_name_of(partner, self._positions)
+
+    def _updates_weights(self) -> bool:
+        """`optimizer.step()` in the same loop."""
+        return any(
+            isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "step"
+            for node in self._nodes
+        )
+
+    def _looks_at_gradients(self) -> bool:
+        """`model.zero_grad()`, `weight.grad`: the gradient of each element stands for itself, else they add up."""
+        return any(isinstance(node, ast.Attribute) and node.attr in ("grad", "zero_grad") for node in self._nodes)
+
+    def _starts_anew(self, entry: ast.expr) -> bool:
+        """`rows[key] = []` stands in the body without a condition: the list is filled from one element only."""
+        text = ast.unparse(entry) if isinstance(entry, ast.Subscript) else None
+        return any(
+            isinstance(node, ast.Assign)
+            and isinstance(node.value, ast.List)
+            and any(ast.unparse(target) == text for target in node.targets)
+            and not any(self._conditions(node))
+            for node in self._nodes
+        )
+
+    def _updated(self, receiver: ast.expr, change: ast.Call) -> str | None:
+        """`found.update(rows)` fills a dict in that order, `digest.update(data)` makes it part of a checksum."""
+        if self._tracer.is_checksum(receiver):
+            return CHECKSUM
+        if {value.kind for value in self._tracer.inference.values(receiver)} == {Kind.DICT}:
+            return self._collected(receiver, change, replace(self._trail, form=Form.MAPPING))
+        return None
+
+    def _prints(self, call: ast.Call) -> bool:
+        """`print(name, file=output)` into a file that was opened before the loop."""
+        if "builtins.print" not in self._tracer.inference.callees(call) or not any(map(self._has_element, call.args)):
+            return False
+        file = self._tracer.printed_to(call)
+        return file is not None and self._is_open_file(file)
+
+    def _handles(self, call: ast.Call) -> bool:
+        """`shutil.copy(path, train)`, `path.unlink()`: an element is put somewhere, or taken away."""
+        methods = self._tracer.table.methods
+        last = getattr(call.func, "attr", getattr(call.func, "id", ""))
+        return last in methods["storing"] | methods["removing"] and self._has_element(call)
+
+    def _stores_numbered(self, call: ast.Call) -> bool:
+        """`shutil.copy(name, f"{number}.png")`, `image.save(f"{number}.png")`."""
+        function = call.func
+        name = identifier(function)
+        given = arguments_of(call)
+        numbered = [value for value in given if self._is_numbered(value)]
+        if name not in self._tracer.table.methods["storing"]:
+            if not self._tracer.is_parameter(function):
+                return False
+            numbered = [value for value in numbered if not _is_name_of(value, self._positions)]
+        others = [value for value in given if value not in numbered]
+        if isinstance(function, ast.Attribute):
+            others.append(function.value)
+        return bool(numbered) and any(map(self._has_element, others))
+
+    def _through_function(self, call: ast.Call) -> str | None:
+        """A method of the project that the body calls may collect in self."""
+        if self._trail.calls >= 2:
+            return None
+        for name in self._tracer.inference.callees(call):
+            definition = self._tracer.module.project.definition(name)
+            if definition is None or definition[0] is not self._tracer.module:
+                continue
+            function = definition[1]
+            if not isinstance(function, FUNCTIONS) or function in self._index.ancestors(call):
+                continue
+            parameters = by_place(function.args)
+            skip = 1 if isinstance(call.func, ast.Attribute) and parameters[:1] in (["self"], ["cls"]) else 0
+            passed = [
+                *zip(parameters[skip:], call.args, strict=False),
+                *((k.arg, k.value) for k in call.keywords if k.arg),
+            ]
+            given = frozenset(name for name, value in passed if self._has_element(value))
+            files = frozenset(name for name, value in passed if self._is_open_file(value))
+            shared = {name: value for name, value in passed if name not in given and self._is_outside(value)}
+            if given:
+                inner = replace(self._trail, calls=self._trail.calls + 1)
+                called = Called(self, call, shared)
+                numbers = frozenset(name for name, value in passed if self._is_numbered(value))
+                effects = LoopEffects(self._tracer, function, given, numbers, (), inner, files, called)
+                effects.reseeded = self._seeds_each()
+                found = effects.destination()
+                if found is not None:
+                    return found
+        return None
+
+    def _collected(self, container: ast.expr, change: ast.AST, trail: Trail) -> str | None:
+        """Follow what is filled; what a caller handed in is followed there."""
+        base = container
+        while isinstance(base, ast.Subscript):
+            base = base.value
+        if self._called is None or not isinstance(base, ast.Name) or base.id not in self._called.arguments:
+            return self._tracer.collected(container, change, trail)
+        if base is not container and trail.form is not Form.MAPPING:
+            trail = replace(trail, form=Form.NESTED)
+        return self._called.effects._collected(self._called.arguments[base.id], self._called.call, trail)
+
+    def _augmented(self, node: ast.AugAssign) -> str | None:
+        if not isinstance(node.op, ast.Add) or not self._has_element(node.value):
+            return None
+        if not self._is_shared(node.target):
+            return None
+        kinds = {value.kind for part in (node.target, node.value) for value in self._tracer.inference.values(part)}
+        kinds |= self._initial_kinds(node.target)
+        if kinds & {Kind.LIST, Kind.TUPLE, Kind.STRING}:
+            form = Form.TEXT if Kind.STRING in kinds else Form.SEQUENCE
+            return self._collected(node.target, node, replace(self._trail, form=form))
+        return None
+
+    def _initial_kinds(self, target: ast.expr) -> set[Kind]:
+        if not isinstance(target, ast.Name):
+            return set()
+        scope = self._index.scope_at(target).lookup(target.id)
+        bindings = scope.bindings[target.id] if scope is not None else ()
+        others = [binding for binding in bindings if binding.node is not target and binding.value is not None]
+        return {value.kind for initial in others for value in self._tracer.inference.bound(initial)}
+
+    def _record(self, node: ast.Dict) -> str | None:
+        """`{"id": number, "file_name": name}` numbers its elements."""
+        values = [*node.values]
+        numbered = any(isinstance(value, ast.Name) and value.id in self._positions for value in values)
+        if numbered and any(map(self._has_element, values)) and not self._tracer.shown(node):
+            return NUMBERING
+        return None
+
+    def _assigned(self, node: ast.Assign) -> str | None:
+        for target in node.targets:
+            found: str | None
+            if self._is_partner(target) and self._has_element(node.value):
+                found = PAIRING
+            elif isinstance(target, ast.Subscript):
+                found = self._stored(target, node)
+            elif isinstance(target, ast.Name) and self._has_element(node.value):
+                found = self._rebound(target, node)
+            else:
+                found = None
+            if found is not None:
+                return found
+        return None
+
+    def _stored(self, target: ast.Subscript, node: ast.Assign) -> str | None:
+        """`ids[name] = len(ids)`, `ids[name] = i`, `rows[i] = load(name)`."""
+        if not self._is_shared(target.value):
+            return None
+        numbered = self._gives_number(node.value) or self._is_next_number(node.value, target.value)
+        if numbered and self._has_element(target.slice):
+            return NUMBERING
+        if self._has_element(node.value) and (self._has_position(target.slice) or self._is_numbered(target.slice)):
+            return self._collected(target.value, node, self._trail)
+        if self._has_element(target.slice):
+            if self._makes_module(node.value) and self._is_module(target.value):
+                return "the order of the parameters"
+            if self._has_places(target.value):
+                return None
+            return self._collected(target.value, node, replace(self._trail, form=Form.MAPPING))
+        return None
+
+    def _is_next_number(self, value: ast.expr, container: ast.expr) -> bool:
+        """`len(ids)`, or `number` of `number = len(ids)`."""
+        made = [given for place, given in self._made if isinstance(value, ast.Name) and value.id in stored_names(place)]
+        return any(_counts(each, container) for each in (value, *made) if each is not None)
+
+    def _has_places(self, container: ast.expr) -> bool:
+        """`answers = [None] * count`: each answer is stored at its place, whenever it comes."""
+        made = [b.value for b in self._tracer.module.definitions(container)] if isinstance(container, ast.Name) else []
+        return any(isinstance(value, ast.BinOp) and isinstance(value.left, ast.List) for value in made)
+
+    def _is_module(self, node: ast.expr) -> bool:
+        return {value.kind for value in self._tracer.inference.values(node)} == {Kind.MODULE}
+
+    def _makes_module(self, node: ast.expr) -> bool:
+        """Return whether an expression constructs a new module, and does not wrap one that is there already."""
+        inference = self._tracer.inference
+        return isinstance(node, ast.Call) and any(map(inference.is_module_class, inference.callees(node)))
+
+    def _rebound(self, target: ast.Name, node: ast.Assign) -> str | None:
+        """`out = torch.cat([out, part])` collects; `path = name` under a condition picks."""
+        if isinstance(self._body, FUNCTIONS):
+            return None
+        if target.id in names_in(node.value):
+            if self._is_outside(target) and self._concatenates(node.value):
+                return self._collected(target, node, self._trail)
+            return None
+        if not self._picks(node) or not (self._has_default(target) or self._leaves(node) or self._is_found(node)):
+            return None
+        if self._refuses_another(target) or self._is_answer(node.value):
+            return None
+        binding = self._tracer.binding_of(target)
+        if binding is None:
+            return None
+        flow = self._tracer.module.flow_at(node)
+        for use in flow.uses(binding):
+            outside = self._body not in self._index.ancestors(use)
+            if outside and flow.path(node, use) and not self._tracer.shown(use):
+                return CHOICE
+        return None
+
+    def _is_answer(self, value: ast.expr) -> bool:
+        """`complete = not missing`: another element that qualifies gives the same one as a rule."""
+        name = value.id if isinstance(value, ast.Name) else None
+        made = [given for target, given in self._made if isinstance(target, ast.Name) and target.id == name]
+        return _is_truth(value) or any(given is not None and _is_truth(given) for given in made)
+
+    def _concatenates(self, value: ast.expr) -> bool:
+        if isinstance(value, ast.Call):
+            return bool(self._tracer.table.functions["carrying"].intersection(self._tracer.inference.callees(value)))
+        kinds = {found.kind for found in self._tracer.inference.values(value)}
+        return isinstance(value, ast.BinOp) and bool(kinds & {Kind.LIST, Kind.STRING, Kind.TUPLE})
+
+    def _yielded(self, node: ast.Yield | ast.YieldFrom) -> str | None:
+        if isinstance(self._body, FUNCTIONS) or node.value is None or not self._has_element(node.value):
+            return None
+        keyed = _is_entry(node.value) or self._tracer.goes_with_number(node.value, self._positions)
+        return None if keyed else self._tracer.returned(node.value, node, self._trail)
+
+    def _returned(self, node: ast.Return) -> str | None:
+        if isinstance(self._body, FUNCTIONS) or node.value is None or not self._has_element(node.value):
+            return None
+        if self._is_pinned(node) or self._tracer.shown(node.value) or _is_truth(node.value):
+            return None
+        return CHOICE
+
+
+def _is_name_of(value: ast.expr, names: frozenset[str]) -> bool:
+    return isinstance(value, ast.Name) and value.id in names
+
+
+def _is_entry(value: ast.expr) -> bool:
+    """`yield from weights.items()`, `yield name, weights[name]`: whoever takes them goes by the name."""
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+        return value.func.attr == "items"
+    if not isinstance(value, ast.Tuple) or len(value.elts) != 2 or not isinstance(value.elts[0], ast.Name):
+        return False
+    name, held = value.elts[0].id, value.elts[1]
+    key = held.slice if isinstance(held, ast.Subscript) else None
+    if isinstance(held, ast.Call) and isinstance(held.func, ast.Attribute) and held.func.attr in ("pop", "get_tensor"):
+        key = held.args[0] if held.args else None
+    return isinstance(key, ast.Name) and key.id == name
+
+
+def _counts(value: ast.expr, container: ast.expr) -> bool:
+    """`len(ids)` as the next number."""
+    text = ast.unparse(container)
+    return any(
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "len"
+        and len(node.args) == 1
+        and ast.unparse(node.args[0]) == text
+        for node in ast.walk(value)
+    )
+
+
+def _is_truth(value: ast.expr) -> bool:
+    return isinstance(value, ast.Compare) or (isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.Not))
+
+
+_EFFECTS: Mapping[type[ast.AST], Callable[..., str | None]] = {
+    ast.Call: LoopEffects._call,
+    ast.AugAssign: LoopEffects._augmented,
+    ast.Dict: LoopEffects._record,
+    ast.Assign: LoopEffects._assigned,
+    ast.Yield: LoopEffects._yielded,
+    ast.YieldFrom: LoopEffects._yielded,
+    ast.Return: LoopEffects._returned,
+}

@@ -1,0 +1,149 @@
+"""What the code does with the elements of a set: it counts with numbers, and takes text apart."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from detlint.linter.tables.elements import element_table
+from detlint.linter.tables.elements_sort import Sort, together
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.context import Context
+
+# With a number on the other side these work on numbers alone; `*` and `%` also work on text.
+_ARITHMETIC = (ast.Add, ast.Sub, ast.Div, ast.FloorDiv, ast.Pow, ast.LShift, ast.RShift)
+_LISTING = frozenset({"builtins.list", "builtins.tuple", "builtins.iter", "builtins.next"})
+
+
+def used_as(iterated: ast.expr, ctx: Context) -> Sort:
+    """Return what the elements of a set must be: `x - 1`, `x -= 1`, `x < 3`, `tensor[x]`, `x.strip()`, `x == "a"`."""
+    if _is_counted_on(iterated, ctx) or _is_given_as_numbers(iterated, ctx):
+        return Sort.NUMBERS
+    if _is_joined(iterated, ctx):
+        return Sort.HASHED
+    uses = [sort_of_use(element, ctx) for element in elements_of(iterated, ctx)]
+    return Sort.NUMBERS if Sort.NUMBERS in uses else together(uses)
+
+
+def _is_counted_on(iterated: ast.expr, ctx: Context) -> bool:
+    """`for row in rows: row -= 1`."""
+    loop = ctx.parent(iterated)
+    if not isinstance(loop, ast.For) or not isinstance(loop.target, ast.Name):
+        return False
+    return any(
+        isinstance(node, ast.AugAssign)
+        and isinstance(node.target, ast.Name)
+        and node.target.id == loop.target.id
+        and isinstance(node.op, _ARITHMETIC)
+        and _is_literal_number(node.value)
+        for node in ast.walk(loop)
+    )
+
+
+def _is_given_as_numbers(iterated: ast.expr, ctx: Context) -> bool:
+    """`torch.tensor(list(ids))`, `Subset(data, list(ids))`."""
+    for parent in ctx.ancestors(iterated):
+        if not isinstance(parent, ast.Call) or iterated is parent.func:
+            return False
+        names = ctx.callees(parent)
+        if not _LISTING.intersection(names):
+            return bool(element_table().functions["of_numbers"].intersection(names))
+    return False
+
+
+def _is_joined(iterated: ast.expr, ctx: Context) -> bool:
+    """`", ".join(words)`."""
+    call = ctx.parent(iterated)
+    return isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "join"
+
+
+def elements_of(iterated: ast.expr, ctx: Context) -> Iterator[ast.expr]:
+    """Yield the places where an element is read: the variable of a loop, or one that is picked."""
+    parent = ctx.parent(iterated)
+    if isinstance(parent, (ast.For, ast.AsyncFor, ast.comprehension)) and parent.iter is iterated:
+        inside = ctx.parent(parent) if isinstance(parent, ast.comprehension) else parent
+        if isinstance(parent.target, ast.Name) and inside is not None:
+            yield from loads(parent.target.id, inside)
+        return
+    picked = _picked(iterated, ctx)
+    if picked is not None:
+        yield picked
+        binding = ctx.binding(picked)
+        if binding is not None:
+            yield from ctx.flow(picked).uses(binding)
+
+
+def _picked(node: ast.expr, ctx: Context) -> ast.expr | None:
+    """Return the expression that picks one: `list(ids)[0]`, `next(iter(ids))`, `ids.pop()`."""
+    for parent in ctx.ancestors(node):
+        if isinstance(parent, ast.Subscript):
+            return parent if isinstance(parent.slice, ast.Constant) else None
+        if isinstance(parent, ast.Attribute) and parent.attr == "pop":
+            call = ctx.parent(parent)
+            return call if isinstance(call, ast.Call) else None
+        if not isinstance(parent, ast.Call) or not _LISTING.intersection(ctx.callees(parent)):
+            return None
+        if "builtins.next" in ctx.callees(parent):
+            return parent
+    return None
+
+
+def loads(name: str, inside: ast.AST) -> Iterator[ast.Name]:
+    """Yield the places inside a node that read a name."""
+    for node in ast.walk(inside):
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
+            yield node
+
+
+def sort_of_use(element: ast.expr, ctx: Context) -> Sort:
+    """Return what an expression must be for what is done with it where it stands."""
+    if _counts_with(element, ctx) and not ctx.is_tensor(element):
+        return Sort.NUMBERS
+    return Sort.HASHED if _has_parts(element, ctx) or _reads_as_text(element, ctx) else Sort.UNKNOWN
+
+
+def _counts_with(element: ast.expr, ctx: Context) -> bool:
+    parent = ctx.parent(element)
+    if isinstance(parent, ast.BinOp):
+        other = parent.right if parent.left is element else parent.left
+        return isinstance(parent.op, _ARITHMETIC) and _is_literal_number(other)
+    if isinstance(parent, ast.Compare):
+        sides = [side for side in (parent.left, *parent.comparators) if side is not element]
+        return any(_is_literal_number(side) or ctx.is_tensor(side) for side in sides)
+    if isinstance(parent, ast.Subscript):
+        return parent.slice is element and ctx.is_tensor(parent.value)
+    if isinstance(parent, ast.Call):
+        takes_numbers = element_table().functions["counting"]
+        return parent.func is not element and bool(takes_numbers.intersection(ctx.callees(parent)))
+    return isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.USub)
+
+
+def _has_parts(element: ast.expr, ctx: Context) -> bool:
+    """`node.inputs`, `loss.backward()`: an object, which is hashed by its address as a rule."""
+    parent = ctx.parent(element)
+    return isinstance(parent, ast.Attribute) and parent.attr not in element_table().attributes["numbers"]
+
+
+def _reads_as_text(element: ast.expr, ctx: Context) -> bool:
+    parent = ctx.parent(element)
+    if isinstance(parent, ast.BinOp):
+        other = parent.right if parent.left is element else parent.left
+        return isinstance(parent.op, ast.Add) and _is_text(other)
+    if isinstance(parent, ast.Compare):
+        return any(_is_text(side) for side in (parent.left, *parent.comparators) if side is not element)
+    if isinstance(parent, ast.Call):
+        takes_text = element_table().functions["reading"]
+        return parent.func is not element and bool(takes_text.intersection(ctx.callees(parent)))
+    return False
+
+
+def _is_literal_number(node: ast.expr) -> bool:
+    """Is a number written out: `1`, `-0.5`?"""
+    value = node.operand if isinstance(node, ast.UnaryOp) else node
+    return isinstance(value, ast.Constant) and type(value.value) in (int, float)
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))

@@ -1,0 +1,130 @@
+"""How an order is carried on its way: in what kind of thing, and through which calls."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from detlint.linter.source.names import FunctionNode
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.project import Module
+    from detlint.linter.order.places import OrderPlaces
+
+
+MAX_CALLS = 3
+"""How many calls an order is followed through."""
+
+KEEPING_ORDER = (ast.Add, ast.Mod, ast.Mult, ast.Sub, ast.Div)
+"""Operators of lists, texts and arrays after which each element stands where it stood."""
+
+# Destinations.
+NUMBERING = "the numbers given to names"
+CHOICE = "the choice of one entry"
+SUM = "a sum of floats"
+CHECKSUM = "the checksum"
+PAIRING = "what stands at the same place of another list"
+
+
+class Form(Enum):
+    """What holds the order."""
+
+    SEQUENCE = "sequence"
+    NESTED = "nested"  # a container with the sequence inside
+    MAPPING = "mapping"  # a dict filled in that order
+    TEXT = "text"
+    WALK = "walk"  # the triples of os.walk
+    SORTED_WALK = "sorted walk"  # the same with the folders in order, but not the names in each
+
+
+@dataclass(frozen=True, slots=True)
+class Trail:
+    """How the order is carried. After `subset` the order has decided what is in, so sorting comes too late;
+    with `partial` the rest of it is left aside.
+
+    With `tensors`, what is in that order are tensors that were read. What was `gathered` (files that were listed,
+    results that came in) is there to be worked on: an unknown call that gets it and gives something back does so.
+    """
+
+    form: Form = Form.SEQUENCE
+    subset: bool = False
+    partial: bool = False
+    tensors: bool = False
+    gathered: bool = False
+    calls: int = 0
+    entered: tuple[Entered, ...] = ()
+
+
+class GivenBack(str):
+    """A destination: `what files() returns`, with the function and its module, whose callers can be asked."""
+
+    module: Module
+    function: FunctionNode
+
+    def __new__(cls, module: Module, function: FunctionNode, word: str) -> GivenBack:
+        """Say that what `function` returns, or yields, keeps the order."""
+        self = super().__new__(cls, f"what {function.name}() {word}")
+        self.module, self.function = module, function
+        return self
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entered:
+    """A call that the order went through as an argument: what the function returns comes out there."""
+
+    tracer: OrderPlaces
+    call: ast.Call
+    function: FunctionNode
+
+
+def as_sequence(trail: Trail) -> Trail:
+    """What `list(…)` and its like make of a form."""
+    return replace(trail, form=Form.SEQUENCE) if trail.form is Form.MAPPING else trail
+
+
+def leave_rest(trail: Trail) -> Trail:
+    """What `files[:100]` makes of a trail."""
+    return replace(trail, subset=True, partial=True)
+
+
+def names_in(node: ast.AST) -> frozenset[str]:
+    """Return every name that stands in an expression."""
+    return frozenset(name.id for name in ast.walk(node) if isinstance(name, ast.Name))
+
+
+def counted_up(nodes: Iterable[ast.AST]) -> frozenset[str]:
+    """Return the names that are counted up by one, or by the length of something."""
+    return frozenset(
+        node.target.id
+        for node in nodes
+        if isinstance(node, ast.AugAssign)
+        and isinstance(node.target, ast.Name)
+        and isinstance(node.op, ast.Add)
+        and _is_count(node.value)
+    )
+
+
+def _is_count(value: ast.expr) -> bool:
+    """`1`, `len(part)`, `part.shape[0]`."""
+    if isinstance(value, ast.Subscript):
+        return isinstance(value.value, ast.Attribute) and value.value.attr == "shape"
+    called = value.func if isinstance(value, ast.Call) else None
+    return (isinstance(called, ast.Name) and called.id == "len") or getattr(value, "value", None) == 1
+
+
+def stored_names(target: ast.AST) -> set[str]:
+    """Return the names that an assignment to `target` binds."""
+    return {name.id for name in ast.walk(target) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)}
+
+
+def base_names(target: ast.expr) -> set[str]:
+    """Return the names of the objects that an assignment to `data.x`, or to `data[x], data[y]`, changes."""
+    if isinstance(target, (ast.Tuple, ast.List)):
+        return {name for part in target.elts for name in base_names(part)}
+    base = target
+    while isinstance(base, (ast.Attribute, ast.Subscript)):
+        base = base.value
+    return {base.id} if isinstance(base, ast.Name) and base is not target else set()

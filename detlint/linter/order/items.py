@@ -1,0 +1,220 @@
+"""What becomes of an order whose items are taken one by one: by a loop, by their position, by `pop()`."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from detlint.linter.analysis.elements import gone_through
+from detlint.linter.analysis.values import Kind
+from detlint.linter.order.calls import OrderCalls
+from detlint.linter.order.effects import LoopEffects
+from detlint.linter.order.form import NUMBERING, Form, Trail, counted_up, leave_rest, names_in
+from detlint.linter.source.names import FOR_LOOPS, FUNCTIONS, LOOPS
+
+
+class OrderItems(OrderCalls):
+    """Follows single items of an order."""
+
+    def _subscript(self, node: ast.expr, parent: ast.Subscript, trail: Trail) -> str | None:
+        if not isinstance(parent.ctx, ast.Load):
+            return None
+        if node is parent.slice:
+            return self._index(parent, trail)
+        if trail.form is Form.NESTED:
+            return self.destination(parent, replace(trail, form=Form.SEQUENCE))
+        if trail.form is not Form.SEQUENCE:
+            return None
+        index = parent.slice
+        if isinstance(index, ast.Tuple) and any(map(_is_whole, index.elts[:1])):  # `waves[:, :length]`
+            return self.destination(parent, trail)
+        if isinstance(index, ast.Slice):
+            whole = _is_whole(index)
+            parted = not (whole or self._is_chunk(parent))
+            sliced = replace(trail, subset=True) if parted else trail
+            found = self.destination(parent, leave_rest(trail) if parted and _leaves_rest(index) else sliced)
+            return found if found or whole else self._by_position(parent, index)
+        if isinstance(index, ast.UnaryOp):
+            index = index.operand
+        if isinstance(index, ast.Constant):
+            return None if self._is_just_added(parent) else self.choice(node, parent)
+        return self._by_position(parent, index)
+
+    def _index(self, item: ast.Subscript, trail: Trail) -> str | None:
+        """`scores[order]` is in that order, but not where it is stored under the same index."""
+        if any(name.startswith("typing.") for name in self.inference.resolve(item.value)):
+            return None
+        statement = self.index.parents.get(item)
+        targets = statement.targets if isinstance(statement, ast.Assign) else ()
+        index = ast.dump(item.slice)
+        if any(isinstance(target, ast.Subscript) and ast.dump(target.slice) == index for target in targets):
+            return None
+        return self.destination(item, replace(trail, form=Form.SEQUENCE))
+
+    def _is_just_added(self, item: ast.Subscript) -> bool:
+        """`paths.append(path)` and `paths[-1]` in one loop: that is `path`."""
+        if ast.unparse(item.slice) != "-1":
+            return False
+        loop = next((parent for parent in self.index.ancestors(item) if isinstance(parent, ast.For)), None)
+        return loop is not None and any(
+            isinstance(call.func, ast.Attribute)
+            and ast.unparse(call.func.value) == ast.unparse(item.value)
+            and loop in self.index.ancestors(call)
+            for call in self.index.calls_by_name.get("append", ())
+        )
+
+    def _by_position(self, item: ast.Subscript, index: ast.expr) -> str | None:
+        """`files[i]`, `files[i:i + 8]`: in a loop over the positions items follow the order as if it ran over them."""
+        names = self._places_named(index)
+        for parent in self.index.ancestors(item):
+            if isinstance(parent, FUNCTIONS):
+                asked = not isinstance(index, ast.Slice) and self.is_asked_for(index, item.value)
+                return "the item at each index" if asked else None
+            if isinstance(parent, FOR_LOOPS) and names & names_in(parent.target):
+                places = names | self.companions(parent.target, parent.iter, item.value)
+                return self._effects(parent, frozenset(), frozenset(places), Trail(), (item,))
+            if isinstance(parent, ast.While) and names & counted_up(ast.walk(parent)):
+                return self._effects(parent, frozenset(), frozenset(names), Trail(), (item,))
+            if isinstance(parent, (ast.ListComp, ast.GeneratorExp)):
+                return self.destination(parent, Trail(subset=_goes_in_steps(parent.generators[0].iter)))
+            if isinstance(parent, ast.DictComp) and names & names_in(parent.generators[0].target):
+                return self._entry_by_position(item, parent, names)
+        return None
+
+    def _entry_by_position(self, item: ast.Subscript, made: ast.DictComp, names: set[str]) -> str | None:
+        """`{folders[i]: i for i in range(len(folders))}`."""
+        around = {item, *self.index.ancestors(item)}
+        other = made.value if made.key in around else made.key
+        return NUMBERING if names & names_in(other) else self.destination(made, Trail(Form.MAPPING))
+
+    def _is_chunk(self, item: ast.Subscript) -> bool:
+        """`files[i:i + 8]` in a loop over `i`: all of them have their turn."""
+        names = self._places_named(item.slice)
+        around = {item, *self.index.ancestors(item)}
+        return any(
+            isinstance(parent, FOR_LOOPS)
+            and parent.iter not in around
+            and not names.isdisjoint(names_in(parent.target))
+            for parent in around
+        )
+
+    def _places_named(self, index: ast.expr) -> set[str]:
+        """Return the names in an index; of `start` and `end` of a slice also those that they are worked out from."""
+        found = [name for name in ast.walk(index) if isinstance(name, ast.Name)]
+        made = (
+            [b.value for name in found for b in self.module.definitions(name)] if isinstance(index, ast.Slice) else []
+        )
+        return {name.id for name in found}.union(*(names_in(value) for value in made if value is not None))
+
+    def _loop(self, node: ast.expr, parent: ast.For, trail: Trail) -> str | None:
+        if node is not parent.iter or trail.form is Form.TEXT:
+            return None
+        if trail.form is Form.NESTED:
+            return self._inner(parent, trail)
+        if trail.form is Form.SORTED_WALK or (trail.form is Form.WALK and self._sorts_folders(parent)):
+            return self._names_of_walk(parent.target, parent, trail)
+        positions = self.positions(parent.target, parent.iter) | self.partners(parent.target, parent.iter)
+        found = self._effects(parent, names_in(parent.target) - positions, positions, trail)
+        return self._names_of_walk(parent.target, parent, trail) if not found and trail.form is Form.WALK else found
+
+    def _inner(self, loop: ast.For, trail: Trail) -> str | None:
+        """The sequences inside a container, one after the other."""
+        target = self._inner_name(loop)
+        binding = self.binding_of(target) if target is not None else None
+        return None if binding is None else self.binding(binding, None, replace(trail, form=Form.SEQUENCE))
+
+    def _inner_name(self, loop: ast.For | ast.comprehension) -> ast.Name | None:
+        """Return what holds each sequence in turn: `files` in `for label, files in by_label.items()`."""
+        source, place = gone_through(self.inference, loop.iter, (1,))
+        target = loop.target
+        if place == () and isinstance(target, ast.Tuple) and len(target.elts) == 2:
+            target = target.elts[1]
+        if isinstance(source, ast.Call) and self.sorts(source) and source.args:
+            source = source.args[0]
+        if isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute) and source.func.attr == "items":
+            target = target.elts[-1] if isinstance(target, ast.Tuple) and len(target.elts) == 2 else target
+        elif isinstance(source, ast.Call) and isinstance(target, ast.Tuple):  # `for rows, name in zip([a, b], names)`
+            zipped = zip(target.elts, source.args, strict=False)
+            target = next((part for part, given in zipped if isinstance(given, ast.List)), target)
+        elif Kind.LIST not in {value.kind for value in self.inference.values(source)}:
+            return None  # the keys of a dict, or what nobody knows
+        return target if isinstance(target, ast.Name) else None
+
+    def _effects(
+        self,
+        loop: ast.For | ast.AsyncFor | ast.While,
+        elements: frozenset[str],
+        positions: frozenset[str],
+        trail: Trail,
+        items: tuple[ast.expr, ...] = (),
+    ) -> str | None:
+        inner = replace(trail, form=Form.SEQUENCE)
+        return LoopEffects(self, loop, elements, positions, items, inner).destination()
+
+    def taken_out(self, node: ast.expr, call: ast.Call) -> str | None:
+        """`todo.pop()`: in a loop that empties what it is taken from it is an iteration, elsewhere a choice."""
+        statement = self.index.statement(call)
+        names = {name for target in getattr(statement, "targets", ()) for name in names_in(target)}
+        for parent in self.index.ancestors(call):
+            if isinstance(parent, FUNCTIONS):
+                break
+            if isinstance(parent, ast.While) and _leaves_some(parent.test, node):
+                return self.choice(node, call)
+            if isinstance(parent, LOOPS):
+                return self._effects(parent, frozenset(names), frozenset(), Trail(Form.SEQUENCE), (call,))
+        return self.choice(node, call)
+
+    def _sorts_folders(self, loop: ast.For) -> bool:
+        """Return whether a loop over os.walk sorts its folders in place, which fixes the order of the walk."""
+        target = _counted(loop.target)
+        if not isinstance(target, ast.Tuple) or len(target.elts) < 2 or not isinstance(target.elts[1], ast.Name):
+            return False
+        folders = target.elts[1].id
+        names = [name for name in self.index.of_type(ast.Name) if name.id == folders]
+        inside = [name for name in names if loop in self.index.ancestors(name)]
+        return any(True for name in inside for _ in self.sorts_in_place(name))
+
+    def _names_of_walk(self, target: ast.expr, loop: ast.AST, trail: Trail) -> str | None:
+        """Follow the file names of one folder, the last of the three that os.walk gives."""
+        target = _counted(target)
+        if not isinstance(target, ast.Tuple) or len(target.elts) < 3 or not isinstance(target.elts[2], ast.Name):
+            return None
+        names = target.elts[2]
+        inner = replace(trail, form=Form.SEQUENCE)
+        loads = [
+            node for node in self.index.of_type(ast.Name) if node.id == names.id and isinstance(node.ctx, ast.Load)
+        ]
+        inside = [node for node in loads if loop in self.index.ancestors(node)]
+        if any(True for node in inside for _ in self.sorts_in_place(node)):
+            return None
+        return self.first(self.destination(node, inner) for node in inside)
+
+
+def _is_whole(index: ast.expr) -> bool:
+    """`[:]`."""
+    return isinstance(index, ast.Slice) and index.lower is None and index.upper is None
+
+
+def _leaves_rest(index: ast.Slice) -> bool:
+    """`[:100]` and `[-100:]`, not `[rank::world]` or `[1:]` beside the first."""
+    after_first = isinstance(index.lower, ast.Constant) and index.lower.value == 1
+    return index.step is None and (index.lower is None or index.upper is None) and not after_first
+
+
+def _goes_in_steps(places: ast.expr) -> bool:
+    """`range(rank, len(names), world_size)`."""
+    return isinstance(places, ast.Call) and getattr(places.func, "id", "") == "range" and len(places.args) == 3
+
+
+def _leaves_some(test: ast.expr, emptied: ast.expr) -> bool:
+    """`while len(saved) > limit`."""
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], (ast.Gt, ast.GtE)):
+        return False
+    least = test.comparators[0]
+    return ast.unparse(test.left) == f"len({ast.unparse(emptied)})" and not isinstance(least, ast.Constant)
+
+
+def _counted(target: ast.expr) -> ast.expr:
+    """Return `(folder, dirs, names)` of `for i, (folder, dirs, names) in enumerate(…)`."""
+    parts = target.elts if isinstance(target, ast.Tuple) else []
+    return parts[1] if len(parts) == 2 and isinstance(parts[1], ast.Tuple) else target

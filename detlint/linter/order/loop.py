@@ -1,0 +1,284 @@
+"""The body of a loop: which of its names depend on the element, which hold its number, and what stands outside."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from detlint.linter.order.form import base_names, counted_up, names_in, stored_names
+from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode
+from detlint.linter.source.nodes import arguments_of
+
+if TYPE_CHECKING:
+    from detlint.linter.order.places import OrderPlaces
+
+_MAX_STEPS = 4
+_LONGEST_MODE = 3  # `"ab+"`
+_NO_TEXT = ("sys.", "zipfile.")  # read by people, or taken out again by name
+
+
+class LoopBody:
+    """Answers about a loop, or about a function called from one.
+
+    `elements` are the names that hold an element, `positions` those that hold its running number, `items` further
+    expressions that are elements; `files` are parameters of a function that hold a file opened before the loop,
+    `handed` those that hold anything else from outside it.
+    """
+
+    def __init__(
+        self,
+        tracer: OrderPlaces,
+        body: ast.For | ast.AsyncFor | ast.While | FunctionNode,
+        elements: frozenset[str],
+        positions: frozenset[str],
+        items: tuple[ast.expr, ...] = (),
+        files: frozenset[str] = frozenset(),
+        handed: frozenset[str] = frozenset(),
+    ) -> None:
+        self._places = tracer
+        self._index = tracer.index
+        self._body = body
+        self._nodes = tuple(_own_nodes(body))
+        self._made = tuple(binding for node in self._nodes for binding in bindings_of(node))
+        self._positions = positions | counted_up(self._nodes)
+        stores = (node for node in self._nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+        self._bound = frozenset(node.id for node in stores if not self._only_starts(node))
+        self._items = frozenset(items)
+        self._files = files
+        self._handed = handed
+        self._keys = elements
+        self._elements = self._derived(elements)
+
+    def _derived(self, elements: frozenset[str]) -> frozenset[str]:
+        """Return `elements` and every name that the body computes from them."""
+        found = set(elements)
+        size = -1
+        while len(found) != size:
+            size = len(found)
+            for target, value in self._made:
+                if value is not None and self._mentions(value, found) and not self._only_starts(target):
+                    # `rows = rows + [row]` collects in `rows`, it does not make an element of it.
+                    found |= stored_names(target) - names_in(value)
+                    # `data.x = read(path)` makes `data` depend on the element too.
+                    found |= base_names(target) & self._bound
+            for node in self._nodes:
+                found |= self._filled(node, found)
+        return frozenset(found) - self._positions
+
+    def _filled(self, node: ast.AST, names: set[str]) -> set[str]:
+        """`row.append(word)`, `graph.parse(path)`: what is made in the body depends on what it is given."""
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            return set()
+        filled = node.func.value
+        if not isinstance(filled, ast.Name) or filled.id not in self._bound or self._starts_outside(filled):
+            return set()
+        given = arguments_of(node)
+        return {filled.id} if any(self._mentions(argument, names) for argument in given) else set()
+
+    def _starts_outside(self, name: ast.Name) -> bool:
+        scope = self._index.scope_at(name).lookup(name.id)
+        if scope is None or isinstance(self._body, FUNCTIONS):
+            return scope is None or scope.node is not self._body or name.id in self._handed
+        reaching = self._places.module.definitions(name) if isinstance(name.ctx, ast.Load) else scope.bindings[name.id]
+        return any(
+            self._body not in self._index.ancestors(binding.node) or self._only_starts(binding.node)
+            for binding in reaching
+        )
+
+    def _only_starts(self, place: ast.AST) -> bool:
+        """`if i == 0: total = part`, `if total is None: total = part`: the first element starts what is collected."""
+        child = place
+        for parent in self._index.ancestors(place):
+            if parent is self._body:
+                return False
+            if isinstance(parent, ast.If) and child in parent.body and self._asks_for_first(parent.test, place):
+                return True
+            child = parent
+        return False
+
+    def _asks_for_first(self, test: ast.expr, place: ast.AST) -> bool:
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            return isinstance(test.operand, ast.Name) and test.operand.id in self._positions
+        if not isinstance(test, ast.Compare) or not isinstance(test.left, ast.Name) or len(test.ops) != 1:
+            return False
+        other = test.comparators[0]
+        if isinstance(test.ops[0], ast.Is) and isinstance(other, ast.Constant) and other.value is None:
+            return test.left.id in stored_names(place)
+        number = isinstance(other, ast.Constant) and other.value in (0, 1) and isinstance(test.ops[0], ast.Eq)
+        return number and test.left.id in self._positions
+
+    def _has_default(self, name: ast.Name) -> bool:
+        """Return whether the name has a value before the body runs; one given in another loop is for that loop."""
+        scope = self._index.scope_at(name).lookup(name.id)
+        around = {self._body, *self._index.ancestors(self._body)}
+        return scope is None or any(
+            self._body not in self._index.ancestors(binding.node)
+            and all(loop in around for loop in self._index.ancestors(binding.node) if isinstance(loop, ast.For))
+            for binding in scope.bindings[name.id]
+        )
+
+    def _mentions(self, node: ast.AST, names: set[str] | frozenset[str]) -> bool:
+        return any(
+            (isinstance(child, ast.Name) and child.id in names) or child in self._items for child in ast.walk(node)
+        )
+
+    def _has_element(self, node: ast.AST) -> bool:
+        return self._mentions(node, self._elements)
+
+    def _has_position(self, node: ast.AST) -> bool:
+        return self._mentions(node, self._positions)
+
+    def _is_outside(self, node: ast.expr) -> bool:
+        """Return whether a container lives on after the body: a name bound outside it, or an attribute of self."""
+        if isinstance(node, ast.Subscript):
+            return self._is_outside(node.value)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            return self._is_outside(node.func.value)
+        if isinstance(node, ast.Attribute):
+            return isinstance(node.value, ast.Name) and node.value.id not in self._elements
+        if not isinstance(node, ast.Name) or node.id in self._elements:
+            return False
+        return self._index.scope_at(node).lookup(node.id) is not None and self._starts_outside(node)
+
+    def _is_shared(self, node: ast.expr) -> bool:
+        """Return whether a container outside is filled by several elements: `rows`, not `rows[name]` of each name."""
+        part = node
+        while isinstance(part, (ast.Subscript, ast.Call, ast.Attribute)):
+            if isinstance(part, ast.Subscript):
+                if isinstance(part.slice, ast.Name) and part.slice.id in self._keys:
+                    return False
+                part = part.value
+            elif isinstance(part, ast.Call):
+                if part.args and isinstance(part.args[0], ast.Name) and part.args[0].id in self._keys:
+                    return False
+                part = part.func
+            else:
+                part = part.value
+        return self._is_outside(node)
+
+    def _is_partner(self, target: ast.expr) -> bool:
+        """`row["v"]` and `row.v` of a row that stands at the same place, `rows[i].v`."""
+        part = target
+        while isinstance(part, (ast.Attribute, ast.Subscript)):
+            part = part.value
+            if isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Name):
+                picked = [item.value for item in self._items if isinstance(item, ast.Subscript)]
+                beside = not any(map(self._places.has_own_order, picked))
+                if beside and part.slice.id in self._positions and self._places.has_own_order(part.value):
+                    return True
+        return part is not target and isinstance(part, ast.Name) and part.id in self._positions
+
+    def _is_numbered(self, node: ast.expr, steps: int = _MAX_STEPS) -> bool:
+        """Return whether the running number, and nothing of the element itself, stands in an expression."""
+        if not steps or self._has_element(node):
+            return False
+        made = (value for target, value in self._made if names_in(target) & names_in(node) and value is not None)
+        return self._gives_number(node) or any(self._is_numbered(value, steps - 1) for value in made)
+
+    def _is_open_file(self, node: ast.expr, steps: int = _MAX_STEPS) -> bool:
+        """Return whether a file was opened before the loop, so that its text is written piece by piece."""
+        if isinstance(node, ast.IfExp):
+            return self._is_open_file(node.body, steps) or self._is_open_file(node.orelse, steps)
+        if not isinstance(node, ast.Name) or not steps:
+            return False
+        if node.id in self._files:
+            return True
+        if self._is_outside(node):
+            values = self._places.inference.values(node)
+            return not self._is_imported(node) and not any(value.type.startswith(_NO_TEXT) for value in values)
+        # `out = train if drawn else valid`: another name for a file that stands outside
+        given = [binding.value for binding in self._places.module.definitions(node)]
+        return any(
+            self._appends(value) if isinstance(value, ast.Call) else self._is_open_file(value, steps - 1)
+            for value in given
+            if isinstance(value, (ast.Name, ast.IfExp, ast.Call))
+        )
+
+    def _appends(self, call: ast.Call) -> bool:
+        """`open(out, "a")`: the same file for each element, and what is written goes to its end."""
+        if getattr(call.func, "attr", getattr(call.func, "id", "")) != "open" or self._has_element(call):
+            return False
+        given = [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg == "mode")]
+        modes = [value.value for value in given if isinstance(value, ast.Constant)]
+        return any(isinstance(mode, str) and mode.startswith("a") and len(mode) <= _LONGEST_MODE for mode in modes)
+
+    def _is_imported(self, node: ast.Name) -> bool:
+        """`soundfile.write(name, wave)` writes a whole file, not into one that is open."""
+        scope = self._index.scope_at(node).lookup(node.id)
+        return scope is not None and any(b.kind is BindingKind.IMPORT for b in scope.bindings[node.id])
+
+    def _gives_number(self, value: ast.expr) -> bool:
+        """Return whether the running number is part of a value, and does not only pick from lists that go along.
+
+        `texts[i]` is no number where `texts` was made of the list that the loop runs over.
+        """
+        picks = [
+            part
+            for part in ast.walk(value)
+            if isinstance(part, ast.Subscript) and self._goes_along(part.value, _MAX_STEPS)
+        ]
+        picking = {name for pick in picks for name in ast.walk(pick.slice)}
+        return any(
+            isinstance(name, ast.Name) and name.id in self._positions and name not in picking
+            for name in ast.walk(value)
+        )
+
+    def _goes_along(self, sequence: ast.expr, steps: int) -> bool:
+        """Return whether a list has the order of what the loop runs over: it is that, or made of it."""
+        if names_in(sequence) & self._iterated:
+            return True
+        if not steps or not isinstance(sequence, ast.Name):
+            return False
+        made = [binding.value for binding in self._places.module.definitions(sequence)]
+        return any(
+            isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load) and self._goes_along(part, steps - 1)
+            for value in made
+            if value is not None
+            for part in ast.walk(value)
+        )
+
+    @cached_property
+    def _iterated(self) -> frozenset[str]:
+        """The lists that the loop runs over, and those that they were made of."""
+        if not isinstance(self._body, (ast.For, ast.AsyncFor)):
+            return frozenset()
+        found = set(names_in(self._body.iter))
+        pending = [name for name in ast.walk(self._body.iter) if isinstance(name, ast.Name)]
+        for _ in range(_MAX_STEPS):
+            made = [binding.value for name in pending for binding in self._places.module.definitions(name)]
+            lists = [value.generators[0].iter for value in made if isinstance(value, ast.ListComp)]
+            pending = [value for value in lists if isinstance(value, ast.Name)]
+            found |= {name.id for name in pending}
+        return frozenset(found)
+
+
+def _own_nodes(body: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a body in source order, nested functions and classes left out."""
+    pending = list(reversed(getattr(body, "body", [])))
+    while pending:
+        node = pending.pop()
+        yield node
+        if not isinstance(node, (*FUNCTIONS, ast.ClassDef, ast.Lambda)):
+            pending += reversed(list(ast.iter_child_nodes(node)))
+
+
+def bindings_of(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr | None]]:
+    """Yield the targets that a statement binds, each with its value; those of `zip` one by one."""
+    if isinstance(node, ast.Assign):
+        yield from ((target, node.value) for target in node.targets)
+    elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)):
+        yield node.target, node.value
+    elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)):
+        yield from _iterated(node.target, node.iter)
+    elif isinstance(node, ast.withitem) and node.optional_vars is not None:
+        yield node.optional_vars, node.context_expr
+
+
+def _iterated(target: ast.expr, iterable: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    zipped = iterable.args if isinstance(iterable, ast.Call) and getattr(iterable.func, "id", "") == "zip" else []
+    if isinstance(target, ast.Tuple) and len(target.elts) == len(zipped):
+        yield from zip(target.elts, zipped, strict=True)
+    else:
+        yield target, iterable

@@ -1,0 +1,82 @@
+"""What stands at the same place of another sequence: a row that gets the result of its number, whosever that is."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from detlint.linter.analysis.elements import gone_through
+from detlint.linter.order.counts import OrderCounts
+from detlint.linter.order.form import names_in
+from detlint.linter.source.names import BindingKind
+from detlint.linter.tables.elements import element_table
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.project import Module
+
+_MAX_STEPS = 3
+_COUNTERS = frozenset("ijkn")
+_VIEWS = frozenset({"items", "keys", "values", "copy"})
+
+
+class OrderPartners(OrderCounts):
+    """Answers about loops over several sequences. `source` is the call that gives an order, where there is one."""
+
+    def __init__(self, module: Module, source: ast.Call | None = None) -> None:
+        super().__init__(module)
+        self._source = source
+        self._handed_in: set[ast.AST] = set()  # parameters that get the order from a call
+
+    def partners(self, target: ast.expr, iterable: ast.expr) -> frozenset[str]:
+        """`label` of `for label, path in zip(labels, paths)` where labels have their own order: as good as a number."""
+        zipped, target = self._counted_off(target, iterable)
+        if not isinstance(zipped, ast.Call) or not isinstance(target, ast.Tuple):
+            return frozenset()
+        if "builtins.zip" not in self.inference.callees(zipped):
+            return frozenset()
+        pairs = list(zip(target.elts, zipped.args, strict=False))
+        if self._source in zipped.args:
+            given = [name for name, value in pairs if isinstance(value, ast.Name)]
+        else:
+            given = [name for name, value in pairs if self.has_own_order(value)]
+        own = len(given) < len(zipped.args)
+        return frozenset(name.id for name in given if own and isinstance(name, ast.Name))
+
+    def companions(self, target: ast.expr, iterable: ast.expr, picked: ast.expr) -> frozenset[str]:
+        """`row` of `for i, row in enumerate(rows)` where rows have their own order, and what `i` picks has not."""
+        rows, row = self._counted_off(target, iterable)
+        if row is target or not self.has_own_order(rows) or self.has_own_order(picked):
+            return frozenset()
+        return names_in(row)
+
+    def _counted_off(self, target: ast.expr, iterable: ast.expr) -> tuple[ast.expr, ast.expr]:
+        """Return `rows` and `row` of `for i, row in enumerate(tqdm(rows))`."""
+        rows, place = gone_through(self.inference, iterable, (1,))
+        counted = place == () and isinstance(target, ast.Tuple) and len(target.elts) > 1
+        return rows, target.elts[1] if counted and isinstance(target, ast.Tuple) else target
+
+    def goes_with_number(self, result: ast.expr, counted: frozenset[str]) -> bool:
+        """`yield index, answer` of what finishes: whoever takes it goes by the number, unless that was counted here."""
+        first = result.elts[0] if isinstance(result, ast.Tuple) and len(result.elts) > 1 else None
+        if self._source is None or not isinstance(first, ast.Name) or first.id in counted:
+            return False
+        return first.id in _COUNTERS or element_table().names_numbers(first.id)
+
+    def has_own_order(self, value: ast.expr, steps: int = _MAX_STEPS) -> bool:
+        """Return whether a sequence is what the caller gives, or made of that one by one."""
+        if isinstance(value, ast.Name) and self.is_parameter(value):
+            return self._handed_in.isdisjoint(binding.node for binding in self.module.definitions(value))
+        if not steps:
+            return False
+        if isinstance(value, ast.Name):
+            bindings = self.module.definitions(value)
+            made = [binding.value for binding in bindings if binding.kind is BindingKind.ASSIGN and not binding.index]
+            return len(made) == len(bindings) == 1 and made[0] is not None and self.has_own_order(made[0], steps - 1)
+        if isinstance(value, ast.ListComp):
+            return len(value.generators) == 1 and self.has_own_order(value.generators[0].iter, steps)
+        if not isinstance(value, ast.Call):
+            return False
+        if isinstance(value.func, ast.Attribute) and not value.args:
+            return value.func.attr in _VIEWS and self.has_own_order(value.func.value, steps)
+        copies = {"builtins.list", "builtins.tuple", "builtins.sorted"}.intersection(self.inference.callees(value))
+        return bool(copies and value.args) and self.has_own_order(value.args[0], steps)

@@ -1,0 +1,283 @@
+"""Where values are kept: an order goes on through variables, attributes of self and containers that are filled."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from detlint.linter.analysis.values import Kind
+from detlint.linter.order.form import KEEPING_ORDER, Form, Trail
+from detlint.linter.order.partners import OrderPartners
+from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind
+from detlint.linter.source.nodes import identifier
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.flow import Flow
+
+
+class OrderPlaces(OrderPartners):
+    """Follows an order through what it is stored in; `destination` follows it through an expression."""
+
+    def destination(self, node: ast.expr, trail: Trail | None = None) -> str | None:
+        """Return in words what takes over the order of `node`, or None where nothing is known to."""
+        raise NotImplementedError
+
+    def target(self, target: ast.expr, statement: ast.AST, trail: Trail) -> str | None:
+        if isinstance(target, ast.Name):
+            binding = self.binding_of(target)
+            return None if binding is None else self.binding(binding, statement, trail)
+        if isinstance(target, (ast.Tuple, ast.List)):
+            if len(target.elts) == 1 and not isinstance(target.elts[0], ast.Starred):
+                return None  # only one element fits, and one element has one order
+            if trail.form is Form.SEQUENCE and not self.is_zip(statement):
+                return "the names it is unpacked into"
+            if trail.form not in (Form.SEQUENCE, Form.NESTED):
+                return None
+            inner = replace(trail, form=Form.SEQUENCE)
+            return self.first(self.target(element, statement, inner) for element in target.elts)
+        if isinstance(target, ast.Subscript):
+            if isinstance(target.slice, ast.Slice):
+                return self.collected(target.value, statement, trail)
+            if isinstance(target.slice, ast.Constant) and isinstance(target.slice.value, str):
+                return self._entry(target.value, target.slice.value, statement, trail)
+            if trail.form is Form.MAPPING:
+                return None  # a dict among others: the order of its keys is rarely anybody's
+            return self.collected(target.value, statement, replace(trail, form=Form.NESTED))
+        return self.attribute(target, statement, trail) if isinstance(target, ast.Attribute) else None
+
+    def _entry(self, record: ast.expr, key: str, statement: ast.AST, trail: Trail) -> str | None:
+        """`info["labels"] = labels`: goes on where that entry is read, or all of the record, not other entries.
+
+        So does `args.files = files`, where `key` is `.files`.
+        """
+        if not isinstance(record, ast.Name) or self.is_complaint(key) or self.is_lookup(key):
+            return None
+        scope = self.index.scope_at(record).lookup(record.id)
+        if scope is None or not isinstance(scope.node, (*FUNCTIONS, ast.Module)):
+            return None
+        flow = self.module.flow(scope)
+        uses = [use for binding in self.module.definitions(record) for use in flow.uses(binding)]
+        later = [use for use in dict.fromkeys(uses) if use is not record and flow.path(statement, use)]
+        read = {use: self._entry_at(use) for use in later}
+        same = [item for item in read.values() if item is not None and _key(item) == key]
+        if not trail.subset and any(True for item in same for _ in self.sorts_in_place(item)):
+            return None
+        whole = [use for use, item in read.items() if item is None]
+        nested = replace(trail, form=Form.NESTED)
+        found = self.first(
+            [self.destination(item, trail) for item in same] + [self.destination(use, nested) for use in whole]
+        )
+        unread = not same and not whole and trail.form is not Form.MAPPING
+        return f"the caller's `{record.id}`" if unread and self._is_received(record, scope.node) else found
+
+    def _is_received(self, record: ast.Name, function: ast.AST) -> bool:
+        """Return whether a record is the caller's; `**options` is the function's own."""
+        bindings = self.module.definitions(record)
+        own = function.args.kwarg if isinstance(function, FUNCTIONS) else None
+        return bool(bindings) and all(b.kind is BindingKind.PARAMETER and b.node is not own for b in bindings)
+
+    def _entry_at(self, use: ast.Name) -> ast.Subscript | ast.Attribute | None:
+        """Return `record["key"]` around a use of the record; None where it is used as a whole or with other keys."""
+        item = self.index.parents.get(use)
+        if not isinstance(item, (ast.Subscript, ast.Attribute)) or item.value is not use:
+            return None
+        around = self.index.parents.get(item)
+        if (
+            isinstance(around, ast.Call)
+            and around.func is item
+            and identifier(item) in self.table.methods["serializing"]
+        ):
+            return None
+        return item if _key(item) is not None else None
+
+    def binding(self, binding: Binding, after: ast.AST | None, trail: Trail) -> str | None:
+        if self.is_complaint(binding.name) or not isinstance(binding.scope.node, (*FUNCTIONS, ast.Module)):
+            return None
+        flow = self.module.flow(binding.scope)
+        longer = self._made_longer(binding, flow) if trail.form is Form.SEQUENCE else ()
+        uses = {use: None for each in (binding, *longer) for use in flow.uses(each)}
+        return self._uses(uses, flow, after, trail)
+
+    def _made_longer(self, binding: Binding, flow: Flow) -> Iterator[Binding]:
+        """Yield what the variable is after `names += ["unknown"]` or `images /= 255`: elements stay where they are."""
+        same = binding.scope.bindings[binding.name] if binding.kind is BindingKind.ASSIGN else ()
+        others = [each.node for each in same if each is not binding and each.kind is not BindingKind.AUGMENTED]
+        for each in same:
+            statement = self.index.parents.get(each.node)
+            keeps = isinstance(statement, ast.AugAssign) and isinstance(statement.op, KEEPING_ORDER)
+            if keeps and flow.path(binding.node, each.node, avoiding=others):
+                yield each
+
+    def _uses(self, uses: Iterable[ast.Name], flow: Flow, after: ast.AST | None, trail: Trail) -> str | None:
+        uses = tuple(uses)
+        sorts = [] if trail.subset else [fixed for use in uses for fixed in self._fixes(use)]
+        tested = [
+            test for use in uses for test in (self._rebound_if_filled(use), self.leaves_one(use)) if test is not None
+        ]
+        for use in uses:
+            fixed = [*sorts, *(test for test in tested if test not in self.index.ancestors(use))]
+            carried = trail
+            if fixed and not flow.path(after, use, avoiding=fixed):
+                if trail.form is not Form.WALK:
+                    continue
+                carried = replace(trail, form=Form.SORTED_WALK)  # the names in each folder stay as they are
+            found = self.destination(use, carried)
+            if found is not None:
+                return found
+        return None
+
+    def _rebound_if_filled(self, use: ast.Name) -> ast.If | None:
+        """Return `if names: names = …` where the use is its test: what passes it by is empty and has no order."""
+        branch = self.index.parents.get(use)
+        if not isinstance(branch, ast.If) or branch.test is not use:
+            return None
+        rebinds = any(
+            isinstance(target, ast.Name) and target.id == use.id
+            for statement in branch.body
+            if isinstance(statement, ast.Assign)
+            for target in statement.targets
+        )
+        return branch if rebinds else None
+
+    def _fixes(self, use: ast.Name) -> Iterator[ast.AST]:
+        """Yield the nodes after which the variable is in order: a sort in place, or a sort that is on by default.
+
+        Where it fails before the sort, nobody makes use of it.
+        """
+        for fixed in self._sorts(use):
+            yield fixed
+            for parent in self.index.ancestors(fixed):
+                if isinstance(parent, ast.Try):
+                    yield from (handler.body[0] for handler in parent.handlers)
+
+    def _sorts(self, use: ast.Name) -> Iterator[ast.AST]:
+        sorts = [*self.sorts_in_place(use)]
+        statement = self.index.statement(use)
+        if isinstance(statement, ast.Assign) and self._is_sorted_within(use, statement):
+            same = (isinstance(target, ast.Name) and target.id == use.id for target in statement.targets)
+            sorts += [statement] if any(same) else []
+        for node in sorts:
+            condition = self.unless_turned_off(node)
+            yield from (node,) if condition is None else (node, condition)
+
+    def _is_sorted_within(self, use: ast.expr, statement: ast.stmt) -> bool:
+        """`sorted(files)`, `dict(sorted(found.items()))`: not `sorted(load(name) for name in files)[:5]`."""
+        part: ast.AST = use
+        for parent in self.index.ancestors(use):
+            if isinstance(parent, ast.Call) and part is not parent.func and self.sorts(parent):
+                return True
+            if parent is statement or not isinstance(parent, (ast.Call, ast.Attribute)):
+                return False
+            part = parent
+        return False
+
+    def collected(self, container: ast.expr, change: ast.AST, trail: Trail) -> str | None:
+        """Return what takes over the order in which `change` fills `container`."""
+        if isinstance(container, ast.Subscript):
+            form = Form.MAPPING if trail.form is Form.MAPPING else Form.NESTED
+            return self.collected(container.value, change, replace(trail, form=form))
+        if isinstance(container, ast.Call) and isinstance(container.func, ast.Attribute):
+            # by_class.setdefault(name, []).append(path)
+            return self.collected(container.func.value, change, replace(trail, form=Form.NESTED))
+        if isinstance(container, ast.Attribute):
+            return self.attribute(container, change, trail)
+        if not isinstance(container, ast.Name) or self.is_complaint(container.id):
+            return None
+        kinds = {value.kind for value in self.inference.values(container)}
+        if kinds == {Kind.SET}:
+            return None
+        scope = self.index.scope_at(container).lookup(container.id)
+        if scope is None or not isinstance(scope.node, (*FUNCTIONS, ast.Module)):
+            return None
+        flow = self.module.flow(scope)
+        bindings = self._current(container)
+        more = [binding for binding in scope.bindings[container.id] if binding.kind is BindingKind.AUGMENTED]
+        uses = {use: None for binding in dict.fromkeys([*bindings, *more]) for use in flow.uses(binding)}
+        later = [use for use in uses if use is not container and flow.path(change, use)]
+        found = self._uses(later, flow, change, trail)
+        received = bool(bindings) and all(binding.kind is BindingKind.PARAMETER for binding in bindings)
+        if found is None and received and trail.form is not Form.MAPPING:
+            return f"the caller's `{container.id}`"
+        return found
+
+    def _current(self, container: ast.Name) -> tuple[Binding, ...]:
+        """Return the bindings that a container is filled through: those that reach it, or the one it makes."""
+        if isinstance(container.ctx, ast.Load):
+            return self.module.definitions(container)
+        binding = self.binding_of(container)
+        return () if binding is None else (binding,)
+
+    def attribute(self, target: ast.Attribute, change: ast.AST, trail: Trail) -> str | None:
+        """`self.files = …`: follow it into the methods; where none reads it, whoever holds the object does."""
+        owner = self.index.class_at(target)
+        if not isinstance(target.value, ast.Name) or self.is_complaint(target.attr):
+            return None
+        receivers = {value.type for value in self.inference.values(target.value)}
+        if owner is None or self.module.qualified(owner) not in receivers:
+            keyed = trail.form is Form.MAPPING  # `graph.edata[name] = …`
+            return None if keyed else self._entry(target.value, f".{target.attr}", change, trail)
+        loads = [
+            node
+            for node in self.index.of_type(ast.Attribute)
+            if node.attr == target.attr
+            and isinstance(node.ctx, ast.Load)
+            and isinstance(node.value, ast.Name)
+            and node.value.id == target.value.id
+            and self.index.class_at(node) is owner
+        ]
+        if not trail.subset and any(self._fixes_order(load, target.attr) for load in loads):
+            return None
+        read = False
+        for load in loads:
+            if self._only_fills(load) or self._only_tests(load):
+                continue
+            read = True
+            found = self.destination(load, trail)
+            if found is not None:
+                return f"self.{target.attr}"
+        if read or trail.form in (Form.TEXT, Form.MAPPING) or target.attr.startswith("__"):
+            return None
+        return f"self.{target.attr}"
+
+    def _fixes_order(self, load: ast.Attribute, attribute: str) -> bool:
+        """`self.files.sort()` or `self.files = sorted(self.files)`."""
+        if any(True for _ in self.sorts_in_place(load)):
+            return True
+        parent = self.index.parents.get(load)
+        statement = self.index.statement(load)
+        return (
+            isinstance(parent, ast.Call)
+            and self.sorts(parent)
+            and isinstance(statement, ast.Assign)
+            and any(isinstance(t, ast.Attribute) and t.attr == attribute for t in statement.targets)
+        )
+
+    def _only_tests(self, load: ast.Attribute) -> bool:
+        """`self.files is None`, `not self.files`, `len(self.files) < 1`: which tells nothing of who takes them up."""
+        parent = self.index.parents.get(load)
+        if isinstance(parent, ast.Compare):
+            return all(isinstance(op, (ast.Is, ast.IsNot)) for op in parent.ops)
+        if isinstance(parent, ast.Call):
+            compared = isinstance(self.index.parents.get(parent), ast.Compare)
+            return compared and "builtins.len" in self.inference.callees(parent)
+        return isinstance(parent, ast.UnaryOp) or (isinstance(parent, ast.If) and parent.test is load)
+
+    def _only_fills(self, load: ast.Attribute) -> bool:
+        """`self.files.append(name)`, `self.files = self.files + more`."""
+        parent = self.index.parents.get(load)
+        filling = self.table.methods["appending"] | self.table.methods["extending"]
+        if isinstance(parent, ast.Attribute):
+            return parent.attr in filling
+        statement = self.index.statement(load)
+        targets = statement.targets if isinstance(statement, ast.Assign) else []
+        return any(ast.unparse(target) == ast.unparse(load) for target in targets)
+
+
+def _key(item: ast.Subscript | ast.Attribute) -> str | None:
+    """Return `labels` of `info["labels"]`, `.labels` of `info.labels`."""
+    if isinstance(item, ast.Attribute):
+        return f".{item.attr}"
+    key = item.slice
+    return key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else None

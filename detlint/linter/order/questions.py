@@ -1,0 +1,261 @@
+"""Small questions about the code through which an order passes: is it sorted, shown, the only element?"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from detlint.linter.analysis.program import calls_named
+from detlint.linter.order.form import names_in
+from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode
+from detlint.linter.tables.order import listings, order_table
+from detlint.randomness import load_sources
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.project import Module
+
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_ENDINGS = ("", "s", "es", "d", "ed")
+_SHOWING = frozenset({"debug", "info", "warning", "warn", "error", "critical", "exception", "log"})
+
+
+class OrderQuestions:
+    """Answers from one module and the table of orders."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.index = module.index
+        self.inference = module.inference
+        self.table = order_table()
+
+    def first(self, answers: Iterable[str | None]) -> str | None:
+        return next((answer for answer in answers if answer is not None), None)
+
+    def is_complaint(self, name: str) -> bool:
+        """`missing_keys`, `unexpectedKeys`, `duplicates`: not `extract_words`, which says something else than extra."""
+        return any(
+            part.lower().startswith(word) and part[len(word) :].lower() in _ENDINGS
+            for part in _WORD.findall(name)
+            for word in self.table.complaints
+        )
+
+    def complains(self, node: ast.expr) -> bool:
+        """`missing.pop()` of a variable or an attribute that is named as a complaint."""
+        name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+        return self.is_complaint(name)
+
+    def is_lookup(self, name: str) -> bool:
+        """Return whether a list of that name is one of names of code, which is searched and not computed with."""
+        return name.lower().endswith(self.table.lookups)
+
+    def is_lookup_key(self, key: ast.expr | None) -> bool:
+        """`"target_modules"`, as the key of an entry."""
+        return isinstance(key, ast.Constant) and isinstance(key.value, str) and self.is_lookup(key.value)
+
+    def is_checksum(self, node: ast.expr) -> bool:
+        """`digest` of `digest = hashlib.md5()`."""
+        return any(value.type in self.table.functions["hashing"] for value in self.inference.values(node))
+
+    def is_progress_bar(self, call: ast.Call) -> bool:
+        """`pbar(results)` of a variable that nothing is known about but its name."""
+        name = call.func.id.lower() if isinstance(call.func, ast.Name) else ""
+        return not self.inference.callees(call) and any(word in name for word in self.table.progress)
+
+    def shown(self, node: ast.AST, through: bool = True) -> bool:
+        """Return whether the value goes into a message, a log or an exception, which only people read.
+
+        `through` follows it through one variable.
+        """
+        function = self.index.function_at(node)
+        if function is not None and function.name in self.table.descriptions:
+            return True
+        child = node
+        for parent in self.index.ancestors(node):
+            if isinstance(parent, ast.Raise) or (isinstance(parent, ast.Assert) and child is not parent.test):
+                return True
+            if isinstance(parent, ast.stmt):
+                return through and self._makes_message(parent)
+            if isinstance(parent, ast.Call) and child is not parent.func and self._shows(parent):
+                return True
+            child = parent
+        return False
+
+    def _makes_message(self, statement: ast.stmt) -> bool:
+        """`message += f"such as {names[0]}"`, where all that is done with it is to raise or to show it."""
+        if not isinstance(statement, (ast.Assign, ast.AugAssign)):
+            return False
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        target = targets[0]
+        binding = self.binding_of(target) if isinstance(target, ast.Name) and len(targets) == 1 else None
+        if binding is None or not isinstance(binding.scope.node, FUNCTIONS):
+            return False
+        uses = [use for use in self.module.flow(binding.scope).uses(binding) if not self._asks_whether_set(use)]
+        return bool(uses) and all(self.shown(use, through=False) for use in uses)
+
+    def _asks_whether_set(self, use: ast.expr) -> bool:
+        """`if clash is None`."""
+        parent = self.index.parents.get(use)
+        return isinstance(parent, ast.Compare) and all(isinstance(op, (ast.Is, ast.IsNot)) for op in parent.ops)
+
+    def _shows(self, call: ast.Call) -> bool:
+        if isinstance(call.func, ast.Attribute) and call.func.attr in _SHOWING:
+            return True
+        names = self.inference.callees(call)
+        if any(name.startswith("tqdm.") and name.endswith(".write") for name in names):
+            return True
+        return "warnings.warn" in names or ("builtins.print" in names and self.printed_to(call) is None)
+
+    def printed_to(self, call: ast.Call) -> ast.expr | None:
+        """Return the file that `print(…, file=…)` writes to; None where people read it."""
+        for keyword in call.keywords:
+            names = self.inference.resolve(keyword.value) if keyword.arg == "file" else ("sys.stdout",)
+            if not any(name.startswith("sys.") for name in names):
+                return keyword.value
+        return None
+
+    def is_asked_for(self, index: ast.expr, sequence: ast.expr, depth: int = 3) -> bool:
+        """Return whether a position in `sequence` comes from a parameter or from a random draw, variables followed.
+
+        Positions are no masks: `table[table.label == label]` asks for no position.
+        """
+        if isinstance(index, ast.IfExp):  # the test asks for nothing
+            return any(self.is_asked_for(branch, sequence, depth) for branch in (index.body, index.orelse))
+        parts = list(ast.walk(index))
+        if any(isinstance(part, ast.Compare) for part in parts):
+            return False
+        own = names_in(sequence)
+        for part in parts:
+            if isinstance(part, ast.Call) and any(map(load_sources().draws.get, self.inference.callees(part))):
+                return True
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
+                bindings = self.module.definitions(part)
+                if any(binding.kind is BindingKind.PARAMETER for binding in bindings):
+                    return True
+                assigned = [binding.value for binding in bindings if binding.kind is BindingKind.ASSIGN]
+                values = [value for value in assigned if value is not None] if part.id not in own and depth else []
+                if any(self.is_asked_for(value, sequence, depth - 1) for value in values):
+                    return True
+        return False
+
+    def listing_of(self, node: ast.expr, depth: int = 4) -> ast.Call | None:
+        """Return the call that lists what a sequence holds: of `sorted(names)`, of `[load(name) for name in names]`."""
+        if isinstance(node, ast.Name):
+            made = [binding.value for binding in self.module.definitions(node)]
+            only = made[0] if len(made) == 1 else None
+            return self.listing_of(only, depth - 1) if depth and isinstance(only, (ast.Call, ast.ListComp)) else None
+        if isinstance(node, ast.ListComp):
+            return self.listing_of(node.generators[0].iter, depth)
+        if not isinstance(node, ast.Call):
+            return None
+        names = self.inference.callees(node)
+        if node.args and not {"builtins.sorted", "builtins.list"}.isdisjoint(names):
+            return self.listing_of(node.args[0], depth)
+        return node if not listings().isdisjoint(names) else None
+
+    def sorts(self, call: ast.Call) -> bool:
+        """Return whether a call gives its argument in a fixed order, as a function of the project may that sorts."""
+        names = self.inference.callees(call)
+        return self.is_sorting(names) or any(map(self._is_defined_to_sort, names))
+
+    def is_sorting(self, names: Iterable[str]) -> bool:
+        """Return whether a function is one of those that the table says sort."""
+        return not self.table.functions["sorting"].isdisjoint(names)
+
+    def _is_defined_to_sort(self, name: str) -> bool:
+        """`def natural(names): return sorted(names, key=digits)`, and nothing else is returned."""
+        module, function = self.module.project.definition(name) or (None, None)
+        if module is None or not isinstance(function, FUNCTIONS):
+            return False
+        returned = [node.value for node in module.flow(module.index.scopes[function]).returns()]
+        return bool(returned) and all(
+            isinstance(value, ast.Call)
+            and value.args
+            and isinstance(value.args[0], ast.Name)
+            and self.is_sorting(module.inference.callees(value))
+            for value in returned
+        )
+
+    def positions(self, target: ast.expr, iterable: ast.expr) -> frozenset[str]:
+        """Return the names that hold the running number of an `enumerate`."""
+        call: ast.expr | None = iterable
+        bindings = self.module.definitions(iterable) if isinstance(iterable, ast.Name) else ()
+        if len(bindings) == 1:
+            call = bindings[0].value  # `numbered = enumerate(names)`
+        while isinstance(call, ast.Call):
+            if "builtins.enumerate" in self.inference.callees(call):
+                first = target.elts[0] if isinstance(target, (ast.Tuple, ast.List)) and target.elts else None
+                return frozenset({first.id}) if isinstance(first, ast.Name) else frozenset()
+            call = call.args[0] if call.args else None
+        return frozenset()
+
+    def is_parameter(self, value: ast.expr) -> bool:
+        """Return whether a variable is what the caller gives, and nothing else."""
+        bindings = self.module.definitions(value) if isinstance(value, ast.Name) else ()
+        return bool(bindings) and all(binding.kind is BindingKind.PARAMETER for binding in bindings)
+
+    def parameter(self, function: FunctionNode, name: str) -> Binding | None:
+        """Return what binds a parameter of a function of this file."""
+        bindings = self.index.scopes[function].bindings[name]
+        return next((binding for binding in bindings if binding.kind is BindingKind.PARAMETER), None)
+
+    def callers(self, function: FunctionNode) -> list[ast.Call]:
+        """Return the calls of a function of this file, those from inside itself left out."""
+        qualified = self.module.qualified(function)
+        return [
+            call
+            for call in calls_named(self.module, (function.name,))
+            if function not in self.index.ancestors(call) and qualified in self.inference.callees(call)
+        ]
+
+    def sorted_at_once(self, call: ast.Call) -> bool:
+        parent = self.index.parents.get(call)
+        return isinstance(parent, ast.Call) and self.sorts(parent)
+
+    def sorts_in_place(self, use: ast.expr) -> Iterator[ast.AST]:
+        """Yield the node that puts the list or mapping `use` in order in place."""
+        parent = self.index.parents.get(use)
+        if isinstance(parent, ast.Attribute) and parent.attr in self.table.methods["sorting"]:
+            yield self.index.parents[parent]
+        elif isinstance(parent, ast.Call) and parent.args[:1] == [use]:
+            if "builtins.list.sort" in self.inference.callees(parent):  # `list.sort(names)`
+                yield parent
+        elif isinstance(parent, ast.Subscript) and parent.value is use:
+            if isinstance(parent.ctx, ast.Store):
+                statement = self.index.parents.get(parent)
+                value = statement.value if isinstance(statement, ast.Assign) else None
+                if value is not None and self._sorts_itself(value, use):
+                    yield parent
+            else:
+                yield from self.sorts_in_place(parent)
+
+    def _sorts_itself(self, value: ast.expr, use: ast.expr) -> bool:
+        """`names[:] = sorted(…)`, `names[:] = [name for name in sorted(names) if name in wanted]`."""
+        if isinstance(value, ast.Call) and self.sorts(value):
+            return True
+        text = ast.unparse(use)
+        calls = [part for part in ast.walk(value) if isinstance(part, ast.Call) and self.sorts(part)]
+        return any(ast.unparse(argument) == text for call in calls for argument in call.args)
+
+    def unless_turned_off(self, node: ast.AST) -> ast.If | None:
+        """Return the `if sort:` around `node` where `sort` is a parameter that is True by default."""
+        for parent in self.index.ancestors(node):
+            if isinstance(parent, FUNCTIONS):
+                return None
+            if isinstance(parent, ast.If) and isinstance(parent.test, ast.Name):
+                bindings = self.module.definitions(parent.test)
+                defaults = [b.value for b in bindings if b.kind is BindingKind.PARAMETER]
+                if any(isinstance(default, ast.Constant) and default.value is True for default in defaults):
+                    return parent
+        return None
+
+    def binding_of(self, target: ast.Name) -> Binding | None:
+        owner = self.index.scope_at(target).lookup(target.id)
+        found = owner.bindings.get(target.id, ()) if owner is not None else ()
+        return next((binding for binding in found if binding.node is target), None)
+
+    def is_zip(self, statement: ast.AST) -> bool:
+        value = getattr(statement, "value", None)
+        names = self.inference.callees(value) if isinstance(value, ast.Call) else ()
+        return not {"builtins.zip", "builtins.map"}.isdisjoint(names)

@@ -1,0 +1,166 @@
+"""Is an expression a set, and is the order of its elements the same in every process?"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from detlint.linter.analysis.element_fills import entries
+from detlint.linter.analysis.elements import gone_through
+from detlint.linter.analysis.values import Kind
+from detlint.linter.order.element_origins import Asked, ElementOrigins
+from detlint.linter.order.element_uses import elements_of, used_as
+from detlint.linter.source.names import Binding, BindingKind
+from detlint.linter.tables.elements import element_table
+from detlint.linter.tables.elements_sort import Move, Sort, together
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.context import Context
+
+_NEAR = 4  # names that stand further off say less about the elements
+_ALGEBRA = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.Sub)
+
+
+def is_set(node: ast.expr, ctx: Context) -> bool:
+    """Return whether the expression is a set, a variable on some path; the algebra of dict views included."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, _ALGEBRA):
+        sides = (node.left, node.right)
+        return any(is_set(side, ctx) or _is_view(side) for side in sides)
+    kinds = {value.kind for value in ctx.values(node)} - {Kind.NONE}
+    if isinstance(node, ast.Name) and kinds == {Kind.UNKNOWN} and _is_difference_of_views(node, ctx):
+        return True
+    if isinstance(node, ast.Name) and Kind.SET in kinds:
+        return any(map(_assigns_set, ctx.module.definitions(node))) or kinds == {Kind.SET}
+    return kinds == {Kind.SET} or (kinds <= {Kind.UNKNOWN, Kind.LIST} and _is_entry(node, ctx))
+
+
+def _is_difference_of_views(node: ast.Name, ctx: Context) -> bool:
+    """`missing = wanted.keys() - known.keys()`."""
+    made = [binding.value for binding in ctx.module.definitions(node) if binding.kind is BindingKind.ASSIGN]
+    return (
+        len(made) == 1 and isinstance(made[0], ast.BinOp) and isinstance(made[0].op, _ALGEBRA) and is_set(made[0], ctx)
+    )
+
+
+def _assigns_set(binding: Binding) -> bool:
+    """`labels = set(names)`, which is one whatever else the variable holds on other paths."""
+    return binding.kind is BindingKind.ASSIGN and not binding.index and makes_set(binding.value)
+
+
+def makes_set(value: ast.expr | None) -> bool:
+    """Return whether an expression is a set by how it is written: `set(names)`, `{name}`, `set(names) - {name}`."""
+    if isinstance(value, ast.BinOp) and isinstance(value.op, _ALGEBRA):
+        return makes_set(value.left)
+    made = isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in ("set", "frozenset")
+    return made or isinstance(value, (ast.Set, ast.SetComp))
+
+
+def _is_entry(node: ast.expr, ctx: Context) -> bool:
+    """Is this a set that a dict holds: `words[key]`, or taken from `words.items()`?"""
+    holder = _holder(node, ctx)
+    return isinstance(holder, (ast.Name, ast.Attribute)) and _holds_sets(holder, ctx)
+
+
+def _holder(node: ast.expr, ctx: Context) -> ast.expr | None:
+    """Return the dict that an entry is taken from: `words[key]`, `for key, entry in words.items()`."""
+    if isinstance(node, ast.Subscript):
+        return node.value
+    bindings = ctx.module.definitions(node) if isinstance(node, ast.Name) else ()
+    if len(bindings) != 1:
+        return None
+    made, index = bindings[0].value, bindings[0].index
+    if bindings[0].kind is BindingKind.ASSIGN and not index:  # `entry = words[key] if key in words else []`
+        chosen = made.body if isinstance(made, ast.IfExp) else made
+        return chosen.value if isinstance(chosen, ast.Subscript) else None
+    if bindings[0].kind is not BindingKind.ITERATION or made is None:
+        return None
+    made, place = gone_through(ctx.inference, made, index)
+    listed = made.func if isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute) else None
+    index = place if place is not None else index
+    return listed.value if listed and (listed.attr, index) in (("items", (1,)), ("values", ())) else None
+
+
+def _holds_sets(holder: ast.Name | ast.Attribute, ctx: Context) -> bool:
+    """`defaultdict(set)`, `{key: set() for …}`, or a dict of which each entry starts as a set: `words[key] = set()`."""
+    made = [value.node for value in ctx.values(holder)]
+    if not made or not all(isinstance(node, (ast.Call, ast.Dict, ast.DictComp)) for node in made):
+        return False
+    if all(_makes_sets(node, ctx) for node in made):
+        return True
+    text = ast.unparse(holder)
+    put = [value for value, steps in entries(holder, ctx.module.index) if not steps]
+    # `words[key] = words[other]` is a set if the others are.
+    new = [value for value in put if not (isinstance(value, ast.Subscript) and ast.unparse(value.value) == text)]
+    return bool(new) and all(map(makes_set, new))
+
+
+def _makes_sets(node: ast.AST | None, ctx: Context) -> bool:
+    if isinstance(node, ast.DictComp):
+        return makes_set(node.value)
+    if not isinstance(node, ast.Call) or "collections.defaultdict" not in ctx.callees(node):
+        return False
+    return bool(node.args) and "builtins.set" in ctx.resolve(node.args[0])
+
+
+def _is_view(node: ast.expr) -> bool:
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("keys", "items")
+        and not node.args
+    )
+
+
+def has_fixed_order(node: ast.expr, ctx: Context, numbering: bool) -> bool:
+    """Return whether a set holds numbers, for all that can be told; `numbering` if its elements are given numbers.
+
+    What is done with the elements tells it first, then where they come from, then what they are called.
+    """
+    used = used_as(node, ctx)
+    if used is Sort.NUMBERS:
+        return True
+    origins = ElementOrigins(ctx)
+    found = together((used, origins.of(node, (Move.ITERATED,))))
+    if found is Sort.UNKNOWN:
+        found = origins.by_use(elements_of(node, ctx))
+    return found is Sort.NUMBERS or (found is Sort.UNKNOWN and _called_numbers(node, origins.asked, ctx, numbering))
+
+
+def _called_numbers(node: ast.expr, asked: Asked, ctx: Context, numbering: bool) -> bool:
+    table = element_table()
+    listed, looped = _list_name(node, ctx), _loop_name(node, ctx)
+    names = list(dict.fromkeys([*listed, *asked.names, *asked.keys]))[:_NEAR]
+    if numbering:
+        names = [name for name in names if name not in listed]  # `nodes = list(things)`, which then become numbers
+    # `item` of a loop may be anything, `item_id` is as good as any other name.
+    telling = [name for name in looped if "_" in name or table.names_texts(name)]
+    names = list(dict.fromkeys([*telling, *names]))
+    decided = next((name for name in names if table.names_numbers(name) or table.names_texts(name)), None)
+    if numbering and any(map(table.names_texts, names)):
+        return False  # numbers have little need of others
+    if decided is not None:
+        return table.names_numbers(decided)
+    return not numbering and not asked.keys and any(map(table.names_either, names))
+
+
+def _loop_name(node: ast.expr, ctx: Context) -> list[str]:
+    """`for word in found`, `for number, word in enumerate(found)`."""
+    loop = ctx.parent(node)
+    counted = isinstance(loop, ast.Call) and "builtins.enumerate" in ctx.callees(loop)
+    loop = ctx.parent(loop) if loop is not None and counted else loop
+    target = loop.target if isinstance(loop, (ast.For, ast.comprehension)) else None
+    if counted and isinstance(target, ast.Tuple):
+        target = target.elts[-1]
+    return [target.id] if isinstance(target, ast.Name) else []
+
+
+def _list_name(node: ast.expr, ctx: Context) -> list[str]:
+    """`self.names = list(found)`."""
+    call = ctx.parent(node)
+    statement = ctx.parent(call) if isinstance(call, ast.Call) else None
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return [
+        target.id if isinstance(target, ast.Name) else target.attr
+        for target in targets
+        if isinstance(target, (ast.Name, ast.Attribute))
+    ]

@@ -1,0 +1,106 @@
+"""Does a loop add up tensors that it reads? The sum of floats depends on the order in which they are added."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from functools import cached_property
+
+from detlint.linter.analysis.program import calls_named
+from detlint.linter.order.draws import LoopDraws
+from detlint.linter.order.form import names_in, stored_names
+from detlint.linter.order.loop import bindings_of
+from detlint.linter.order.places import OrderPlaces
+from detlint.linter.source.names import FUNCTIONS
+
+_MEASURES = frozenset({"len", "int", "numel", "nelement", "size", "shape", "dim", "ndim", "item", "keys"})
+
+
+class LoopSums(LoopDraws):
+    """Answers about what a body adds up. `reads_tensors` says that the elements are tensors that were read."""
+
+    reads_tensors = False
+
+    @cached_property
+    def _tensors(self) -> frozenset[str]:
+        """The names in the body that hold tensors read for an element, or models that got them."""
+        found = set(self._elements) if self.reads_tensors else set()
+        size = -1
+        while len(found) != size:
+            size = len(found)
+            for target, value in self._made:
+                if value is not None and (names_in(value) & found or self._reads(value)):
+                    found |= stored_names(target) - names_in(value)
+            for node in self._nodes:
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                    filled = node.func.value
+                    fills = node.func.attr == "load_state_dict" and isinstance(filled, ast.Name)
+                    if fills and any(names_in(given) & found or self._reads(given) for given in node.args):
+                        found |= names_in(filled)
+        return frozenset(found)
+
+    def _reads(self, node: ast.AST) -> bool:
+        return any(self._mentions(call, self._elements) for call in reading_calls(self._places, node))
+
+    def _has_tensor(self, value: ast.expr) -> bool:
+        """Return whether tensors that were read are part of a value, and not only their sizes."""
+        found = bool(names_in(value) & self._tensors) or self._reads(value)
+        return found and not is_measure(value)
+
+    def _adds_up(self, node: ast.AST) -> bool:
+        """`total[key] += state[key]`, `total = total + state`, `average.add_(weight * state)`."""
+        if isinstance(node, ast.AugAssign):
+            adds = isinstance(node.op, (ast.Add, ast.Sub)) and self._has_tensor(node.value)
+            return adds and self._accumulates(node.target)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp) and isinstance(node.value.op, ast.Add):
+            sides = [ast.unparse(node.value.left), ast.unparse(node.value.right)]
+            target = node.targets[0]
+            return ast.unparse(target) in sides and self._accumulates(target) and self._has_tensor(node.value)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            adds = node.func.attr in self._places.table.methods["accumulating"]
+            return adds and any(map(self._has_tensor, node.args)) and self._accumulates(node.func.value)
+        return False
+
+    def _accumulates(self, target: ast.expr) -> bool:
+        """Return whether a sum stands outside the body, or is a part of what does: `for key, total in sums.items()`."""
+        base = target
+        while isinstance(base, ast.Subscript):
+            base = base.value
+        # `if average is None: average = state` makes it an element, too, but it lives on.
+        if self._is_outside(target) or (isinstance(base, ast.Name) and self._starts_outside(base)):
+            return True
+        return isinstance(target, ast.Name) and any(
+            target.id in stored_names(part) and value is not None and not self._has_element(value)
+            for loop in self._nodes
+            if isinstance(loop, (ast.For, ast.AsyncFor))
+            for part, value in bindings_of(loop)
+        )
+
+
+def reading_calls(places: OrderPlaces, node: ast.AST) -> Iterable[ast.Call]:
+    """Return the calls in an expression that read tensors, also through a function of the project that does so."""
+    return [call for call in ast.walk(node) if isinstance(call, ast.Call) and _reads_tensors(places, call)]
+
+
+def _reads_tensors(places: OrderPlaces, call: ast.Call) -> bool:
+    reading = places.table.functions["reading"]
+    names = places.inference.callees(call)
+    if reading.intersection(names):
+        return True
+    for name in names:
+        definition = places.module.project.definition(name)
+        if definition is not None and isinstance(definition[1], FUNCTIONS):
+            module, function = definition
+            return any(
+                function in module.index.ancestors(inner) and reading.intersection(module.inference.callees(inner))
+                for inner in calls_named(module, frozenset(known.rpartition(".")[2] for known in reading))
+            )
+    return False
+
+
+def is_measure(value: ast.expr) -> bool:
+    """`state["step"]`, `len(state)`, `tensor.numel()`: a number that comes with a tensor."""
+    if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Constant):
+        return isinstance(value.slice.value, str)
+    names = (getattr(part, "id", getattr(part, "attr", "")) for part in ast.walk(value))
+    return not _MEASURES.isdisjoint(names)

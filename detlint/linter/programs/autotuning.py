@@ -1,0 +1,97 @@
+"""What is a Triton kernel tried out with, and do its results depend on what comes out fastest?"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from detlint.linter.analysis.context import Context
+from detlint.linter.programs.kernels import computes_floats
+from detlint.linter.source.names import FunctionNode
+from detlint.linter.source.nodes import walk
+
+_CONFIGURATION = "triton.Config"
+_REDUCTIONS = frozenset({"triton.language.sum", "triton.language.reduce"})
+_ATOMIC = "triton.language.atomic_add"
+# In so many parts a sum is computed that are then added up: each number of parts rounds differently.
+_SPLITS = re.compile(r"split_?k|num_splits|k_splits?", re.IGNORECASE)
+# Changes how loads overlap, and nothing that is computed.
+_INERT = frozenset({"num_stages", "num_ctas", "maxnreg"})
+
+
+def depends_on_choice(kernel: FunctionNode, tuner: ast.Call, ctx: Context) -> bool:
+    """Return whether what is tried out splits a sum, or lays out the elements of one that the kernel reduces.
+
+    A sum over the elements of a tile goes through lanes and warps: another tile or another number of warps adds them in
+    another order. What is only computed element by element comes out the same.
+    """
+    varied = [name for name, values in _tried(tuner, ctx).items() if _differ(values)]
+    if any(_SPLITS.search(name) for name in varied):
+        return True
+    if _INERT.issuperset(varied):
+        return False
+    return any(_sums_floats(part, inside) for code, inside in _run_by(kernel, ctx) for part in walk(code))
+
+
+def _run_by(kernel: FunctionNode, ctx: Context) -> Iterator[tuple[ast.AST, Context]]:
+    """Yield a kernel and the functions of the project that it calls."""
+    yield kernel, ctx
+    for part in walk(kernel):
+        if isinstance(part, ast.Call):
+            yield from _definitions(part, ctx)
+
+
+def _definitions(call: ast.Call, ctx: Context) -> Iterator[tuple[ast.AST, Context]]:
+    found = (ctx.module.project.definition(name) for name in ctx.callees(call))
+    yield from ((made[1], ctx.elsewhere(made[0])) for made in found if made is not None)
+
+
+def _sums_floats(node: ast.AST, ctx: Context) -> bool:
+    """Does a call reduce floats, or add them to memory in parts?"""
+    if not isinstance(node, ast.Call):
+        return False
+    names = ctx.callees(node)
+    if _ATOMIC in names and len(node.args) > 1:
+        return computes_floats(node.args[1], ctx)
+    return bool(node.args) and not _REDUCTIONS.isdisjoint(names) and computes_floats(node.args[0], ctx)
+
+
+def _tried(tuner: ast.Call, ctx: Context) -> dict[str, set[str]]:
+    """Return the values that are tried, as they are written, by the name of what they are given to."""
+    named = [keyword.value for keyword in tuner.keywords if keyword.arg == "configs"]
+    configs = next(iter(named or tuner.args), None)
+    tried: dict[str, set[str]] = {}
+    for node, inside in _written_out(configs, ctx):
+        for part in walk(node):
+            if isinstance(part, ast.Call) and _CONFIGURATION in inside.callees(part):
+                for name, value in _given(part):
+                    tried.setdefault(name, set()).add(ast.unparse(value))
+    return tried
+
+
+def _given(configuration: ast.Call) -> Iterator[tuple[str, ast.expr]]:
+    """Yield what `triton.Config({"BLOCK": 64}, num_warps=4)` sets."""
+    meta = configuration.args[0] if configuration.args else None
+    if isinstance(meta, ast.Dict):
+        for key, value in zip(meta.keys, meta.values, strict=True):
+            if isinstance(key, ast.Constant):
+                yield str(key.value), value
+    yield from ((keyword.arg, keyword.value) for keyword in configuration.keywords if keyword.arg)
+
+
+def _differ(values: set[str]) -> bool:
+    """Are there several, or one that is no number but the variable of a loop?"""
+    return len(values) > 1 or not all(value.isdigit() for value in values)
+
+
+def _written_out(node: ast.expr | None, ctx: Context) -> Iterator[tuple[ast.AST, Context]]:
+    """Yield an expression, and what it names or calls: a list above the kernel, a function that makes one."""
+    for part in walk(node) if node is not None else ():
+        if part is node:
+            yield part, ctx
+        if isinstance(part, ast.Name):
+            values = (binding.value for binding in ctx.module.definitions(part))
+            yield from ((value, ctx) for value in values if value is not None)
+        elif isinstance(part, ast.Call):
+            yield from _definitions(part, ctx)

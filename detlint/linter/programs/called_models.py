@@ -1,0 +1,113 @@
+"""Is what is called a model or a layer? Then floats come out of it that were computed."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.resolution import instance_attribute
+from detlint.linter.analysis.values import Kind
+from detlint.linter.source.nodes import identifier, is_own
+from detlint.linter.tables.rounding import rounding_table
+
+# Names of outputs, or none of them, and inputs.
+_OF_RUN = 2
+_OF_MODELS = ("eval", "train", "parameters", "named_parameters", "state_dict", "load_state_dict")
+
+
+def is_layer(module: Module, called: ast.expr) -> bool:
+    """`nn.Linear(8, 8)`, `GCNConv(16, 32)`, or a module of the project: most layers compute."""
+    return any(
+        (value.kind is Kind.MODULE or (value.kind is Kind.INSTANCE and _is_of_library(value.type)))
+        and _computes(value.type)
+        for value in module.inference.values(called)
+    )
+
+
+def is_engine_run(module: Module, call: ast.Call) -> bool:
+    """`session.run(None, inputs)` of ONNX Runtime and its like: the same network, computed by other kernels."""
+    table = rounding_table()
+    if not table.engines.isdisjoint(module.inference.callees(call)):
+        return True
+    receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+    if receiver is None or identifier(call.func) != "run" or len(call.args) != _OF_RUN:
+        return False
+    return not table.sessions.isdisjoint(identifier(receiver).lower().split("_"))
+
+
+def _is_of_library(type_name: str) -> bool:
+    """Return whether a class stands where a library keeps its layers: `torch_geometric.nn.GCNConv`."""
+    return any(type_name.startswith(f"{home}.") for home in rounding_table().layers)
+
+
+def _computes(type_name: str) -> bool:
+    """Those that pick, move or clip values do not."""
+    return not type_name.rpartition(".")[2].startswith(rounding_table().moving)
+
+
+def run_functions(module: Module, call: ast.Call) -> tuple[str, ...]:
+    """Return the qualified names of the functions that a call runs, `Net.forward` of `net(x)`."""
+    modules = [value for value in module.inference.values(call.func) if value.kind is Kind.MODULE]
+    if not modules:
+        return module.inference.callees(call)
+    return tuple(name for value in modules for name in instance_attribute(module.inference, value.type, "forward"))
+
+
+def is_model(module: Module, call: ast.Call) -> bool:
+    """Is what is called something that only models are? Asked where no class or function is known that would tell."""
+    called = call.func
+    if any(value.kind in (Kind.MODULE, Kind.FUNCTION) for value in module.inference.values(called)):
+        return False
+    if any(name.startswith("torch.") or _is_defined(module, name) for name in module.inference.callees(call)):
+        return False
+    return _is_named_model(called) or _is_treated_as_model(module, called) or _is_compiled(module, called)
+
+
+def _is_defined(module: Module, name: str) -> bool:
+    return module.project.definition(name) is not None
+
+
+def _is_named_model(called: ast.expr) -> bool:
+    """`model(x)`, `self.compiled_model(x)`."""
+    return not rounding_table().models.isdisjoint(identifier(called).split("_"))
+
+
+def _is_treated_as_model(module: Module, called: ast.expr) -> bool:
+    """Does the function or class around ask what is called for its weights, or set its mode: `net.eval()`, `net(x)`?"""
+    return any(
+        isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == ast.unparse(called)
+        for call in _calls_around(module, called, _OF_MODELS)
+    )
+
+
+def _is_compiled(module: Module, called: ast.expr) -> bool:
+    """`fast = torch.compile(net)`: `fast` and `net` both compute."""
+    text = ast.unparse(called)
+    for call in _calls_around(module, called, tuple(rounding_table().compiling)):
+        statement = module.index.statement(call)
+        targets = statement.targets if isinstance(statement, ast.Assign) else []
+        given = call.args[0] if call.args else None
+        if not isinstance(given, (ast.Name, ast.Attribute)) or _is_no_model(module, call, given):
+            continue
+        if ast.unparse(given) == text or any(ast.unparse(target) == text for target in targets):
+            return True
+    return False
+
+
+def _is_no_model(module: Module, compiler: ast.Call, given: ast.expr) -> bool:
+    """Return whether texts are compiled, or a function, of which it would have to be known what it does."""
+    kinds = {value.kind for value in module.inference.values(given)}
+    names = module.inference.callees(compiler)
+    return not kinds <= {Kind.UNKNOWN, Kind.MODULE, Kind.INSTANCE} or any(map(_compiles_texts, names))
+
+
+def _compiles_texts(name: str) -> bool:
+    return name.startswith(("re.", "builtins.", "regex."))
+
+
+def _calls_around(module: Module, called: ast.expr, names: tuple[str, ...]) -> Iterator[ast.Call]:
+    """Yield the calls by these names in the function around, of an attribute of the object in its class."""
+    around = module.index.class_at if is_own(called) else module.index.function_at
+    for name in names:
+        yield from (call for call in module.index.calls_by_name.get(name, ()) if around(call) is around(called))

@@ -1,0 +1,158 @@
+"""Does a file put work on CUDA?"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.program import calls_named
+from detlint.linter.analysis.project import Module
+from detlint.linter.source.names import FUNCTIONS
+from detlint.linter.source.nodes import identifier, walk
+
+# Who seeds the generators of CUDA, picks one of its devices or makes a tensor there means to work on it.
+_MEANS_CUDA = re.compile(r"^torch\.cuda\.(set_device|manual_seed|manual_seed_all|\w+Tensor)$")
+# Functions of a project that choose a device, perhaps among other settings.
+_PREPARES = re.compile(r"device|config|setup|options|args", re.IGNORECASE)
+_DEPTH = 1  # of calls inside of what a file calls
+_FRAMEWORKS = (
+    "lightning.pytorch.Trainer",
+    "lightning.pytorch.Trainer.from_argparse_args",
+    "accelerate.Accelerator",
+    "lightning.fabric.Fabric",
+    "lightning.Fabric",
+)
+
+
+def uses_cuda(ctx: Context) -> bool:
+    """Return whether the file names a CUDA device, or hands the choice of one to a framework that prefers it."""
+    index = ctx.module.index
+    if any(_is_cuda(constant) and not _is_left_out(constant, ctx) for constant in index.of_type(ast.Constant)):
+        return True
+    if any(isinstance(call.func, ast.Attribute) for call in index.calls_by_name.get("cuda", ())):
+        return True
+    means = (node for node in _of_cuda(ctx) if any(map(_MEANS_CUDA.search, ctx.resolve(node))))
+    if any(not _is_left_out(node, ctx) for node in means):
+        return True
+    pickers = (call for name, calls in index.calls_by_name.items() if _may_pick(name) for call in calls)
+    if any(_picks_cuda(call, ctx.module) for call in pickers):
+        return True
+    frameworks = {ctx.inference.canonical(name) for name in _FRAMEWORKS}
+    for call in calls_named(ctx.module, {name.rpartition(".")[2] for name in _FRAMEWORKS}):
+        given = {keyword.arg: keyword.value for keyword in call.keywords}
+        on_cpu = ctx.constant(given.get("accelerator")) == "cpu" or ctx.constant(given.get("cpu")) is True
+        if not on_cpu and not frameworks.isdisjoint(ctx.callees(call)):
+            return True
+    return False
+
+
+def _is_left_out(node: ast.AST, ctx: Context) -> bool:
+    """`if device.startswith("cuda"): …`, `if device == "cuda": …` after `device = "cpu"`: never run."""
+    child = node
+    for parent in ctx.ancestors(node):
+        if isinstance(parent, (ast.If, ast.IfExp)):
+            orelse = parent.orelse if isinstance(parent.orelse, list) else [parent.orelse]
+            names = (part for part in walk(parent.test) if isinstance(part, ast.Name))
+            if child not in orelse and any(ctx.constant(name) == "cpu" for name in names):
+                return True
+        child = parent
+    return False
+
+
+def _of_cuda(ctx: Context) -> Iterator[ast.Attribute]:
+    """Yield `torch.cuda.set_device` and the like: attributes of something that is called cuda."""
+    for node in ctx.module.index.of_type(ast.Attribute):
+        owner = node.value
+        if identifier(owner) == "cuda":
+            yield node
+
+
+def _may_pick(name: str) -> bool:
+    """May something of this name choose a device: `pick_device`, `parse_args`, a class?"""
+    return name[:1].isupper() or _PREPARES.search(name) is not None
+
+
+def _picks_cuda(call: ast.Call, module: Module, depth: int = _DEPTH) -> bool:
+    """Does a call run code of the project that names a CUDA device, itself or through what it calls in turn?
+
+    `device = pick_device()`, `args = Arguments()` with a field that says "cuda" unless it is set, or a trainer.
+    """
+    for name in module.inference.callees(call):
+        definition = module.project.definition(name)
+        if definition is None:
+            continue
+        owner, found = definition
+        parts = list(walk(found))
+        if any(isinstance(part, ast.Constant) and _is_cuda(part) for part in parts):
+            return True
+        inner = (part for part in parts if isinstance(part, ast.Call) and _may_pick(identifier(part.func)))
+        if depth and any(_picks_cuda(part, owner, depth - 1) for part in inner):
+            return True
+    return False
+
+
+def named_device(node: ast.expr | None, ctx: Context, steps: int = 4) -> str:
+    """Return the device that an expression always is: of `"meta"`, of `torch.device("cuda:0")`, also under a name."""
+    known = ctx.constant(node)
+    if isinstance(known, str):
+        return known
+    made = ctx.values(node) if node is not None and steps else ()
+    device = made[0].node if len(made) == 1 else None
+    if not isinstance(device, ast.Call) or not device.args:
+        return ""
+    where = ctx if made[0].module is None else ctx.elsewhere(made[0].module)
+    return named_device(device.args[0], where, steps - 1) if "torch.device" in where.callees(device) else ""
+
+
+def device_around(node: ast.AST, ctx: Context) -> str:
+    """Return the device of `with torch.device("meta"):` around a node."""
+    for parent in ctx.ancestors(node):
+        if isinstance(parent, FUNCTIONS):
+            break
+        for item in reversed(parent.items) if isinstance(parent, ast.With) else ():
+            name = named_device(item.context_expr, ctx)
+            if name:
+                return name
+    return ""
+
+
+def moves_to_cuda(call: ast.Call) -> bool:
+    """Return whether a call starts CUDA: `.cuda()`, `.to("cuda")`, `torch.zeros(3, device="cuda")`."""
+    if isinstance(call.func, ast.Attribute) and call.func.attr == "cuda":
+        return True
+    return any(_is_cuda(value) for value in _devices_of(call))
+
+
+def may_move_to_cuda(call: ast.Call, ctx: Context) -> bool:
+    """`.to(device)` after `device = "cuda" if torch.cuda.is_available() else "cpu"`."""
+    return any(_may_be_cuda(value, ctx) for value in _devices_of(call))
+
+
+def _devices_of(call: ast.Call) -> list[ast.expr]:
+    """Return what may say to which device a call moves or where it makes a tensor."""
+    named = [keyword.value for keyword in call.keywords if keyword.arg == "device"]
+    method = isinstance(call.func, ast.Attribute) and call.func.attr == "to"
+    return [*call.args, *named] if method or named else []
+
+
+def _may_be_cuda(node: ast.expr, ctx: Context, steps: int = 4) -> bool:
+    """`"cuda:0"`, `torch.device("cuda" if available else "cpu")`, also under a name."""
+    if isinstance(node, ast.Name) and steps:
+        found = ctx.module.definitions(node)
+        value = found[0].value if len(found) == 1 and not found[0].index else None
+        return value is not None and _may_be_cuda(value, ctx, steps - 1)
+    if isinstance(node, ast.IfExp) and steps:
+        return any(_may_be_cuda(branch, ctx, steps - 1) for branch in (node.body, node.orelse))
+    if isinstance(node, ast.Call) and len(node.args) == 1 and identifier(node.func) == "device":
+        return _may_be_cuda(node.args[0], ctx, steps - 1)
+    return _is_cuda(node)
+
+
+def _is_cuda(node: ast.expr) -> bool:
+    return (
+        isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and (node.value == "cuda" or node.value.startswith("cuda:"))
+    )

@@ -1,0 +1,262 @@
+"""Is this inference? Evidence from disabled gradients, names of functions and of the data that is looped over."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from detlint.linter.analysis.project import Module
+from detlint.linter.programs.predictions import is_read_only_at, may_be_differentiated, takes_batch_of
+from detlint.linter.programs.step_flags import evaluates_on_request, trains_and_evaluates
+from detlint.linter.programs.training import file_trains, training_steps, trains
+from detlint.linter.source.names import FUNCTIONS, LOOPS, FunctionNode
+from detlint.linter.source.nodes import arguments_of, decorating, identifier, is_own, walk
+
+_NO_GRAD = frozenset(
+    {"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.inference_mode"}
+)
+_DISABLING = ("_no_grad", "_inference_mode")
+_SWITCH = frozenset({"torch.set_grad_enabled", "torch._C._set_grad_enabled"})
+_EVALUATES = re.compile(
+    r"(^|_)(test|tests|testing|eval|evaluate|evaluates|evaluation|val|valid|validate|validation|dev|predict|predicts|"
+    r"prediction|predictions|infer|inference|demo)(?=_|\d|$)",
+    re.IGNORECASE,
+)
+_DATA = re.compile(r"(test|val|valid)_?(data)?(loader|set)$", re.IGNORECASE)
+# Methods by which a model writes a text: they choose words, one after the other.
+_GENERATES = frozenset({"generate", "translate", "transcribe"})
+# What is given a prediction and judges it; `predict(features)` may be a layer.
+_JUDGES = re.compile(r"(^|_)(eval|evaluate|evaluation|test|validate)(_|$)", re.IGNORECASE)
+# Names under which a function switches a model, or asks somebody to.
+_SWITCHING = frozenset({"eval", "train", "training", "train_mode", "set_mode", "set_train", "set_eval"})
+_LOSS = re.compile(r"(^|_)(loss|losses|objective)(?=_|\d|$)", re.IGNORECASE)
+_TRAINS = re.compile(r"train|fit|finetune|fine_tune|calibrat|update|optimi[sz]e|fake|attack", re.IGNORECASE)
+
+
+def names_evaluation(name: str) -> bool:
+    """Return whether an identifier says that it evaluates: `validate`, `test_loader`, `x_val`, `runTest`."""
+    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
+    return bool(_EVALUATES.search(snake)) or _DATA.search(name) is not None
+
+
+def names_inference(name: str) -> bool:
+    """Return whether an identifier says that it evaluates and does not train as well: no `train_test_split`."""
+    return names_evaluation(name) and not _TRAINS.search(name)
+
+
+def is_inference(module: Module, node: ast.AST) -> bool:
+    """Return whether `node` is evaluated for a prediction rather than for a training step.
+
+    That is under disabled gradients, in a function named after evaluation, in a loop over evaluation data, or where the
+    result goes to a function named after evaluation; and never in a loop body that also makes training steps, unless
+    the data says otherwise.
+    """
+    in_training_step = shares_training_step(module, node)
+    if without_gradients(module, node):
+        return not in_training_step or _takes_evaluation_data(node)
+    if in_training_step:
+        return isinstance(node, ast.Call) and (
+            _is_for_held_out_data(module, node)
+            or _is_in_all_phases(module, node)
+            or trains_and_evaluates(module, node)
+            or evaluates_on_request(module, node)
+        )
+    if says_evaluation(module, node) or _generates(node):
+        return True
+    if isinstance(node, ast.Call) and (evaluates_on_request(module, node) or trains_and_evaluates(module, node)):
+        return True
+    score = isinstance(node, ast.Call) and names_evaluation(identifier(node.func))
+    return not score and _goes_to_evaluation(module, node)
+
+
+def _is_for_held_out_data(module: Module, call: ast.Call) -> bool:
+    """`model(next(iter(test_loader)))`, or a result read at `output[idx_val]` alone; nothing trains on it."""
+    asked = (takes_batch_of, is_read_only_at)
+    held_out = any(question(module, call, _takes_evaluation_data) for question in asked)
+    return held_out and not may_be_differentiated(module, call)
+
+
+def _is_in_all_phases(module: Module, call: ast.Call) -> bool:
+    """`for phase in ("train", "val"):` with steps `if phase == "train"`, in a function that switches no mode at all."""
+    function = module.index.function_at(call)
+    if function is None or not _SWITCHING.isdisjoint(identifier(part) for part in walk(function)):
+        return False
+    phases = [loop for loop in _loops(module, call) if isinstance(loop, ast.For) and _names_phases(loop.iter)]
+    names = {loop.target.id for loop in phases if isinstance(loop.target, ast.Name)}
+    return bool(names) and all(
+        any(
+            isinstance(parent, ast.If) and names & {identifier(part) for part in walk(parent.test)}
+            for parent in module.index.ancestors(step)
+        )
+        for step in training_steps(function)
+    )
+
+
+def _names_phases(phases: ast.expr) -> bool:
+    """`("train", "val")`."""
+    parts = phases.elts if isinstance(phases, (ast.Tuple, ast.List)) else []
+    words = [part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+    return len(words) > 1 and any(map(names_inference, words)) and any(map(_TRAINS.search, words))
+
+
+def _generates(node: ast.AST) -> bool:
+    """`model.generate(prompt)`, which no gradient flows through."""
+    called = node.func if isinstance(node, ast.Call) else None
+    return isinstance(called, ast.Attribute) and called.attr in _GENERATES
+
+
+def says_evaluation(module: Module, node: ast.AST) -> bool:
+    """Return whether the function around `node` is named after evaluation, or a loop in it goes through such data."""
+    function = module.index.function_at(node)
+    if function is not None and evaluates(function):
+        return True
+    return any(_takes_evaluation_data(loop.iter) for loop in _loops(module, node) if isinstance(loop, ast.For))
+
+
+def _goes_to_evaluation(module: Module, node: ast.AST, steps: int = 3) -> bool:
+    """`self.evaluate(embedding, labels)`: is the value judged, itself or a part of it under another name?"""
+    parent = module.index.parents.get(node)
+    while isinstance(parent, (ast.Subscript, ast.Tuple, ast.keyword)):
+        parent = module.index.parents.get(parent)
+    if isinstance(parent, ast.Call):
+        name = identifier(parent.func)
+        return _JUDGES.search(name) is not None and not _TRAINS.search(name)
+    if not isinstance(parent, ast.Assign) or steps == 0:
+        return False
+    flow = module.flow_at(parent)
+    bound = (binding for names in flow.scope.bindings.values() for binding in names if binding.value is parent.value)
+    return any(_goes_to_evaluation(module, use, steps - 1) for binding in bound for use in flow.uses(binding))
+
+
+def evaluates(function: FunctionNode) -> bool:
+    """Return whether a function is named after evaluation and makes no training step."""
+    return names_inference(function.name) and not trains(function)
+
+
+def computes_loss(module: Module, node: ast.AST) -> bool:
+    """Return whether `node` stands in a function that computes a loss to train on: its targets need no gradients.
+
+    One that runs without gradients as a whole, such as `estimate_loss`, evaluates.
+    """
+    function = module.index.function_at(node)
+    return (
+        function is not None
+        and _LOSS.search(function.name) is not None
+        and not names_evaluation(function.name)
+        and not any(_disables(module, decorator) for decorator in function.decorator_list)
+    )
+
+
+def without_gradients(module: Module, node: ast.AST) -> bool:
+    """Return whether `node` runs under no_grad or inference_mode: a `with`, a decorator, or a switch before it."""
+    child = node
+    for parent in module.index.ancestors(node):
+        if isinstance(parent, (ast.With, ast.AsyncWith)) and child in parent.body:
+            if any(_disables(module, item.context_expr) for item in parent.items):
+                return True
+        elif isinstance(parent, FUNCTIONS) and child in parent.body:
+            if any(_disables(module, decorator) or _is_named_so(decorator) for decorator in parent.decorator_list):
+                return True
+            if _is_wrapped(module, parent) or _is_helper_without(module, parent):
+                return True
+            if any(_switched_off(module, statement) for statement in parent.body if statement.lineno < child.lineno):
+                return True
+        elif isinstance(parent, ast.Module) and isinstance(child, ast.stmt):
+            return any(_switched_off(module, statement) for statement in parent.body if statement.lineno < child.lineno)
+        child = parent
+    return False
+
+
+def _is_helper_without(module: Module, helper: FunctionNode) -> bool:
+    """Is a function within a function called under no_grad only?"""
+    if not isinstance(module.index.parents.get(helper), FUNCTIONS):
+        return False
+    around = module.index.function_at(helper)
+    calls = [
+        call
+        for call in module.index.calls_by_name.get(helper.name, ())
+        if isinstance(call.func, ast.Name) and module.index.function_at(call) is around
+    ]
+    return bool(calls) and all(without_gradients(module, call) for call in calls)
+
+
+def _disables(module: Module, node: ast.expr) -> bool:
+    call = node if isinstance(node, ast.Call) else None
+    names = module.inference.resolve(call.func if call is not None else node)
+    if _NO_GRAD.intersection(names):
+        # inference_mode(not self.training) leaves them on where it matters
+        return call is None or not arguments_of(call) or _is_given(call, True)
+    return call is not None and bool(_SWITCH.intersection(names)) and _is_given(call, False)
+
+
+def _is_wrapped(module: Module, method: FunctionNode) -> bool:
+    """`self.forward = torch.no_grad()(self.forward)`, whatever decides whether that is run."""
+    owner = module.index.parents.get(method)
+    writes = module.classes[owner].attributes.get(method.name, ()) if isinstance(owner, ast.ClassDef) else ()
+    return any(
+        isinstance(write.value, ast.Call)
+        and isinstance(write.value.func, ast.Call)
+        and _disables(module, write.value.func)
+        and any(is_own(given) and identifier(given) == method.name for given in write.value.args)
+        for write in writes
+    )
+
+
+def _is_named_so(decorator: ast.expr) -> bool:
+    """`@smart_inference_mode()`, a decorator of the project for one of those of torch."""
+    return identifier(decorating(decorator)).endswith(_DISABLING)
+
+
+def _switched_off(module: Module, statement: ast.stmt) -> bool:
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not isinstance(call, ast.Call) or not _is_given(call, False):
+        return False
+    return bool(_SWITCH.intersection(module.inference.resolve(call.func)))
+
+
+def _is_given(call: ast.Call, mode: bool) -> bool:
+    arguments = arguments_of(call)
+    return len(arguments) == 1 and isinstance(arguments[0], ast.Constant) and arguments[0].value is mode
+
+
+def _loops(module: Module, node: ast.AST) -> Iterator[ast.For | ast.AsyncFor | ast.While]:
+    """Yield the loops around `node` inside its function, the innermost first."""
+    child = node
+    for parent in module.index.ancestors(node):
+        if isinstance(parent, FUNCTIONS):
+            return
+        if isinstance(parent, LOOPS) and child in parent.body:
+            yield parent
+        child = parent
+
+
+def shares_training_step(module: Module, node: ast.AST) -> bool:
+    """Return whether the innermost loop around `node` (its function without one) makes training steps in its own turn.
+
+    Steps of an inner loop do not count: after an epoch of batches there is room for an evaluation.
+    """
+    loop = next(_loops(module, node), None)
+    region = loop if loop is not None else module.index.function_at(node)
+    if region is None or not file_trains(module):
+        return False
+    return any(
+        next(_loops(module, step), None) is loop and module.index.function_at(step) is module.index.function_at(node)
+        for step in training_steps(region)
+    )
+
+
+def _takes_evaluation_data(node: ast.AST) -> bool:
+    """Return whether an expression reads something named after test or validation data."""
+    return any(name not in ("eval", "test") and names_inference(name) for name in identifiers(node))
+
+
+def identifiers(node: ast.AST) -> Iterator[str]:
+    """Yield the names, attributes and short strings of an expression."""
+    for part in walk(node):
+        if isinstance(part, ast.Name):
+            yield part.id
+        elif isinstance(part, ast.Attribute):
+            yield part.attr
+        elif isinstance(part, ast.Constant) and isinstance(part.value, str) and 0 < len(part.value) < 20:
+            yield part.value

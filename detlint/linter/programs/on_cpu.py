@@ -1,0 +1,76 @@
+"""Does an operator run on the CPU, as far as the code around it shows? Hazards of CUDA kernels count nowhere there."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from detlint.linter.analysis.calls import dtype_named
+from detlint.linter.analysis.testcode import is_unit_test
+from detlint.linter.programs.data_code import prepares_data
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.context import Context
+
+# A name that says where a function runs.
+_ON_CPU = re.compile(r"(^|_)cpu(_|$)")
+_VIEWS = frozenset({"view", "reshape", "flatten", "long", "float"})
+# What says that a file may work on another device.
+_DEVICES = frozenset({"cuda", "device", "devices", "get_device", "torch_device", "to", "set_default_device"})
+_NAMES_DEVICE = re.compile(r"cuda|gpu|device")
+
+
+def runs_on_cpu(call: ast.Call, tensor: ast.expr | None, operands: Iterable[ast.expr], ctx: Context) -> bool:
+    """Return whether `tensor`, what `call` works on, or one of its other operands is on the CPU.
+
+    One is enough: an operator does not mix devices.
+    """
+    function = ctx.function(call)
+    if function is not None and _ON_CPU.search(function.name):
+        return True
+    if _stays_on_cpu(tensor) or prepares_data(call, ctx) or _tests_on_cpu(ctx):
+        return True
+    return any(_comes_from_numpy(operand, ctx) for operand in operands)
+
+
+def _tests_on_cpu(ctx: Context) -> bool:
+    """Is the file a unit test that names no device? What it makes of numbers is on the CPU."""
+    index = ctx.module.index
+    if not _DEVICES.isdisjoint(index.names_used) or not is_unit_test(ctx.module):
+        return False
+    words = (constant.value for constant in index.of_type(ast.Constant))
+    return not any(isinstance(word, str) and _NAMES_DEVICE.search(word) for word in words)
+
+
+def _comes_from_numpy(operand: ast.expr, ctx: Context, steps: int = 4) -> bool:
+    """`torch.from_numpy(rows)`, also as a view or by name; a copy to a device is no view."""
+    if isinstance(operand, ast.Name):
+        made = [binding.value for binding in ctx.module.definitions(operand)]
+        return bool(made) and all(isinstance(node, ast.Call) and _comes_from_numpy(node, ctx, steps) for node in made)
+    if not isinstance(operand, ast.Call) or steps == 0:
+        return False
+    if "torch.from_numpy" in ctx.callees(operand):
+        return True
+    function = operand.func
+    if not isinstance(function, ast.Attribute):
+        return False
+    view = function.attr in _VIEWS or _only_converts(operand, function, ctx)
+    return view and _comes_from_numpy(function.value, ctx, steps - 1)
+
+
+def _only_converts(call: ast.Call, function: ast.Attribute, ctx: Context) -> bool:
+    """`rows.to(torch.float)`: another dtype on the same device."""
+    dtypes = [dtype_named(ctx.inference, argument) for argument in call.args]
+    return function.attr == "to" and not call.keywords and bool(dtypes) and all(dtypes)
+
+
+def _stays_on_cpu(tensor: ast.expr | None) -> bool:
+    """`labels.cpu().float()`, `labels.to("cpu")`: the tensor was moved to the CPU in the same expression."""
+    parts = list(ast.walk(tensor)) if tensor is not None else []
+    return any(
+        (isinstance(part, ast.Attribute) and part.attr in ("cpu", "numpy"))
+        or (isinstance(part, ast.Constant) and part.value == "cpu")
+        for part in parts
+    )

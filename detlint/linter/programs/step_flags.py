@@ -1,0 +1,102 @@
+"""Functions that train or evaluate as their caller says: `run_epoch(net, loader, optimizer=None)`."""
+
+from __future__ import annotations
+
+import ast
+
+from detlint.linter.analysis.calls import argument_of
+from detlint.linter.analysis.project import Module
+from detlint.linter.programs.training import file_trains, training_steps
+from detlint.linter.source.names import FUNCTIONS, FunctionNode, parameters
+from detlint.linter.source.nodes import identifier, walk
+
+
+def evaluates_on_request(module: Module, call: ast.Call) -> bool:
+    """`run_epoch(net, val_loader, train=False)`: does a call ask a function of the project for no training steps?"""
+    for name in module.inference.callees(call):
+        found = module.project.definition(name)
+        if found is not None and isinstance(found[1], FUNCTIONS) and _asks_for_no_step(found[0], found[1], call):
+            return not _makes_steps(module, call)
+    return False
+
+
+def trains_and_evaluates(module: Module, node: ast.AST) -> bool:
+    """Is `node` run in train mode for both: in a function that calls `train()` always, makes steps only where told to?
+
+    Somebody in the file has to tell it not to.
+    """
+    function = module.index.function_at(node)
+    flag = _step_flag(module, function) if function is not None else ""
+    if function is None or not flag or _is_under(module, node, flag):
+        return False
+    switches = [part for part in walk(function) if isinstance(part, ast.Call) and _switches(part)]
+    always = [switch for switch in switches if not switch.args and not switch.keywords]
+    if not switches or len(always) != len(switches) or any(_is_under(module, switch, flag) for switch in switches):
+        return False
+    return any(
+        _asks_for_no_step(module, function, call) and not _makes_steps(module, call)
+        for call in module.index.calls_by_name.get(function.name, ())
+        if module.qualified(function) in module.inference.callees(call)
+    )
+
+
+def _switches(call: ast.Call) -> bool:
+    """`net.train()`, `net.eval()`, `set_mode(net)`."""
+    name = identifier(call.func)
+    return isinstance(call.func, ast.Attribute) and (name in ("train", "eval") or name.endswith("mode"))
+
+
+def _asks_for_no_step(module: Module, function: FunctionNode, call: ast.Call) -> bool:
+    flag = _step_flag(module, function)
+    return bool(flag) and _is_off(function, flag, call)
+
+
+def _makes_steps(module: Module, call: ast.Call) -> bool:
+    """`loss_of(net, x).backward()`: does the function around make the step itself?"""
+    around = module.index.function_at(call)
+    steps = training_steps(around if around is not None else module.tree)
+    return any(module.index.function_at(step) is around for step in steps)
+
+
+def _step_flag(module: Module, function: FunctionNode) -> str:
+    """Return the parameter that decides on every training step of a function; nothing if none does."""
+    if not file_trains(module):
+        return ""
+    return module.project.once(_find_flag, (module, function))
+
+
+def _find_flag(asked: tuple[Module, FunctionNode]) -> str:
+    module, function = asked
+    steps = training_steps(function)
+    names = [argument.arg for argument, _ in parameters(function.args)]
+    return next((name for name in names if steps and all(_is_under(module, step, name) for step in steps)), "")
+
+
+def _is_under(module: Module, node: ast.AST, flag: str) -> bool:
+    """Does `node` stand in the branch that `if flag:` or `if flag is not None:` leads to?"""
+    child = node
+    for parent in module.index.ancestors(node):
+        if isinstance(parent, FUNCTIONS):
+            return False
+        if isinstance(parent, ast.If) and child in parent.body and _is_asked(parent.test, flag):
+            return True
+        child = parent
+    return False
+
+
+def _is_asked(test: ast.expr, flag: str) -> bool:
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        return any(_is_asked(part, flag) for part in test.values)
+    if isinstance(test, ast.Compare) and isinstance(test.ops[0], (ast.IsNot, ast.NotEq)):
+        nothing = isinstance(test.comparators[0], ast.Constant) and test.comparators[0].value is None
+        return nothing and getattr(test.left, "id", "") == flag
+    return getattr(test, "id", "") == flag
+
+
+def _is_off(function: FunctionNode, flag: str, call: ast.Call) -> bool:
+    """Is `False` or `None` given for the flag, or left to stand?"""
+    if any(keyword.arg is None for keyword in call.keywords) or any(isinstance(a, ast.Starred) for a in call.args):
+        return False
+    given = argument_of(function, flag, call, skip_self=isinstance(call.func, ast.Attribute))
+    value = given or next(default for argument, default in parameters(function.args) if argument.arg == flag)
+    return isinstance(value, ast.Constant) and value.value in (False, None)

@@ -1,0 +1,43 @@
+"""Does anything ask torch for deterministic algorithms?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from detlint.linter.analysis.context import Call
+from detlint.linter.analysis.program import Program, calls_named
+from detlint.linter.randomness.seeding import is_off, seeding_of
+from detlint.randomness import load_sources
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.context import Context
+    from detlint.linter.analysis.project import Module
+
+# Switches cuDNN alone, which leaves torch's own kernels as they are.
+_CUDNN_ONLY = "torch.backends.cudnn.flags"
+
+
+def asks_for_deterministic_algorithms(ctx: Context) -> bool:
+    """Return whether the program (for library code: the file) turns deterministic algorithms on.
+
+    cudnn.deterministic = True does not: operators of torch itself do not look at it.
+    """
+    if ctx.program is None:
+        return _asks(ctx.module, None)
+    if any(_asks(module, ctx.program) for module in ctx.program.modules):
+        return True
+    seeds = seeding_of(ctx.program).seeds
+    return any(seed.seeder is not None and seed.seeder.deterministic == "always" for seed in seeds)
+
+
+def _asks(module: Module, program: Program | None) -> bool:
+    requests = load_sources().requests
+    for call in calls_named(module, requests.lasts):
+        for name in module.inference.callees(call):
+            request = requests.get(name)
+            if request is None or name == _CUDNN_ONLY or (program is not None and not program.runs(module, call)):
+                continue
+            argument = Call(call, request.call).argument(request.parameter)
+            if argument.hidden or (argument.given and not is_off(argument.value)):
+                return True
+    return False

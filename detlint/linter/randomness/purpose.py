@@ -1,0 +1,170 @@
+"""Does a value decide anything? Follows a drawn value forward through variables and calls of models.
+
+Example inputs for tracing, shapes, ports and pauses decide nothing: any other draw would have done.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from detlint.linter.analysis.callers import is_used_elsewhere
+from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.values import Kind
+from detlint.linter.modes.runs import PREDICTS
+from detlint.linter.programs.called_models import is_model
+from detlint.linter.source.names import COMPREHENSIONS, FUNCTIONS
+from detlint.linter.source.nodes import identifier
+from detlint.randomness import load_sources
+
+_DEPTH = 12
+_EXPORTERS = (
+    "torch.",
+    "onnx.",
+    "torch2trt.",
+    "coremltools.",
+    "torch_tensorrt.",
+    "thop.",
+    "ptflops.",
+    "fvcore.",
+    "openvino.",
+    "torch_neuronx.",
+    "torch_neuron.",
+    "ai_edge_torch.",
+)
+# Methods called for an effect that no value has a part in.
+_QUIET = frozenset({"requires_grad_", "retain_grad", "share_memory_", "pin_memory", "detach_", "record_stream"})
+_CONVERSIONS = frozenset({"int", "str", "float", "abs", "round", "tuple", "list", "dict"})
+
+
+def decides(node: ast.expr, ctx: Context, depth: int = 0) -> bool:
+    """Return whether anything but the form of the value matters to the program; True where that cannot be told."""
+    if depth == 0 and _makes_up_a_name(node, ctx):
+        return False
+    parent = ctx.parent(node)
+    if depth > _DEPTH or parent is None:
+        return True
+    if isinstance(parent, ast.Attribute):
+        return _attribute_decides(parent, ctx, depth)
+    if isinstance(parent, (ast.Call, ast.keyword)):
+        call = parent if isinstance(parent, ast.Call) else ctx.parent(parent)
+        return not isinstance(call, ast.Call) or _argument_decides(node, call, ctx, depth)
+    if isinstance(parent, (ast.Assign, ast.AnnAssign, ast.NamedExpr)):
+        return _assigned_decides(parent, ctx, depth)
+    if isinstance(parent, ast.Expr):
+        return False
+    if isinstance(parent, ast.Dict) and node in parent.values:
+        key = parent.keys[parent.values.index(node)]
+        return not _names_place(key, ctx) and decides(parent, ctx, depth + 1)
+    if isinstance(parent, ast.Subscript) and parent.value is not node:
+        return True
+    if isinstance(parent, (*COMPREHENSIONS, ast.Compare, ast.Yield, ast.YieldFrom)) or not isinstance(parent, ast.expr):
+        return True
+    return decides(parent, ctx, depth + 1)
+
+
+def draws_decide(generator: ast.expr, ctx: Context) -> bool:
+    """Return whether anything drawn from the generator that an expression makes matters; True where it is handed on."""
+    if _makes_up_a_name(generator, ctx):
+        return False
+    parent = ctx.parent(generator)
+    if isinstance(parent, ast.Attribute):
+        draw = ctx.parent(parent)
+        if not isinstance(draw, ast.Call) or draw.func is not parent or isinstance(ctx.parent(draw), ast.Expr):
+            return True
+        return decides(draw, ctx)
+    binding = ctx.binding(generator)
+    owner = ctx.module.index.scope_at(binding.node).lookup(binding.name) if binding is not None else None
+    if binding is None or owner is None or not isinstance(owner.node, FUNCTIONS):
+        return True
+    return any(draws_decide(use, ctx) for use in ctx.module.flow(owner).uses(binding))
+
+
+def _makes_up_a_name(node: ast.expr, ctx: Context) -> bool:
+    function = ctx.function(node)
+    return function is not None and load_sources().indifferent.makes_up_name(function.name)
+
+
+def _attribute_decides(attribute: ast.Attribute, ctx: Context, depth: int) -> bool:
+    if attribute.attr in load_sources().indifferent.attributes:
+        return False
+    parent = ctx.parent(attribute)
+    called = isinstance(parent, ast.Call) and parent.func is attribute
+    if isinstance(parent, ast.Call) and called and isinstance(ctx.parent(parent), ast.Expr):
+        return attribute.attr not in _QUIET  # a method called for its effect: to_csv, backward
+    result = parent if called else attribute
+    return decides(result, ctx, depth + 1) if isinstance(result, ast.expr) else True
+
+
+def _argument_decides(argument: ast.expr, call: ast.Call, ctx: Context, depth: int) -> bool:
+    """A model's output decides what its input decides; an unknown function may do anything with it."""
+    table = load_sources().indifferent
+    names = ctx.callees(call)
+    if any(name in table.calls for name in names) or _measures(call.func):
+        return False
+    if isinstance(call.func, ast.Attribute) and call.func.attr in table.attributes:
+        return False
+    converts = any(name.removeprefix("builtins.") in _CONVERSIONS for name in names)
+    computes = bool(names) and all(name.startswith("torch.") for name in names)
+    if converts or (computes and not isinstance(ctx.parent(call), ast.Expr)) or _is_model(call, ctx):
+        return decides(call, ctx, depth + 1)
+    return True
+
+
+def _measures(function: ast.expr) -> bool:
+    """Does a function only measure or trace the model it gets, going by its name?"""
+    name = identifier(function)
+    return bool(load_sources().indifferent.measures(name))
+
+
+def _is_model(call: ast.Call, ctx: Context) -> bool:
+    """Is what is called a module, a variable that holds some unknown callable, or a method by which models predict?"""
+    function = call.func
+    if {value.kind for value in ctx.values(function)} == {Kind.MODULE}:
+        return True
+    if isinstance(function, ast.Attribute):
+        return PREDICTS.match(function.attr) is not None or is_model(ctx.module, call)
+    return isinstance(function, ast.Name) and not ctx.resolve(function)
+
+
+def _assigned_decides(statement: ast.Assign | ast.AnnAssign | ast.NamedExpr, ctx: Context, depth: int) -> bool:
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    return any(_target_decides(target, ctx, depth) for target in targets)
+
+
+def _target_decides(target: ast.expr, ctx: Context, depth: int) -> bool:
+    table = load_sources().indifferent
+    if isinstance(target, (ast.Tuple, ast.List)):
+        return any(_target_decides(element, ctx, depth) for element in target.elts)
+    if isinstance(target, ast.Subscript):
+        return not _names_place(target.slice, ctx)
+    if isinstance(target, ast.Attribute):
+        return not table.names(target.attr)
+    if not isinstance(target, ast.Name) or table.names(target.id):
+        return not isinstance(target, ast.Name)
+    scope = ctx.module.index.scope_at(target).lookup(target.id)
+    bindings = scope.bindings[target.id] if scope is not None else ()
+    binding = next((found for found in bindings if found.node is target), None)
+    if scope is None or binding is None or not isinstance(scope.node, (*FUNCTIONS, ast.Module)):
+        return True
+    uses = ctx.module.flow(scope).uses(binding)
+    if any(_is_example(use, ctx) for use in uses):
+        return False
+    if any(decides(use, ctx, depth + 1) for use in uses):
+        return True
+    return isinstance(scope.node, ast.Module) and is_used_elsewhere(target.id, ctx)
+
+
+def _names_place(key: ast.expr | None, ctx: Context) -> bool:
+    name = ctx.constant(key)
+    return isinstance(name, str) and load_sources().indifferent.names(name)
+
+
+def _is_example(use: ast.expr, ctx: Context) -> bool:
+    """Is this an example input for export or tracing? What else is done with one is a comparison of the two models."""
+    parent = ctx.parent(use)
+    while isinstance(parent, (ast.Tuple, ast.List, ast.Starred, ast.keyword, ast.Attribute, ast.Dict)):
+        parent = ctx.parent(parent)
+    if not isinstance(parent, ast.Call):
+        return False
+    calls = load_sources().indifferent.calls
+    return any(name in calls and name.startswith(_EXPORTERS) for name in ctx.callees(parent))

@@ -1,0 +1,73 @@
+"""Initial states of recurrent layers that a forward pass draws at random."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from detlint.linter.analysis.built import moved, runs_with_forward
+from detlint.linter.analysis.context import Context
+from detlint.linter.source.names import FUNCTIONS
+from detlint.linter.source.nodes import identifier, is_own, walk
+
+# Names of states and of what makes them; noise that a generator starts from goes by others.
+_STATE = re.compile(r"^[hc](_?[0ntx]|s|idden|ell)?$|hid|state|init|cell", re.IGNORECASE)
+_WRAPPER = "torch.Tensor"  # `torch.autograd.Variable` is another name of it
+_STEPS = 6
+
+
+def starts_recurrence(draw: ast.expr, ctx: Context, steps: int = _STEPS) -> bool:
+    """`self.lstm(x, (torch.randn(…), torch.randn(…)))` in a forward pass, through names, `self` and `init_hidden()`."""
+    if steps == 0:
+        return False
+    node = moved(draw, ctx)
+    parent = ctx.parent(node)
+    if isinstance(parent, ast.keyword):
+        around = ctx.parent(parent)
+        return parent.arg == "hx" and isinstance(around, ast.Call) and _is_recurrent(around, ctx)
+    if isinstance(parent, ast.Call):
+        if _WRAPPER in ctx.callees(parent):
+            return starts_recurrence(parent, ctx, steps - 1)
+        return parent.args[1:2] == [node] and _is_recurrent(parent, ctx)
+    if isinstance(parent, ast.Return):
+        return _is_called_for_state(parent, ctx, steps)
+    binding = ctx.binding(node)
+    if binding is not None:
+        uses = ctx.flow(node).uses(binding) if _STATE.search(binding.name) else ()
+        return any(starts_recurrence(use, ctx, steps - 1) for use in uses)
+    if isinstance(parent, ast.Tuple):
+        return starts_recurrence(parent, ctx, steps - 1)
+    return isinstance(parent, ast.Assign) and any(_is_read_as_state(target, ctx, steps) for target in parent.targets)
+
+
+def _is_recurrent(call: ast.Call, ctx: Context) -> bool:
+    """Is an LSTM or its like called in a forward pass?"""
+    layers = (
+        trigger for trigger in ctx.rule.triggers if any(each.name == "hidden_size" for each in trigger.parameters)
+    )
+    names = {f"{layer.name}.__call__" for layer in layers}
+    function = ctx.function(call)
+    return function is not None and runs_with_forward(function, ctx) and not names.isdisjoint(ctx.callees(call))
+
+
+def _is_called_for_state(result: ast.Return, ctx: Context, steps: int) -> bool:
+    """`hidden = self.init_hidden()`, where that method returns what it draws."""
+    function, owner = ctx.function(result), ctx.module.index.class_at(result)
+    if function is None or owner is None or not _STATE.search(function.name):
+        return False
+    calls = ctx.module.index.calls_by_name.get(function.name, ())
+    own = [call for call in calls if is_own(call.func) and ctx.module.index.class_at(call) is owner]
+    return any(starts_recurrence(call, ctx, steps - 1) for call in own)
+
+
+def _is_read_as_state(target: ast.expr, ctx: Context, steps: int) -> bool:
+    """`self.hidden = self.init_hidden()`, then `self.lstm(x, self.hidden)`, in one function."""
+    function = ctx.function(target)
+    if not is_own(target) or not isinstance(function, FUNCTIONS) or not _STATE.search(identifier(target)):
+        return False
+    reads = (part for part in walk(function) if is_own(part) and identifier(part) == identifier(target))
+    return any(
+        starts_recurrence(read, ctx, steps - 1)
+        for read in reads
+        if isinstance(read, ast.Attribute) and isinstance(read.ctx, ast.Load)
+    )

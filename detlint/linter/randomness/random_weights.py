@@ -1,0 +1,63 @@
+"""Does a layer of the project start with weights drawn at random, which nothing replaces?"""
+
+from __future__ import annotations
+
+import ast
+
+from detlint.linter.analysis.classes import ClassInfo
+from detlint.linter.analysis.context import Context
+from detlint.linter.programs.evaluation import identifiers
+from detlint.linter.source.names import unpacked
+from detlint.linter.source.nodes import is_own, walk
+
+_RANDOM = frozenset(
+    f"torch.{name}" for name in ("rand", "randn", "rand_like", "randn_like", "normal", "empty", "Tensor", "FloatTensor")
+)
+# Words of a class that writes over its weights, loads them, or draws them from a seed of its own.
+_REPLACES = frozenset(
+    {"data", "copy_", "fill_", "zero_", "constant_", "zeros_", "ones_", "eye_", "dirac_", "no_grad"}
+    | {"load", "load_state_dict", "from_pretrained", "manual_seed", "Generator"}
+)
+_DEPTH = 3
+
+
+def is_random(data: ast.expr | None, ctx: Context, depth: int = _DEPTH) -> bool:
+    """Return whether numbers are drawn, or memory is left as it was, for the data of a parameter."""
+    if data is None:
+        return False
+    if isinstance(data, ast.Name):
+        bindings = ctx.module.definitions(data) if depth else ()
+        return any(is_random(unpacked(binding), ctx, depth - 1) for binding in bindings)
+    calls = (part for part in walk(data) if isinstance(part, ast.Call))
+    return any(_RANDOM.intersection(ctx.resolve(call.func)) for call in calls)
+
+
+def starts_random(info: ClassInfo, ctx: Context, depth: int = _DEPTH) -> bool:
+    """Return whether every instance of a class gets weights of the rule's layers, no condition around them."""
+    ancestors = ctx.inference.mro(info)
+    if any(not _REPLACES.isdisjoint(identifiers(ancestor.node)) for ancestor in ancestors):
+        return False
+    return any(_builds_weights(ancestor, ctx.elsewhere(ancestor.module), depth) for ancestor in ancestors)
+
+
+def _builds_weights(info: ClassInfo, ctx: Context, depth: int) -> bool:
+    built = info.methods.get("__init__")
+    kept = (
+        statement.value
+        for statement in (built.body if built is not None else ())
+        if isinstance(statement, ast.Assign) and any(map(is_own, statement.targets))
+    )
+    calls = (part for value in kept for part in walk(value) if isinstance(part, ast.Call))
+    return any(_has_weights(call, ctx, depth) for call in calls)
+
+
+def _has_weights(call: ast.Call, ctx: Context, depth: int) -> bool:
+    for name in ctx.callees(call):
+        if name == "torch.nn.Parameter":
+            return is_random(call.args[0] if call.args else None, ctx)
+        if name in ctx.rule.triggers_by_name:
+            return True
+        info = ctx.inference.class_named(name)
+        if depth and info is not None and ctx.inference.is_module_class(name):
+            return starts_random(info, ctx, depth - 1)
+    return False

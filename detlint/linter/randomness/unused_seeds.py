@@ -1,0 +1,86 @@
+"""Seeds that a program asks for and never reads: whoever gives one expects the same results again."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from detlint.linter.analysis.options import destination, flags_of
+from detlint.linter.analysis.program import calls_named
+from detlint.linter.analysis.project import Module
+from detlint.linter.programs.training import trains
+from detlint.linter.source.names import FUNCTIONS, FunctionNode, parameters
+from detlint.linter.source.nodes import arguments_of, identifier, walk
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.context import Context
+
+_SEED = re.compile(r"((manual|random|rng|torch|numpy|np|python|global)_)?(seed|random_state)")
+_OPTIONS = ("add_argument", "option", "Option")
+_SEED_FLAG = re.compile(r"^--?([a-z]+[-_])?seed$", re.IGNORECASE)
+# What takes all options of a command line at once.
+_WHOLE = frozenset({"vars", "locals", "__dict__", "_get_kwargs", "asdict", "HfArgumentParser", "from_argparse_args"})
+_SHOWN = frozenset({"print", "pprint", "str", "repr", "info", "debug", "dump", "dumps", "save", "log", "format"})
+
+
+def unused_seeds(ctx: Context) -> Iterator[tuple[ast.AST, str]]:
+    """Yield the options `--seed` and the parameters `seed` that a program takes and never reads, with their names."""
+    program, index = ctx.program, ctx.module.index
+    if program is None or not _WHOLE.isdisjoint(index.names_used):
+        return
+    for option in calls_named(ctx.module, ("add_argument",)):
+        flag = next((flag for flag in flags_of(option) if _SEED.fullmatch(destination(flag))), None)
+        if flag is None or not flag.startswith("--") or any(keyword.arg == "dest" for keyword in option.keywords):
+            continue
+        read = any(_reads(module, destination(flag), option) for module in program.modules)
+        if not read and not _hands_options_on(ctx):
+            yield option, flag
+    for function in index.of_type(ast.FunctionDef):
+        for argument, _ in parameters(function.args):
+            if _SEED.fullmatch(argument.arg) and _is_forgotten(argument.arg, function, ctx):
+                yield argument, argument.arg
+
+
+def seed_defaults(module: Module) -> Iterator[ast.expr]:
+    """Yield the defaults of options for a seed on the command line: `--seed`, `--manual-seed`."""
+    for option in calls_named(module, _OPTIONS):
+        if any(_SEED_FLAG.search(flag) for flag in flags_of(option)):
+            defaults = [*option.args[:1], *(keyword.value for keyword in option.keywords if keyword.arg == "default")]
+            yield from (default.body if isinstance(default, ast.Lambda) else default for default in defaults)
+
+
+def _reads(module: Module, name: str, option: ast.Call) -> bool:
+    """Does a module read an attribute or an entry of this name, or name it in a string?"""
+    if name in module.index.names_used:
+        return True
+    own = set(walk(option))
+    return any(part.value == name and part not in own for part in module.index.of_type(ast.Constant))
+
+
+def _hands_options_on(ctx: Context) -> bool:
+    """Do all options of a command line go to code that is not there to be read: `Trainer(args)`?"""
+    for parse in calls_named(ctx.module, ("parse_args", "parse_known_args")):
+        statement = ctx.statement(parse)
+        names = {identifier(target) for target in getattr(statement, "targets", ())} - {""}
+        if isinstance(statement, ast.Return) or not names:
+            names = {"args", "opt", "opts", "options", "params", "hparams", "flags", "cfg", "config"}
+        for call in ctx.module.index.of_type(ast.Call):
+            given = arguments_of(call)
+            passed = any(identifier(part) in names and isinstance(part, (ast.Name, ast.Attribute)) for part in given)
+            known = any(ctx.module.project.definition(name) is not None for name in ctx.callees(call))
+            if passed and not known and identifier(call.func) not in _SHOWN:
+                return True
+    return False
+
+
+def _is_forgotten(name: str, function: FunctionNode, ctx: Context) -> bool:
+    """Is this a function of the program that trains, or its main one, and does nothing in it read the parameter?"""
+    if isinstance(ctx.parent(function), ast.ClassDef) or function.decorator_list:
+        return False
+    if not (trains(function) or (function.name == "main" and trains(ctx.module.tree))):
+        return False
+    reads = (part for part in walk(function) if isinstance(part, ast.Name) and part.id == name)
+    nested = any(isinstance(part, FUNCTIONS) and part is not function for part in walk(function))
+    return not nested and not any(True for _ in reads)

@@ -1,0 +1,93 @@
+"""Which files of a project mention a name? What a file does not hold as a word it neither calls nor hands on."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+
+from detlint.config import DEFAULT_EXCLUDE, compile_patterns
+from detlint.linter.source.layout import Presence
+
+# Searched ten times as fast as with a boundary in front.
+_STAR_IMPORT = re.compile(rb"import[\s\\]*\*")
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The Python files under `folder` that hold the word `name`: `found`, sorted, or None for more than `at_most`."""
+
+    name: str
+    folder: Path
+    at_most: int
+    found: tuple[Path, ...] | None
+
+
+Fact = Path | Search | Presence
+"""What a result rests on: a file that was read or looked for, a search, what stands somewhere."""
+
+
+class Mentions:
+    """Searches the files of projects as they were when the first question was asked."""
+
+    def __init__(self) -> None:
+        self._files: dict[Path, tuple[Path, ...]] = {}
+        self._searches: dict[tuple[str, Path, int], Search] = {}
+        self._exporting: dict[tuple[Path, str], bool] = {}
+
+    def of(self, name: str, folder: Path, at_most: int) -> Search:
+        """Search the Python files under `folder` for the word `name`."""
+        key = (name, folder, at_most)
+        if key not in self._searches:
+            if folder not in self._files:
+                self._files[folder] = python_files(folder)
+            found = tuple(islice((path for path in self._files[folder] if mentions(path, name)), at_most + 1))
+            self._searches[key] = Search(*key, found if len(found) <= at_most else None)
+        return self._searches[key]
+
+    def may_export(self, path: Path, name: str) -> bool:
+        """May `from … import *` get `name` from this file? Only where it holds the word, or such an import of its own.
+
+        The files of one project ask for the same few names over and over, where a package imports all of its parts so.
+        """
+        key = (path, name)
+        if key not in self._exporting:
+            text = _bytes(path)
+            self._exporting[key] = _holds(text, name) or _STAR_IMPORT.search(text) is not None
+        return self._exporting[key]
+
+
+def mentions(path: Path, name: str) -> bool:
+    """Does the file hold the word `name`? One that cannot be read does not."""
+    return _holds(_bytes(path), name)
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        with open(path, "rb") as stream:  # noqa: PTH123 `Path.open` takes as long again
+            return stream.read()
+    except OSError:
+        return b""
+
+
+def _holds(text: bytes, name: str) -> bool:
+    word = name.encode()
+    # Most texts do not hold it at all, which `in` finds out in half the time.
+    return word in text and re.search(rb"%s(?!\w)(?<!\w%s)" % (word, word), text) is not None
+
+
+def python_files(folder: Path) -> tuple[Path, ...]:
+    """Return the Python files of a project, sorted, but for those in environments and hidden folders."""
+    found: list[Path] = []
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not _is_left_out(name)]
+        found.extend(Path(place, name) for name in names if name.endswith(".py"))
+    return tuple(sorted(found))
+
+
+@lru_cache(maxsize=4096)
+def _is_left_out(name: str) -> bool:
+    return name.startswith(".") or compile_patterns(DEFAULT_EXCLUDE).match_file(f"{name}/")

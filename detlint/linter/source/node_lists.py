@@ -1,0 +1,175 @@
+"""The nodes of a file by type, and what can be told from them without knowing scopes."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import TypeVar
+
+from detlint.linter.source.names import FunctionNode, parameters
+
+NodeT = TypeVar("NodeT", bound=ast.AST)
+
+
+class NodeLists:
+    """`nodes` lists the nodes of a syntax tree by type, in source order."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self.tree = tree
+        self.nodes: defaultdict[type[ast.AST], list[ast.AST]] = defaultdict(list)
+
+    def of_type(self, kind: type[NodeT]) -> Sequence[NodeT]:
+        """Return every node of exactly this type, in source order."""
+        return self.nodes.get(kind, ())  # type: ignore[return-value]
+
+    @cached_property
+    def calls_by_name(self) -> dict[str, list[ast.Call]]:
+        """Calls by the last identifier of what they call; "__call__" where that is no name."""
+        calls: dict[str, list[ast.Call]] = {}
+        for call in self.of_type(ast.Call):
+            calls.setdefault(_identifier(call.func) or "__call__", []).append(call)
+        return calls
+
+    @cached_property
+    def calls_meaning(self) -> dict[str, list[ast.Call]]:
+        """Calls by each identifier that they may mean, aliases seen through."""
+        meaning = {name: list(calls) for name, calls in self.calls_by_name.items()}
+        for alias, targets in self.aliases.items():
+            for target in targets if alias in self.calls_by_name else ():
+                meaning.setdefault(target, []).extend(self.calls_by_name[alias])
+        for call in self.calls_by_name.get("map", ()):
+            for name in _identifiers_behind(call.args[0]) if len(call.args) > 1 else ():
+                for meant in (name, *self.aliases.get(name, ())):
+                    meaning.setdefault(meant, []).append(call)
+        for call in self.calls_by_name.get("__call__", ()):
+            for name in (*self._got_by_name(call.func), *self._looked_up(call.func)):
+                meaning.setdefault(name, []).append(call)
+        return meaning
+
+    def _looked_up(self, function: ast.expr) -> Iterator[str]:
+        """Yield what stands in the table of names of `{"mean": mean_pool}[kind]` or `POOLS[kind]`."""
+        if isinstance(function, ast.Subscript):
+            for name in _identifiers_behind(function):
+                yield from (name, *self.aliases.get(name, ()))
+
+    def _got_by_name(self, function: ast.expr) -> Iterator[str]:
+        """Yield what `getattr(nn, "ReLU")` may get, and `getattr(nn, kind)` by the defaults of parameters named so."""
+        if not isinstance(function, ast.Call) or _identifier(function.func) != "getattr" or len(function.args) < 2:
+            return
+        name = function.args[1]
+        if isinstance(name, ast.Constant):
+            yield str(name.value)
+        elif isinstance(name, ast.Name):
+            yield from self._text_defaults.get(name.id, ())
+        else:
+            yield from by_dimension(name)
+
+    @cached_property
+    def _text_defaults(self) -> dict[str, set[str]]:
+        """Strings that parameters are by default."""
+        defaults: dict[str, set[str]] = {}
+        functions: list[FunctionNode] = [*self.of_type(ast.FunctionDef), *self.of_type(ast.AsyncFunctionDef)]
+        for function in functions:
+            for argument, default in parameters(function.args):
+                if isinstance(default, ast.Constant) and isinstance(default.value, str):
+                    defaults.setdefault(argument.arg, set()).add(default.value)
+        return defaults
+
+    @cached_property
+    def names_used(self) -> dict[str, list[ast.AST]]:
+        """Reads of each identifier, as a name or as an attribute."""
+        used: dict[str, list[ast.AST]] = {}
+        for name in self.of_type(ast.Name):
+            if isinstance(name.ctx, ast.Load):
+                used.setdefault(name.id, []).append(name)
+        for attribute in self.of_type(ast.Attribute):
+            used.setdefault(attribute.attr, []).append(attribute)
+        return used
+
+    @cached_property
+    def attributes_written(self) -> frozenset[str]:
+        """Attributes that assignments set, and those that `setattr` sets by a literal name."""
+        pending: list[ast.expr] = [target for node in self.of_type(ast.Assign) for target in node.targets]
+        written: set[str] = set()
+        for target in pending:
+            if isinstance(target, ast.Attribute):
+                written.add(target.attr)
+            elif isinstance(target, (ast.Tuple, ast.List)):
+                pending.extend(target.elts)
+        for call in self.calls_meaning.get("setattr", ()):
+            name = call.args[1] if len(call.args) == 3 else None
+            if isinstance(name, ast.Constant):
+                written.add(str(name.value))
+        return frozenset(written)
+
+    @cached_property
+    def aliases(self) -> dict[str, frozenset[str]]:
+        """For each name bound to another one, the identifiers that may stand behind it."""
+        behind: dict[str, set[str]] = {}
+        for alias in self.of_type(ast.alias):
+            if alias.asname and alias.asname != alias.name:
+                behind.setdefault(alias.asname, set()).add(alias.name.rpartition(".")[2])
+        for target, value in self.assigned():
+            bound = _identifier(target)
+            named = frozenset(_identifiers_behind(value)) if bound is not None else frozenset()
+            if named and bound is not None:
+                behind.setdefault(bound, set()).update(named)
+        # Two steps are enough for `drop = F.dropout` under `from … import dropout as d`.
+        return {
+            name: frozenset(direct | {far for near in direct for far in behind.get(near, ())})
+            for name, direct in behind.items()
+        }
+
+    def assigned(self) -> Iterator[tuple[ast.expr, ast.expr]]:
+        """Yield each target of an assignment with its value; `drop, act = F.dropout, F.relu` is two of them."""
+        for assignment in self.of_type(ast.Assign):
+            for target in assignment.targets:
+                if isinstance(target, ast.Tuple) and isinstance(assignment.value, ast.Tuple):
+                    if len(target.elts) == len(assignment.value.elts):
+                        yield from zip(target.elts, assignment.value.elts, strict=True)
+                else:
+                    yield target, assignment.value
+        for annotated in self.of_type(ast.AnnAssign):
+            if annotated.value is not None:
+                yield annotated.target, annotated.value
+        yield from ((walrus.target, walrus.value) for walrus in self.of_type(ast.NamedExpr))
+
+
+def by_dimension(node: ast.expr) -> list[str]:
+    """Return the names that f"Conv{dimensions}d" may be: torch has each for one, two and three dimensions."""
+    parts = node.values if isinstance(node, ast.JoinedStr) else []
+    texts = [str(part.value) for part in parts if isinstance(part, ast.Constant)]
+    named = len(parts) == 3 and len(texts) == 2 and texts[1] == "d"
+    return [f"{texts[0]}{number}d" for number in (1, 2, 3)] if named else []
+
+
+def _identifier(node: ast.expr) -> str | None:
+    if isinstance(node, ast.Name):
+        return node.id
+    return node.attr if isinstance(node, ast.Attribute) else None
+
+
+def _identifiers_behind(value: ast.expr) -> Iterator[str]:
+    pending = [value]  # as deep as an expression may be
+    while pending:
+        value = pending.pop()
+        name = _identifier(value)
+        if name is not None:
+            yield name
+        elif isinstance(value, ast.IfExp):
+            pending += (value.orelse, value.body)
+        elif isinstance(value, ast.Subscript):
+            pending.append(value.value)
+        elif isinstance(value, ast.Dict):
+            yield from filter(None, map(_identifier, value.values))
+        elif isinstance(value, ast.Call) and value.args:
+            called = _identifier(value.func)
+            if called == "get" and isinstance(value.func, ast.Attribute):
+                pending.append(value.func.value)
+            elif called == "partial":
+                pending.append(value.args[0])
+            elif called == "getattr" and len(value.args) >= 2:
+                asked = value.args[1]
+                yield from [str(asked.value)] if isinstance(asked, ast.Constant) else by_dimension(asked)

@@ -1,0 +1,1 @@
+"""Knowledge of the linter that no rule holds, read from `rules/` and validated once at load."""

@@ -1,0 +1,118 @@
+"""What are the elements of a collection, as far as the order of a set of them goes?"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+from enum import Enum
+
+from detlint.linter.source.names import FUNCTIONS
+from detlint.linter.source.parsing import parse_expression
+
+
+class Sort(Enum):
+    """What decides the order of a set of such elements."""
+
+    NUMBERS = "numbers"  # their value, the same in every process
+    HASHED = "hashed"  # a salt (text) or an address (objects)
+    TENSORS = "tensors"  # an address as well; but made into a list they are numbers
+    UNKNOWN = "unknown"
+
+
+class Move(Enum):
+    """A way into a container."""
+
+    ITERATED = "iterated"  # the keys of a dict
+    LOOKED_UP = "looked up"  # by a key or a place that nobody knows
+
+
+Step = Move | int | str
+"""How one comes from a container to what is in it: also at a place of a tuple, or by a key that is written out."""
+Steps = tuple[Step, ...]
+
+
+_MAPPINGS = ("dict", "Dict", "Mapping", "MutableMapping", "defaultdict", "DefaultDict", "OrderedDict")
+_WRAPPERS = ("Optional", "Union", "Annotated", "Final", "ClassVar", "Type", "type")
+_TYPES = {
+    **dict.fromkeys(("int", "float", "bool"), Sort.NUMBERS),
+    **dict.fromkeys(("str", "bytes", "Path", "Tensor", "Module"), Sort.HASHED),
+}
+
+# `words (list of str)` of one style, `words : list of str` of another, `:type words: list[str]` of a third.
+_DOCUMENTED = (
+    r"^\s*(?::(?:type|param)\s+)?{}\s*(?:\(|:)\s*"
+    r"(?:typing\.)?(?:[Ll]ist|[Ss]et|[Ss]equence|[Ii]terable|[Tt]uple|Collection)s?(?:\s+of\s+|\[)(int|float|str)s?\b"
+)
+
+
+def together(sorts: Iterable[Sort]) -> Sort:
+    """Return what a container holds that holds all of these: one thing that is hashed is enough to mix the order."""
+    found = set(sorts)
+    return next((sort for sort in (Sort.HASHED, Sort.NUMBERS, Sort.TENSORS) if sort in found), Sort.UNKNOWN)
+
+
+def as_tuple(sorts: Iterable[Sort]) -> Sort:
+    """Return how tuples of these are hashed: like numbers only if all are."""
+    found = set(sorts)
+    return Sort.HASHED if Sort.HASHED in found else agreed(found)
+
+
+def agreed(sorts: Iterable[Sort]) -> Sort:
+    """Return what all of these are, UNKNOWN where they differ."""
+    found = set(sorts)
+    return found.pop() if len(found) == 1 else Sort.UNKNOWN
+
+
+def annotated(node: ast.expr, steps: Steps) -> Sort:
+    """What `dict[str, list[int]]` says about what `steps` lead to."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        quoted = parse_expression(node.value)
+        return Sort.UNKNOWN if quoted is None else annotated(quoted, steps)
+    if isinstance(node, ast.BinOp):
+        return agreed(
+            annotated(part, steps)
+            for part in (node.left, node.right)
+            if not (isinstance(part, ast.Constant) and part.value is None)
+        )
+    if not isinstance(node, ast.Subscript):
+        last = _last_name(node)
+        if steps:
+            return Sort.HASHED if last == "str" else Sort.UNKNOWN
+        return _TYPES.get(last, Sort.UNKNOWN)
+    last = _last_name(node.value)
+    inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    if last in _WRAPPERS:
+        return agreed(
+            annotated(part, steps) for part in inner if not (isinstance(part, ast.Constant) and part.value is None)
+        )
+    if last in ("tuple", "Tuple"):
+        return _annotated_tuple(inner, steps)
+    if not steps:
+        return Sort.UNKNOWN
+    if last in _MAPPINGS and len(inner) == 2:
+        return annotated(inner[0 if steps[0] is Move.ITERATED else 1], steps[1:])
+    return annotated(inner[0], steps[1:])
+
+
+def documented(parameter: str, function: ast.AST, steps: Steps) -> Sort:
+    """What a docstring says about the elements of an argument: `words (list of str): …`, `ids : List[int]`."""
+    if len(steps) != 1 or not isinstance(function, FUNCTIONS):
+        return Sort.UNKNOWN
+    text = ast.get_docstring(function, clean=False) or ""
+    said = re.search(_DOCUMENTED.format(re.escape(parameter)), text, re.MULTILINE) if parameter in text else None
+    return _TYPES.get(said.group(1), Sort.UNKNOWN) if said is not None else Sort.UNKNOWN
+
+
+def _annotated_tuple(inner: list[ast.expr], steps: Steps) -> Sort:
+    parts = [part for part in inner if not (isinstance(part, ast.Constant) and part.value is ...)]
+    if not steps:
+        return as_tuple(annotated(part, ()) for part in parts)
+    place = steps[0]
+    if isinstance(place, int) and len(parts) == len(inner):
+        parts = parts[place : place + 1]
+    return together(annotated(part, steps[1:]) for part in parts)
+
+
+def _last_name(node: ast.expr) -> str:
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
