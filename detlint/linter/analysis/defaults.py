@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from detlint.conditions import Truth
 from detlint.linter.analysis.context import MISSING, Context
-from detlint.linter.analysis.options import added, decorated, given, truth_of
+from detlint.linter.analysis.options import added, decorated, fields, given, truth_of
 from detlint.linter.analysis.origins import passed
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.unsaid import kept, only_definition, stand_in
@@ -16,6 +16,7 @@ from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, Functio
 from detlint.linter.source.nodes import identifier, is_own
 
 _DEPTH = 4
+_DECLARING = 6  # files that mention a setting: what more of them mention is no one setting
 
 
 def may_be_none(node: ast.expr, ctx: Context) -> bool:
@@ -30,7 +31,7 @@ def truth_by_default(node: ast.expr, ctx: Context, depth: int = 0) -> Truth:
     """Is a setting on (yes) or off (no) when nobody says anything, or can that not be told?
 
     A parameter is on where its default is, or where a call in the file turns it on; an attribute of parsed arguments
-    is what its option's default is; there is a GPU.
+    or settings is what it is declared with; there is a GPU.
     """
     known = ctx.truth(node)
     if known is not Truth.UNKNOWN or depth > _DEPTH:
@@ -174,9 +175,25 @@ def _default_truth(binding: Binding, function: FunctionNode, ctx: Context) -> li
 
 
 def _option(name: str, module: Module) -> Truth:
-    """Return what `args.name` is by default, from the options that the file itself declares."""
+    """Return what `args.name` is by default: by the options of the file itself, or all that the project declares."""
     truths = {truth_of(option) for option in added(name, module)}
+    if not truths:
+        for place in _declaring(name, module):
+            truths.update(truth_of(option) for option in added(name, place))
+            truths.update(_truth_of_field(value) for value in fields(name, place))
     return truths.pop() if len(truths) == 1 else Truth.UNKNOWN
+
+
+def _declaring(name: str, module: Module) -> Iterable[Module]:
+    search = module.project.search(name, module, _DECLARING)
+    return (module,) if search is None else map(module.project.at, search.found or ())
+
+
+def _truth_of_field(value: ast.expr) -> Truth:
+    """`True`, `field(default=True)`."""
+    given_default = given(value).get("default") if isinstance(value, ast.Call) else value
+    known = given_default.value if isinstance(given_default, ast.Constant) else None
+    return Truth.of(known) if isinstance(known, bool) else Truth.UNKNOWN
 
 
 def _option_defaults(name: str, module: Module) -> list[ast.expr | None]:

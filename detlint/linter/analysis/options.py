@@ -1,4 +1,4 @@
-"""Options of a command line, as argparse, click and typer declare them."""
+"""Options of a command line, as argparse, click and typer declare them, and fields of classes that hold settings."""
 
 from __future__ import annotations
 
@@ -29,6 +29,14 @@ def added(name: str, module: Module) -> Iterator[ast.Call]:
         names = [str(kept.value)] if isinstance(kept, ast.Constant) else map(destination, flags_of(call))
         if identifier(call.func) == "add_argument" and name in names:
             yield call
+
+
+def fields(name: str, module: Module) -> Iterator[ast.expr]:
+    """Yield what `name` is in the classes of a file that say so in their bodies: `name: bool = True`."""
+    for holder in module.index.of_type(ast.ClassDef):
+        for part in holder.body:
+            if isinstance(part, ast.AnnAssign) and identifier(part.target) == name and part.value is not None:
+                yield part.value
 
 
 def decorated(function: FunctionNode, name: str) -> ast.Call | None:

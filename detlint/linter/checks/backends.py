@@ -84,6 +84,9 @@ def _configured(ctx: Context) -> Iterator[tuple[ast.AST, str, ast.expr]]:
                     continue
                 if isinstance(target, ast.Name) or _BENCHMARK not in ctx.resolve(target):
                     yield statement, text, statement.value
+    for field in index.of_type(ast.AnnAssign):
+        if field.value is not None and _is_true(field.value) and _FLAG.search(ast.unparse(field.target)):
+            yield field, ast.unparse(field.target), field.value
     for keyword in index.of_type(ast.keyword):
         if keyword.arg and _is_true(keyword.value) and _FLAG.search(keyword.arg):
             yield keyword, keyword.arg, keyword.value

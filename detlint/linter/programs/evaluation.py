@@ -107,11 +107,17 @@ def _generates(node: ast.AST) -> bool:
 
 
 def says_evaluation(module: Module, node: ast.AST) -> bool:
-    """Return whether the function around `node` is named after evaluation, or a loop in it goes through such data."""
+    """Return whether the function around `node` is named after evaluation, or a loop in it goes through such data.
+
+    A loop that trains as well goes through nothing of the kind: `for epoch in range(train_epochs + test_epochs):`.
+    """
     function = module.index.function_at(node)
     if function is not None and evaluates(function):
         return True
-    return any(_takes_evaluation_data(loop.iter) for loop in _loops(module, node) if isinstance(loop, ast.For))
+    return any(
+        isinstance(loop, ast.For) and _takes_evaluation_data(loop.iter) and not trains(loop)
+        for loop in _loops(module, node)
+    )
 
 
 def _goes_to_evaluation(module: Module, node: ast.AST, steps: int = 3) -> bool:

@@ -187,8 +187,8 @@ def file_trains(module: Module) -> bool:
     return any(_is_step(call) for name in _STEPS for call in calls.get(name, ()))
 
 
-def trains(node: FunctionNode | ast.Module) -> bool:
-    """Return whether a function, or anything in a module, makes a training step itself."""
+def trains(node: ast.AST) -> bool:
+    """Return whether a function, a loop, or anything in a module, makes a training step itself."""
     return bool(training_steps(node))
 
 
