@@ -98,9 +98,12 @@ def _run(check: Check, ctx: Context) -> Iterator[Finding]:
         for kind in check.nodes:
             for node in ctx.module.index.of_type(kind):
                 yield from check.function(node, ctx)
-    else:
-        for call in _calls(ctx.module, ctx.rule):
+    elif check.calls:
+        for call in calls_named(ctx.module, check.calls):
             yield from check.function(call, ctx)
+    else:
+        for meant in _calls(ctx.module, ctx.rule):
+            yield from check.function(meant, ctx)
 
 
 def _calls(module: Module, rule: Rule) -> Iterator[Call]:

@@ -41,6 +41,7 @@ class Module:
         self.folder = str(path.parent)
         self.is_package = path.name == "__init__.py"
         self._flows: dict[Scope, Flow] = {}
+        self._definitions: dict[ast.Name, tuple[Binding, ...]] = {}
 
     @cached_property
     def source(self) -> SourceFile:
@@ -123,6 +124,12 @@ class Module:
 
     def definitions(self, name: ast.Name) -> tuple[Binding, ...]:
         """Return the bindings that the load `name` may read, in source order; empty for builtins and star imports."""
+        known = self._definitions.get(name)
+        if known is None:
+            known = self._definitions[name] = self._defined(name)
+        return known
+
+    def _defined(self, name: ast.Name) -> tuple[Binding, ...]:
         scope = self.index.scope_at(name)
         owner = scope.lookup(name.id)
         if owner is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -23,26 +23,30 @@ CheckT = TypeVar("CheckT", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A registered check: on calls of the rule's triggers, on nodes of some types, or once a file."""
+    """A registered check: on calls of the rule's triggers or of some names, on nodes of some types, or once a file."""
 
     code: str
     function: Callable[..., Iterator[Finding]]
     nodes: tuple[type[ast.AST], ...] = ()
+    calls: frozenset[str] = frozenset()
     whole_file: bool = False
 
 
 _CHECKS: list[Check] = []
 
 
-def check(code: str, *, nodes: tuple[type[ast.AST], ...] = ()) -> Callable[[CheckT], CheckT]:
+def check(
+    code: str, *, nodes: tuple[type[ast.AST], ...] = (), calls: Collection[str] = ()
+) -> Callable[[CheckT], CheckT]:
     """Register a check of rule `code`.
 
-    Without `nodes` it is `check(call: Call, ctx)` and wakes on each call of one of the rule's triggers; with `nodes`
-    it is `check(node, ctx)` and wakes on every syntax node of these exact types.
+    Alone it is `check(call: Call, ctx)` and wakes on each call of one of the rule's triggers. With `nodes` it is
+    `check(node, ctx)` and wakes on every syntax node of these exact types, with `calls` on every call whose function
+    goes by one of these names, whatever it belongs to.
     """
 
     def register(function: CheckT) -> CheckT:
-        _CHECKS.append(Check(code, function, nodes))
+        _CHECKS.append(Check(code, function, nodes, frozenset(calls)))
         return function
 
     return register

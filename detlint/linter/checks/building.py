@@ -71,10 +71,10 @@ def project_layer_built_in_forward(call: ast.Call, ctx: Context) -> Iterator[Fin
         yield ctx.finding(call, layer=f"this {made.node.name}", values="weights")
 
 
-@check("DET207", nodes=(ast.Call,))
+@check("DET207", calls=_DRAWS)
 def random_state_in_forward(call: ast.Call, ctx: Context) -> Iterator[Finding]:
     """An initial state of a recurrent layer that each forward pass draws anew."""
-    if identifier(call.func) not in _DRAWS or is_test_file(ctx.module) or spared_by_mode(ctx.module, call):
+    if is_test_file(ctx.module) or spared_by_mode(ctx.module, call):
         return
     around = ctx.parent(call)
     first = not isinstance(around, ast.Tuple) or around.elts[0] is call  # one finding for both states of an LSTM
@@ -87,7 +87,13 @@ def _layer_of_project(call: ast.Call, ctx: Context) -> ClassInfo | None:
     if not identifier(call.func)[:1].isupper():
         return None
     function = ctx.function(call)
-    if function is None or not runs_with_forward(function, ctx) or is_test_file(ctx.module) or trains(function):
+    if (
+        function is None
+        or function.name == "__init__"
+        or not runs_with_forward(function, ctx)
+        or is_test_file(ctx.module)
+        or trains(function)
+    ):
         return None
     names = ctx.callees(call)
     made = ctx.inference.class_named(names[0]) if len(names) == 1 else None

@@ -25,13 +25,11 @@ from detlint.linter.source.names import BindingKind
 _PROMISES = ("async", "enqueue")  # what is called so leaves waiting to whoever calls it
 
 
-@check("DET604", nodes=(ast.Call,))
+@check("DET604", calls=("to", "copy_"))
 def unsynchronized_copy(call: ast.Call, ctx: Context) -> Iterator[Finding]:
     """Silent unless the target is the CPU for sure and a read is reached without a synchronisation."""
     function = call.func
-    if not isinstance(function, ast.Attribute) or function.attr not in ("to", "copy_"):
-        return
-    if not is_non_blocking(call, ctx) or _is_promised(call, ctx):
+    if not isinstance(function, ast.Attribute) or not is_non_blocking(call, ctx) or _is_promised(call, ctx):
         return
     if isinstance(ctx.parent(call), ast.Expr) and function.attr == "to":
         if goes_to_cpu(call, ctx) and not _is_waited_for(call, ctx):

@@ -62,12 +62,16 @@ class ModelRuns:
 
     def _runs_parts(self, call: ast.Call, called: ast.Attribute) -> bool:
         """`net.map_logits(x)` under no_grad, a method of the project that calls layers of the model."""
-        if not isinstance(called.value, ast.Name) or called.value.id == "self":
+        if (
+            not isinstance(called.value, ast.Name)
+            or called.value.id == "self"
+            or not without_gradients(self.module, call)
+        ):
             return False
         kinds = [value for value in self.module.inference.values(called.value) if value.kind is Kind.MODULE]
         for info in [self.module.inference.class_named(value.type) for value in kinds]:
             method = info.methods.get(called.attr) if info is not None else None
-            if info is None or method is None or trains(method) or not without_gradients(self.module, call):
+            if info is None or method is None or trains(method):
                 continue
             parts = (part.func for part in walk(method) if isinstance(part, ast.Call))
             if any(is_own(part) and identifier(part) not in info.methods for part in parts):
