@@ -99,8 +99,12 @@ class Layout:
         if not name:
             return False, ()
         root = self.root(folder)
-        places = dict.fromkeys((self._package_root(folder), folder, root, root / "src"))
-        if name.partition(".")[0] in _OF_OTHERS and is_file(folder / "__init__.py"):
+        base = self._package_root(folder)
+        first = name.partition(".")[0]
+        # A namespace package has no `__init__.py`: an import spells its folder out.
+        spaces = [place.parent for place in (base, *base.parents)[:_MOST_PLAIN] if place.name == first]
+        places = dict.fromkeys((base, folder, root, root / "src", *spaces))
+        if first in _OF_OTHERS and is_file(folder / "__init__.py"):
             del places[folder]  # a package's own torch.py is not what its modules import as torch
         tried: list[Path] = []
         for place in places:
