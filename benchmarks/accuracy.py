@@ -29,9 +29,10 @@ from typing import Any
 
 import tomli
 
-from detlint.config import ConfigResolver, Settings
+from detlint.config import ConfigResolver
 from detlint.findings import Finding, Location
 from detlint.linter.engine import lint_paths
+from detlint.settings import Settings
 
 LABELS = Path(__file__).parent / "labels"
 SPLITS = ("development", "test")

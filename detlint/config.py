@@ -7,23 +7,20 @@ Reading it never imports or runs anything of the project.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import tomli
-
 from detlint.errors import ConfigError, did_you_mean
 from detlint.files import is_file
 from detlint.findings import Severity
-from detlint.operators import OLDEST, parse_version
-from detlint.tables import DEVICES, PASSES
+from detlint.requirements import is_top, newest_torch
+from detlint.settings import Settings, compile_patterns, read_settings
+from detlint.tables import PASSES
 
 if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
-
     from detlint.rulebook import Rule
 
 DEFAULT_EXCLUDE = (
@@ -49,39 +46,8 @@ DEFAULT_EXCLUDE = (
 DEFAULT_DEVICES = ("cpu", "cuda")
 
 # A file that cannot be read was not checked: it is reported whatever `select` says, unless ignored by name.
-# What people call the devices.
-_OTHER_NAMES = {"gpu": "cuda", "rocm": "cuda", "hip": "cuda", "metal": "mps"}
-
 _ALWAYS_SELECTED = "DET001"
-
-_ALTERNATIVES = re.compile(r"(?<!\\)\{[^{}]*,[^{}]*\}")
 _PREFIX = re.compile(r"[A-Z]{2,}\d{0,3}")
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What one source says: a file, or the command line (`origin` is empty). None: it does not say."""
-
-    origin: str = ""
-    select: tuple[str, ...] | None = None
-    extend_select: tuple[str, ...] | None = None
-    ignore: tuple[str, ...] | None = None
-    per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] | None = None
-    exclude: tuple[str, ...] | None = None
-    extend_exclude: tuple[str, ...] | None = None
-    force_exclude: bool | None = None
-    respect_gitignore: bool | None = None
-    severity: Severity | None = None
-    fail_on: Severity | None = None
-    devices: tuple[str, ...] | None = None
-    passes: tuple[str, ...] | None = None
-    torch_version: str | None = None
-    entry_points: tuple[str, ...] | None = None
-    rule_paths: tuple[str, ...] | None = None
-
-    def where(self, key: str) -> str:
-        """Name `key` as its author wrote it: `--select`, or `pyproject.toml: select`."""
-        return f"{self.origin}: {key}" if self.origin else f"--{key}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +57,8 @@ class Config:
     `root` is the folder of the configuration file, or the current one where there is none. `layers` hold
     what the file and then the command line say about selection; `enabled_rules` reads them.
     `severity` is the least that is shown and `fail_on` the least that makes the run fail.
-    `torch_version` None means the newest known. `entry_points` are patterns of files to be seen as programs.
+    `torch_version` is the newest that the metadata of the project allows where no setting says it, None where that says
+    nothing either: then it is the newest known. `entry_points` are patterns of files to be seen as programs.
     """
 
     root: Path
@@ -120,6 +87,7 @@ class ConfigResolver:
     def __init__(self, *, file: Path | None = None, isolated: bool = False, overrides: Settings | None = None) -> None:
         self._overrides = overrides or Settings()
         self._folders: dict[Path, Config] = {}
+        self._releases: dict[Path, str | None] = {}
         self._fixed: Config | None = None
         if isolated:
             self._fixed = self._without_file()
@@ -139,6 +107,11 @@ class ConfigResolver:
         if self._fixed is not None:
             return self._fixed
         folder = folder.absolute()
+        config = self._nearest(folder)
+        release = None if config.torch_version is not None else self._newest_torch(folder)
+        return config if release is None else replace(config, torch_version=release)
+
+    def _nearest(self, folder: Path) -> Config:
         passed: list[Path] = []
         found: Config | None = None
         for place in (folder, *folder.parents):
@@ -148,6 +121,18 @@ class ConfigResolver:
                 break
         found = found or self._without_file()
         self._folders.update(dict.fromkeys(passed, found))
+        return found
+
+    def _newest_torch(self, folder: Path) -> str | None:
+        """Return the newest release of torch that the nearest metadata allows which names torch."""
+        passed: list[Path] = []
+        found: str | None = None
+        for place in (folder, *folder.parents):
+            passed.append(place)
+            found = self._releases[place] if place in self._releases else newest_torch(place)
+            if found is not None or place in self._releases or is_top(place):
+                break
+        self._releases.update(dict.fromkeys(passed, found))
         return found
 
     def _in(self, folder: Path) -> Config | None:
@@ -280,137 +265,3 @@ def _selectors(layer: Settings) -> Iterator[tuple[str, tuple[str, ...]]]:
     yield "ignore", layer.ignore or ()
     for pattern, selectors in layer.per_file_ignores or ():
         yield f"per-file-ignores.{pattern}", selectors
-
-
-@lru_cache(maxsize=256)
-def compile_patterns(patterns: tuple[str, ...]) -> GitIgnoreSpec:
-    """Compile patterns with the meaning that .gitignore gives them."""
-    from pathspec import GitIgnoreSpec  # kept out of `detlint --version`
-
-    return GitIgnoreSpec.from_lines(patterns)
-
-
-def read_settings(file: Path) -> Settings | None:
-    """Return what `file` says, or None for a pyproject.toml with no `[tool.detlint]`.
-
-    Raises:
-        ConfigError: naming file, key and the nearest known name or the allowed values.
-    """
-    try:
-        document = tomli.loads(file.read_bytes().decode("utf-8"))
-    except OSError as error:
-        raise ConfigError(f"{file}: cannot be read: {error.strerror}") from None
-    except (tomli.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file}: not valid TOML: {error}") from None
-    if file.name != "pyproject.toml":
-        if "tool" in document:
-            raise ConfigError(f"{file}: unknown key 'tool'; the keys stand at the top here, without [tool.detlint]")
-        return parse_settings(f"{file}", document)
-    tool = document.get("tool", {})
-    table = tool.get("detlint") if isinstance(tool, dict) else None
-    return None if table is None else parse_settings(f"{file}: tool.detlint", table)
-
-
-def parse_settings(origin: str, table: object) -> Settings:
-    """Return what the table of a configuration file says; `origin` stands in front of every error.
-
-    Raises:
-        ConfigError: an unknown key or a value of the wrong kind.
-    """
-    if not isinstance(table, dict):
-        raise ConfigError(f"{origin}: expected a table, got {table!r}")
-    values: dict[str, Any] = {}
-    for key, value in table.items():
-        if key not in _READERS:
-            raise ConfigError(f"{origin}: unknown key {key!r}{did_you_mean(key, _READERS)}")
-        values[key.replace("-", "_")] = _READERS[key](f"{origin}: {key}", value)
-    return Settings(origin=origin, **values)
-
-
-def _strings(where: str, value: object) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise ConfigError(f"{where}: expected a list of strings, got {value!r}")
-    return tuple(value)
-
-
-def _patterns(where: str, value: object) -> tuple[str, ...]:
-    return tuple(read_pattern(where, text) for text in _strings(where, value))
-
-
-def read_pattern(where: str, text: str) -> str:
-    """Check a pattern; `./a.py`, as shells complete it, is `/a.py` in .gitignore's syntax."""
-    if _ALTERNATIVES.search(text):
-        raise ConfigError(f"{where}: {text!r} matches nothing: braces mean themselves; write one pattern for each")
-    pattern = f"/{text[2:].lstrip('/')}" if text.startswith("./") and text.strip("./") else text
-    try:
-        matches_nothing = "[" in text and any(each.regex is None for each in compile_patterns((pattern,)).patterns)
-    except (ValueError, re.error):
-        matches_nothing = True
-    if matches_nothing:
-        raise ConfigError(f"{where}: {text!r} is not a pattern as in .gitignore")
-    return pattern
-
-
-def _flag(where: str, value: object) -> bool:
-    if not isinstance(value, bool):
-        raise ConfigError(f"{where}: expected true or false, got {value!r}")
-    return value
-
-
-def _severity(where: str, value: object) -> Severity:
-    levels = [level.value for level in Severity]
-    if value not in levels:
-        nearest = did_you_mean(value, levels) if isinstance(value, str) else ""
-        raise ConfigError(f"{where}: {value!r} is not one of {', '.join(levels)}{nearest}")
-    return Severity(value)
-
-
-def _some_of(allowed: tuple[str, ...]) -> Callable[[str, object], tuple[str, ...]]:
-    def read(where: str, value: object) -> tuple[str, ...]:
-        items = _strings(where, value)
-        if not items:
-            raise ConfigError(f"{where}: empty; name one or more of {', '.join(allowed)}")
-        for item in items:
-            if item not in allowed:
-                nearest = did_you_mean(_OTHER_NAMES.get(item, item), allowed)
-                raise ConfigError(f"{where}: {item!r} is not one of {', '.join(allowed)}{nearest}")
-        return tuple(item for item in allowed if item in items)
-
-    return read
-
-
-def read_torch_version(where: str, value: object) -> str:
-    """Return a torch release as users write it, "2.3" or "2.3.1", also with what `torch.__version__` adds: "+cu121"."""
-    release = re.fullmatch(r"(\d+\.\d+(?:\.\d+)?)(?:\+[\w.]+)?", value) if isinstance(value, str) else None
-    if release is None:
-        raise ConfigError(f'{where}: {value!r} is not a release such as "2.13" or "2.3.1"')
-    if parse_version(release[1]) < parse_version(OLDEST):
-        raise ConfigError(f"{where}: {value!r} is older than {OLDEST}, the first release that detlint knows")
-    return release[1]
-
-
-def _ignores(where: str, value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    if not isinstance(value, dict):
-        raise ConfigError(f"{where}: expected a table of pattern = [rules], got {value!r}")
-    return tuple(
-        (read_pattern(where, pattern), _strings(f"{where}.{pattern}", codes)) for pattern, codes in value.items()
-    )
-
-
-_READERS: dict[str, Callable[[str, object], object]] = {
-    "select": _strings,
-    "extend-select": _strings,
-    "ignore": _strings,
-    "per-file-ignores": _ignores,
-    "exclude": _patterns,
-    "extend-exclude": _patterns,
-    "force-exclude": _flag,
-    "respect-gitignore": _flag,
-    "severity": _severity,
-    "fail-on": _severity,
-    "devices": _some_of(DEVICES),
-    "passes": _some_of(PASSES),
-    "torch-version": read_torch_version,
-    "entry-points": _patterns,
-    "rule-paths": _strings,
-}

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from detlint.config import DEFAULT_EXCLUDE, Config, ConfigResolver, Settings, enabled_rules, read_settings
+from detlint.config import DEFAULT_EXCLUDE, Config, ConfigResolver, enabled_rules
 from detlint.errors import ConfigError
 from detlint.findings import Severity
 from detlint.rulebook import Rule
+from detlint.settings import Settings, read_settings
 
 EVERYTHING = """
 select = ["DET2", "unseeded-rng"]

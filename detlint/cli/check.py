@@ -15,7 +15,7 @@ from detlint.cli.output import Output, check_writable
 from detlint.cli.progress import Progress
 from detlint.cli.stdin import Stdin
 from detlint.cli.watch import watch as watch_files
-from detlint.config import ConfigResolver, Settings, enabled_rules, read_pattern, read_torch_version
+from detlint.config import ConfigResolver, enabled_rules
 from detlint.errors import UsageError, first_few
 from detlint.findings import Finding, Severity
 from detlint.linter.engine import lint_paths
@@ -28,6 +28,7 @@ from detlint.reports.run_info import RunInfo
 from detlint.reports.statistics import render_statistics
 from detlint.reports.terminal import printable
 from detlint.rulebook import load_rules
+from detlint.settings import Settings, read_pattern, read_torch_version
 
 if TYPE_CHECKING:
     from detlint.linter.fixing import FixedFile, Fixes
@@ -70,7 +71,7 @@ def _list_option(name: str, metavar: str, text: str) -> Callable[[click.decorato
 @click.option("--force-exclude", is_flag=True, default=None, help="Exclude files named on the command line too.")
 @click.option("--severity", type=click.Choice(_LEVELS), callback=_level, help="Show findings from this level on.")
 @click.option("--fail-on", type=click.Choice(_LEVELS), callback=_level, help="Exit with 1 from this level on.")
-@click.option("--torch-version", metavar="V", callback=_torch_version, help="Release to lint for, such as 2.13.")
+@click.option("--torch-version", metavar="V", callback=_torch_version, help="Release to lint for, such as 2.13; by default the newest the project allows.")
 @click.option("--config", type=click.Path(path_type=Path), help="Use this file and look for no other.")
 @click.option("--isolated", is_flag=True, help="Use no configuration file.")
 @click.option("--fix", is_flag=True, help="Repair what can be repaired safely.")

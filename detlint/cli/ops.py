@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from detlint.config import read_torch_version
 from detlint.errors import UsageError, did_you_mean
 from detlint.operators import NEWEST, in_force, load_operators, matching, parse_version
 from detlint.reports.operators_text import render_changes, render_details, render_operators
+from detlint.settings import read_torch_version
 from detlint.tables import DEVICES, PASSES
 from detlint.upgrades import changes
 

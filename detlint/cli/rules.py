@@ -8,11 +8,12 @@ from pathlib import Path
 
 import click
 
-from detlint.config import ConfigResolver, Settings, enabled_rules
+from detlint.config import ConfigResolver, enabled_rules
 from detlint.errors import UsageError, did_you_mean
 from detlint.reports.rule_page import markdown, show_in_terminal
 from detlint.reports.terminal import printable
 from detlint.rulebook import Rule, load_rules
+from detlint.settings import Settings
 
 _EXAMPLES = 3
 

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from detlint.config import ConfigResolver, parse_settings
+from detlint.config import ConfigResolver
 from detlint.findings import Finding
 from detlint.linter.engine import lint_paths
 from detlint.linter.fixing import fix_paths
 from detlint.linter.jobs import Options
 from detlint.rulebook import Example, Rule
+from detlint.settings import parse_settings
 
 
 @dataclass(frozen=True, slots=True)

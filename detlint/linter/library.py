@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from detlint.config import ConfigResolver, Settings
+from detlint.config import ConfigResolver
 from detlint.linter.engine import lint_paths
 from detlint.linter.result import LintResult
+from detlint.settings import Settings
 
 
 def lint(

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from detlint.config import ConfigResolver, Settings
+from detlint.config import ConfigResolver
 from detlint.errors import UsageError
 from detlint.linter.source.discovery import discover, display_path
+from detlint.settings import Settings
 
 
 def build(root: Path, files: Iterable[str] | dict[str, str]) -> None:

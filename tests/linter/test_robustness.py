@@ -15,10 +15,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from detlint.config import ConfigResolver, Settings
+from detlint.config import ConfigResolver
 from detlint.linter.engine import lint_paths, lint_stdin
 from detlint.linter.result import LintResult
 from detlint.linter.source.lexing import comments
+from detlint.settings import Settings
 
 GOOD = "import torch.nn.functional as F\n\n\ndef forward(self, x):\n    return F.dropout(x, 0.1)\n"
 FUZZ = settings(

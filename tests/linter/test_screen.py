@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from detlint.config import ConfigResolver, parse_settings
+from detlint.config import ConfigResolver
 from detlint.findings import Finding
 from detlint.linter.engine import lint_paths
 from detlint.linter.source.node_lists import NodeLists
 from detlint.rulebook import load_rules
+from detlint.settings import parse_settings
 
 SCREEN = NodeLists.__dict__["calls_meaning"].func
 

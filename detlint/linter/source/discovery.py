@@ -15,9 +15,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from detlint.config import compile_patterns
 from detlint.errors import UsageError
 from detlint.files import exists
+from detlint.settings import compile_patterns
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec

@@ -9,8 +9,9 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
-from detlint.config import DEFAULT_EXCLUDE, compile_patterns
+from detlint.config import DEFAULT_EXCLUDE
 from detlint.linter.source.layout import Presence
+from detlint.settings import compile_patterns
 
 # Searched ten times as fast as with a boundary in front.
 _STAR_IMPORT = re.compile(rb"import[\s\\]*\*")
