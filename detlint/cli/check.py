@@ -71,7 +71,12 @@ def _list_option(name: str, metavar: str, text: str) -> Callable[[click.decorato
 @click.option("--force-exclude", is_flag=True, default=None, help="Exclude files named on the command line too.")
 @click.option("--severity", type=click.Choice(_LEVELS), callback=_level, help="Show findings from this level on.")
 @click.option("--fail-on", type=click.Choice(_LEVELS), callback=_level, help="Exit with 1 from this level on.")
-@click.option("--torch-version", metavar="V", callback=_torch_version, help="Release to lint for, such as 2.13; by default the newest the project allows.")
+@click.option(
+    "--torch-version",
+    metavar="V",
+    callback=_torch_version,
+    help="Release to lint for, such as 2.13; by default the newest the project allows.",
+)
 @click.option("--config", type=click.Path(path_type=Path), help="Use this file and look for no other.")
 @click.option("--isolated", is_flag=True, help="Use no configuration file.")
 @click.option("--fix", is_flag=True, help="Repair what can be repaired safely.")
