@@ -96,7 +96,9 @@ class _Disregard:
         if isinstance(parent, ast.BoolOp):
             return self.of(parent, inner)
         if isinstance(parent, ast.Return):
-            return self._leads_nowhere(tracer.returned(node, parent, Trail()))
+            function = tracer.index.function_at(parent)
+            handed_on = GivenBack(self._ctx.module, function, "returns") if function is not None else ""
+            return is_given_in_vain(handed_on, self._ctx, self._functions)
         if isinstance(parent, (ast.If, ast.IfExp, ast.While, ast.Assert)):
             return node is parent.test
         return isinstance(parent, ast.UnaryOp)  # `not names`
@@ -109,12 +111,24 @@ class _Disregard:
         return all(self._only_keeps(call) or body.stores_by_name(call) for call in body.actions())
 
     def _only_keeps(self, call: ast.Call) -> bool:
-        """`seen.add(name)`, `rows.append(row)` of rows that nothing takes up, `logger.info(name)`."""
+        """`seen.add(name)`, `logger.info(name)`, `lines.append(text)` of what a message is made of."""
         if self._tracer.shown(call.args[0] if call.args else call):
             return True
         methods = self._tracer.table.methods
-        keeps = methods["appending"] | methods["extending"] | {"add"}
-        return identifier(call.func) in keeps or self._asks_set(call)
+        if isinstance(call.func, ast.Attribute) and call.func.attr in methods["appending"] | methods["extending"]:
+            return self._is_shown(call.func.value)
+        return identifier(call.func) == "add" or self._asks_set(call)
+
+    def _is_shown(self, container: ast.expr) -> bool:
+        """Is a list only filled, asked whether it is empty, and shown to people?"""
+        index = self._tracer.index
+        scope = index.scope_at(container).lookup(container.id) if isinstance(container, ast.Name) else None
+        if scope is None or not isinstance(container, ast.Name):
+            return False
+        uses = [use for use in index.names_used[container.id] if index.scope_at(use).lookup(container.id) is scope]
+        reads = [use for use in uses if isinstance(use, ast.Name) and isinstance(use.ctx, ast.Load)]
+        others = [use for use in reads if not isinstance(index.parents[use], (ast.Attribute, ast.If))]
+        return bool(others) and all(map(self._tracer.shown, others))
 
     def _leads_nowhere(self, sink: str | None) -> bool:
         return sink is None or is_given_in_vain(sink, self._ctx, self._functions)

@@ -84,13 +84,28 @@ def _picks_cuda(call: ast.Call, module: Module, depth: int = _DEPTH) -> bool:
         if definition is None:
             continue
         owner, found = definition
-        parts = list(walk(found))
+        parts = [part for body in _may_run(found, owner, module) for part in walk(body)]
         if any(isinstance(part, ast.Constant) and _is_cuda(part) for part in parts):
             return True
         inner = (part for part in parts if isinstance(part, ast.Call) and _may_pick(identifier(part.func)))
         if depth and any(_picks_cuda(part, owner, depth - 1) for part in inner):
             return True
     return False
+
+
+def _may_run(found: ast.AST, owner: Module, user: Module) -> Iterator[ast.AST]:
+    """Yield what runs of a function or a class: not the methods that neither its own file nor `user` ever names.
+
+    `net.to_cuda()` is there for whoever wants it.
+    """
+    if not isinstance(found, ast.ClassDef):
+        yield found
+        return
+    for statement in found.body:
+        name = statement.name if isinstance(statement, FUNCTIONS) else "__init__"
+        called = name in owner.index.names_used or name in user.index.names_used
+        if called or name == "forward" or name.startswith("__"):
+            yield statement
 
 
 def named_device(node: ast.expr | None, ctx: Context, steps: int = 4) -> str:
