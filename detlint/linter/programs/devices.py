@@ -103,9 +103,14 @@ def _may_run(found: ast.AST, owner: Module, user: Module) -> Iterator[ast.AST]:
         return
     for statement in found.body:
         name = statement.name if isinstance(statement, FUNCTIONS) else "__init__"
-        called = name in owner.index.names_used or name in user.index.names_used
-        if called or name == "forward" or name.startswith("__"):
+        if name == "forward" or name.startswith("__") or _is_named(name, owner) or _is_named(name, user):
             yield statement
+
+
+def _is_named(name: str, module: Module) -> bool:
+    """Does code of a file name a method, but for methods of that name, which may only hand on: `self.net.to_cuda()`?"""
+    around = map(module.index.function_at, module.index.names_used.get(name, ()))
+    return any(function is None or function.name != name for function in around)
 
 
 def named_device(node: ast.expr | None, ctx: Context, steps: int = 4) -> str:
