@@ -16,6 +16,7 @@ from detlint.linter.source.nodes import identifier, walk
 _MEANS_CUDA = re.compile(r"^torch\.cuda\.(set_device|manual_seed|manual_seed_all|\w+Tensor)$")
 # Functions of a project that choose a device, perhaps among other settings.
 _PREPARES = re.compile(r"device|config|setup|options|args", re.IGNORECASE)
+_LETS_BE = frozenset({"builtins.object", "abc.ABC", "torch.nn.Module"})  # bases that call no method but forward()
 _DEPTH = 1  # of calls inside of what a file calls
 _FRAMEWORKS = (
     "lightning.pytorch.Trainer",
@@ -98,13 +99,17 @@ def _may_run(found: ast.AST, owner: Module, user: Module) -> Iterator[ast.AST]:
 
     `net.to_cuda()` is there for whoever wants it.
     """
-    if not isinstance(found, ast.ClassDef):
-        yield found
+    if not isinstance(found, ast.ClassDef) or not _LETS_BE.issuperset(_bases_outside(owner, found)):
+        yield found  # a framework calls methods of what derives from its classes
         return
     for statement in found.body:
         name = statement.name if isinstance(statement, FUNCTIONS) else "__init__"
         if name == "forward" or name.startswith("__") or _is_named(name, owner) or _is_named(name, user):
             yield statement
+
+
+def _bases_outside(module: Module, node: ast.ClassDef) -> tuple[str, ...]:
+    return module.inference.external_bases(module.inference.class_info(node))
 
 
 def _is_named(name: str, module: Module) -> bool:
