@@ -82,11 +82,23 @@ def _is_there(test: ast.Compare, ctx: Context) -> Truth:
 
 
 def _default_value(node: ast.expr, ctx: Context) -> object:
-    """Return the literal that a parameter is by default, MISSING of anything else."""
+    """Return the literal that a parameter or an option is by default, MISSING of anything else."""
+    read = _option_read(node)
+    if read:
+        declared = [ctx.constant(default) if default else None for default in _option_defaults(read, ctx.module)]
+        return declared[0] if declared else MISSING  # a parser keeps to the first of several for one setting
     bindings = ctx.module.definitions(node) if isinstance(node, ast.Name) else ()
     if len(bindings) != 1 or bindings[0].kind is not BindingKind.PARAMETER:
         return MISSING
     return ctx.constant(bindings[0].value)
+
+
+def _option_read(node: ast.expr) -> str:
+    """Return the `seed` of `args.seed`, and of `args["seed"]` after `args = vars(args)`."""
+    if isinstance(node, ast.Attribute):
+        return "" if is_own(node) else node.attr
+    key = node.slice if isinstance(node, ast.Subscript) else None
+    return key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else ""
 
 
 def _kept(node: ast.Attribute, ctx: Context) -> Truth:

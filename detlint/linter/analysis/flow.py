@@ -9,7 +9,7 @@ from functools import cached_property
 
 from detlint.linter.source.index import Index
 from detlint.linter.source.names import FUNCTIONS, SCOPES, Binding, Scope
-from detlint.linter.source.nodes import walk
+from detlint.linter.source.nodes import ends_program, walk
 
 _REMEMBERED_CONDITIONS = 6
 
@@ -109,7 +109,7 @@ class Flow:
         if isinstance(node, ast.Continue) and self._loops:
             self._connect([(block, None)], self._loops[-1][0])
             return []
-        if isinstance(node, ast.Expr) and _never_returns(node.value):
+        if isinstance(node, ast.Expr) and ends_program(node.value):
             return []
         return [(block, None)]
 
@@ -403,13 +403,3 @@ def _condition(test: ast.expr) -> tuple[str, bool] | None:
 
 def _constant_truth(test: ast.expr) -> bool | None:
     return bool(test.value) if isinstance(test, ast.Constant) else None
-
-
-def _never_returns(value: ast.expr) -> bool:
-    """Return whether a call ends the program: `sys.exit()`, `exit()`, `os._exit()`."""
-    if not isinstance(value, ast.Call):
-        return False
-    called = value.func
-    if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name):
-        return f"{called.value.id}.{called.attr}" in {"sys.exit", "os._exit", "os.abort"}
-    return isinstance(called, ast.Name) and called.id in {"exit", "quit"}

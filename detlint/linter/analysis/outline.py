@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from detlint.linter.source.index import Index
 from detlint.linter.source.names import FUNCTIONS, absolute_name
-from detlint.linter.source.nodes import walk
+from detlint.linter.source.nodes import reached, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,8 @@ def outline_of(index: Index, name: str, is_package: bool) -> Outline:
             pending.extend(node.decorator_list)
         else:
             reads.update(_name_read(node))
-            pending.extend(ast.iter_child_nodes(node))
+            left_out = node.body[len(reached(node.body)) :] if isinstance(node, ast.If) else []
+            pending.extend(child for child in ast.iter_child_nodes(node) if child not in left_out)
     return Outline(
         imports=tuple(_imports(index, name, is_package)),
         calls=frozenset(index.calls_meaning),

@@ -146,7 +146,7 @@ class Program:
             used |= outline.reads if module is self.module else outline.reads - outline.guarded
             for name, names in outline.definitions:
                 definitions.setdefault(name, []).append(names)
-        if not any(_executes(self.module, statement) for statement in self.module.tree.body):
+        if not any(executes(self.module, statement) for statement in self.module.tree.body):
             # Packaging metadata or a setting names the entry point.
             used.update(name for name, _ in self.module.outline.definitions)
         pending = sorted(used & definitions.keys())
@@ -226,7 +226,7 @@ def _is_program(module: Module) -> bool:
         return True
     if _reads_command_line(module):
         return True
-    if any(_executes(module, statement) for statement in module.tree.body) or _is_run_by_package(module):
+    if any(executes(module, statement) for statement in module.tree.body) or _is_run_by_package(module):
         return True
     functions: list[ast.FunctionDef | ast.AsyncFunctionDef] = [*module.index.of_type(ast.FunctionDef)]
     functions += module.index.of_type(ast.AsyncFunctionDef)
@@ -285,18 +285,18 @@ def _decorator_names(module: Module, decorator: ast.expr) -> tuple[str, ...]:
     return () if _ENTRY_LASTS.isdisjoint(possible) else module.inference.resolve(called)
 
 
-def _executes(module: Module, statement: ast.stmt) -> bool:
+def executes(module: Module, statement: ast.stmt) -> bool:
     """Return whether a top-level statement does work, beyond defining and setting up."""
     if isinstance(statement, ast.If):
         if is_main_guard(statement):
             return True
-        return not module.is_package and any(_executes(module, child) for child in statement.body)
+        return not module.is_package and any(executes(module, child) for child in statement.body)
     if module.is_package:
         return False
     if isinstance(statement, ast.Match):
-        return any(_executes(module, child) for case in statement.cases for child in case.body)
+        return any(executes(module, child) for case in statement.cases for child in case.body)
     if isinstance(statement, (ast.For, ast.While, ast.With, ast.Try)):
-        return any(_executes(module, child) for child in statement.body)
+        return any(executes(module, child) for child in statement.body)
     if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call):
         called = statement.value.func
         return isinstance(called, ast.Attribute) and called.attr in ("parse_args", "parse_known_args")

@@ -7,9 +7,11 @@ import re
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
+from detlint.conditions import Truth
 from detlint.findings import Finding
 from detlint.linter.analysis.callers import users_of
 from detlint.linter.analysis.context import Call, Context
+from detlint.linter.analysis.defaults import truth_by_default
 from detlint.linter.analysis.origins import made_by
 from detlint.linter.analysis.program import among_scripts, calls_named
 from detlint.linter.analysis.registry import check_file
@@ -88,6 +90,7 @@ def _unseeded_draws(ctx: Context, options: Container[ast.Call]) -> Iterator[Find
         if of_library and seeds and all(seed.only_devices for seed in seeds):
             of_library = [draw for draw in of_library if _on_cpu(draw.node)]
         elif of_library and seeds:
+            of_library = [draw for draw in of_library if not _is_asked_for(draw.node, ctx)]
             early = [draw for draw in of_library if seeding.comes_later(library, ctx.module, draw.node)]
             of_library = list(_drawn_seeds(of_library, seeding, library)) or early
         found = [draw for draw in of_library if _matters(draw, ctx)]
@@ -223,3 +226,15 @@ def _drawn_seeds(drawn: list[_Drawn], seeding: Seeding, library: str) -> Iterato
     if not independent:
         used = set().union(*made_of.values())
         yield from (draw for node, draw in by_node.items() if node in used)
+
+
+def _is_asked_for(node: ast.AST, ctx: Context) -> bool:
+    """`if args.seed is None: args.seed = randint(…)` of an option with a default: who wants that has to say so."""
+    statement = ctx.statement(node)
+    targets = map(ast.unparse, statement.targets) if isinstance(statement, ast.Assign) else ()
+    asked = [
+        ast.unparse(test.left)
+        for test, holds in ctx.module.index.branches_around(node)
+        if isinstance(test, ast.Compare) and truth_by_default(test, ctx) is (Truth.NO if holds else Truth.YES)
+    ]
+    return any(target in asked for target in targets)

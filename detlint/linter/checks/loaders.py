@@ -9,12 +9,14 @@ from collections.abc import Iterator
 from detlint.conditions import Truth
 from detlint.findings import Finding
 from detlint.linter.analysis.callers import users_of
+from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.context import MISSING, Call, Context
 from detlint.linter.analysis.defaults import may_be_none, truth_by_default
 from detlint.linter.analysis.origins import origins, passed
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.testcode import is_test_file, is_unit_test
+from detlint.linter.analysis.values import Kind
 from detlint.linter.programs.evaluation import identifiers
 from detlint.linter.programs.loader_workers import worker_initialisers
 from detlint.linter.programs.smoke import is_trial
@@ -44,8 +46,25 @@ def unseeded_dataloader(call: Call, ctx: Context) -> Iterator[Finding]:
     generator = call.argument("generator")
     if generator.hidden or (generator.value is not None and not may_be_none(generator.value, ctx)):
         return
+    if _makes_up_items(call.argument("dataset").value, ctx):
+        return
     if _draws_order(call, ctx) and decides(call.node, ctx) and _runs_unseeded(call.node, ctx):
         yield ctx.finding(call.node, what=_UNSEEDED)
+
+
+def _makes_up_items(data: ast.expr | None, ctx: Context) -> bool:
+    """Does a data set of the project never look at the index it is asked for? Then any order gives the same items."""
+    values = ctx.values(data) if data is not None else ()
+    infos = [ctx.inference.class_named(value.type) for value in values if value.kind is Kind.INSTANCE]
+    return bool(infos) and len(infos) == len(values) and all(info and _ignores_index(info, ctx) for info in infos)
+
+
+def _ignores_index(info: ClassInfo, ctx: Context) -> bool:
+    getter = next(
+        (each.methods["__getitem__"] for each in ctx.inference.mro(info) if "__getitem__" in each.methods), None
+    )
+    named = [parameter.arg for parameter, _ in parameters(getter.args)] if getter is not None else []
+    return len(named) == 2 and getter is not None and named[1] not in identifiers(getter)
 
 
 @check("DET106", nodes=(ast.keyword,))

@@ -8,6 +8,7 @@ from functools import cache
 
 from detlint.findings import Finding
 from detlint.linter.analysis.context import Call, Context
+from detlint.linter.analysis.origins import origins
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.repairs import Repair, replace, unsafe, wrap
@@ -39,9 +40,22 @@ def unsorted_listing(call: Call, ctx: Context) -> Iterator[Finding]:
         return
     form = Form.WALK if call.name in _WALKS else Form.SEQUENCE
     sink = OrderTracer(ctx.module).destination(call.node, Trail(form, gathered=True))
-    if sink is not None and not is_given_in_vain(sink, ctx):
-        repair = _sorted_listing(call, ctx) if form is Form.SEQUENCE else None
-        yield ctx.finding(call.node, repair=repair, call=f"{call.name}()", sink=sink)
+    if sink is None or is_given_in_vain(sink, ctx) or (sink == CHOICE and _lists_own_folder(call, ctx)):
+        return
+    repair = _sorted_listing(call, ctx) if form is Form.SEQUENCE else None
+    yield ctx.finding(call.node, repair=repair, call=f"{call.name}()", sink=sink)
+
+
+def _lists_own_folder(call: Call, ctx: Context) -> bool:
+    """`glob(join(tempfile.mkdtemp(), "*.pt"))[0]`: who takes one of what it wrote there knows that it is one."""
+    method = call.node.func.value if isinstance(call.node.func, ast.Attribute) else None
+    folders = [*call.node.args[:1], *([method] if method is not None else ())]
+    temporary = order_table().functions["temporary"]
+    return any(
+        isinstance(origin.node, ast.Call) and not temporary.isdisjoint(origin.module.inference.callees(origin.node))
+        for folder in folders
+        for origin in origins(ctx.module, folder, ())
+    )
 
 
 def _sorted_listing(call: Call, ctx: Context) -> Repair | None:

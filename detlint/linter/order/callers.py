@@ -11,133 +11,171 @@ from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.analysis.values import Kind
 from detlint.linter.order.destination import OrderTracer
 from detlint.linter.order.form import GivenBack, Trail, names_in
-from detlint.linter.source.names import FUNCTIONS, Binding
+from detlint.linter.order.loop import LoopBody
+from detlint.linter.source.names import FUNCTIONS, Binding, FunctionNode
 from detlint.linter.source.nodes import identifier
+from detlint.linter.tables.order import order_table
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
+    from detlint.linter.analysis.project import Module
 
 _DEPTH = 4
+_MOST_FUNCTIONS = 3  # that hand an order on to their own callers
 
 
-def is_given_in_vain(sink: str, ctx: Context) -> bool:
+def is_given_in_vain(sink: str, ctx: Context, depth: int = _MOST_FUNCTIONS) -> bool:
     """Return whether an order ends in what a function gives to callers who all ignore it, and there are some.
 
     Tests say nothing about the use that a function has; a function handed on as a value may be called by anybody.
     """
-    if not isinstance(sink, GivenBack) or _stands_in_for_another(sink):
+    if not isinstance(sink, GivenBack) or not depth:
         return False
     used = False
-    for site in calls_of(sink.function, ctx.elsewhere(sink.module)):
-        if site is None:
-            return False
-        where, call = site
-        if is_test_file(where.module):
-            continue
-        if not _ignores(call, OrderTracer(where.module)):
-            return False
-        used = True
+    for module, function in _versions(sink):
+        for site in calls_of(function, ctx.elsewhere(module)):
+            if site is None:
+                return False
+            where, call = site
+            if is_test_file(where.module) or sink.function in where.ancestors(call):
+                continue
+            if not _Disregard(where, depth - 1).of(call):
+                return False
+            used = True
     return used
 
 
-def _stands_in_for_another(given: GivenBack) -> bool:
-    """Return whether a method overrides one of a base class, or may: whoever calls that one gets its order too."""
+def _versions(given: GivenBack) -> list[tuple[Module, FunctionNode]]:
+    """Return what has to be asked for callers: the function, and the methods of base classes that it stands in for.
+
+    Nothing where a base class outside the project may call it.
+    """
     owner = given.module.index.class_at(given.function)
     if owner is None:
-        return False
-    inference = given.module.inference
+        return [(given.module, given.function)]
+    inference, table, name = given.module.inference, order_table(), given.function.name
     info = inference.class_info(owner)
-    if any(base != "builtins.object" for base in inference.external_bases(info)):
-        return True
-    return any(given.function.name in each.methods for each in inference.mro(info) if each.node is not owner)
+    unknown = set(inference.external_bases(info)) - table.functions["bases"]
+    if unknown or name in table.methods["walking"] or name.startswith("__"):
+        return []
+    return [(each.module, each.methods[name]) for each in inference.mro(info) if name in each.methods]
 
 
-def _ignores(node: ast.expr, tracer: OrderTracer, depth: int = _DEPTH) -> bool:
-    """Return whether the code around an expression is known to have no use for its order."""
-    parent = tracer.index.parents.get(node)
-    if depth == 0 or parent is None:
+class _Disregard:
+    """Answers whether code of one file is known to have no use for an order. `functions` may hand it on from here."""
+
+    def __init__(self, ctx: Context, functions: int) -> None:
+        self._ctx = ctx
+        self._tracer = OrderTracer(ctx.module)
+        self._functions = functions
+
+    def of(self, node: ast.expr, depth: int = _DEPTH) -> bool:
+        """Return whether the code around an expression is known to have no use for its order."""
+        tracer = self._tracer
+        parent = tracer.index.parents.get(node)
+        if depth == 0 or parent is None:
+            return False
+        if tracer.shown(node):
+            return True
+        inner = depth - 1
+        if isinstance(parent, ast.Compare):
+            return all(isinstance(test, (ast.In, ast.NotIn)) for test in parent.ops) and node is not parent.left
+        if isinstance(parent, ast.Call):
+            return node is not parent.func and self._of_argument(node, parent, inner)
+        if isinstance(parent, ast.keyword):
+            return tracer.is_lookup(parent.arg or "")
+        if isinstance(parent, ast.comprehension):
+            return self._of_comprehension(parent, inner)
+        if isinstance(parent, ast.For):
+            return node is parent.iter and self._of_loop(parent)
+        if isinstance(parent, ast.Assign):
+            target = parent.targets[0]
+            if isinstance(target, ast.Subscript):
+                return len(parent.targets) == 1 and tracer.is_lookup_key(target.slice)
+            return len(parent.targets) == 1 and self._of_variable(target, inner)
+        if isinstance(parent, ast.BoolOp):
+            return self.of(parent, inner)
+        if isinstance(parent, ast.Return):
+            function = tracer.index.function_at(parent)
+            handed_on = GivenBack(self._ctx.module, function, "returns") if function is not None else ""
+            return is_given_in_vain(handed_on, self._ctx, self._functions)
+        if isinstance(parent, (ast.If, ast.IfExp, ast.While, ast.Assert)):
+            return node is parent.test
+        return isinstance(parent, ast.UnaryOp)  # `not names`
+
+    def _of_loop(self, loop: ast.For) -> bool:
+        """Return whether a loop takes up no order, and does nothing of its own with each element in turn."""
+        if not self._leads_nowhere(self._tracer.destination(loop.iter, Trail(gathered=True))):
+            return False
+        body = LoopBody(self._tracer, loop, names_in(loop.target), frozenset())
+        return all(self._only_keeps(call) or body.stores_by_name(call) for call in body.actions())
+
+    def _only_keeps(self, call: ast.Call) -> bool:
+        """`seen.add(name)`, `logger.info(name)`, `lines.append(text)` of what a message is made of."""
+        if self._tracer.shown(call.args[0] if call.args else call):
+            return True
+        methods = self._tracer.table.methods
+        if isinstance(call.func, ast.Attribute) and call.func.attr in methods["appending"] | methods["extending"]:
+            return self._is_shown(call.func.value)
+        return identifier(call.func) == "add" or self._asks_set(call)
+
+    def _is_shown(self, container: ast.expr) -> bool:
+        """Is a list only filled, asked whether it is empty, and shown to people?"""
+        index = self._tracer.index
+        scope = index.scope_at(container).lookup(container.id) if isinstance(container, ast.Name) else None
+        if scope is None or not isinstance(container, ast.Name):
+            return False
+        uses = [use for use in index.names_used[container.id] if index.scope_at(use).lookup(container.id) is scope]
+        reads = [use for use in uses if isinstance(use, ast.Name) and isinstance(use.ctx, ast.Load)]
+        others = [use for use in reads if not isinstance(index.parents[use], (ast.Attribute, ast.If))]
+        return bool(others) and all(map(self._tracer.shown, others))
+
+    def _leads_nowhere(self, sink: str | None) -> bool:
+        return sink is None or is_given_in_vain(sink, self._ctx, self._functions)
+
+    def _of_comprehension(self, loop: ast.comprehension, depth: int) -> bool:
+        around = self._tracer.index.parents[loop]
+        if isinstance(around, (ast.SetComp, ast.DictComp)):  # a dict is looked things up in
+            return self._leads_nowhere(self._tracer.destination(loop.iter))
+        return isinstance(around, (ast.ListComp, ast.GeneratorExp)) and self.of(around, depth)
+
+    def _of_argument(self, given: ast.expr, call: ast.Call, depth: int) -> bool:
+        tracer = self._tracer
+        names, functions = tracer.inference.callees(call), tracer.table.functions
+        if tracer.sorts(call) or not functions["membership"].isdisjoint(names) or self._asks_set(call):
+            return True
+        if not functions["carrying"].isdisjoint(names):
+            return self.of(call, depth)
+        return self._is_parameter_ignored(given, call, depth)
+
+    def _asks_set(self, call: ast.Call) -> bool:
+        """`known.update(names)` of a set."""
+        tracer = self._tracer
+        if not isinstance(call.func, ast.Attribute) or call.func.attr not in tracer.table.methods["membership"]:
+            return False
+        kinds = {value.kind for value in tracer.inference.values(call.func.value)}
+        return kinds == {Kind.SET} or call.func.attr == "isin"
+
+    def _is_parameter_ignored(self, given: ast.expr, call: ast.Call, depth: int) -> bool:
+        """Return whether the function of the project that gets an argument ignores its order."""
+        module = self._ctx.module
+        for name in module.inference.callees(call):
+            owner, function = module.project.definition(name) or (None, None)
+            if owner is not None and isinstance(function, FUNCTIONS):
+                is_method = owner.index.class_at(function) is not None
+                parameter = parameter_given(function, call, given, skip_self=is_method)
+                inside = _Disregard(self._ctx.elsewhere(owner), self._functions)
+                binding = inside._tracer.parameter(function, parameter) if parameter is not None else None
+                if binding is not None:
+                    return inside._of_binding(binding, depth)
         return False
-    if tracer.shown(node):
-        return True
-    inner = depth - 1
-    if isinstance(parent, ast.Compare):
-        return all(isinstance(test, (ast.In, ast.NotIn)) for test in parent.ops) and node is not parent.left
-    if isinstance(parent, ast.Call):
-        return node is not parent.func and (
-            _is_ignored_by(parent, tracer) or _is_argument_ignored(node, parent, tracer, inner)
-        )
-    if isinstance(parent, ast.keyword):
-        return tracer.is_lookup(parent.arg or "")
-    if isinstance(parent, ast.comprehension):
-        around = tracer.index.parents[parent]
-        if isinstance(around, (ast.SetComp, ast.DictComp)):
-            return True  # a dict is looked things up in
-        return isinstance(around, (ast.ListComp, ast.GeneratorExp)) and _ignores(around, tracer, inner)
-    if isinstance(parent, ast.For):
-        return node is parent.iter and _is_loop_indifferent(parent, tracer)
-    if isinstance(parent, ast.Assign):
-        target = parent.targets[0]
-        if isinstance(target, ast.Subscript):
-            return len(parent.targets) == 1 and tracer.is_lookup_key(target.slice)
-        return len(parent.targets) == 1 and _is_variable_ignored(target, tracer, inner)
-    if isinstance(parent, ast.BoolOp):
-        return _ignores(parent, tracer, inner)
-    if isinstance(parent, (ast.If, ast.IfExp, ast.While, ast.Assert)):
-        return node is parent.test
-    return isinstance(parent, ast.UnaryOp)  # `not names`
 
+    def _of_variable(self, target: ast.expr, depth: int) -> bool:
+        binding = self._tracer.binding_of(target) if isinstance(target, ast.Name) else None
+        return binding is not None and self._of_binding(binding, depth)
 
-def _is_ignored_by(call: ast.Call, tracer: OrderTracer) -> bool:
-    table = tracer.table
-    if tracer.sorts(call) or not table.functions["membership"].isdisjoint(tracer.inference.callees(call)):
-        return True
-    if not isinstance(call.func, ast.Attribute) or call.func.attr not in table.methods["membership"]:
-        return False
-    kinds = {value.kind for value in tracer.inference.values(call.func.value)}
-    return kinds == {Kind.SET} or call.func.attr == "isin"
-
-
-def _is_loop_indifferent(loop: ast.For, tracer: OrderTracer) -> bool:
-    """Return whether a loop does nothing with its elements but look at them, keep them in sets or look things up."""
-    elements = names_in(loop.target)
-    uses = [part for statement in loop.body for part in ast.walk(statement) if getattr(part, "id", None) in elements]
-    return tracer.destination(loop.iter, Trail(gathered=True)) is None and all(
-        tracer.shown(use) or _only_looks_at(use, tracer) for use in uses if isinstance(use, ast.Name)
-    )
-
-
-def _only_looks_at(use: ast.expr, tracer: OrderTracer) -> bool:
-    """`if name in known`, `seen.add(name)`, `rows[name]`, `name.startswith(prefix)` of a test."""
-    parent = tracer.index.parents.get(use)
-    if isinstance(parent, ast.Call):
-        return identifier(parent.func) == "add" or _is_ignored_by(parent, tracer)
-    if isinstance(parent, ast.Attribute):
-        around = tracer.index.parents[parent]
-        return isinstance(around, ast.Call) and isinstance(tracer.index.parents[around], (ast.If, ast.BoolOp))
-    return isinstance(parent, (ast.Compare, ast.Subscript))
-
-
-def _is_argument_ignored(given: ast.expr, call: ast.Call, tracer: OrderTracer, depth: int) -> bool:
-    """Return whether the function of the project that gets an argument ignores its order."""
-    for name in tracer.inference.callees(call):
-        module, function = tracer.module.project.definition(name) or (None, None)
-        if module is not None and isinstance(function, FUNCTIONS):
-            is_method = module.index.class_at(function) is not None
-            parameter = parameter_given(function, call, given, skip_self=is_method)
-            inside = OrderTracer(module)
-            binding = inside.parameter(function, parameter) if parameter is not None else None
-            if binding is not None:
-                return _is_binding_ignored(binding, inside, depth)
-    return False
-
-
-def _is_variable_ignored(target: ast.expr, tracer: OrderTracer, depth: int) -> bool:
-    binding = tracer.binding_of(target) if isinstance(target, ast.Name) else None
-    return binding is not None and _is_binding_ignored(binding, tracer, depth)
-
-
-def _is_binding_ignored(binding: Binding, tracer: OrderTracer, depth: int) -> bool:
-    if not isinstance(binding.scope.node, FUNCTIONS):
-        return False
-    uses = tracer.module.flow(binding.scope).uses(binding)
-    return bool(uses) and all(_ignores(use, tracer, depth) for use in uses)
+    def _of_binding(self, binding: Binding, depth: int) -> bool:
+        if not isinstance(binding.scope.node, FUNCTIONS):
+            return False
+        uses = self._tracer.module.flow(binding.scope).uses(binding)
+        return bool(uses) and all(self.of(use, depth) for use in uses)

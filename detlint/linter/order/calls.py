@@ -25,7 +25,7 @@ from detlint.linter.order.form import (
 )
 from detlint.linter.order.places import OrderPlaces
 from detlint.linter.source.names import FUNCTIONS, FunctionNode
-from detlint.linter.source.nodes import identifier
+from detlint.linter.source.nodes import decorating, identifier
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.project import Module
@@ -42,7 +42,7 @@ class OrderCalls(OrderPlaces):
     def __init__(
         self,
         module: Module,
-        seen: set[tuple[ast.AST, Form, bool, bool]] | None = None,
+        seen: set[tuple[ast.AST, Form, bool, bool, int | None, int]] | None = None,
         source: ast.Call | None = None,
     ) -> None:
         super().__init__(module, source)
@@ -273,7 +273,7 @@ class OrderCalls(OrderPlaces):
 
     def returned(self, node: ast.expr, parent: ast.AST, trail: Trail) -> str | None:
         function = self.index.function_at(parent)
-        if function is None or self.is_complaint(function.name):
+        if function is None or self.is_complaint(function.name) or self._fills_page(function):
             return None
         if trail.entered and trail.entered[-1].function is function:
             last = trail.entered[-1]
@@ -291,6 +291,12 @@ class OrderCalls(OrderPlaces):
             inner = replace(trail, calls=trail.calls + 1)
             return self.first(self.destination(call, inner) for call in callers)
         return None if lookup else GivenBack(self.module, function, word)
+
+    def _fills_page(self, function: FunctionNode) -> bool:
+        """`@callback(Output("files", "options"), …)`: what it returns is shown in a browser."""
+        showing = self.table.functions["showing"]
+        around = map(decorating, function.decorator_list)
+        return any(not showing.isdisjoint(self.inference.resolve(decorator)) for decorator in around)
 
     def _is_sorted_by_caller(self, call: ast.Call, trail: Trail) -> bool:
         """`sorted(listed(folder))`, or `names = listed(folder)` where all that is done is to sort or to count them."""

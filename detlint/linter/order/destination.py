@@ -18,10 +18,14 @@ from detlint.linter.order.form import (
     SUM,
     Form,
     Trail,
+    boxed,
     names_in,
+    unboxed,
 )
 from detlint.linter.order.items import OrderItems
 from detlint.linter.order.sums import is_measure, reading_calls
+
+_TAKING_APART = (ast.Assign, ast.Await, ast.NamedExpr, ast.Return, ast.Subscript)  # parents of what is one tuple still
 
 
 class OrderTracer(OrderItems):
@@ -30,11 +34,13 @@ class OrderTracer(OrderItems):
     def destination(self, node: ast.expr, trail: Trail | None = None) -> str | None:
         """Return in words what takes over the order of `node`, or None where nothing is known to."""
         trail = trail or Trail()
-        key = (node, trail.form, trail.subset, trail.tensors)
+        parent = self.index.parents.get(node)
+        if trail.place is not None and not isinstance(parent, _TAKING_APART):
+            trail = replace(trail, place=None)
+        key = (node, trail.form, trail.subset, trail.tensors, trail.place, trail.boxes)
         if key in self._seen:
             return None
         self._seen.add(key)
-        parent = self.index.parents.get(node)
         if parent is None or self.shown(node):
             return None
         method = _PARENTS.get(parent.__class__)
@@ -48,7 +54,13 @@ class OrderTracer(OrderItems):
             return None
         if isinstance(node, ast.Starred) or trail.form is Form.MAPPING:
             return self.destination(parent, trail)
-        return self.destination(parent, replace(trail, form=Form.NESTED))
+        return self.destination(parent, replace(boxed(trail), place=self._place_returned(node, parent)))
+
+    def _place_returned(self, node: ast.expr, display: ast.expr) -> int | None:
+        """`return names, weights`: whoever unpacks that, or takes one of the two, gets only that one."""
+        if not isinstance(display, ast.Tuple) or any(isinstance(part, ast.Starred) for part in display.elts):
+            return None
+        return display.elts.index(node) if isinstance(self.index.parents.get(display), ast.Return) else None
 
     def _is_lookup_entry(self, node: ast.expr, record: ast.Dict) -> bool:
         """`{"target_modules": names}`."""
@@ -94,7 +106,7 @@ class OrderTracer(OrderItems):
         inner = self._inner_name(parent) if trail.form is Form.NESTED else None
         if inner is not None:
             parts = [n for n in ast.walk(whole) if isinstance(n, ast.Name) and n.id == inner.id and n is not inner]
-            return self.first(self.destination(part, replace(trail, form=Form.SEQUENCE)) for part in parts)
+            return self.first(self.destination(part, unboxed(trail)) for part in parts)
         if isinstance(whole, ast.SetComp):
             return None
         statement = self.index.parents.get(whole)

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from detlint.linter.order.calls import OrderCalls
 
 
+_REGISTERS = frozenset({"add_module", "register_module", "register_parameter", "register_buffer"})
+
+
 @dataclass(frozen=True, slots=True)
 class Called:
     """The call that leads from a body into a function, and the containers from outside that it hands on."""
@@ -85,12 +88,13 @@ class LoopEffects(LoopParts):
                     tensors = any(map(self._has_tensor, given))
                     return self._collected(function.value, node, replace(self._trail, tensors=tensors))
                 if function.attr in methods["writing"]:
-                    return "the text that is written" if self._is_open_file(function.value) else None
+                    written = self._is_open_file(function.value) and not self.stores_by_name(node)
+                    return "the text that is written" if written else None
                 if function.attr == "update" and self._is_outside(function.value):
                     return self._updated(function.value, node)
                 if function.attr in methods["adding"] and self._is_outside(function.value):
                     return f"{ast.unparse(function)}()"
-                if function.attr in ("add_module", "register_module", "register_parameter", "register_buffer"):
+                if function.attr in _REGISTERS and not self._has_element(function.value):  # one module for all
                     return "the order of the parameters"
                 if function.attr in methods["training"]:
                     return "the order of training"

@@ -15,11 +15,12 @@ from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.element_fills import may_be, put_in
 from detlint.linter.analysis.values import Kind, Value
+from detlint.linter.order.declared import declared, is_record, is_tuple_type, sort_of_class
 from detlint.linter.order.element_uses import loads, sort_of_use
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode
-from detlint.linter.source.nodes import is_own
+from detlint.linter.source.nodes import arguments_of, is_own
 from detlint.linter.tables.elements import element_table
-from detlint.linter.tables.elements_sort import Move, Sort, Steps, annotated, as_tuple, documented, together
+from detlint.linter.tables.elements_sort import Move, Sort, Steps, as_tuple, documented, together
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
@@ -30,6 +31,7 @@ _MOST_STEPS = 4
 _MOST_QUESTIONS = 200
 _MOST_CALLERS = 2
 _OBJECTS = {Kind.STRING, Kind.INSTANCE, Kind.MODULE, Kind.FUNCTION, Kind.CLASS, Kind.TENSOR}
+_OF_NUMBERS = (ast.FloorDiv, ast.Pow, ast.LShift, ast.RShift)  # what no text, set or path knows
 _NUMBERS = {Kind.NUMBER, Kind.BOOL, Kind.ARRAY}
 
 
@@ -86,7 +88,8 @@ class ElementOrigins:
         info = self._ctx.inference.class_named(value.type) if value.kind is Kind.INSTANCE else None
         if info is None:
             return False
-        return "__hash__" in info.methods or any(isinstance(part, ast.AnnAssign) for part in info.node.body)
+        declares = any(isinstance(part, ast.AnnAssign) for part in info.node.body)
+        return "__hash__" in info.methods or declares or is_record(info)
 
     def _by_form(self, node: ast.expr, steps: Steps, callers: int) -> Sort:
         if isinstance(node, ast.Name):
@@ -112,6 +115,8 @@ class ElementOrigins:
             self.asked.names.append(name)
 
     def _combination(self, node: ast.BinOp | ast.BoolOp | ast.IfExp, steps: Steps, callers: int) -> Sort:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, _OF_NUMBERS):
+            return Sort.NUMBERS
         if isinstance(node, ast.IfExp):
             parts = [node.body, node.orelse]
         else:
@@ -164,9 +169,9 @@ class ElementOrigins:
     def _bound(self, binding: Binding, steps: Steps, callers: int) -> Sort:
         annotation = self._index.annotations.get(binding.node) if isinstance(binding.node, ast.Name) else None
         if annotation is not None:
-            declared = annotated(annotation, steps)
-            if declared is not Sort.UNKNOWN:
-                return declared
+            sort = declared(annotation, steps, self._ctx.module)
+            if sort is not Sort.UNKNOWN:
+                return sort
         if isinstance(binding.node, ast.arg):
             return self._parameter(binding.node, binding, steps, callers)
         if binding.value is None:
@@ -193,9 +198,9 @@ class ElementOrigins:
 
     def _parameter(self, node: ast.arg, binding: Binding, steps: Steps, callers: int) -> Sort:
         if node.annotation is not None:
-            declared = annotated(node.annotation, steps)
-            if declared is not Sort.UNKNOWN:
-                return declared
+            sort = declared(node.annotation, steps, self._ctx.module)
+            if sort is not Sort.UNKNOWN:
+                return sort
         described = documented(node.arg, binding.scope.node, steps)
         if described is not Sort.UNKNOWN:
             return described
@@ -224,7 +229,7 @@ class ElementOrigins:
         owner = self._index.class_at(node)
         if owner is not None and is_own(node):
             found += [
-                annotated(annotation, steps)
+                declared(annotation, steps, self._ctx.module)
                 for target, annotation in self._index.annotations.items()
                 if self._index.class_at(target) is owner and ast.unparse(target) in (f"self.{node.attr}", node.attr)
             ]
@@ -279,9 +284,20 @@ class ElementOrigins:
                 if found is not None:
                     return found
         found = together(self._returned(name, steps, callers) for name in names)
+        if found is Sort.UNKNOWN and not steps:
+            found = self._record(node, names, callers)
         if found is Sort.UNKNOWN and isinstance(node.func, ast.Attribute):
             return self._method(node, node.func, steps, callers)
         return found
+
+    def _record(self, node: ast.Call, names: Iterable[str], callers: int) -> Sort:
+        """`Edge(source, target)` of a named tuple, by what its fields are declared to be, or else by what is given."""
+        infos = [info for info in map(self._ctx.inference.class_named, names) if info is not None]
+        sorts = [sort_of_class(info) for info in infos]
+        told = set(sorts) - {Sort.UNKNOWN}
+        if not told and (any(map(is_record, infos)) or is_tuple_type(node.func, self._ctx.module)):
+            sorts = [as_tuple(self.of(given, (), callers) for given in arguments_of(node))]
+        return together(sorts)
 
     def _iterator(self, node: ast.Call, name: str, rest: Steps, callers: int) -> Sort | None:
         """What iterating over `zip(…)`, `map(…)` and their like gives; None where it is none of them."""
@@ -356,9 +372,9 @@ class ElementOrigins:
         if Move.LOOKED_UP not in steps:
             self._note(function.name, steps)
         if function.returns is not None:
-            declared = annotated(function.returns, steps)
-            if declared is not Sort.UNKNOWN:
-                return declared
+            sort = declared(function.returns, steps, module)
+            if sort is not Sort.UNKNOWN:
+                return sort
         return together(there.of(value, steps, callers) for value in _given_back(module, function))
 
 

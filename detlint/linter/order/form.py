@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from detlint.linter.order.places import OrderPlaces
 
 
+_MOST_BOXES = 3
 MAX_CALLS = 3
 """How many calls an order is followed through."""
 
@@ -43,7 +44,8 @@ class Form(Enum):
 @dataclass(frozen=True, slots=True)
 class Trail:
     """How the order is carried. After `subset` the order has decided what is in, so sorting comes too late;
-    with `partial` the rest of it is left aside.
+    with `partial` the rest of it is left aside. With `place` it stands there in a tuple that is returned;
+    `boxes` are the containers around the one that holds it, one less where nobody knows.
 
     With `tensors`, what is in that order are tensors that were read. What was `gathered` (files that were listed,
     results that came in) is there to be worked on: an unknown call that gets it and gives something back does so.
@@ -54,6 +56,8 @@ class Trail:
     partial: bool = False
     tensors: bool = False
     gathered: bool = False
+    place: int | None = None
+    boxes: int = 0
     calls: int = 0
     entered: tuple[Entered, ...] = ()
 
@@ -81,8 +85,23 @@ class Entered:
 
 
 def as_sequence(trail: Trail) -> Trail:
-    """What `list(…)` and its like make of a form."""
+    """What `list(…)` and its like make of a form; what `torch.cat([files])` gives may be one container less."""
+    if trail.form is Form.NESTED:
+        return replace(trail, boxes=-1)
     return replace(trail, form=Form.SEQUENCE) if trail.form is Form.MAPPING else trail
+
+
+def boxed(trail: Trail) -> Trail:
+    """What `[files]` makes of a trail."""
+    more = trail.form is Form.NESTED and trail.boxes < _MOST_BOXES
+    return replace(trail, form=Form.NESTED, boxes=trail.boxes + more)
+
+
+def unboxed(trail: Trail) -> Trail:
+    """What `plans[0]` makes of what is nested."""
+    if trail.boxes > 0:
+        return replace(trail, place=None, boxes=trail.boxes - 1)
+    return replace(trail, form=Form.SEQUENCE, place=None)
 
 
 def leave_rest(trail: Trail) -> Trail:

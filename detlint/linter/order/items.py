@@ -9,8 +9,11 @@ from detlint.linter.analysis.elements import gone_through
 from detlint.linter.analysis.values import Kind
 from detlint.linter.order.calls import OrderCalls
 from detlint.linter.order.effects import LoopEffects
-from detlint.linter.order.form import NUMBERING, Form, Trail, counted_up, leave_rest, names_in
-from detlint.linter.source.names import FOR_LOOPS, FUNCTIONS, LOOPS
+from detlint.linter.order.form import NUMBERING, Form, Trail, counted_up, leave_rest, names_in, unboxed
+from detlint.linter.source.names import FOR_LOOPS, FUNCTIONS, LOOPS, BindingKind
+from detlint.linter.source.nodes import identifier
+
+_MAX_STEPS = 3
 
 
 class OrderItems(OrderCalls):
@@ -22,10 +25,13 @@ class OrderItems(OrderCalls):
         if node is parent.slice:
             return self._index(parent, trail)
         if trail.form is Form.NESTED:
-            return self.destination(parent, replace(trail, form=Form.SEQUENCE))
+            other = isinstance(parent.slice, ast.Constant) and trail.place not in (None, parent.slice.value)
+            return None if other else self.destination(parent, unboxed(trail))
         if trail.form is not Form.SEQUENCE:
             return None
         index = parent.slice
+        if not trail.subset and self._is_ranking(index):
+            return None
         if isinstance(index, ast.Tuple) and any(map(_is_whole, index.elts[:1])):  # `waves[:, :length]`
             return self.destination(parent, trail)
         if isinstance(index, ast.Slice):
@@ -39,6 +45,20 @@ class OrderItems(OrderCalls):
         if isinstance(index, ast.Constant):
             return None if self._is_just_added(parent) else self.choice(node, parent)
         return self._by_position(parent, index)
+
+    def _is_ranking(self, index: ast.expr, steps: int = _MAX_STEPS) -> bool:
+        """`np.argsort(scores)`, a variable that holds it, `i` of `for i in order`: whatever the order was before."""
+        if isinstance(index, ast.Tuple):
+            return bool(index.elts) and self._is_ranking(index.elts[0], steps)
+        if isinstance(index, ast.Subscript):  # `order[::-1]`
+            return isinstance(index.slice, ast.Slice) and self._is_ranking(index.value, steps)
+        if isinstance(index, ast.Call):
+            keyed = any(keyword.arg == "key" for keyword in index.keywords)
+            return identifier(index.func) == "argsort" or (keyed and self.is_sorting(self.inference.callees(index)))
+        made = self.module.definitions(index) if isinstance(index, ast.Name) and steps else ()
+        kinds = (BindingKind.ASSIGN, BindingKind.ITERATION)
+        values = [binding.value for binding in made if binding.kind in kinds and not binding.index]
+        return len(values) == len(made) == 1 and values[0] is not None and self._is_ranking(values[0], steps - 1)
 
     def _index(self, item: ast.Subscript, trail: Trail) -> str | None:
         """`scores[order]` is in that order, but not where it is stored under the same index."""
@@ -121,7 +141,7 @@ class OrderItems(OrderCalls):
         """The sequences inside a container, one after the other."""
         target = self._inner_name(loop)
         binding = self.binding_of(target) if target is not None else None
-        return None if binding is None else self.binding(binding, None, replace(trail, form=Form.SEQUENCE))
+        return None if binding is None else self.binding(binding, None, unboxed(trail))
 
     def _inner_name(self, loop: ast.For | ast.comprehension) -> ast.Name | None:
         """Return what holds each sequence in turn: `files` in `for label, files in by_label.items()`."""

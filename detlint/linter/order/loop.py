@@ -124,6 +124,20 @@ class LoopBody:
             (isinstance(child, ast.Name) and child.id in names) or child in self._items for child in ast.walk(node)
         )
 
+    def actions(self) -> Iterator[ast.Call]:
+        """Yield the calls that the body makes for what they do alone, and that have to do with the element."""
+        for node in self._nodes:
+            done = node.value if isinstance(node, ast.Expr) else None
+            done = done.value if isinstance(done, ast.Await) else done
+            if isinstance(done, ast.Call) and self._has_element(done):
+                yield done
+
+    def stores_by_name(self, call: ast.Call) -> bool:
+        """`group.save(name, weights[name])`: what is there for the element is stored under the element itself."""
+        given = arguments_of(call)
+        named = [value for value in given if isinstance(value, ast.Name) and value.id in self._keys]
+        return bool(named) and any(self._has_element(value) for value in given if value not in named)
+
     def _has_element(self, node: ast.AST) -> bool:
         return self._mentions(node, self._elements)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.values import Kind
-from detlint.linter.order.form import KEEPING_ORDER, Form, Trail
+from detlint.linter.order.form import KEEPING_ORDER, Form, Trail, unboxed
 from detlint.linter.order.partners import OrderPartners
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind
 from detlint.linter.source.nodes import identifier
@@ -35,8 +35,11 @@ class OrderPlaces(OrderPartners):
                 return "the names it is unpacked into"
             if trail.form not in (Form.SEQUENCE, Form.NESTED):
                 return None
-            inner = replace(trail, form=Form.SEQUENCE)
-            return self.first(self.target(element, statement, inner) for element in target.elts)
+            inner = unboxed(trail)
+            taken = target.elts
+            if trail.place is not None and not any(isinstance(element, ast.Starred) for element in taken):
+                taken = taken[trail.place : trail.place + 1]
+            return self.first(self.target(element, statement, inner) for element in taken)
         if isinstance(target, ast.Subscript):
             if isinstance(target.slice, ast.Slice):
                 return self.collected(target.value, statement, trail)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.order.form import names_in
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode
+from detlint.linter.source.nodes import identifier
 from detlint.linter.tables.order import listings, order_table
 from detlint.randomness import load_sources
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _ENDINGS = ("", "s", "es", "d", "ed")
+_CHOSEN = ("value", "index", "default")  # before anybody has chosen in a menu
 _SHOWING = frozenset({"debug", "info", "warning", "warn", "error", "critical", "exception", "log"})
 
 
@@ -77,7 +79,7 @@ class OrderQuestions:
                 return True
             if isinstance(parent, ast.stmt):
                 return through and self._makes_message(parent)
-            if isinstance(parent, ast.Call) and child is not parent.func and self._shows(parent):
+            if isinstance(parent, ast.Call) and child is not parent.func and self._shows(parent, child):
                 return True
             child = parent
         return False
@@ -99,10 +101,16 @@ class OrderQuestions:
         parent = self.index.parents.get(use)
         return isinstance(parent, ast.Compare) and all(isinstance(op, (ast.Is, ast.IsNot)) for op in parent.ops)
 
-    def _shows(self, call: ast.Call) -> bool:
+    def _shows(self, call: ast.Call, given: ast.AST) -> bool:
+        """Is it for people: a line of a log, or a menu in which they choose by name?"""
         if isinstance(call.func, ast.Attribute) and call.func.attr in _SHOWING:
             return True
+        keyword = given.arg if isinstance(given, ast.keyword) else None
+        if keyword == "choices" and identifier(call.func) == "add_argument":
+            return True
         names = self.inference.callees(call)
+        if not self.table.functions["showing"].isdisjoint(names):
+            return keyword not in _CHOSEN
         if any(name.startswith("tqdm.") and name.endswith(".write") for name in names):
             return True
         return "warnings.warn" in names or ("builtins.print" in names and self.printed_to(call) is None)
@@ -135,9 +143,18 @@ class OrderQuestions:
                     return True
                 assigned = [binding.value for binding in bindings if binding.kind is BindingKind.ASSIGN]
                 values = [value for value in assigned if value is not None] if part.id not in own and depth else []
+                if any(map(self._is_chosen_by_people, values)):
+                    continue
                 if any(self.is_asked_for(value, sequence, depth - 1) for value in values):
                     return True
         return False
+
+    def _is_chosen_by_people(self, value: ast.expr) -> bool:
+        """`menu.show()` of `menu = TerminalMenu(names)`: they choose by name what they are shown."""
+        asked = value.func.value if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) else None
+        made = [binding.value for binding in self.module.definitions(asked)] if isinstance(asked, ast.Name) else []
+        menus = self.table.functions["showing"]
+        return any(isinstance(menu, ast.Call) and not menus.isdisjoint(self.inference.callees(menu)) for menu in made)
 
     def listing_of(self, node: ast.expr, depth: int = 4) -> ast.Call | None:
         """Return the call that lists what a sequence holds: of `sorted(names)`, of `[load(name) for name in names]`."""

@@ -16,6 +16,7 @@ from detlint.linter.source.nodes import identifier, walk
 _MEANS_CUDA = re.compile(r"^torch\.cuda\.(set_device|manual_seed|manual_seed_all|\w+Tensor)$")
 # Functions of a project that choose a device, perhaps among other settings.
 _PREPARES = re.compile(r"device|config|setup|options|args", re.IGNORECASE)
+_LETS_BE = frozenset({"builtins.object", "abc.ABC", "torch.nn.Module"})  # bases that call no method but forward()
 _DEPTH = 1  # of calls inside of what a file calls
 _FRAMEWORKS = (
     "lightning.pytorch.Trainer",
@@ -84,13 +85,37 @@ def _picks_cuda(call: ast.Call, module: Module, depth: int = _DEPTH) -> bool:
         if definition is None:
             continue
         owner, found = definition
-        parts = list(walk(found))
+        parts = [part for body in _may_run(found, owner, module) for part in walk(body)]
         if any(isinstance(part, ast.Constant) and _is_cuda(part) for part in parts):
             return True
         inner = (part for part in parts if isinstance(part, ast.Call) and _may_pick(identifier(part.func)))
         if depth and any(_picks_cuda(part, owner, depth - 1) for part in inner):
             return True
     return False
+
+
+def _may_run(found: ast.AST, owner: Module, user: Module) -> Iterator[ast.AST]:
+    """Yield what runs of a function or a class: not the methods that neither its own file nor `user` ever names.
+
+    `net.to_cuda()` is there for whoever wants it.
+    """
+    if not isinstance(found, ast.ClassDef) or not _LETS_BE.issuperset(_bases_outside(owner, found)):
+        yield found  # a framework calls methods of what derives from its classes
+        return
+    for statement in found.body:
+        name = statement.name if isinstance(statement, FUNCTIONS) else "__init__"
+        if name == "forward" or name.startswith("__") or _is_named(name, owner) or _is_named(name, user):
+            yield statement
+
+
+def _bases_outside(module: Module, node: ast.ClassDef) -> tuple[str, ...]:
+    return module.inference.external_bases(module.inference.class_info(node))
+
+
+def _is_named(name: str, module: Module) -> bool:
+    """Does code of a file name a method, but for methods of that name, which may only hand on: `self.net.to_cuda()`?"""
+    around = map(module.index.function_at, module.index.names_used.get(name, ()))
+    return any(function is None or function.name != name for function in around)
 
 
 def named_device(node: ast.expr | None, ctx: Context, steps: int = 4) -> str:

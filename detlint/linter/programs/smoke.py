@@ -10,10 +10,11 @@ import ast
 
 from detlint.linter.analysis.calls import returned
 from detlint.linter.analysis.outline import is_main_guard
-from detlint.linter.analysis.program import in_package
+from detlint.linter.analysis.program import executes, in_package
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.values import Kind
 from detlint.linter.programs.training import training_steps
+from detlint.linter.programs.unseen import shows_nothing
 from detlint.linter.source.names import FUNCTIONS
 from detlint.linter.source.nodes import identifier, walk
 from detlint.randomness import load_sources
@@ -23,8 +24,16 @@ _LOADS = "load_state_dict"
 
 
 def is_smoke_test(module: Module) -> bool:
-    """Return whether all that a file executes is a main guard that tries a model of the file out, or makes objects."""
-    return is_trial(module) and (_defines_model(module) or all(_only_makes(guard) for guard in _guards(module)))
+    """Return whether all that a file executes is a main guard that tries a model of the file out, or makes objects.
+
+    So is one that only shows the forms of what it made, as of the items of a data set.
+    """
+    if not is_trial(module):
+        return False
+    guards = _guards(module)
+    return (
+        _defines_model(module) or all(map(_only_makes, guards)) or all(shows_nothing(module, guard) for guard in guards)
+    )
 
 
 def is_trial(module: Module) -> bool:
@@ -36,9 +45,7 @@ def is_trial(module: Module) -> bool:
     """
     guards = _guards(module)
     others = [node for node in module.tree.body if node not in guards]
-    if not guards or any(isinstance(node, (ast.For, ast.While, ast.With)) for node in others):
-        return False
-    if any(isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) for node in others):
+    if not guards or any(executes(module, node) for node in others):
         return False
     calls = [call for guard in guards for call in _calls(guard)]
     if in_package(module):

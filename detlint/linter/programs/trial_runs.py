@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from detlint.linter.analysis.project import Module
 from detlint.linter.source.nodes import walk
 
-_SHAPES = frozenset({"shape", "size", "dim", "ndim", "numel", "dtype", "device"})
+SHAPES = frozenset({"shape", "size", "dim", "ndim", "numel", "dtype", "device"})
 _MAKERS = frozenset({"randn", "rand", "zeros", "ones", "randint", "empty"})
 
 
 def is_unused(module: Module, call: ast.Call) -> bool:
     """Timing and warm-up runs throw the result away; others only look at its shape."""
     parent = module.index.parents.get(call)
-    if isinstance(parent, ast.Expr) or (isinstance(parent, ast.Attribute) and parent.attr in _SHAPES):
+    if isinstance(parent, ast.Expr) or (isinstance(parent, ast.Attribute) and parent.attr in SHAPES):
         return True
     targets = parent.targets if isinstance(parent, ast.Assign) else []
     names = [part for target in targets for part in walk(target) if isinstance(part, ast.Name)]
@@ -42,7 +42,7 @@ def _is_shape(module: Module, use: ast.AST) -> bool:
     parent = module.index.parents.get(use)
     while isinstance(parent, ast.Subscript) and parent.value is use:
         use, parent = parent, module.index.parents.get(parent)
-    return isinstance(parent, ast.Attribute) and parent.attr in _SHAPES
+    return isinstance(parent, ast.Attribute) and parent.attr in SHAPES
 
 
 def _behind(module: Module, node: ast.expr) -> Iterator[ast.AST]:

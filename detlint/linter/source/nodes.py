@@ -87,3 +87,19 @@ def arguments_of(call: ast.Call) -> list[ast.expr]:
 def decorating(decorator: ast.expr) -> ast.expr:
     """Return what decorates: `torch.no_grad` of `@torch.no_grad` and of `@torch.no_grad()`."""
     return decorator.func if isinstance(decorator, ast.Call) else decorator
+
+
+def ends_program(value: ast.expr) -> bool:
+    """Return whether a call ends the program: `sys.exit()`, `exit()`, `os._exit()`."""
+    if not isinstance(value, ast.Call):
+        return False
+    called = value.func
+    if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name):
+        return f"{called.value.id}.{called.attr}" in {"sys.exit", "os._exit", "os.abort"}
+    return isinstance(called, ast.Name) and called.id in {"exit", "quit"}
+
+
+def reached(body: list[ast.stmt]) -> list[ast.stmt]:
+    """Return the statements of a block up to one that ends the program."""
+    ends = (i for i, statement in enumerate(body) if isinstance(statement, ast.Expr) and ends_program(statement.value))
+    return body[: next(ends, len(body))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import Enum
 
 from detlint.linter.source.names import FUNCTIONS
@@ -30,12 +30,18 @@ class Move(Enum):
 Step = Move | int | str
 """How one comes from a container to what is in it: also at a place of a tuple, or by a key that is written out."""
 Steps = tuple[Step, ...]
+Named = Callable[[ast.expr, Steps], Sort]
+"""What a type means whose name says nothing by itself."""
 
 
 _MAPPINGS = ("dict", "Dict", "Mapping", "MutableMapping", "defaultdict", "DefaultDict", "OrderedDict")
 _WRAPPERS = ("Optional", "Union", "Annotated", "Final", "ClassVar", "Type", "type")
 _TYPES = {
-    **dict.fromkeys(("int", "float", "bool"), Sort.NUMBERS),
+    **dict.fromkeys(("int", "float", "bool", "complex", "Number", "Integral", "Real"), Sort.NUMBERS),
+    **dict.fromkeys(("int_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"), Sort.NUMBERS),
+    **dict.fromkeys(
+        ("float_", "float16", "float32", "float64", "bool_", "integer", "floating", "number"), Sort.NUMBERS
+    ),
     **dict.fromkeys(("str", "bytes", "Path", "Tensor", "Module"), Sort.HASHED),
 }
 
@@ -64,35 +70,37 @@ def agreed(sorts: Iterable[Sort]) -> Sort:
     return found.pop() if len(found) == 1 else Sort.UNKNOWN
 
 
-def annotated(node: ast.expr, steps: Steps) -> Sort:
-    """What `dict[str, list[int]]` says about what `steps` lead to."""
+def _unknown(node: ast.expr, steps: Steps) -> Sort:
+    return Sort.UNKNOWN
+
+
+def annotated(node: ast.expr, steps: Steps, named: Named = _unknown) -> Sort:
+    """Return what `dict[str, list[int]]` says about what `steps` lead to; `named` knows other types."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         quoted = parse_expression(node.value)
-        return Sort.UNKNOWN if quoted is None else annotated(quoted, steps)
+        return Sort.UNKNOWN if quoted is None else annotated(quoted, steps, named)
     if isinstance(node, ast.BinOp):
-        return agreed(
-            annotated(part, steps)
-            for part in (node.left, node.right)
-            if not (isinstance(part, ast.Constant) and part.value is None)
-        )
+        return agreed(annotated(part, steps, named) for part in (node.left, node.right) if not _is_none(part))
     if not isinstance(node, ast.Subscript):
         last = _last_name(node)
         if steps:
-            return Sort.HASHED if last == "str" else Sort.UNKNOWN
-        return _TYPES.get(last, Sort.UNKNOWN)
+            return Sort.HASHED if last == "str" else named(node, steps)
+        return _TYPES[last] if last in _TYPES else named(node, steps)
     last = _last_name(node.value)
     inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     if last in _WRAPPERS:
-        return agreed(
-            annotated(part, steps) for part in inner if not (isinstance(part, ast.Constant) and part.value is None)
-        )
+        return agreed(annotated(part, steps, named) for part in inner if not _is_none(part))
     if last in ("tuple", "Tuple"):
-        return _annotated_tuple(inner, steps)
+        return _annotated_tuple(inner, steps, named)
     if not steps:
         return Sort.UNKNOWN
     if last in _MAPPINGS and len(inner) == 2:
-        return annotated(inner[0 if steps[0] is Move.ITERATED else 1], steps[1:])
-    return annotated(inner[0], steps[1:])
+        return annotated(inner[0 if steps[0] is Move.ITERATED else 1], steps[1:], named)
+    return annotated(inner[0], steps[1:], named)
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def documented(parameter: str, function: ast.AST, steps: Steps) -> Sort:
@@ -104,14 +112,14 @@ def documented(parameter: str, function: ast.AST, steps: Steps) -> Sort:
     return _TYPES.get(said.group(1), Sort.UNKNOWN) if said is not None else Sort.UNKNOWN
 
 
-def _annotated_tuple(inner: list[ast.expr], steps: Steps) -> Sort:
+def _annotated_tuple(inner: list[ast.expr], steps: Steps, named: Named) -> Sort:
     parts = [part for part in inner if not (isinstance(part, ast.Constant) and part.value is ...)]
     if not steps:
-        return as_tuple(annotated(part, ()) for part in parts)
+        return as_tuple(annotated(part, (), named) for part in parts)
     place = steps[0]
     if isinstance(place, int) and len(parts) == len(inner):
         parts = parts[place : place + 1]
-    return together(annotated(part, steps[1:]) for part in parts)
+    return together(annotated(part, steps[1:], named) for part in parts)
 
 
 def _last_name(node: ast.expr) -> str:

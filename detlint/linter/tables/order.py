@@ -27,6 +27,9 @@ _FUNCTIONS = (
     "submitting",
     "notifying",
     "membership",
+    "bases",
+    "showing",
+    "temporary",
 )
 # How names begin or end; the others are whole names.
 _ENDS = ("receiving-endings", "indifferent")
@@ -53,6 +56,7 @@ _METHODS = (
     "starting",
     "idle",
     "membership",
+    "walking",
 )
 _WORDS = ("complaints", "lookups", "descriptions", "progress", "patterns", "files", "asking")
 

@@ -1,0 +1,88 @@
+"""How are elements hashed whose types the project declares itself: named tuples, data classes, enums, `NewType`?"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from detlint.linter.source.names import BindingKind
+from detlint.linter.source.nodes import decorating, identifier
+from detlint.linter.tables.elements_sort import Sort, Steps, annotated, as_tuple
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.classes import ClassInfo
+    from detlint.linter.analysis.project import Module
+
+_MOST_STEPS = 4
+_NUMBERED = frozenset({"enum.IntEnum", "enum.IntFlag"})  # hashed by their value, other enums by their name
+_ALIASES = (ast.Name, ast.Attribute, ast.Subscript, ast.BinOp)
+
+
+def declared(annotation: ast.expr, steps: Steps, module: Module, depth: int = _MOST_STEPS) -> Sort:
+    """Return what an annotation says about what `steps` lead to; the project's own types are looked up."""
+    return annotated(annotation, steps, partial(_of_type, module, depth))
+
+
+def is_record(info: ClassInfo) -> bool:
+    """Is a class hashed by its fields: a named tuple, or a data class?"""
+    inference = info.module.inference
+    if any("typing.NamedTuple" in inference.resolve(base) or _makes_tuple(info, base) for base in info.node.bases):
+        return True
+    return any(identifier(decorating(decorator)) == "dataclass" for decorator in info.node.decorator_list)
+
+
+def is_tuple_type(function: ast.expr, module: Module) -> bool:
+    """Is `Edge` of `Edge(source, target)` made by `Edge = namedtuple("Edge", ["source", "target"])`?"""
+    made = [binding.value for binding in module.definitions(function)] if isinstance(function, ast.Name) else []
+    return bool(made) and all(
+        isinstance(value, ast.Call) and "collections.namedtuple" in module.inference.callees(value) for value in made
+    )
+
+
+def sort_of_class(info: ClassInfo, depth: int = _MOST_STEPS) -> Sort:
+    """Return how instances are hashed, as far as the class tells: enums, and records with annotated fields."""
+    bases = info.module.inference.external_bases(info)
+    if not _NUMBERED.isdisjoint(bases):
+        return Sort.NUMBERS
+    if any(base.startswith("enum.") for base in bases):
+        return Sort.HASHED
+    if not is_record(info) or "__hash__" in info.methods:
+        return Sort.UNKNOWN
+    fields = [part.annotation for part in info.node.body if isinstance(part, ast.AnnAssign)]
+    return as_tuple(declared(field, (), info.module, depth) for field in fields)
+
+
+def _makes_tuple(info: ClassInfo, base: ast.expr) -> bool:
+    """`class Edge(namedtuple("Edge", ["source", "target"]))`."""
+    return isinstance(base, ast.Call) and "collections.namedtuple" in info.module.inference.callees(base)
+
+
+def _of_type(module: Module, depth: int, node: ast.expr, steps: Steps) -> Sort:
+    """`Edge` of `set[Edge]`: a class, or another name for a type."""
+    for name in _meant(module, node) if depth else ():
+        info = module.inference.class_named(name)
+        if info is not None:
+            return Sort.UNKNOWN if steps else sort_of_class(info, depth - 1)
+        where, _, last = name.rpartition(".")
+        owner = module.project.named(where)
+        bound = owner.index.root.bindings.get(last, ()) if owner is not None else ()
+        if owner is not None and len(bound) == 1 and bound[0].kind is BindingKind.ASSIGN:
+            stands_for = _alias(owner, bound[0].value)
+            return Sort.UNKNOWN if stands_for is None else declared(stands_for, steps, owner, depth - 1)
+    return Sort.UNKNOWN
+
+
+def _meant(module: Module, node: ast.expr) -> Iterator[str]:
+    if node in module.index.parents:  # no quoted annotation
+        yield from module.inference.resolve(node)
+    if isinstance(node, ast.Name):
+        yield f"{module.name}.{node.id}"
+
+
+def _alias(module: Module, value: ast.expr | None) -> ast.expr | None:
+    """`NewType("Partition", int)`, `Edge = tuple[int, int]`."""
+    if isinstance(value, ast.Call) and len(value.args) == 2:
+        return value.args[1] if "typing.NewType" in module.inference.callees(value) else None
+    return value if isinstance(value, _ALIASES) else None
