@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from detlint.linter.analysis.element_sort import Move, Step, Steps
 from detlint.linter.source.index import Index
-from detlint.linter.tables.elements_sort import Move, Step, Steps
 
 
 def entries(container: ast.Name | ast.Attribute, index: Index) -> Iterator[tuple[ast.expr, Steps]]:

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from detlint.linter.analysis.dicts import written_items
 from detlint.linter.analysis.element_fills import put_in
+from detlint.linter.analysis.element_sort import Move
 from detlint.linter.analysis.elements import gone_through
 from detlint.linter.analysis.project import Module
 from detlint.linter.source.names import Binding, BindingKind, unpacked
 from detlint.linter.source.nodes import identifier
-from detlint.linter.tables.elements_sort import Move
 from detlint.linter.tables.rounding import rounding_table
 
 _STEPS = 4

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 
 from detlint.linter.analysis.element_fills import put_in
+from detlint.linter.analysis.element_sort import Move
 from detlint.linter.order.form import CHOICE, names_in
 from detlint.linter.order.questions import OrderQuestions
 from detlint.linter.source.names import FUNCTIONS
-from detlint.linter.tables.elements_sort import Move
 
 _AT_MOST_ONE = frozenset({(ast.Eq, 1), (ast.LtE, 1), (ast.Lt, 2)})
 _SEVERAL = frozenset({(ast.NotEq, 1), (ast.Gt, 1), (ast.GtE, 2)})

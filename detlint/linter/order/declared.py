@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
+from detlint.linter.analysis.element_sort import Sort, Steps, annotated, as_tuple
 from detlint.linter.source.names import BindingKind
 from detlint.linter.source.nodes import decorating, identifier
-from detlint.linter.tables.elements_sort import Sort, Steps, annotated, as_tuple
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.classes import ClassInfo

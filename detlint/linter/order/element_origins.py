@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.element_fills import may_be, put_in
+from detlint.linter.analysis.element_sort import Move, Sort, Steps, as_tuple, documented, together
 from detlint.linter.analysis.values import Kind, Value
 from detlint.linter.order.declared import declared, is_record, is_tuple_type, sort_of_class
 from detlint.linter.order.element_uses import loads, sort_of_use
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode
 from detlint.linter.source.nodes import arguments_of, is_own
 from detlint.linter.tables.elements import element_table
-from detlint.linter.tables.elements_sort import Move, Sort, Steps, as_tuple, documented, together
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from detlint.linter.analysis.element_sort import Sort, together
 from detlint.linter.tables.elements import element_table
-from detlint.linter.tables.elements_sort import Sort, together
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context

@@ -6,13 +6,13 @@ import ast
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.element_fills import entries
+from detlint.linter.analysis.element_sort import Move, Sort, together
 from detlint.linter.analysis.elements import gone_through
 from detlint.linter.analysis.values import Kind
 from detlint.linter.order.element_origins import Asked, ElementOrigins
 from detlint.linter.order.element_uses import elements_of, used_as
 from detlint.linter.source.names import Binding, BindingKind
 from detlint.linter.tables.elements import element_table
-from detlint.linter.tables.elements_sort import Move, Sort, together
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
