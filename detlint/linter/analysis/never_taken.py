@@ -28,7 +28,7 @@ def is_never_run(node: ast.AST, ctx: Context) -> bool:
     """Return whether `node` stands in a branch that no call in the project leads to."""
     return any(
         _truth(test, ctx) is (Truth.NO if holds else Truth.YES)
-        for test, holds in ctx.module.index.branches_around(node)
+        for test, holds in ctx.module.index.conditions_around(node)
     )
 
 
