@@ -13,7 +13,7 @@ from detlint.linter.gradients.serving import serves
 from detlint.linter.programs.data_code import in_data_module, prepares_data
 from detlint.linter.programs.evaluation import evaluates, without_gradients
 from detlint.linter.programs.training import runs_in_eval_only, training_steps, trains
-from detlint.linter.source.names import FunctionNode
+from detlint.linter.source.names import FUNCTIONS, FunctionNode
 from detlint.linter.source.nodes import decorating
 from detlint.linter.tables.gradients import gradient_table
 
@@ -108,7 +108,7 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
     in_model = owner is not None and module.inference.is_module_class(module.qualified(owner))
     if (owner is not None and _never_records(owner, in_model, ctx)) or prepares_data(node, ctx) or in_data_module(ctx):
         return True
-    if runs_trained_models(module):
+    if runs_trained_models(module) or _is_said_to_infer(module, node):
         return True
     if function is None:
         return owner is None and ctx.program is not None and not trains(module.tree)
@@ -121,6 +121,16 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
     if outermost is not None and module.project.once(is_only_served, (module, outermost)):
         return True
     return depth > 0 and function.name != "forward" and _callers_infer(function, ctx, depth)
+
+
+def _is_said_to_infer(module: Module, node: ast.AST) -> bool:
+    '''`"""Inference-only decoder."""`: does the text on what stands around say so before its first empty line?'''
+    for around in (node, *module.index.ancestors(node)):
+        if isinstance(around, (*FUNCTIONS, ast.ClassDef, ast.Module)):
+            text = ast.get_docstring(around) or ""
+            if gradient_table().inferring_texts.search(" ".join(text.partition("\n\n")[0].split())):
+                return True
+    return False
 
 
 def runs_trained_models(module: Module) -> bool:
