@@ -124,7 +124,7 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
 
 
 def _is_said_to_infer(module: Module, node: ast.AST) -> bool:
-    '''`"""Inference-only decoder."""`: does the text on what stands around say so before its first empty line?'''
+    """Does a text on what stands around say so before its first empty line: `Inference-only decoder.`?"""
     for around in (node, *module.index.ancestors(node)):
         if isinstance(around, (*FUNCTIONS, ast.ClassDef, ast.Module)):
             text = ast.get_docstring(around) or ""
