@@ -18,8 +18,9 @@ from detlint.linter.analysis.values import Kind
 from detlint.linter.analysis.written_calls import mapped, written_out
 from detlint.linter.gradients.flow import can_need_gradient, runs_trained_models
 from detlint.linter.gradients.learned import is_learned
-from detlint.linter.gradients.provenance import without_gradient_dtype, written_into
+from detlint.linter.gradients.provenance import without_gradient_dtype
 from detlint.linter.gradients.unapplied import is_never_applied
+from detlint.linter.gradients.writes import written_into
 from detlint.linter.indices.arguments import LayerArguments, SourceArguments, branches
 from detlint.linter.modes.derived_layers import constructions, overrides
 from detlint.linter.programs.kernels import KERNEL_LANGUAGES

@@ -190,7 +190,7 @@ def _is_helper_without(module: Module, helper: FunctionNode) -> bool:
 def _disables(module: Module, node: ast.expr) -> bool:
     call = node if isinstance(node, ast.Call) else None
     names = module.inference.resolve(call.func if call is not None else node)
-    if _NO_GRAD.intersection(names):
+    if names and _NO_GRAD.issuperset(names):
         # inference_mode(not self.training) leaves them on where it matters
         return call is None or not arguments_of(call) or _is_given(call, True)
     return call is not None and bool(_SWITCH.intersection(names)) and _is_given(call, False)
