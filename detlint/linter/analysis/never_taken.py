@@ -1,6 +1,7 @@
-"""Branches that the project never takes: `if mode == "reflect":` in a helper that nobody passes that mode.
+"""Code that the project never runs: `if mode == "reflect":` in a helper that nobody passes that mode; left-overs.
 
-Only words tell. A flag that is off, or an argument that is left out, is an option that users of a library turn on.
+Of conditions only words tell. A flag that is off, or an argument that is left out, is an option that users of a library
+turn on; and what has a public name they may call.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from detlint.conditions import Truth
 from detlint.linter.analysis.callers import CallSite, calls_of, is_set_from_outside
 from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.context import MISSING
+from detlint.linter.analysis.left_over import is_left_over
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.source.names import FUNCTIONS, FunctionNode, parameters
 
@@ -25,10 +27,14 @@ _WORDS = (ast.Eq, ast.NotEq, ast.In, ast.NotIn)
 
 
 def is_never_run(node: ast.AST, ctx: Context) -> bool:
-    """Return whether `node` stands in a branch that no call in the project leads to."""
-    return any(
+    """Return whether `node` stands in a branch that no call leads to, or in private code that nobody names."""
+    if any(
         _truth(test, ctx) is (Truth.NO if holds else Truth.YES)
-        for test, holds in ctx.module.index.branches_around(node)
+        for test, holds in ctx.module.index.conditions_around(node)
+    ):
+        return True
+    return any(
+        isinstance(around, (*FUNCTIONS, ast.ClassDef)) and is_left_over(around, ctx) for around in ctx.ancestors(node)
     )
 
 

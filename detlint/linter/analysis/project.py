@@ -140,7 +140,13 @@ class Module:
             return self.flow(owner).definitions(name)
         if bindings[0].kind is BindingKind.IMPORT and any(_starts_from(each.value, name.id) for each in bindings):
             bindings = [each for each in bindings if each.kind is not BindingKind.IMPORT]
-        return tuple(bindings)
+        return tuple(bindings) if len(bindings) < 2 or owner is not self.index.root else self._at_end(bindings)
+
+    def _at_end(self, bindings: Sequence[Binding]) -> tuple[Binding, ...]:
+        """Return what a name of the file can be once all of it ran: no import before a class of that name."""
+        defined = [i for i, each in enumerate(bindings) if self.index.parents.get(each.node) is self.tree]
+        last = max((i for i in defined if isinstance(bindings[i].node, (*FUNCTIONS, ast.ClassDef))), default=0)
+        return tuple(each for i, each in enumerate(bindings) if i >= last or each.kind is not BindingKind.IMPORT)
 
     def qualified(self, node: FunctionNode | ast.ClassDef) -> str:
         """Return the dotted name of a definition of this file."""

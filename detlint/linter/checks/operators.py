@@ -18,9 +18,12 @@ from detlint.linter.analysis.values import Kind
 from detlint.linter.analysis.written_calls import mapped, written_out
 from detlint.linter.gradients.flow import can_need_gradient, runs_trained_models
 from detlint.linter.gradients.learned import is_learned
-from detlint.linter.gradients.provenance import without_gradient_dtype, written_into
+from detlint.linter.gradients.provenance import without_gradient_dtype
+from detlint.linter.gradients.unapplied import is_never_applied
+from detlint.linter.gradients.writes import written_into
 from detlint.linter.indices.arguments import LayerArguments, SourceArguments, branches
 from detlint.linter.modes.derived_layers import constructions, overrides
+from detlint.linter.programs.autotuning import adds_two_parts
 from detlint.linter.programs.kernels import KERNEL_LANGUAGES
 from detlint.linter.programs.on_cpu import runs_on_cpu
 from detlint.linter.programs.training import file_trains
@@ -263,6 +266,10 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
     if silent and not asks_for_deterministic_algorithms(ctx):
         return False
     if _only_counts(call, ctx) or _is_entry(call, ctx):
+        return False
+    if call.name.startswith(KERNEL_LANGUAGES) and adds_two_parts(call.node, ctx):
+        return False
+    if uses == [] and call.name.startswith("torch.nn.") and is_never_applied(call.node, ctx):
         return False
     operands = [] if _is_layer(call) else call.node.args
     if operator.devices == ("cuda",) and runs_on_cpu(call.node, _input(call), operands, ctx):

@@ -11,10 +11,10 @@ from detlint.linter.gradients.provenance import is_data, without_gradient_dtype
 from detlint.linter.gradients.served import is_only_served
 from detlint.linter.gradients.serving import serves
 from detlint.linter.programs.data_code import in_data_module, prepares_data
-from detlint.linter.programs.evaluation import evaluates, without_gradients
-from detlint.linter.programs.training import runs_in_eval_only, training_steps, trains
-from detlint.linter.source.names import FunctionNode
-from detlint.linter.source.nodes import decorating
+from detlint.linter.programs.evaluation import computes_loss, evaluates, is_given, without_gradients
+from detlint.linter.programs.training import file_trains, runs_in_eval_only, training_steps, trains
+from detlint.linter.source.names import FUNCTIONS, FunctionNode
+from detlint.linter.source.nodes import arguments_of, decorating, identifier
 from detlint.linter.tables.gradients import gradient_table
 
 if TYPE_CHECKING:
@@ -108,10 +108,12 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
     in_model = owner is not None and module.inference.is_module_class(module.qualified(owner))
     if (owner is not None and _never_records(owner, in_model, ctx)) or prepares_data(node, ctx) or in_data_module(ctx):
         return True
-    if runs_trained_models(module):
+    if runs_trained_models(module) or _is_said_to_infer(module, node):
         return True
     if function is None:
         return owner is None and ctx.program is not None and not trains(module.tree)
+    if not in_model and _switches_to_eval(function, node, owner, ctx):
+        return True
     prepares = table.data_functions.match(function.name) and not _generates_in_training(function, owner, ctx)
     if evaluates(function) or prepares or _differentiates(function, ctx):
         return True
@@ -121,6 +123,44 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
     if outermost is not None and module.project.once(is_only_served, (module, outermost)):
         return True
     return depth > 0 and function.name != "forward" and _callers_infer(function, ctx, depth)
+
+
+def _switches_to_eval(function: FunctionNode, node: ast.AST, owner: ast.ClassDef | None, ctx: Context) -> bool:
+    """`model.eval()` before, in a file that trains nothing, and no loss: who measures or shows a model does so.
+
+    A class with a base out of sight may be trained by that.
+    """
+    module = ctx.module
+    if file_trains(module) or computes_loss(module, node):
+        return False
+    if owner is not None and ctx.inference.external_bases(ctx.inference.class_info(owner)):
+        return False
+    evals = module.index.calls_by_name.get("eval", ())
+    trains_off = (call for call in module.index.calls_by_name.get("train", ()) if is_given(call, False))
+    return any(
+        isinstance(call.func, ast.Attribute)
+        and not (call.func.attr == "eval" and arguments_of(call))
+        and identifier(call.func.value) != "self"
+        and module.index.function_at(call) is function
+        and _comes_first(module.index.statement(call), node, module)
+        for call in (*evals, *trains_off)
+    )
+
+
+def _comes_first(switch: ast.stmt, node: ast.AST, module: Module) -> bool:
+    """Does a statement run whenever `node` does, and before it?"""
+    around = module.index.parents[switch]
+    return getattr(node, "lineno", 0) > switch.lineno and around in module.index.ancestors(node)
+
+
+def _is_said_to_infer(module: Module, node: ast.AST) -> bool:
+    """Does a text on what stands around say so before its first empty line: `Inference-only decoder.`?"""
+    for around in (node, *module.index.ancestors(node)):
+        if isinstance(around, (*FUNCTIONS, ast.ClassDef, ast.Module)):
+            text = ast.get_docstring(around) or ""
+            if gradient_table().inferring_texts.search(" ".join(text.partition("\n\n")[0].split())):
+                return True
+    return False
 
 
 def runs_trained_models(module: Module) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.callers import calls_of
@@ -17,23 +16,25 @@ from detlint.linter.analysis.context import MISSING
 from detlint.linter.analysis.parameters import receiver_class
 from detlint.linter.analysis.values import Kind, Value
 from detlint.linter.gradients.model_inputs import is_judged, is_model_input
+from detlint.linter.gradients.writes import asks_for_gradient, is_added_unrecorded, uses_of, written_into
 from detlint.linter.programs.evaluation import without_gradients
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode
-from detlint.linter.source.nodes import walk
+from detlint.linter.source.nodes import identifier, walk
 from detlint.linter.tables.gradients import gradient_table
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
 
-# Methods that write into their receiver: those of tensors in place, and those that make a list longer.
-_WRITING = re.compile(r"[a-z]\w*_|append|extend|insert")
 # Methods of a batch that give one of its entries, or what stands in for it.
 _LOOK_UPS = frozenset({"get", "pop", "setdefault"})
+# Endings of methods that give what an object holds: `net.named_parameters()`.
+_HELD = ("parameters", "parameter", "modules", "children", "buffers", "items", "values")
 # Expressions that one question may lead to.
 _MAX_STEPS = 250
 # After so many calls that pass data, those that cannot be followed are taken to pass data too.
 _ENOUGH_CALLS = 8
 _PLAIN = frozenset({Kind.NUMBER, Kind.STRING, Kind.BOOL, Kind.NONE, Kind.ARRAY})
+_CONTAINERS = ("builtins.dict.", "builtins.list.", "builtins.tuple.")
 _BUILTINS = frozenset(
     f"builtins.{name}"
     for name in ("enumerate", "float", "int", "len", "list", "max", "min", "range", "reversed", "sum", "tuple", "zip")
@@ -81,7 +82,7 @@ class _Question:
         if isinstance(node, ast.BoolOp):
             return self._all(node.values, ctx)
         if isinstance(node, ast.BinOp):
-            return self._all_or_numbers([node.left, node.right], ctx)
+            return self._all_or_numbers([node.left, node.right], ctx) or without_gradients(ctx.module, node)
         if isinstance(node, ast.IfExp):
             return self._all([node.body, node.orelse], ctx)
         if isinstance(node, (ast.ListComp, ast.GeneratorExp)):
@@ -123,11 +124,15 @@ class _Question:
         callees = ctx.callees(node)
         # What may be a tensor or a dict of them is a tensor where its methods are called.
         names = tuple(name for name in callees if name.startswith("torch.Tensor.")) or callees
+        if names and all(name.startswith(_CONTAINERS) for name in names) and isinstance(node.func, ast.Attribute):
+            return self._method(node, node.func, ctx)  # for name, part in batch.items()
         if any(k.arg == "requires_grad" and ctx.constant(k.value) is not False for k in node.keywords):
             return False
         if isinstance(node.func, ast.Attribute) and node.func.attr == "requires_grad_":
             return bool(node.args) and ctx.constant(node.args[0]) is False
         if (table.source_functions | table.cutting_functions).intersection(names):
+            return True
+        if _computes_anew(node, names) and without_gradients(ctx.module, node):
             return True
         if isinstance(node.func, ast.Attribute) and node.func.attr in table.cutting_methods:
             return True
@@ -190,8 +195,8 @@ class _Question:
         return (
             bool(bindings)
             and all(self._binding(binding, ctx) for binding in bindings)
-            and self._all(list(written_into(node, ctx)), ctx)
-            and not any(_asks_for_gradient(use, ctx) for use in _uses(node, ctx))
+            and all(is_added_unrecorded(part, ctx) or self.is_data(part, ctx) for part in written_into(node, ctx))
+            and not any(asks_for_gradient(use, ctx) for use in uses_of(node, ctx))
         )
 
     def _binding(self, binding: Binding, ctx: Context) -> bool:
@@ -321,6 +326,13 @@ def _computes(name: str) -> bool:
     return name.startswith("torch.") and not layer and owner != "torch.nn.init" and last.islower()
 
 
+def _computes_anew(call: ast.Call, names: tuple[str, ...]) -> bool:
+    """Does a call give new tensors, not those that a model or a list holds, nor a model: `self.teacher(x)`?"""
+    last = identifier(call.func)
+    held = last in _LOOK_UPS or last.endswith(_HELD) or any(name.startswith("builtins.") for name in names)
+    return not held and not last[:1].isupper()
+
+
 def _is_function(name: str) -> bool:
     """`torch.cat`, not `torch.Tensor.view` or `torch.nn.Conv2d.weight.view`."""
     return not any(part[:1].isupper() for part in name.split("."))
@@ -356,42 +368,6 @@ def _makes_parameters(function: FunctionNode) -> bool:
         if name == "requires_grad" and isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store):
             return True
     return False
-
-
-def written_into(node: ast.Name, ctx: Context) -> Iterator[ast.expr]:
-    """Yield what the function writes into the tensor or list of a name: `x[i] = y`, `x[:3].add_(y)`, `x.append(y)`."""
-    for use in _uses(node, ctx):
-        place: ast.AST = use
-        parent = ctx.parent(use)
-        while isinstance(parent, ast.Subscript) and parent.value is place:
-            place, parent = parent, ctx.parent(parent)
-        if isinstance(parent, (ast.Assign, ast.AugAssign)) and parent.value is not place:
-            yield parent.value
-        elif isinstance(parent, ast.Attribute) and _WRITING.fullmatch(parent.attr):
-            call = ctx.parent(parent)
-            yield from call.args if isinstance(call, ast.Call) and call.func is parent else ()
-
-
-def _uses(node: ast.Name, ctx: Context) -> Iterator[ast.Name]:
-    """Yield the uses of a variable in its file, under other definitions too."""
-    index = ctx.module.index
-    owner = index.scope_at(node).lookup(node.id)
-    for use in index.names_used.get(node.id, ()):
-        if isinstance(use, ast.Name) and index.scope_at(use).lookup(use.id) is owner:
-            yield use
-
-
-def _asks_for_gradient(use: ast.Name, ctx: Context) -> bool:
-    """`adv_images.requires_grad = True`, `adv_images.requires_grad_()`."""
-    attribute = ctx.parent(use)
-    if not isinstance(attribute, ast.Attribute) or attribute.attr not in ("requires_grad", "requires_grad_"):
-        return False
-    said = ctx.parent(attribute)
-    if isinstance(said, ast.Call):
-        return said.func is attribute and not (said.args and ctx.constant(said.args[0]) is False)
-    return isinstance(attribute.ctx, ast.Store) and not (
-        isinstance(said, ast.Assign) and ctx.constant(said.value) is False
-    )
 
 
 def _prepares(function: FunctionNode | None) -> bool:

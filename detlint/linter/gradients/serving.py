@@ -46,13 +46,23 @@ def _serves(module: Module) -> bool:
         return False
     running = min(len(set().union(*(_files(module, word) or () for word in words))) for words in _RUNNING)
     few = int(running * _MOST_TRAINING)
-    if running > 0 and _all_in_few(_TRAINING, few, module):
+    if running > 0 and _all_in_few(("backward", *_LOSSES), few, module) and _optimizes_in_few(few, module):
         return True
     return running >= _LEAST_RUNNING and _all_in_few(_LOSSES, running, module) and _minimises_nothing(module)
 
 
 def _all_in_few(words: tuple[str, ...], few: int, module: Module) -> bool:
     return all(_files(module, word, at_most=few) is not None for word in words)
+
+
+def _optimizes_in_few(few: int, module: Module) -> bool:
+    """Do no more files use an optimizer or a trainer? `import torch.optim as optim` stands over many that do not."""
+    for word in _STEPS:
+        if _files(module, word, few) is None:
+            mentions = _files(module, word, few + _MOST_MENTIONS)
+            if mentions is None or sum(_names(module.project.at(path), word) for path in mentions) > few:
+                return False
+    return True
 
 
 def _minimises_nothing(module: Module) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from detlint.conditions import UNKNOWN, Truth, holds
 from detlint.linter.analysis.context import MISSING, Argument, Call, Context, default_expression
 from detlint.linter.analysis.defaults import default_of
-from detlint.linter.analysis.guards import settled
+from detlint.linter.analysis.guards import ruled_out, settled
 from detlint.linter.analysis.lengths import length
 from detlint.linter.analysis.never_taken import literals_of
 from detlint.linter.analysis.values import Kind, Value, load_types
@@ -49,17 +49,29 @@ class SourceArguments:
         argument = self._argument(name)
         if argument.value is None:
             return self._passed_on(name) if argument.hidden else UNKNOWN
-        value = self._ctx.constant(settled(argument.value, self._ctx) or argument.value)
-        if value is not MISSING:
-            return value
+        known = settled(argument.value, self._ctx)
+        if known is not None:
+            return known.value
+        excluded = ruled_out(argument.value, self._ctx)
         words = words_of(argument.value, self._ctx, MAX_CALLS if _is_word(name, self._call) else 0)
-        if words:
-            return words[self._branch % len(words)]
-        value = self._by_default(argument.value)
+        if len(words) > 1:
+            left = [word for word in words if word not in excluded]
+            return left[self._branch % len(left)] if left else UNKNOWN
+        value = self._known(argument.value, words)
+        return UNKNOWN if value in excluded else value
+
+    def _known(self, node: ast.expr, words: list[str]) -> object:
+        """Return what an argument is wherever the call is made, else what it is unless a caller says otherwise."""
+        value = self._ctx.constant(node)
         if value is not MISSING:
             return value
-        passed = literals_of(argument.value, self._ctx)
-        return passed[0] if passed and passed.count(passed[0]) == len(passed) else _written(argument.value)
+        if words:
+            return words[0]
+        value = self._by_default(node)
+        if value is not MISSING:
+            return value
+        passed = literals_of(node, self._ctx)
+        return passed[0] if passed and passed.count(passed[0]) == len(passed) else _written(node)
 
     def _passed_on(self, name: str) -> object:
         """Return what an argument behind `**` is unless a caller says otherwise.

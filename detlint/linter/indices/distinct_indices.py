@@ -9,6 +9,7 @@ from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.context import MISSING
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind
+from detlint.linter.source.nodes import identifier
 from detlint.linter.tables.gradients import gradient_table
 
 if TYPE_CHECKING:
@@ -40,12 +41,21 @@ def holds_positions(index: ast.expr, ctx: Context) -> bool:
     holds different numbers, or a single element: `torch.tensor([0, 1])`, `torch.tensor([rank])`.
     """
     rows = _listed(index, ctx)
+    return rows is not None and _lists_positions(rows, ctx)
+
+
+def _lists_positions(rows: ast.expr, ctx: Context, calls: int = 2) -> bool:
     if isinstance(rows, (ast.List, ast.Tuple)):
         return _are_different(rows.elts, ctx)
     if isinstance(rows, ast.ListComp):
         return len(rows.generators) == 1 and _counts(rows.elt, ctx)
-    holder = _holder(rows, ctx) if isinstance(rows, ast.Name) else None
-    if rows is None or holder is None:
+    if not isinstance(rows, ast.Name):
+        return False
+    found = ctx.module.definitions(rows)
+    if len(found) == 1 and isinstance(found[0].node, ast.arg):
+        return calls > 0 and _gets_positions(found[0], ctx, calls - 1)
+    holder = _holder(rows, ctx)
+    if holder is None:
         return False
     scope = ctx.module.index.scope_at(rows)
     added = [
@@ -58,11 +68,33 @@ def holds_positions(index: ast.expr, ctx: Context) -> bool:
     return bool(added) and all(len(call.args) == 1 and _counts(call.args[0], ctx) for call in added)
 
 
+def _gets_positions(parameter: Binding, ctx: Context, calls: int) -> bool:
+    """Does each call in the project pass a list of positions, or leave a parameter at None by default?"""
+    function = parameter.scope.node
+    optional = _is_none(parameter.value)
+    called = False
+    for site in calls_of(function, ctx) if isinstance(function, FUNCTIONS) else ():
+        if site is None or not isinstance(function, FUNCTIONS):
+            return False
+        inside, call = site
+        passed = argument_of(function, parameter.name, call, skip_self=True)
+        if passed is None and not (optional and _writes_all_out(call)):
+            return False
+        if passed is not None and not _lists_positions(passed, inside, calls):
+            return False
+        called = called or passed is not None
+    return called
+
+
+def _writes_all_out(call: ast.Call) -> bool:
+    return not any(isinstance(argument, ast.Starred) for argument in call.args) and all(k.arg for k in call.keywords)
+
+
 def _listed(index: ast.expr, ctx: Context) -> ast.expr | None:
     """Return the list that a tensor is made of, seen through names, conversions and copies to a device."""
     for _ in range(_MAX_STEPS):
         if isinstance(index, ast.Name):
-            found = ctx.module.definitions(index)
+            found = [binding for binding in ctx.module.definitions(index) if not _is_none(binding.value)]
             if len(found) != 1 or found[0].index or found[0].value is None or found[0].kind is not BindingKind.ASSIGN:
                 return None
             index = found[0].value
@@ -75,6 +107,11 @@ def _listed(index: ast.expr, ctx: Context) -> ast.expr | None:
         else:
             return None
     return None
+
+
+def _is_none(node: ast.expr | None) -> bool:
+    """A tensor that is None is no index: `index = None` before `if rows is not None: index = torch.tensor(rows)`."""
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _are_different(elements: list[ast.expr], ctx: Context) -> bool:
@@ -98,6 +135,24 @@ def is_inverse(index: ast.expr, ctx: Context) -> bool:
     return position == 1 and isinstance(place, ast.Call) and _gives_inverse(place, ctx)
 
 
+def _unmoved(index: ast.expr, ctx: Context) -> ast.expr:
+    """Return the `rows` that `rows.to(device)` was, or that `rows = rows.long()` set anew."""
+    for _ in range(_MAX_STEPS):
+        if isinstance(index, ast.Name):
+            found = ctx.module.definitions(index)
+            made = found[0].value if len(found) == 1 and not found[0].index else None
+            if not isinstance(made, ast.Call) or identifier(made.func) not in _SAME_ELEMENTS:
+                return index
+            index = made
+        elif not isinstance(index, ast.Call) or not isinstance(index.func, ast.Attribute):
+            return index
+        elif index.func.attr in _SAME_ELEMENTS:
+            index = index.func.value
+        else:
+            return index
+    return index
+
+
 def _gives_inverse(call: ast.Call, ctx: Context) -> bool:
     asked = any(word.arg == "return_inverse" and ctx.constant(word.value) is True for word in call.keywords)
     return asked and not _UNIQUE.isdisjoint(ctx.callees(call))
@@ -108,6 +163,7 @@ def belongs_to_one_choice(index: ast.expr, ctx: Context) -> bool:
 
     Nobody chooses the same thing twice, so no row stands in the list twice.
     """
+    index = _unmoved(index, ctx)
     found = ctx.module.definitions(index) if isinstance(index, ast.Name) else ()
     if len(found) != 1 or len(found[0].index) != 1 or not isinstance(found[0].value, ast.Call):
         return False

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from detlint.linter.analysis.context import Context
 from detlint.linter.programs.kernels import computes_floats
 from detlint.linter.source.names import FunctionNode
-from detlint.linter.source.nodes import walk
+from detlint.linter.source.nodes import identifier, walk
 
 _CONFIGURATION = "triton.Config"
 _REDUCTIONS = frozenset({"triton.language.sum", "triton.language.reduce"})
@@ -32,6 +32,22 @@ def depends_on_choice(kernel: FunctionNode, tuner: ast.Call, ctx: Context) -> bo
     if _INERT.issuperset(varied):
         return False
     return any(_sums_floats(part, inside) for code, inside in _run_by(kernel, ctx) for part in walk(code))
+
+
+def adds_two_parts(call: ast.Call, ctx: Context) -> bool:
+    """Return whether a kernel adds no more than two parts of a sum to zeros: a sum of two is the same in either order.
+
+    So where what is tried splits it once at most, and `if SPLIT_K == 1:` stores what is in one piece.
+    """
+    kernel = ctx.function(call)
+    tuners = [each for each in kernel.decorator_list if isinstance(each, ast.Call)] if kernel is not None else []
+    tests = [identifier(part) for test, _ in ctx.module.index.branches_around(call) for part in walk(test)]
+    return any(
+        _SPLITS.search(name) and name in tests and values <= {"1", "2"}
+        for tuner in tuners
+        if any(keyword.arg == "reset_to_zero" for keyword in tuner.keywords)
+        for name, values in _tried(tuner, ctx).items()
+    )
 
 
 def _run_by(kernel: FunctionNode, ctx: Context) -> Iterator[tuple[ast.AST, Context]]:

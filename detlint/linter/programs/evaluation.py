@@ -190,10 +190,10 @@ def _is_helper_without(module: Module, helper: FunctionNode) -> bool:
 def _disables(module: Module, node: ast.expr) -> bool:
     call = node if isinstance(node, ast.Call) else None
     names = module.inference.resolve(call.func if call is not None else node)
-    if _NO_GRAD.intersection(names):
+    if names and _NO_GRAD.issuperset(names):
         # inference_mode(not self.training) leaves them on where it matters
-        return call is None or not arguments_of(call) or _is_given(call, True)
-    return call is not None and bool(_SWITCH.intersection(names)) and _is_given(call, False)
+        return call is None or not arguments_of(call) or is_given(call, True)
+    return call is not None and bool(_SWITCH.intersection(names)) and is_given(call, False)
 
 
 def _is_wrapped(module: Module, method: FunctionNode) -> bool:
@@ -216,12 +216,13 @@ def _is_named_so(decorator: ast.expr) -> bool:
 
 def _switched_off(module: Module, statement: ast.stmt) -> bool:
     call = statement.value if isinstance(statement, ast.Expr) else None
-    if not isinstance(call, ast.Call) or not _is_given(call, False):
+    if not isinstance(call, ast.Call) or not is_given(call, False):
         return False
     return bool(_SWITCH.intersection(module.inference.resolve(call.func)))
 
 
-def _is_given(call: ast.Call, mode: bool) -> bool:
+def is_given(call: ast.Call, mode: bool) -> bool:
+    """Return whether a call passes a mode and nothing else: `model.train(False)`."""
     arguments = arguments_of(call)
     return len(arguments) == 1 and isinstance(arguments[0], ast.Constant) and arguments[0].value is mode
 

@@ -7,19 +7,29 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from detlint.linter.analysis.callers import is_used_elsewhere
 from detlint.linter.analysis.calls import dtype_named
+from detlint.linter.analysis.program import outermost_definition
 from detlint.linter.analysis.testcode import is_unit_test
 from detlint.linter.programs.data_code import prepares_data
+from detlint.linter.programs.training import file_trains
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
+    from detlint.linter.analysis.project import Module
 
 # A name that says where a function runs.
 _ON_CPU = re.compile(r"(^|_)cpu(_|$)")
+# Longer texts tell people something.
+_LONGEST_WORD = 40
 _VIEWS = frozenset({"view", "reshape", "flatten", "long", "float"})
 # What says that a file may work on another device.
 _DEVICES = frozenset({"cuda", "device", "devices", "get_device", "torch_device", "to", "set_default_device"})
 _NAMES_DEVICE = re.compile(r"cuda|gpu|device")
+# What puts a model and its batches onto a device by itself, or only matters on one.
+_PLACING = re.compile(
+    r"Trainer|Accelerator|Fabric|Lightning|idist|deepspeed|deterministic|cud|gpu|xpu|mps|device", re.IGNORECASE
+)
 
 
 def runs_on_cpu(call: ast.Call, tensor: ast.expr | None, operands: Iterable[ast.expr], ctx: Context) -> bool:
@@ -32,6 +42,8 @@ def runs_on_cpu(call: ast.Call, tensor: ast.expr | None, operands: Iterable[ast.
         return True
     if _stays_on_cpu(tensor) or prepares_data(call, ctx) or _tests_on_cpu(ctx):
         return True
+    if ctx.program is not None and _is_model_of_file(call, ctx) and ctx.module.project.once(_trains_on_cpu, ctx.module):
+        return True
     return any(_comes_from_numpy(operand, ctx) for operand in operands)
 
 
@@ -42,6 +54,24 @@ def _tests_on_cpu(ctx: Context) -> bool:
         return False
     words = (constant.value for constant in index.of_type(ast.Constant))
     return not any(isinstance(word, str) and _NAMES_DEVICE.search(word) for word in words)
+
+
+def _trains_on_cpu(module: Module) -> bool:
+    """Does a file make its training steps itself, and hold no name of a device or of what chooses one?"""
+    index = module.index
+    if not file_trains(module) or "to" in index.names_used:
+        return False
+    words = (constant.value for constant in index.of_type(ast.Constant))
+    texts = (word for word in words if isinstance(word, str) and len(word) < _LONGEST_WORD)
+    return not any(_PLACING.search(name) for name in (*index.names_used, *index.root.bindings, *texts))
+
+
+def _is_model_of_file(call: ast.Call, ctx: Context) -> bool:
+    """Does a call stand in a class that its own file makes something of, and no other file may put on a device?"""
+    owner = outermost_definition(ctx.module, call)
+    if not isinstance(owner, ast.ClassDef) or owner.name not in ctx.module.index.calls_by_name:
+        return False
+    return not is_used_elsewhere(owner.name, ctx)
 
 
 def _comes_from_numpy(operand: ast.expr, ctx: Context, steps: int = 4) -> bool:

@@ -76,18 +76,7 @@ def runs_in_eval_only(module: Module, node: ast.AST) -> bool:
 
     So for what comes after `if self.training: return x`.
     """
-    child = node
-    for parent in module.index.ancestors(node):
-        if isinstance(parent, (ast.If, ast.IfExp)) and child is not parent.test:
-            body = parent.body if isinstance(parent.body, list) else [parent.body]
-            if _leads_to_eval(parent.test, child in body):
-                return True
-        if isinstance(child, ast.stmt) and any(_leads_to_eval(test, False) for test in _left_before(child, parent)):
-            return True
-        if isinstance(parent, FUNCTIONS):
-            return False
-        child = parent
-    return False
+    return any(_leads_to_eval(test, holds) for test, holds in module.index.conditions_around(node))
 
 
 def spared_by_mode(module: Module, node: ast.AST) -> bool:
@@ -109,15 +98,6 @@ def holds_in_eval_only(test: ast.expr) -> bool | None:
         inner = holds_in_eval_only(test.operand)
         return None if inner is None else not inner
     return _HOLDS_IN_EVAL.get(test.attr) if isinstance(test, ast.Attribute) else None
-
-
-def _left_before(statement: ast.stmt, around: ast.AST) -> Iterator[ast.expr]:
-    """Yield the conditions under which statements before one in the same block leave it: `if self.training: return`."""
-    for block in (getattr(around, "body", ()), getattr(around, "orelse", ())):
-        if isinstance(block, list) and statement in block:
-            for before in block[: block.index(statement)]:
-                if isinstance(before, ast.If) and isinstance(before.body[-1], (ast.Return, ast.Raise)):
-                    yield before.test
 
 
 def chosen_by_caller(module: Module, switch: ast.AST) -> bool:

@@ -12,6 +12,7 @@ from detlint.linter.source.nodes import CHILD_FIELDS
 
 # The children of these do not all see the same names.
 _DIVIDED = frozenset((*SCOPES, ast.comprehension))
+_LEAVING = (ast.Return, ast.Raise, ast.Continue)
 
 NodeT = TypeVar("NodeT", bound=ast.AST)
 
@@ -133,6 +134,17 @@ class Index(NodeLists):
                 yield parent.test, child in (parent.body if isinstance(parent, ast.If) else (parent.body,))
             child = parent
 
+    def conditions_around(self, node: ast.AST) -> Iterator[tuple[ast.expr, bool]]:
+        """Yield what `branches_around` does, and what holds after `if mode == "same": return x`."""
+        yield from self.branches_around(node)
+        child = node
+        for parent in self.ancestors(node):
+            if isinstance(child, ast.stmt):
+                yield from _left_before(child, parent)
+            if isinstance(parent, FUNCTIONS):
+                return
+            child = parent
+
     def scope_at(self, node: ast.AST) -> Scope:
         """Return the scope whose names `node` sees."""
         known = self._name_scopes.get(node)
@@ -168,6 +180,17 @@ class Index(NodeLists):
     def class_at(self, node: ast.AST) -> ast.ClassDef | None:
         """Return the innermost class around `node`, through functions."""
         return next((parent for parent in self.ancestors(node) if isinstance(parent, ast.ClassDef)), None)
+
+
+def _left_before(statement: ast.stmt, around: ast.AST) -> Iterator[tuple[ast.expr, bool]]:
+    """Yield the tests of the `if`s before a statement in its block of which a branch leaves, and what has to hold."""
+    for block in (getattr(around, "body", ()), getattr(around, "orelse", ())):
+        if isinstance(block, list) and statement in block:
+            for before in block[: block.index(statement)]:
+                if isinstance(before, ast.If):
+                    leaves = [isinstance(branch[-1], _LEAVING) for branch in (before.body, before.orelse) if branch]
+                    if any(leaves):
+                        yield before.test, not leaves[0]
 
 
 def _place(node: ast.AST) -> tuple[int, int]:

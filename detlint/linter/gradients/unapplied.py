@@ -1,0 +1,109 @@
+"""Layers that a constructor keeps and nobody applies: `self.maxpool = nn.AdaptiveMaxPool1d(4)`, never read again."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from detlint.linter.analysis.classes import ClassInfo
+from detlint.linter.source.nodes import identifier, is_own
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.context import Context
+    from detlint.linter.analysis.project import Module
+
+# What an attribute is found by without its name.
+_ALL_PARTS = frozenset(
+    {
+        "children",
+        "modules",
+        "named_children",
+        "named_modules",
+        "_modules",
+        "__dict__",
+        "vars",
+        "getattr",
+        "get_submodule",
+    }
+)
+# Bases that apply nothing that they do not name; a container calls whatever it holds.
+_PLAIN_BASES = frozenset({"torch.nn.Module", "torch.nn.modules.module.Module"})
+_HOLDING = (ast.Call, ast.Tuple, ast.List, ast.keyword, ast.Starred, ast.IfExp)
+# A name that more files hold is taken to be read somewhere.
+_MOST_FILES = 64
+
+
+def is_never_applied(layer: ast.Call, ctx: Context) -> bool:
+    """Return whether a layer is only kept as an attribute of its model, alone or in a sequence, that nobody reads."""
+    name = _kept_as(layer, ctx)
+    owner = ctx.module.index.class_at(layer)
+    if not name or owner is None:
+        return False
+    info = ctx.inference.class_info(owner)
+    if not _applies_by_name_alone(info, ctx):
+        return False
+    search = ctx.module.project.search(name, ctx.module, _MOST_FILES)
+    if search is not None and search.found is None:
+        return False
+    others = [ctx.module.project.at(path) for path in search.found or ()] if search is not None else []
+    return not any(_reads(module, name, info) for module in dict.fromkeys((ctx.module, *others)))
+
+
+def _kept_as(layer: ast.Call, ctx: Context) -> str:
+    """Return `pool` for what stands in `self.pool = nn.Sequential(nn.AdaptiveMaxPool1d(4), nn.Flatten())`."""
+    child: ast.AST = layer
+    for parent in ctx.ancestors(layer):
+        if isinstance(parent, ast.Assign):
+            own = len(parent.targets) == 1 and is_own(parent.targets[0])
+            return identifier(parent.targets[0]) if own else ""
+        if not isinstance(parent, _HOLDING) or (isinstance(parent, ast.Call) and not _keeps(parent, child)):
+            return ""
+        child = parent
+    return ""
+
+
+def _keeps(call: ast.Call, part: ast.AST) -> bool:
+    """Does a call keep what it is given, as containers do: `nn.Sequential(pool)`? Any other may apply it at once."""
+    return part is not call.func and identifier(call.func) in ("Sequential", "ModuleList")
+
+
+def _applies_by_name_alone(info: ClassInfo, ctx: Context) -> bool:
+    """Is a class a plain module, with no base out of sight and no loop over all that it holds?"""
+    classes = ctx.inference.mro(info)
+    bases = [(cls, base) for cls in classes for base in cls.node.bases]
+    if not _PLAIN_BASES.issuperset(ctx.inference.external_bases(info)):
+        return False
+    return all(cls.module.inference.resolve(base) for cls, base in bases) and not any(
+        cls.node in cls.module.index.ancestors(use)
+        for cls in classes
+        for word in _ALL_PARTS
+        for use in cls.module.index.names_used.get(word, ())
+    )
+
+
+def _reads(module: Module, name: str, info: ClassInfo) -> bool:
+    """Does a file read an attribute of that name: of the class, of one related to it, or of something unknown?"""
+    if any(_names(constant, name) for constant in module.index.of_type(ast.Constant)):
+        return True
+    return any(not _is_of_another(use, module, info) for use in _attributes(module, name))
+
+
+def _attributes(module: Module, name: str) -> Iterator[ast.Attribute]:
+    uses = module.index.names_used.get(name, ())
+    return (use for use in uses if isinstance(use, ast.Attribute) and isinstance(use.ctx, ast.Load))
+
+
+def _names(constant: ast.Constant, name: str) -> bool:
+    """`getattr(model, "pool")`, `hooks = {"encoder.pool": …}`."""
+    return isinstance(constant.value, str) and name in constant.value.split(".")
+
+
+def _is_of_another(use: ast.Attribute, module: Module, info: ClassInfo) -> bool:
+    """Is it `self.pool` of a class that is neither a parent nor a child of the one that is asked about?"""
+    owner = module.index.class_at(use)
+    if owner is None or not is_own(use):
+        return False
+    other = module.inference.class_info(owner)
+    family = {cls.name for cls in info.module.inference.mro(info)}
+    return other.name not in family and info.name not in {cls.name for cls in module.inference.mro(other)}

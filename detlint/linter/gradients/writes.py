@@ -1,0 +1,57 @@
+"""What is done to a variable in its file: what is written into it, and whether it is asked for a gradient."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from detlint.linter.programs.evaluation import without_gradients
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.context import Context
+
+# Methods that write into their receiver: those of tensors in place, and those that make a list longer.
+_WRITING = re.compile(r"[a-z]\w*_|append|extend|insert")
+
+
+def written_into(node: ast.Name, ctx: Context) -> Iterator[ast.expr]:
+    """Yield what the function writes into the tensor or list of a name: `x[i] = y`, `x[:3].add_(y)`, `x.append(y)`."""
+    for use in uses_of(node, ctx):
+        place: ast.AST = use
+        parent = ctx.parent(use)
+        while isinstance(parent, ast.Subscript) and parent.value is place:
+            place, parent = parent, ctx.parent(parent)
+        if isinstance(parent, (ast.Assign, ast.AugAssign)) and parent.value is not place:
+            yield parent.value
+        elif isinstance(parent, ast.Attribute) and _WRITING.fullmatch(parent.attr):
+            call = ctx.parent(parent)
+            yield from call.args if isinstance(call, ast.Call) and call.func is parent else ()
+
+
+def uses_of(node: ast.Name, ctx: Context) -> Iterator[ast.Name]:
+    """Yield the uses of a variable in its file, under other definitions too."""
+    index = ctx.module.index
+    owner = index.scope_at(node).lookup(node.id)
+    for use in index.names_used.get(node.id, ()):
+        if isinstance(use, ast.Name) and index.scope_at(use).lookup(use.id) is owner:
+            yield use
+
+
+def asks_for_gradient(use: ast.Name, ctx: Context) -> bool:
+    """`adv_images.requires_grad = True`, `adv_images.requires_grad_()`."""
+    attribute = ctx.parent(use)
+    if not isinstance(attribute, ast.Attribute) or attribute.attr not in ("requires_grad", "requires_grad_"):
+        return False
+    said = ctx.parent(attribute)
+    if isinstance(said, ast.Call):
+        return said.func is attribute and not (said.args and ctx.constant(said.args[0]) is False)
+    return isinstance(attribute.ctx, ast.Store) and not (
+        isinstance(said, ast.Assign) and ctx.constant(said.value) is False
+    )
+
+
+def is_added_unrecorded(value: ast.expr, ctx: Context) -> bool:
+    """Is it the `x` of `total[i] += x` under no_grad? What a list gets there keeps its own history."""
+    return isinstance(ctx.parent(value), ast.AugAssign) and without_gradients(ctx.module, value)
