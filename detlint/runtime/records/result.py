@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from detlint.runtime.records.suspects import Explanation
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RecordComparison:
     """What two records say of each other.
 
@@ -39,6 +39,10 @@ class RecordComparison:
     pairs: int = 0
     stretches: tuple[Stretch, ...] = ()
     steps: tuple[int, int] = (0, 0)
+
+    def __repr__(self) -> str:
+        """Keep to a line in tests that fail and in consoles."""
+        return f"<{type(self).__name__}: {' against '.join(self.names)}: {self.verdict.value}>"
 
     @property
     def ok(self) -> bool:
