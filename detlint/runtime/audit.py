@@ -322,10 +322,9 @@ def _blind_spots(case: Case, trace: Trace, results: dict[str, ProbeResult]) -> t
     spots = []
     if trace.threads:
         spots.append(f"threads were started ({trace.threads}): their operators were not traced")
-    drawn = {event.rng.generator for event in trace.events if event.rng is not None}
-    for generator in trace.generators:
-        if generator not in drawn:
-            spots.append(f"numbers were drawn from {generator} by something the tracer does not see")
+    spots += [
+        f"numbers were drawn from {generator} by something the tracer does not see" for generator in trace.unseen_draws
+    ]
     ran = {call.path for call in trace.modules}
     never = [
         path for path, module in named_modules(case.modules) if path and path not in ran and not any(module.children())

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -132,6 +134,18 @@ def test_a_race_and_dropout_left_on_are_both_named() -> None:
     (finding,) = report.probes["mode"].findings
     assert (finding.code, finding.module, finding.remedy) == ("DET201", "1", "call model.eval() before inference")
     assert [line.partition(":")[0] for line in report.failures()] == ["repeat", "mode"]
+
+
+@pytest.mark.parametrize(("draw", "source"), [(np.random.rand, "numpy"), (random.random, "random")])
+def test_numbers_of_another_library_are_not_put_on_the_operator_that_reads_them(
+    draw: Callable[[], float], source: str
+) -> None:
+    mode = audited(lambda x: x.relu() + draw(), X, "mode").probes["mode"]
+    assert mode.verdict is Verdict.BEYOND_ROUNDING
+    assert mode.kind is Cause.RANDOMNESS
+    wanted = f"aten.add.Tensor gets other values from outside the model's operators: random numbers from {source}"
+    assert mode.cause == wanted
+    assert mode.repro is None
 
 
 def seeded(x: torch.Tensor) -> torch.Tensor:
