@@ -46,6 +46,8 @@ _NOT_EXECUTED: Final = ": pass execute=False"
 _NO_VALUES: Final = f"; it has weights without values, on the meta device{_NOT_EXECUTED}"
 _VARIES: Final = "the model varies from run to run by itself: see repeat"
 _RAISED: Final = "the model raised when it ran again: see repeat"
+_TRACED: Final = ("aten.", "prims.", "prim.", "profiler.")
+"""Operators of torch's own that hide no others."""
 DEFAULT_PROBES: Final = ("repeat", "mode", "history", "grad", "layout", "threads")
 
 
@@ -336,7 +338,7 @@ def _blind_spots(case: Case, trace: Trace, results: dict[str, ProbeResult]) -> t
             "modules ran that the model does not hold, so nothing they changed was put back: "
             f"{first_few(trace.strangers)}"
         )
-    custom = sorted({event.name for event in trace.events if not event.op.startswith(("aten.", "prims.", "prim."))})
+    custom = sorted({event.name for event in trace.events if not event.op.startswith(_TRACED)})
     if custom:
         spots.append(f"what happens inside these operators was not traced: {', '.join(custom)}")
     skipped: dict[str, list[str]] = {}
