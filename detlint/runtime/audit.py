@@ -18,6 +18,7 @@ from detlint.runtime.catalogue import Catalogue
 from detlint.runtime.comparison import Comparer
 from detlint.runtime.environment import read_environment
 from detlint.runtime.events import Phase
+from detlint.runtime.failures import model_raised
 from detlint.runtime.flags import read_flags
 from detlint.runtime.frames import MODEL_FAILURES, raised_at
 from detlint.runtime.generators import checked_seed, seed_generators
@@ -219,7 +220,7 @@ class _Session:
         except DetlintError:
             raise
         except MODEL_FAILURES as error:
-            raise AuditError(f"the model raised {one_line(error)}{raised_at(error)}{hint}") from error
+            raise AuditError(f"{model_raised(error, self._case)}{hint}") from error
 
     def _probe(self, name: str, base: Pass, repeat: ProbeResult | None) -> ProbeResult:
         probe = PROBES[name]

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _LOOKED_INTO: Final = (torch.Tensor, bool, int, float, complex, str, bytes, torch.Size)
 """Types of values in an output that hide no tensors."""
 
+_AS_TUPLE: Final = ": write (batch,) if the model takes it as one argument, tuple(batch) if as several"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
@@ -53,6 +55,8 @@ class Sample:
 def as_sample(value: object) -> Sample:
     """Read what a user may pass as a sample: a tensor, a tuple, a mapping or a `Sample`.
 
+    A tuple with names (a batch, a packed sequence) is one argument.
+
     Raises:
         AuditError: it is something else.
     """
@@ -61,12 +65,12 @@ def as_sample(value: object) -> Sample:
     if isinstance(value, torch.Tensor):
         return Sample((value,))
     if isinstance(value, tuple):
-        return Sample(value)
+        return Sample((value,) if hasattr(value, "_fields") else value)
     if isinstance(value, Mapping):
         return Sample((), dict(value))
     raise AuditError(
         f"sample: expected a tensor, a tuple of arguments, a dict of keyword arguments or detlint.Sample, "
-        f"got {type(value).__name__}"
+        f"got {type(value).__name__}{_AS_TUPLE * isinstance(value, list)}"
     )
 
 

@@ -59,7 +59,8 @@ def mapped(tree: Any, change: Callable[[Any], object]) -> Any:
         if isinstance(node, list):
             return _filled(node, dict(enumerate([mapped(value, change) for value in node])))
         if isinstance(node, tuple):
-            return type(node)([mapped(value, change) for value in node])
+            made = getattr(type(node), "_make", type(node))  # with names, the class takes its items one by one
+            return made([mapped(value, change) for value in node])
         if _is_record(node):
             twin = copy.copy(node)
             for item in fields(node):  # a frozen one too, and fields that its constructor does not take

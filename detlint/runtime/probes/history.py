@@ -43,7 +43,7 @@ class History:
             return ProbeResult("history", Verdict.BITWISE, runs=1, evidence=("a call changes nothing in the model",))
         training = tuple(dict.fromkeys(_in_train_mode(lab.case.modules, held)))
         if training:
-            reason = f"a call changes {first_few(training)} in train mode, where modules keep statistics on purpose"
+            reason = f"a call changes {first_few(training)} in train mode, which is taken as meant"
             return ProbeResult("history", Verdict.SKIPPED, reason=reason)
         result = Comparer(lab).compare("history", _AfterCalls((*held, *written), tuple(_earlier(lab))))
         remedies = [f"reset {first_few(held)} before each call, or pass it as an argument"] if held else []

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from detlint.errors import AuditError, DetlintError, UsageError, one_line
+from detlint.errors import AuditError, DetlintError, UsageError
 from detlint.runtime.digests import Digester, combine, is_plain
 from detlint.runtime.environment import read_environment
-from detlint.runtime.frames import MODEL_FAILURES, raised_at
+from detlint.runtime.failures import model_raised
+from detlint.runtime.frames import MODEL_FAILURES
 from detlint.runtime.generators import checked_seed, read_generators
 from detlint.runtime.guard import Guard
 from detlint.runtime.options import check_loss
@@ -81,7 +82,7 @@ def _run(case: Case, runner: Runner) -> Record:
     except DetlintError:
         raise
     except MODEL_FAILURES as error:  # a model may fail in any way
-        raise AuditError(f"the model raised {one_line(error)}{raised_at(error)}") from error
+        raise AuditError(model_raised(error, case)) from error
     return Record(
         model=name_of(case.model),
         environment=read_environment().to_dict(),
