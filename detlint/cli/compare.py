@@ -15,7 +15,13 @@ _FILE = click.Path(path_type=Path)
 @click.command()
 @click.argument("one", metavar="A.detlint", type=_FILE)
 @click.argument("two", metavar="B.detlint", type=_FILE)
-@click.option("--allow", type=click.Choice(["rounding", "bitwise"]), default="rounding", show_default=True)
+@click.option(
+    "--allow",
+    type=click.Choice(["rounding", "bitwise"]),
+    default="rounding",
+    show_default=True,
+    help="How far results may differ.",
+)
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--output", type=_FILE, help="Write the report to this file.")
 @click.option("--no-color", is_flag=True, help="No colours; so does NO_COLOR. FORCE_COLOR=1 colours pipes.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 import detlint
+from detlint.cli.output import check_writable
 from detlint.runtime.factories import build
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 @click.option("--debug", is_flag=True, help="Show tracebacks of internal errors.")
 def record(model: str, sample: str, output: Path, backward: bool, device: str | None, seed: int, debug: bool) -> None:
     """Run the model that MODULE:FACTORY makes and record it for `detlint compare`."""
+    check_writable(output)
     found = detlint.record(
         cast("Callable[..., object]", build("MODULE:FACTORY", model)),
         build("--sample", sample),

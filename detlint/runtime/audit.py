@@ -26,7 +26,7 @@ from detlint.runtime.graph import annotate
 from detlint.runtime.guard import Guard
 from detlint.runtime.lab import Lab
 from detlint.runtime.locations import location_of
-from detlint.runtime.options import Options, Tiling, check_batch_dim, check_loss, chosen
+from detlint.runtime.options import DEFAULT_PROBES, Options, Tiling, check_batch_dim, check_loss, chosen
 from detlint.runtime.passes import Case, Runner, imagine
 from detlint.runtime.probes import PROBES
 from detlint.runtime.probes.registry import Comparison, Experiment, Inspection
@@ -49,7 +49,6 @@ _VARIES: Final = "the model varies from run to run by itself: see repeat"
 _RAISED: Final = "the model raised when it ran again: see repeat"
 _TRACED: Final = ("aten.", "prims.", "prim.", "profiler.")
 """Operators of torch's own that hide no others."""
-DEFAULT_PROBES: Final = ("repeat", "mode", "history", "grad", "layout", "threads")
 
 
 def audit(

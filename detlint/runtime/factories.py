@@ -59,10 +59,16 @@ def _import(option: str, name: str) -> object:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is not None and f"{name}.".startswith(f"{error.name}."):
-            raise UsageError(f"{option}: no module {error.name!r} in {here} or on the path") from None
+            hint = f"; did you mean {_dotted(name)!r}?" if _dotted(name) != name else ""
+            raise UsageError(f"{option}: no module {error.name!r} in {here} or on the path{hint}") from None
         raise UsageError(f"{option}: {name} could not be imported: {_raised(error)}") from error
     except (Exception, SystemExit) as error:  # a module may fail in any way while it is imported
         raise UsageError(f"{option}: {name} could not be imported: {_raised(error)}") from error
+
+
+def _dotted(name: str) -> str:
+    """Return the module that was meant by the path of its file."""
+    return name.removesuffix(".py").removeprefix("./").replace("/", ".")
 
 
 def _attribute(option: str, module: object, path: str) -> object:
