@@ -302,6 +302,17 @@ def test_dropout_draws_other_numbers_under_inductor() -> None:
 
 
 @needs_compiler
+def test_what_rounds_hides_nothing_that_breaks() -> None:
+    """Batch norm comes first and departs too, by rounding."""
+    probe = compiled(seeded(lambda: nn.BatchNorm1d(16), nn.Dropout))
+    assert probe.verdict is Verdict.BEYOND_ROUNDING
+    assert probe.first_divergence is not None
+    assert probe.first_divergence.op == "aten.native_dropout.default"
+    assert probe.remedy == "torch.compile(options={'fallback_random': True})"
+    assert "the whole model without Inductor's own random numbers: rounding only" in probe.evidence
+
+
+@needs_compiler
 @pytest.mark.skipif(torch.get_num_threads() < 2, reason="races need two CPU threads")
 def test_a_race_of_compiled_code_is_told_from_rounding() -> None:
     """Eager `index_add` adds in one order; Inductor's adds from several threads."""
