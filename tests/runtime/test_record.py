@@ -379,9 +379,19 @@ def test_a_recorder_changes_nothing(net: Net, image: torch.Tensor, path: Path) -
 
 def test_a_recorder_wants_a_module(path: Path) -> None:
     with pytest.raises(UsageError, match="expected a module, got int"):
-        detlint.Recorder(path).step(3)  # type: ignore[arg-type]
+        detlint.Recorder(path, 3)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="expected a module, got int"), detlint.Recorder(path) as recorder:
+        recorder.step(3)  # type: ignore[arg-type]
 
 
 def test_a_recorder_wants_a_tensor_as_loss(net: Net, path: Path) -> None:
-    with detlint.Recorder(path) as recorder, pytest.raises(UsageError, match="a tensor as loss, got float"):
+    with pytest.raises(UsageError, match="a tensor as loss, got float"), detlint.Recorder(path) as recorder:
         recorder.step(net, loss=1.0)  # type: ignore[arg-type]
+
+
+def test_a_recorder_says_where_nothing_would_be_written(net: Net, path: Path) -> None:
+    with pytest.raises(UsageError, match=r"write `with Recorder\(…\) as recorder:`"):
+        detlint.Recorder(path).step(net)
+    with pytest.raises(RecordError, match="no step was recorded"), detlint.Recorder(path):
+        pass
+    assert not path.exists()

@@ -13,7 +13,7 @@ from detlint.runtime.reference import bound_of
 from detlint.runtime.report import Difference, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from detlint.runtime.records.summary import Statistics, Summary
 
@@ -75,6 +75,11 @@ def named_gaps(
         found = gap(name, one[name], two[name], allowed, floor=floor)
         if found is not None:
             yield NamedGap(name, found, step)
+
+
+def worst_of(gaps: Iterable[NamedGap]) -> Verdict:
+    """Return the worst verdict."""
+    return max((item.verdict for item in gaps), key=lambda verdict: verdict.rank, default=Verdict.BITWISE)
 
 
 def differing(one: Mapping[str, Summary], two: Mapping[str, Summary], step: int | None = None) -> list[NamedGap]:
