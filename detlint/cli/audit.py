@@ -77,7 +77,6 @@ if TYPE_CHECKING:
 @click.option("--graph", type=click.Path(path_type=Path), help="Draw the annotated graph to this .svg or .dot file.")
 @click.option("--repro", type=click.Path(path_type=Path), help="Write a script with the one operator that departs.")
 @click.option("--no-color", is_flag=True, help="No colours; so does NO_COLOR. FORCE_COLOR=1 colours pipes.")
-@click.option("--debug", is_flag=True, help="Show tracebacks of internal errors.")
 def audit(
     model: str,
     sample: str,
@@ -102,7 +101,6 @@ def audit(
     graph: Path | None,
     repro: Path | None,
     no_color: bool,
-    debug: bool,
 ) -> int:
     """Run the model that MODULE:FACTORY makes: which operators can differ, which did, where it began."""
     if probes and all_probes:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 def build(option: str, text: str) -> object:
     """Import the module, take the attribute after the colon, and call it unless it is a value already.
 
-    Values are tensors, tuples, dicts, modules and anything else that cannot be called without arguments; a
-    module of torch can be called, and is taken as it is. The current folder is searched first.
+    Values are tensors, tuples, dicts and anything else that cannot be called; a module of torch can be, and is taken as
+    it is. The current folder is searched first.
 
     Raises:
         UsageError: one line that names `option`, what is wrong, and where.

@@ -102,6 +102,17 @@ def test_samples_may_be_given_in_four_ways(sample: object) -> None:
     assert audited(nn.Linear(8, 8), sample).ok
 
 
+def test_the_place_is_that_of_the_program_and_not_of_the_standard_library() -> None:
+    with pytest.raises(AuditError, match=f"JSONDecodeError: .* at {__file__}:"):
+        audited(lambda x: (json.loads("{"), x)[1])
+
+
+def test_a_scripted_model_is_not_traced_without_values() -> None:
+    script = torch.jit.script(nn.Linear(8, 8))
+    with pytest.raises(AuditError, match="TorchScript cannot be traced without values"):
+        audited(script, X, execute=False)
+
+
 def test_a_tuple_with_names_is_one_argument() -> None:
     packed = nn.utils.rnn.pack_padded_sequence(torch.ones(5, 3, 8), torch.tensor([5, 4, 2]))
     assert audited(nn.LSTM(8, 4).eval(), packed, "repeat", "layout").ok
