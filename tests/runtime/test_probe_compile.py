@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import os
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -263,6 +265,14 @@ def test_the_model_and_the_compiler_are_left_as_they_were() -> None:
     assert config.save_config_portable() == settings
     assert detlint.audit(model, X, probes=[]).environment == flags
     assert torch.equal(mine(X), result)
+
+
+@needs_compiler
+def test_the_process_is_left_as_it_was() -> None:
+    before, limit = dict(os.environ), sys.getrecursionlimit()
+    compiled(seeded(lambda: nn.Linear(16, 16)))
+    assert dict(os.environ) == before
+    assert sys.getrecursionlimit() == limit
 
 
 @needs_compiler
