@@ -65,6 +65,19 @@ class Pair(NamedTuple):
     second: torch.Tensor | None
 
 
+class Cache:
+    """As transformers keep keys and values, neither a container nor known to pytree."""
+
+    def __init__(self, keys: torch.Tensor) -> None:
+        self.layers = [Layer(self, keys)]
+        self.size = 1
+
+
+class Layer:
+    def __init__(self, cache: Cache, keys: torch.Tensor) -> None:
+        self.cache, self.keys, self.model = cache, keys, nn.Linear(2, 2)
+
+
 @pytest.mark.parametrize(
     ("output", "names"),
     [
@@ -73,6 +86,8 @@ class Pair(NamedTuple):
         pytest.param(lambda x: {"a": x, "b": {"c": x}}, ["a", "b.c"], id="dict"),
         pytest.param(lambda x: Result(x, {"h": [x]}), ["logits", "extra.h[0]"], id="dataclass"),
         pytest.param(lambda x: Pair(x, None), ["first"], id="named-tuple"),
+        pytest.param(lambda x: {"cache": Cache(x)}, ["cache.layers[0].keys"], id="object"),
+        pytest.param(lambda x: Cache(x), ["layers[0].keys"], id="object-alone"),
     ],
 )
 def test_outputs_may_be_any_tree(output: Callable[[torch.Tensor], object], names: list[str]) -> None:
