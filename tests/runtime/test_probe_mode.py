@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -200,3 +201,34 @@ def test_train_mode_is_meant_in_a_backward_pass() -> None:
     report = audited(small().train(), X, "repeat", "mode", backward=True)
     assert report.probes["mode"].verdict is Verdict.SKIPPED
     assert report.ok
+
+
+class StochasticGradient(torch.autograd.Function):
+    """Rounds gradients up or down by chance, whatever the mode."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+        return torch.floor(grad * 16 + torch.rand_like(grad)) / 16
+
+
+class Quantized(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return StochasticGradient.apply(x)  # type: ignore[no-any-return, no-untyped-call]
+
+
+def test_gradients_that_are_drawn_in_eval_mode_are_named() -> None:
+    torch.manual_seed(0)
+    report = audited(nn.Sequential(nn.Linear(8, 8), Quantized()).eval(), X, "repeat", "mode", backward=True)
+    mode = report.probes["mode"]
+    assert report.probes["repeat"].verdict is Verdict.BITWISE
+    assert (mode.verdict, mode.kind) == (Verdict.BEYOND_ROUNDING, Cause.RANDOMNESS)
+    event = mode.first_divergence
+    assert event is not None
+    assert (event.op, event.module, event.phase.value) == ("aten.rand_like.default", "1", "backward")
+    (finding,) = mode.findings
+    assert (finding.code, finding.passes) == ("DET206", ("backward",))
+    assert finding.message.endswith("draws 32 random numbers in the backward pass of a model in eval mode")
