@@ -99,9 +99,9 @@ def differing(one: Mapping[str, Summary], two: Mapping[str, Summary], step: int 
 def allowed_after(terms: float, step: float) -> float:
     """Bound, relative to the greatest value, what rounding does to results that add up so many `terms` on their way.
 
-    Errors are taken for independent, so they grow with the root; what differs by a quarter is never mere rounding.
+    Errors are taken for independent, so they grow with the root.
     """
-    return min(bound_of(math.sqrt(terms), step), 0.25)
+    return bound_of(math.sqrt(terms), step)
 
 
 def gap(name: str, one: Summary, two: Summary, allowed: float, *, floor: float = 0.0) -> Gap | None:
