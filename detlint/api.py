@@ -34,9 +34,17 @@ NotDeterministic = records.NotDeterministic
 _Arguments = ParamSpec("_Arguments")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AuditReport(records.AuditReport):
     """What executed, what can differ, what did differ, and where it began; prints and saves itself."""
+
+    def raise_if_failed(self) -> None:
+        """Raise NotDeterministic, an AssertionError, that says what failed, where it began and what helps."""
+        __tracebackhide__ = True  # pytest then shows the test's own line
+        if not self.ok:
+            error = NotDeterministic(AuditText(self.to_dict(), source_lines=source_lines).failure().rstrip())
+            error.report = self
+            raise error
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it but the graph module as JSON values: the document of docs/schema/audit.json."""
@@ -122,6 +130,7 @@ def _asserted(run: Callable[_Arguments, records.AuditReport]) -> Callable[_Argum
 
         Takes the arguments of `audit` and returns its report.
         """
+        __tracebackhide__ = True
         report = _reported(run)(*args, **kwargs)
         report.raise_if_failed()
         return report

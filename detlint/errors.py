@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
+from typing import Final
+
+_LONGEST: Final = 300
+"""Characters of a message of somebody else's."""
 
 
 class DetlintError(Exception):
@@ -35,7 +39,10 @@ def one_line(error: BaseException) -> str:
     while isinstance(inner := getattr(error, "inner_exception", None), Exception):  # as torch.compile wraps them
         error = inner
     lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0][:300]}" if lines else type(error).__name__
+    if not lines:
+        return type(error).__name__
+    told = lines[0] if len(lines[0]) <= _LONGEST else f"{lines[0][:_LONGEST]}…"
+    return f"{type(error).__name__}: {told}"
 
 
 def refusal(error: Exception) -> str:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Record", "RecordComparison", "Recorder", "compare", "record"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RecordComparison(result.RecordComparison):
     """What two records say of each other; prints itself."""
 

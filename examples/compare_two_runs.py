@@ -47,7 +47,7 @@ def train(path: Path, order: tuple[int, ...]) -> None:
     """Train on batches in this order, and record every step."""
     model = make_model().train()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    with detlint.Recorder(path) as recorder:
+    with detlint.Recorder(path, model) as recorder:
         for number in order:
             batch = make_sample(number)
             loss = model(batch).square().mean()

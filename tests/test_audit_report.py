@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import traceback
 from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -77,6 +78,28 @@ def test_a_failed_audit_says_first_that_and_why(failed: detlint.AuditReport) -> 
     lines = str(failed).splitlines()
     assert lines[0] == "FAILED Noisy"
     assert lines[1].startswith("  repeat: beyond-rounding: ")
+
+
+def test_a_test_that_fails_tells_where_it_began_and_what_helps(failed: detlint.AuditReport) -> None:
+    with pytest.raises(detlint.NotDeterministic) as caught:
+        failed.raise_if_failed()
+    told = str(caught.value)
+    assert told.startswith("FAILED Noisy\n  repeat: beyond-rounding: ")
+    assert "# runs part here" in told
+    assert "help: " in told
+    assert caught.value.report is failed
+
+
+def test_a_test_that_fails_shows_its_own_line_and_no_frame_of_detlint() -> None:
+    with pytest.raises(detlint.NotDeterministic) as caught:
+        detlint.assert_deterministic(Noisy().eval(), torch.ones(2, 4), probes=["repeat"])
+    shown = [frame for frame, _ in traceback.walk_tb(caught.tb) if not frame.f_locals.get("__tracebackhide__")]
+    assert [frame.f_code.co_filename for frame in shown] == [__file__]
+
+
+def test_reports_are_one_line_where_python_shows_them(failed: detlint.AuditReport) -> None:
+    verdicts = ", ".join(f"{name} {probe.verdict.value}" for name, probe in failed.probes.items())
+    assert repr(failed) == f"<AuditReport: Noisy failed: {verdicts}>"
 
 
 def test_text_shows_where_runs_part_with_the_line_marked(failed: detlint.AuditReport) -> None:

@@ -126,6 +126,7 @@ USAGE_ERRORS = {
     "unknown format": (["--format", "xml"], "'xml' is not one of"),
     "unknown level": (["--fail-on", "high"], "'high' is not one of"),
     "no such path": (["nothing.py"], "nothing.py: "),
+    "unknown option of a command that debugs": (["ops", "--debug", "nothing-of-it"], "no operator of that name"),
     "misspelt command": (["expalin", "DET202"], "expalin: no such path or command; did you mean 'explain'?"),
     "no jobs": (["--jobs", "0"], "0 is not in the range"),
     "torch version": (["--torch-version", "new"], "--torch-version: 'new' is not a release"),

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from detlint.cli import main
+from detlint.runtime.options import DEFAULT_PROBES, OTHER_PROBES
+from detlint.runtime.probes import PROBES
 
 MODELS = """
 import torch
@@ -216,8 +218,22 @@ def test_the_graph_is_drawn(detlint: Run, tmp_path: Path) -> None:
     assert drawing.read_text().startswith("digraph")
 
 
+def test_what_cannot_be_written_is_told_before_the_model_runs(detlint: Run) -> None:
+    done = detlint("audit", "models:Fails", "--sample", "models:rows", "--html", "/nope/x.html")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "detlint: /nope/x.html: cannot be written: No such file or directory\n",
+    )
+
+
+def test_help_names_every_probe(detlint: Run) -> None:
+    assert {*DEFAULT_PROBES, *OTHER_PROBES} == set(PROBES)
+    told = " ".join(detlint("audit", "--help").stdout.split())
+    assert f"{', '.join(DEFAULT_PROBES)}, which are asked if none is named; {', '.join(OTHER_PROBES)}." in told
+
+
 def test_without_a_graph_the_reason_is_given(detlint: Run, tmp_path: Path) -> None:
-    args = ("audit", "models:linear", "--sample", "models:rows", "--no-execute", "--graph", str(tmp_path / "g.svg"))
+    args = ("audit", "models:linear", "--sample", "models:rows", "--no-execute", "--graph", str(tmp_path / "g.dot"))
     done = detlint(*args)
     assert done.returncode == 2
     assert "there is no graph to draw: nothing was executed" in done.stderr
@@ -226,6 +242,7 @@ def test_without_a_graph_the_reason_is_given(detlint: Run, tmp_path: Path) -> No
 MISTAKES = {
     "no colon": (("models", "models:rows"), "MODULE:FACTORY 'models': expected MODULE:FACTORY"),
     "no module": (("nowhere:x", "models:rows"), "MODULE:FACTORY: no module 'nowhere'"),
+    "file as module": (("src/models.py:linear", "models:rows"), "on the path; did you mean 'src.models'?"),
     "no attribute": (("models:liner", "models:rows"), "models has no 'liner'; did you mean 'linear'?"),
     "no sample of that name": (("models:linear", "models:row"), "--sample: models has no 'row'"),
     "module that cannot be imported": (
@@ -242,6 +259,13 @@ MISTAKES = {
     "model that raises": (("models:Fails", "models:rows"), "the model raised KeyError: 'x' at "),
     "wrong sample": (("models:linear", "models:pairs"), "the model raised TypeError: "),
     "unknown probe": (("models:linear", "models:rows", "--probe", "reapet"), "did you mean 'repeat'?"),
+    "nothing like a probe": (
+        ("models:linear", "models:rows", "--probe", "zzz"),
+        "unknown probe 'zzz': expected some of ",
+    ),
+    "no folder for the report": (("models:race", "models:rows", "--html", "/nope/x.html"), "/nope/x.html: cannot be"),
+    "no folder for the script": (("models:race", "models:rows", "--repro", "/nope/x.py"), "/nope/x.py: cannot be"),
+    "drawing of another kind": (("models:race", "models:rows", "--graph", "x.png"), "a graph is drawn as .svg or .dot"),
     "unknown device": (("models:linear", "models:rows", "--device", "banana"), "device='banana': "),
     "two ways to choose": (("models:linear", "models:rows", "--probe", "mode", "--all-probes"), "only one of them"),
 }

@@ -126,6 +126,7 @@ def test_other_vector_instructions_stand_first(project: Path, compare: Compare) 
         (("record", "models:Fails", "--sample", "models:sample", "-o", "x"), "the model raised KeyError: 'x'"),
         ((*RECORD, "-o", "no/x.detlint"), "no/x.detlint: cannot be written: No such file or directory"),
         ((*RECORD, "--device", "cuda:99", "-o", "x"), "device='cuda:99'"),
+        (("record", "models:Fails", "--sample", "models:sample", "-o", "/nope/x"), "/nope/x: cannot be written"),
     ],
 )
 def test_mistakes_are_one_line_and_exit_with_2(

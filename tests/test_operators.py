@@ -360,6 +360,13 @@ def test_ops_says_everything_about_a_name(capsys: pytest.CaptureFixture[str]) ->
         _ops(capsys, "kthvalu3")
 
 
+def test_ops_takes_the_names_that_reports_print(capsys: pytest.CaptureFixture[str]) -> None:
+    assert _ops(capsys, "aten.index_add_.default") == _ops(capsys, "aten::index_add_")
+    assert _ops(capsys, "aten.scatter_reduce.two") == _ops(capsys, "aten::scatter_reduce.two")
+    with pytest.raises(UsageError, match=r"^aten\.relu\.default: no operator of that name"):
+        _ops(capsys, "aten.relu.default")
+
+
 def test_ops_diff_says_what_an_upgrade_changes(capsys: pytest.CaptureFixture[str]) -> None:
     lines = _ops(capsys, "--diff", "2.3", "2.13").splitlines()
     cumsum = next(line for line in lines if line.startswith("cumsum "))

@@ -31,6 +31,8 @@ _COMMANDS: Mapping[str, str] = {
     "record": "detlint.cli.record",
     "rules": "detlint.cli.rules",
 }
+_DEBUG = click.Option(["--debug"], is_flag=True, expose_value=False, help="Show tracebacks of internal errors.")
+"""For every command: `main` looks for it among the arguments."""
 _INTERRUPTED = 130
 # A full disk, a limit or a broken device behind stdout; a stream that the caller has closed.
 _STREAM_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
@@ -47,6 +49,8 @@ class _Commands(click.Group):
             return None
         command = getattr(import_module(_COMMANDS[cmd_name]), cmd_name)
         assert isinstance(command, click.Command)
+        if all(parameter.name != "debug" for parameter in command.params):
+            command.params.append(_DEBUG)
         return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 import detlint
-from detlint.cli.output import Output
+from detlint.cli.output import Output, check_writable
 from detlint.cli.progress import Progress
 from detlint.errors import AuditError, UsageError
 from detlint.reports import LINT_FORMATS, renderer
 from detlint.runtime.factories import build, place_of
 from detlint.runtime.locations import in_files
+from detlint.runtime.options import DEFAULT_PROBES, OTHER_PROBES
 from detlint.tables import DEVICES
 
 if TYPE_CHECKING:
@@ -25,8 +26,15 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("model", metavar="MODULE:FACTORY")
 @click.option("--sample", required=True, metavar="MODULE:FACTORY", help="What makes the input of the model.")
-@click.option("--probe", "probes", multiple=True, metavar="NAME", help="Ask only this question (may be repeated).")
-@click.option("--all-probes", is_flag=True, help="Ask every question there is.")
+@click.option(
+    "--probe",
+    "probes",
+    multiple=True,
+    metavar="NAME",
+    help=f"Ask only this question (may be repeated): {', '.join(DEFAULT_PROBES)}, which are asked if none is named; "
+    f"{', '.join(OTHER_PROBES)}.",
+)
+@click.option("--all-probes", is_flag=True, help="Ask every question there is; compile can take minutes.")
 @click.option("--runs", type=click.IntRange(min=2), default=3, show_default=True, help="How often to repeat.")
 @click.option("--batch-dim", type=int, metavar="N", help="Dimension that counts samples; found if not given.")
 @click.option(
@@ -35,14 +43,32 @@ if TYPE_CHECKING:
     metavar="INPUT OUTPUT STRIDE",
     help="Least tile, what it gives, distance of tiles, in pixels; worked out if not given.",
 )
-@click.option("--compile-mode", "compile_modes", multiple=True, metavar="MODE", help="Mode of torch.compile to try.")
+@click.option(
+    "--compile-mode",
+    "compile_modes",
+    multiple=True,
+    metavar="MODE",
+    help="Mode of torch.compile to try (may be repeated).  [default: default]",
+)
 @click.option("--compile-backend", metavar="NAME", help="Backend of torch.compile instead of inductor.")
 @click.option("--backward", is_flag=True, help="Run the backward pass too.")
 @click.option("--device", metavar="D", help="Run a copy of the model on this device.")
-@click.option("--target", "targets", multiple=True, type=click.Choice(DEVICES), help="Report hazards of this device.")
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    type=click.Choice(DEVICES),
+    help="Report hazards of this device (may be repeated).  [default: cpu, cuda]",
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of every run.")
-@click.option("--allow", type=click.Choice(["rounding", "bitwise"]), default="rounding", show_default=True)
-@click.option("--strict", is_flag=True, help="Fail for what can differ, not only for what did.")
+@click.option(
+    "--allow",
+    type=click.Choice(["rounding", "bitwise"]),
+    default="rounding",
+    show_default=True,
+    help="What probes other than `repeat` may show before the audit fails.",
+)
+@click.option("--strict", is_flag=True, help="Fail for what can differ and for skipped probes that were named, too.")
 @click.option("--no-reference", is_flag=True, help="Judge by an error bound instead of a float64 run.")
 @click.option("--no-execute", is_flag=True, help="Trace with fake tensors only: for models too big to run.")
 @click.option("--format", "style", type=click.Choice(LINT_FORMATS), default="text", show_default=True)
@@ -51,7 +77,6 @@ if TYPE_CHECKING:
 @click.option("--graph", type=click.Path(path_type=Path), help="Draw the annotated graph to this .svg or .dot file.")
 @click.option("--repro", type=click.Path(path_type=Path), help="Write a script with the one operator that departs.")
 @click.option("--no-color", is_flag=True, help="No colours; so does NO_COLOR. FORCE_COLOR=1 colours pipes.")
-@click.option("--debug", is_flag=True, help="Show tracebacks of internal errors.")
 def audit(
     model: str,
     sample: str,
@@ -76,11 +101,17 @@ def audit(
     graph: Path | None,
     repro: Path | None,
     no_color: bool,
-    debug: bool,
 ) -> int:
     """Run the model that MODULE:FACTORY makes: which operators can differ, which did, where it began."""
     if probes and all_probes:
         raise UsageError("--probe, --all-probes: only one of them")
+    for written in (output, html, graph, repro):
+        if written is not None:
+            check_writable(written)
+    if graph is not None:
+        from detlint.runtime.graph import check_drawable  # imports torch, which --help does without
+
+        check_drawable(graph)
     chosen: dict[str, Any] = {"probes": "all" if all_probes else probes} if probes or all_probes else {}
     with Progress() as progress, redirect_stdout(sys.stderr):  # stdout is the report's
         report = detlint.audit(

@@ -15,12 +15,17 @@ _FILE = click.Path(path_type=Path)
 @click.command()
 @click.argument("one", metavar="A.detlint", type=_FILE)
 @click.argument("two", metavar="B.detlint", type=_FILE)
-@click.option("--allow", type=click.Choice(["rounding", "bitwise"]), default="rounding", show_default=True)
+@click.option(
+    "--allow",
+    type=click.Choice(["rounding", "bitwise"]),
+    default="rounding",
+    show_default=True,
+    help="How far results may differ.",
+)
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--output", type=_FILE, help="Write the report to this file.")
 @click.option("--no-color", is_flag=True, help="No colours; so does NO_COLOR. FORCE_COLOR=1 colours pipes.")
-@click.option("--debug", is_flag=True, help="Show tracebacks of internal errors.")
-def compare(one: Path, two: Path, allow: str, style: str, output: Path | None, no_color: bool, debug: bool) -> int:
+def compare(one: Path, two: Path, allow: str, style: str, output: Path | None, no_color: bool) -> int:
     """Compare two records of `detlint record`: where do they depart, and what could explain it?"""
     found = detlint.compare(one, two, allow=allow)
     target = Output.to(output, no_color=no_color)

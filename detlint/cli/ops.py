@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from detlint.errors import UsageError, did_you_mean
-from detlint.operators import NEWEST, in_force, load_operators, matching, parse_version
+from detlint.operators import NEWEST, by_aten_name, in_force, load_operators, matching, parse_version
 from detlint.reports.operators_text import render_changes, render_details, render_operators
 from detlint.settings import read_torch_version
 from detlint.tables import DEVICES, PASSES
@@ -68,6 +68,7 @@ def ops(
 
 def _named(names: Sequence[str]) -> tuple[Operator, ...]:
     operators = load_operators()
+    names = [_as_in_table(name) for name in names]
     for name in names:
         if not matching(operators, [name]):
             known = dict.fromkeys(each for operator in operators for each in operator.names)
@@ -75,3 +76,13 @@ def _named(names: Sequence[str]) -> tuple[Operator, ...]:
             same = next((f"; did you mean {each!r}?" for each in known if each.rpartition(".")[2] == last), "")
             raise UsageError(f"{name}: no operator of that name{same or did_you_mean(name, known)}")
     return matching(operators, names) if names else operators
+
+
+def _as_in_table(name: str) -> str:
+    """Spell an operator of torch as the table does: reports write `aten.index_add_.default`."""
+    namespace, dot, called = name.partition(".")
+    if namespace != "aten" or not dot:
+        return name
+    known = by_aten_name(load_operators())
+    spelt = (f"aten::{called}", f"aten::{called.partition('.')[0]}")  # without overload a name stands for all of them
+    return next((each for each in spelt if each in known), name)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 import detlint
+from detlint.cli.output import check_writable
 from detlint.runtime.factories import build
 
 if TYPE_CHECKING:
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 @click.option("--backward", is_flag=True, help="Run the backward pass too.")
 @click.option("--device", metavar="D", help="Run a copy of the model on this device.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the run.")
-@click.option("--debug", is_flag=True, help="Show tracebacks of internal errors.")
-def record(model: str, sample: str, output: Path, backward: bool, device: str | None, seed: int, debug: bool) -> None:
+def record(model: str, sample: str, output: Path, backward: bool, device: str | None, seed: int) -> None:
     """Run the model that MODULE:FACTORY makes and record it for `detlint compare`."""
+    check_writable(output)
     found = detlint.record(
         cast("Callable[..., object]", build("MODULE:FACTORY", model)),
         build("--sample", sample),

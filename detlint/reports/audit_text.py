@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from detlint.errors import first_few
@@ -37,7 +37,7 @@ class AuditText:
 
     def render(self) -> str:
         """Return the sections that have something to say, a blank line between them."""
-        sections = (
+        return _joined(
             self._verdict(),
             self._probes(),
             self.first_divergence(),
@@ -45,7 +45,10 @@ class AuditText:
             self._listed("not seen", self._report["blind_spots"]),
             self._listed("problems", self._report["problems"]),
         )
-        return "\n\n".join("\n".join(lines) for lines in map(list, sections) if lines) + "\n"
+
+    def failure(self) -> str:
+        """Return what a test that fails has to tell: the verdict, where it began, and what helps."""
+        return _joined(self._verdict(), self.first_divergence(), self._findings())
 
     def _verdict(self) -> Iterator[str]:
         report = self._report
@@ -165,6 +168,10 @@ class AuditText:
 
     def _styled(self, text: str, style: str) -> str:
         return styled(text, style, color=self._color and bool(style))
+
+
+def _joined(*sections: Iterable[str]) -> str:
+    return "\n\n".join("\n".join(lines) for lines in map(list, sections) if lines) + "\n"
 
 
 def modules_of(group: Sequence[Mapping[str, Any]]) -> str:

@@ -41,7 +41,9 @@ class ComparisonText:
         comparison = self._comparison
         word = self._styled("PASSED", "bold") if comparison["ok"] else self._styled("FAILED", "bold red")
         names = " against ".join(map(printable, comparison["names"]))
-        yield f"{word} {names}: {_NEWS[comparison['verdict']]}"
+        so_far = ", as far as both go" if comparison["missing"] else ""
+        yield f"{word} {names}: {_NEWS[comparison['verdict']]}{so_far}"
+        yield from (f"  {printable(line)}" for line in comparison["missing"])
         models = [printable(name) for name in dict.fromkeys(comparison["models"])]
         if any(comparison["steps"]):
             yield f"  {' against '.join(models)}, {_both(comparison['steps'])} training steps"

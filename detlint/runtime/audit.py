@@ -18,6 +18,7 @@ from detlint.runtime.catalogue import Catalogue
 from detlint.runtime.comparison import Comparer
 from detlint.runtime.environment import read_environment
 from detlint.runtime.events import Phase
+from detlint.runtime.failures import model_raised
 from detlint.runtime.flags import read_flags
 from detlint.runtime.frames import MODEL_FAILURES, raised_at
 from detlint.runtime.generators import checked_seed, seed_generators
@@ -25,7 +26,7 @@ from detlint.runtime.graph import annotate
 from detlint.runtime.guard import Guard
 from detlint.runtime.lab import Lab
 from detlint.runtime.locations import location_of
-from detlint.runtime.options import Options, Tiling, check_batch_dim, check_loss, chosen
+from detlint.runtime.options import DEFAULT_PROBES, Options, Tiling, check_batch_dim, check_loss, chosen
 from detlint.runtime.passes import Case, Runner, imagine
 from detlint.runtime.probes import PROBES
 from detlint.runtime.probes.registry import Comparison, Experiment, Inspection
@@ -46,7 +47,8 @@ _NOT_EXECUTED: Final = ": pass execute=False"
 _NO_VALUES: Final = f"; it has weights without values, on the meta device{_NOT_EXECUTED}"
 _VARIES: Final = "the model varies from run to run by itself: see repeat"
 _RAISED: Final = "the model raised when it ran again: see repeat"
-DEFAULT_PROBES: Final = ("repeat", "mode", "history", "grad", "layout", "threads")
+_TRACED: Final = ("aten.", "prims.", "prim.", "profiler.")
+"""Operators of torch's own that hide no others."""
 
 
 def audit(
@@ -217,7 +219,7 @@ class _Session:
         except DetlintError:
             raise
         except MODEL_FAILURES as error:
-            raise AuditError(f"the model raised {one_line(error)}{raised_at(error)}{hint}") from error
+            raise AuditError(f"{model_raised(error, self._case)}{hint}") from error
 
     def _probe(self, name: str, base: Pass, repeat: ProbeResult | None) -> ProbeResult:
         probe = PROBES[name]
@@ -322,10 +324,9 @@ def _blind_spots(case: Case, trace: Trace, results: dict[str, ProbeResult]) -> t
     spots = []
     if trace.threads:
         spots.append(f"threads were started ({trace.threads}): their operators were not traced")
-    drawn = {event.rng.generator for event in trace.events if event.rng is not None}
-    for generator in trace.generators:
-        if generator not in drawn:
-            spots.append(f"numbers were drawn from {generator} by something the tracer does not see")
+    spots += [
+        f"numbers were drawn from {generator} by something the tracer does not see" for generator in trace.unseen_draws
+    ]
     ran = {call.path for call in trace.modules}
     never = [
         path for path, module in named_modules(case.modules) if path and path not in ran and not any(module.children())
@@ -337,7 +338,7 @@ def _blind_spots(case: Case, trace: Trace, results: dict[str, ProbeResult]) -> t
             "modules ran that the model does not hold, so nothing they changed was put back: "
             f"{first_few(trace.strangers)}"
         )
-    custom = sorted({event.name for event in trace.events if not event.op.startswith(("aten.", "prims.", "prim."))})
+    custom = sorted({event.name for event in trace.events if not event.op.startswith(_TRACED)})
     if custom:
         spots.append(f"what happens inside these operators was not traced: {', '.join(custom)}")
     skipped: dict[str, list[str]] = {}

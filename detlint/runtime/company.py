@@ -199,8 +199,7 @@ class Bench:
     def _run(self, sample: Sample) -> Outputs:
         self.runs += 1
         if self._evaluating:
-            for root in self._case.modules:
-                root.eval()
+            self._case.evaluate()
         return self._lab.runner.run_untraced(self.case_of(sample))
 
     def _joined(self, outputs: Mapping[str, torch.Tensor], size: int, places: Mapping[int, int]) -> Outputs:

@@ -29,7 +29,7 @@ def explain(lab: Lab, bench: Bench, trial: Trial, start: int, verdict: Verdict) 
     departure = first_departure(one, two, beyond_rounding=True) if beyond else None
     departure = departure or first_departure(one, two)
     why = _reason(lab, one, two, departure, trial, "values" if beyond else "bits")
-    if not beyond or not any(module.training for root in lab.case.modules for module in root.modules()):
+    if not beyond or not lab.case.in_train_mode():
         return why
     verdict = bench.evaluating().compare(trial).verdict
     if verdict is Verdict.BEYOND_ROUNDING:

@@ -7,7 +7,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from detlint.errors import refusal
-from detlint.runtime.divergence import Parting, cause_of, first_fork, first_parting, written_unseen
+from detlint.runtime.divergence import (
+    Parting,
+    cause_of,
+    first_fork,
+    first_parting,
+    from_outside,
+    written_unseen,
+)
 from detlint.runtime.isolate import Capture, CaptureEach
 from detlint.runtime.measure import differences, same_bits, worst
 from detlint.runtime.report import Cause, Difference, Divergence, Explanation, ProbeResult, Verdict
@@ -176,13 +183,17 @@ class Comparer:
 
     def _perturb(self, case: Case, side: _Side, probe: Comparison) -> Explanation:
         """Say why the change matters; the operator is run alone on the inputs of both sides."""
-        parting, change = self._culprit(case, side), side.change
+        random, change = probe.kind is Cause.RANDOMNESS, side.change
+        parting = side.parting if random else self._culprit(case, side)  # what is drawn is never rounding
         if parting is None:
             return _without_parting(self._lab.base(canonical=case.canonical), side.names, probe.kind)
         first, second = parting.first, parting.second
         if first is None or second is None or parting.forks:
             cause = f"other operators run ({change.label}): {parting}"
             return Explanation(probe.kind, cause, Divergence(first, second, sequence_forks=True))
+        if random and parting.inputs_differ:
+            cause = from_outside(first, self._lab.base(canonical=case.canonical).trace.unseen_draws)
+            return Explanation(probe.kind, cause, Divergence(first, second))
         captures = Capture(first.index), Capture(second.index)
         self._runner.run(case, watcher=captures[0])
         with change.made(case) as changed:
@@ -211,16 +222,17 @@ class Comparer:
 
     def _culprit(self, case: Case, side: _Side) -> Parting | None:
         """Return where the runs part: where the output is beyond rounding, what rounding explains is passed over."""
-        if side.parting is None or side.parting.forks or side.verdict is not Verdict.BEYOND_ROUNDING:
-            return side.parting
+        parting = side.parting
+        if parting is None or parting.forks or side.verdict is not Verdict.BEYOND_ROUNDING:
+            return parting
         one = watch(self._runner, case)
         with side.change.made(case) as changed:
             two = watch(self._runner, changed)
         departure = first_departure(one, two, beyond_rounding=True)
         if departure is None or departure.first is None or departure.given:
-            return side.parting
+            return parting
         if departure.unfollowed is not None:  # what it reads has another shape: it came another way
-            return first_fork(one.trace.events, two.trace.events) or side.parting
+            return first_fork(one.trace.events, two.trace.events) or parting
         return Parting(departure.first, departure.second, forks=departure.forks)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import torch
 
 from detlint.runtime.capture import quiet
+from detlint.runtime.process import kept_process
 from detlint.runtime.targets import named_modules
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class Compiler:
         _dynamo.reset()
         with ExitStack() as stack:
             stack.callback(_dynamo.reset)
+            stack.enter_context(kept_process())
             stack.enter_context(quiet())
             if self.settings:
                 stack.enter_context(settings(self.settings))

@@ -17,6 +17,7 @@ import torch
 from detlint.errors import UsageError
 from detlint.runtime.flags import read_flags, write_flags
 from detlint.runtime.generators import checked_seed, read_generators, seed_generators, write_generators
+from detlint.runtime.process import write_variables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 CUBLAS_WORKSPACES: Final = (":4096:8", ":16:8")
 
 
+_WARNED: Final = set[str]()
 _RUN_LATER: Final = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
 
 
@@ -121,11 +123,7 @@ def _deterministic(seed: int, *, warn_only: bool) -> Iterator[None]:
     finally:
         write_generators(generators)
         write_flags(flags)
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        write_variables(before)
 
 
 def _variables(seed: int) -> dict[str, str]:
@@ -151,8 +149,11 @@ def _warn_of_what_is_too_late() -> None:
 
 
 def _warn(message: str) -> None:
-    """Warn at the user's `with`, or at the call of what is decorated."""
+    """Warn at the user's `with`, or at the call of what is decorated; once, as it is the process that is too late."""
+    if message in _WARNED:
+        return
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename in (__file__, contextlib.__file__):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, DeterminismWarning, stacklevel=level)
+    _WARNED.add(message)  # not where warnings are errors: those are raised each time

@@ -17,6 +17,8 @@ _Key: TypeAlias = tuple[str, str, Phase]
 _ALIGNABLE = 4_000_000
 """Products of lengths beyond which two different stretches of events are not aligned within."""
 
+_OUTSIDE = "state kept between runs, the clock, files or random numbers of another library"
+
 
 @dataclass(frozen=True, slots=True)
 class Parting:
@@ -161,11 +163,14 @@ def cause_of(parting: Parting) -> tuple[Cause, str]:
     if not parting.inputs_differ:
         return Cause.RUN_TO_RUN, f"{event.op} gives other bits for the same input"
     if all(meta.origin is None for meta in _suspects(parting)):
-        return Cause.STATE, (
-            f"{event.op} gets other values from outside the model's operators: "
-            "state kept between runs, the clock, files or random numbers of another library"
-        )
+        return Cause.STATE, from_outside(event)
     return written_unseen(event)
+
+
+def from_outside(event: OpEvent, draws: Sequence[str] = ()) -> str:
+    """Say that an operator read values that no operator made; `draws` are generators that such values come from."""
+    what = f"random numbers from {' and '.join(draws)}" if draws else _OUTSIDE
+    return f"{event.op} gets other values from outside the model's operators: {what}"
 
 
 def written_unseen(event: OpEvent) -> tuple[Cause, str]:

@@ -168,5 +168,11 @@ class Trace:
     supposed: tuple[str, ...] = ()
     strangers: tuple[str, ...] = ()
 
+    @property
+    def unseen_draws(self) -> tuple[str, ...]:
+        """Generators that moved although no operator in the trace drew from them."""
+        drawn = {event.rng.generator for event in self.events if event.rng is not None}
+        return tuple(generator for generator in self.generators if generator not in drawn)
+
     def __len__(self) -> int:
         return len(self.events)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 def build(option: str, text: str) -> object:
     """Import the module, take the attribute after the colon, and call it unless it is a value already.
 
-    Values are tensors, tuples, dicts, modules and anything else that cannot be called without arguments; a
-    module of torch can be called, and is taken as it is. The current folder is searched first.
+    Values are tensors, tuples, dicts and anything else that cannot be called; a module of torch can be, and is taken as
+    it is. The current folder is searched first.
 
     Raises:
         UsageError: one line that names `option`, what is wrong, and where.
@@ -59,10 +59,16 @@ def _import(option: str, name: str) -> object:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is not None and f"{name}.".startswith(f"{error.name}."):
-            raise UsageError(f"{option}: no module {error.name!r} in {here} or on the path") from None
+            hint = f"; did you mean {_dotted(name)!r}?" if _dotted(name) != name else ""
+            raise UsageError(f"{option}: no module {error.name!r} in {here} or on the path{hint}") from None
         raise UsageError(f"{option}: {name} could not be imported: {_raised(error)}") from error
     except (Exception, SystemExit) as error:  # a module may fail in any way while it is imported
         raise UsageError(f"{option}: {name} could not be imported: {_raised(error)}") from error
+
+
+def _dotted(name: str) -> str:
+    """Return the module that was meant by the path of its file."""
+    return name.removesuffix(".py").removeprefix("./").replace("/", ".")
 
 
 def _attribute(option: str, module: object, path: str) -> object:

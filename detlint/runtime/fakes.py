@@ -12,6 +12,7 @@ from torch._guards import detect_fake_mode
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._pytree import tree_map_only
 
+from detlint.errors import AuditError
 from detlint.runtime.events import RngUse
 from detlint.runtime.known import KnownValues
 from detlint.runtime.trees import mapped
@@ -33,8 +34,13 @@ def fake_tensors(modules: Sequence[nn.Module], sample: Any, known: KnownValues |
 
     A model too big for memory is built under `torch.device("meta")`, and then traced as if on the CPU, or
     under a `FakeTensorMode` of its own, which is used. What the model does to its tensors is lost on exit.
+
+    Raises:
+        AuditError: part of the model is TorchScript, which holds tensors of its own.
     """
     owners = [module for root in modules for module in root.modules()]
+    if any(isinstance(owner, torch.jit.ScriptModule) for owner in owners):
+        raise AuditError("a model of TorchScript cannot be traced without values: leave out execute=False")
     holders: list[dict[str, Any]] = [holder for owner in owners for holder in (owner._parameters, owner._buffers)]
     before = [dict(holder) for holder in holders]
     tensors = [tensor for held in before for tensor in held.values() if tensor is not None]

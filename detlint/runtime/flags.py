@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from detlint.runtime.process import kept_process
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -31,7 +33,8 @@ def _inductor_deterministic() -> bool:
 
 
 def _set_inductor_deterministic(value: bool) -> None:
-    import torch._inductor.config as config
+    with kept_process():  # it writes a variable of its own
+        import torch._inductor.config as config
 
     if hasattr(config, "deterministic"):
         config.deterministic = value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import sysconfig
 import traceback
 from functools import cache
 from pathlib import Path
@@ -14,6 +15,10 @@ from detlint.runtime.events import SourceLine
 
 _PACKAGE: Final = str(Path(__file__).parents[1]) + "/"
 _LIBRARIES: Final = (str(Path(torch.__file__).parent) + "/", _PACKAGE, "<")
+_PATHS: Final = sysconfig.get_paths()
+_STANDARD: Final = _PATHS["stdlib"] + "/"
+_INSTALLED: Final = (_PATHS["purelib"] + "/", _PATHS["platlib"] + "/")
+"""Packages of others lie below the standard library in places, and are the user's program."""
 _BOTTOM: Final = (str(Path(__file__).with_name("passes.py")), str(Path(torch.autograd.graph.__file__)))
 """What starts a pass and what starts the autograd engine: the frames below them called for it, no more."""
 
@@ -24,9 +29,11 @@ MODEL_FAILURES: Final = (Exception, SystemExit)
 
 @cache
 def is_library_file(name: str) -> bool:
-    """Does a file, by the name that code has for it, belong to torch or detlint, or is there no file?"""
+    """Does a file, by the name that code has for it, belong to torch, detlint or Python, or is there no file?"""
     # "<" opens the names of code without a file: "<frozen importlib>", "<string>" of generated methods
-    return name.startswith(_LIBRARIES) and not name.startswith("<ipython")
+    if name.startswith(_LIBRARIES):
+        return not name.startswith("<ipython")
+    return name.startswith(_STANDARD) and not name.startswith(_INSTALLED)
 
 
 def raised_at(error: BaseException) -> str:

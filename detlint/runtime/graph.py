@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections import defaultdict
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from torch._ops import OpOverload
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from detlint.runtime.events import OpEvent
 
 _NOTE: Final = "detlint"
+_DRAWN: Final = {".svg": "svg", ".dot": "raw"}
+"""Endings of files, and what pydot calls such a format."""
 _COLORS: Final = {"hazard": "#f2c14e", "divergence": "#e4572e"}
 
 
@@ -72,16 +76,29 @@ def note(node: fx.Node) -> NodeNote:
     return found if isinstance(found, NodeNote) else NodeNote()
 
 
+def check_drawable(path: Path) -> None:
+    """Make sure, before anything runs, that a graph can be drawn to this file.
+
+    Raises:
+        AuditError: pydot or graphviz is missing, or the ending is none that is drawn; says what to do.
+    """
+    if path.suffix not in _DRAWN:
+        raise AuditError(f"{path}: a graph is drawn as {' or '.join(_DRAWN)}")
+    if find_spec("pydot") is None:
+        raise AuditError(f"{path}: the graph cannot be drawn: pydot is missing; pip install pydot")
+    if path.suffix != ".dot" and shutil.which("dot") is None:
+        reason = "graphviz is missing: install it so that `dot` runs, or write a .dot file"
+        raise AuditError(f"{path}: the graph cannot be drawn: {reason}")
+
+
 def save_graph(graph: fx.GraphModule, path: Path) -> None:
     """Draw the graph with torch.fx's own drawer, hazards in yellow, the divergence in red; `.svg` or `.dot`.
 
     Raises:
-        AuditError: pydot or graphviz is missing; says which and how to have it.
+        AuditError: it cannot be drawn, see `check_drawable`, or not be written.
     """
-    try:
-        drawing = FxGraphDrawer(graph, path.stem).get_dot_graph()
-    except RuntimeError:
-        raise AuditError(f"{path}: the graph cannot be drawn: pydot is missing; pip install pydot") from None
+    check_drawable(path)
+    drawing = FxGraphDrawer(graph, path.stem).get_dot_graph()
     for node in graph.graph.nodes:
         found = note(node)
         if found.lines:
@@ -90,11 +107,9 @@ def save_graph(graph: fx.GraphModule, path: Path) -> None:
                 drawn.set("fillcolor", _COLORS["divergence" if found.diverges else "hazard"])
                 drawn.set("tooltip", "; ".join(found.lines))
     try:
-        drawing.write(str(path), format="raw" if path.suffix == ".dot" else "svg")
+        drawing.write(str(path), format=_DRAWN[path.suffix])
     except (OSError, AssertionError) as error:
-        missing = isinstance(error, FileNotFoundError) and "dot" in str(error)
-        reason = "graphviz is missing: install it so that `dot` runs, or write a .dot file" if missing else error
-        raise AuditError(f"{path}: the graph cannot be drawn: {reason}") from None
+        raise AuditError(f"{path}: the graph cannot be drawn: {error}") from None
 
 
 def _place(graph: fx.GraphModule, events: Iterable[OpEvent]) -> tuple[dict[fx.Node, list[OpEvent]], int]:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
+DEFAULT_PROBES: Final = ("repeat", "mode", "history", "grad", "layout", "threads")
+OTHER_PROBES: Final = ("batch", "tiling", "compile", "backends", "precision", "allocator", "device", "onnx")
+"""Probes that are asked if none is named, and the rest: for help texts, which do not import torch."""
 COMPILE_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 """What `torch.compile(mode=…)` takes."""
 _ALLOWED: Final = ("rounding", "bitwise")
@@ -91,7 +94,8 @@ def chosen(option: str, kind: str, given: object, known: Collection[str]) -> tup
     listed = tuple(several)
     for name in listed:
         if not isinstance(name, str) or name not in known:
-            raise UsageError(f"{option}: unknown {kind} {name!r}{did_you_mean(str(name), known)}")
+            hint = did_you_mean(str(name), known) or f": expected some of {', '.join(known)}"
+            raise UsageError(f"{option}: unknown {kind} {name!r}{hint}")
     return listed
 
 

@@ -61,6 +61,15 @@ class Case:
         """Return the kinds of device that these tensors lie on."""
         return tuple(dict.fromkeys(tensor.device.type for tensor in self.tensors()))
 
+    def in_train_mode(self) -> bool:
+        """Is any of the modules?"""
+        return any(module.training for root in self.modules for module in root.modules())
+
+    def evaluate(self) -> None:
+        """Call `eval()` on the modules; the guard puts that back after the next run."""
+        for root in self.modules:
+            root.eval()
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pass:

@@ -106,12 +106,22 @@ class Departure:
 
 
 class Search:
-    """Compiles parts of one graph. A part runs on the values that eager kernels compute for its inputs."""
+    """Compiles parts of one graph. A part runs on the values that eager kernels compute for its inputs.
 
-    def __init__(self, piece: Piece, seed: int, sides: Sides | None = None) -> None:
+    Differences that are `passed_over` do not count.
+    """
+
+    def __init__(
+        self,
+        piece: Piece,
+        seed: int,
+        sides: Sides | None = None,
+        passed_over: Callable[[torch.Tensor, torch.Tensor], bool] | None = None,
+    ) -> None:
         self._piece = piece
         self._seed = seed
         self._sides = sides or self._once
+        self._passed_over = passed_over or (lambda one, two: False)
         self._steps = _steps(piece.module)
 
     def smallest(self, compiler: Compiler) -> Departure | None:
@@ -176,12 +186,14 @@ class Search:
 
         with torch.no_grad(), compiler.applied(module) as compiled:
             one, two = self._sides(fresh(module), fresh(compiled))
-        found = {
-            node: difference(node.name, first, second)
+        return {
+            node: item
             for node, first, second in zip(given, one, two, strict=True)
-            if isinstance(first, torch.Tensor) and isinstance(second, torch.Tensor)
+            if isinstance(first, torch.Tensor)
+            and isinstance(second, torch.Tensor)
+            and (item := difference(node.name, first, second)) is not None
+            and not self._passed_over(first, second)
         }
-        return {node: item for node, item in found.items() if item is not None}
 
     def _values(self, start: int) -> Values:
         """Return the inputs of the graph and all values that steps before `start` give to later ones."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import torch
@@ -14,6 +14,7 @@ from detlint.runtime.generators import seed_generators
 from detlint.runtime.passes import default_loss
 from detlint.runtime.report import Verdict
 from detlint.runtime.sample import read_output
+from detlint.runtime.targets import named_parameters
 from detlint.sums import PER_RESULT, sums_of
 
 if TYPE_CHECKING:
@@ -35,22 +36,30 @@ class Reference:
     reason: str = ""
 
 
-def compute_reference(case: Case) -> Reference:
-    """Run a copy of the model in float64. What the model raises passes through."""
-    wide = case.sample.copied().mapped(_wide)
+def in_float64(case: Case) -> Case | None:
+    """Return the case with copies of model and sample in float64; None where no copy can be made."""
     owner = case.model if isinstance(case.model, torch.nn.Module) else getattr(case.model, "__self__", None)
     if case.modules and case.modules != (owner,):
+        return None
+    wide = replace(case, sample=case.sample.copied().mapped(_wide))
+    if not isinstance(owner, torch.nn.Module):
+        return wide
+    twin = copy.deepcopy(owner).double()
+    model = twin if owner is case.model else getattr(twin, case.model.__name__)
+    return replace(wide, model=model, modules=(twin,))
+
+
+def compute_reference(case: Case) -> Reference:
+    """Run a copy of the model in float64. What the model raises passes through."""
+    twin = in_float64(case)
+    if twin is None:
         return Reference({}, "the model is a function over modules, of which no float64 copy can be made")
-    model, trained = case.model, dict[str, torch.Tensor]()
-    if isinstance(owner, torch.nn.Module):
-        twin = copy.deepcopy(owner).double()
-        trained = dict(twin.named_parameters())
-        for tensor in trained.values():
-            tensor.grad = None
-        model = twin if owner is case.model else getattr(twin, case.model.__name__)
+    wide, trained = twin.sample, dict[str, torch.Tensor](named_parameters(twin.modules))
+    for tensor in trained.values():
+        tensor.grad = None
     seed_generators(case.seed)
     with torch.inference_mode(False), torch.set_grad_enabled(case.grad or case.backward):
-        result = model(*wide.args, **wide.kwargs)
+        result = twin.model(*wide.args, **wide.kwargs)
         tensors = dict(read_output(result).tensors)
         if case.backward:
             (default_loss(result) if case.loss is None else case.loss(result)).backward()  # type: ignore[no-untyped-call]
@@ -97,8 +106,11 @@ def rounding_bound(events: Iterable[OpEvent], step: float) -> float:
 
 
 def bound_of(grown: float, step: float) -> float:
-    """Bound the relative error of results that let it grow by `grown` steps of precision."""
-    return 4 * step * (1 + grown)
+    """Bound the relative error of results that let it grow by `grown` steps of precision.
+
+    What differs by a quarter of the greatest value is never mere rounding.
+    """
+    return min(4 * step * (1 + grown), 0.25)
 
 
 def growth(event: OpEvent) -> float:

@@ -24,7 +24,9 @@ QUANTILES = (50, 85, 90, 95, 99, 100)
 
 
 class NotDeterministic(AssertionError):
-    """Raised by `AuditReport.raise_if_failed` and `detlint.assert_deterministic`."""
+    """Raised by `AuditReport.raise_if_failed` and `detlint.assert_deterministic`, with the report as `report`."""
+
+    report: AuditReport
 
 
 class Verdict(str, Enum):
@@ -192,7 +194,7 @@ class ProbeResult:
         return dict(zip(QUANTILES, values, strict=True))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AuditReport:
     """What executed, what can differ, what did differ, and where it began.
 
@@ -211,6 +213,12 @@ class AuditReport:
     seconds: float = 0.0
     model: str = ""
     problems: tuple[str, ...] = field(default=())
+
+    def __repr__(self) -> str:
+        """Keep to a line in tests that fail and in consoles: the events alone would be thousands."""
+        verdicts = [f"{name} {probe.verdict.value}" for name, probe in self.probes.items()]
+        word = "passed" if self.ok else "failed"
+        return f"<{type(self).__name__}: {self.model} {word}: {', '.join(verdicts) or 'no probes'}>"
 
     @property
     def graph(self) -> GraphModule | None:
@@ -267,11 +275,6 @@ class AuditReport:
             )
             raise AuditError(f"{why}, so there is nothing to show again")
         return found
-
-    def raise_if_failed(self) -> None:
-        """Raise NotDeterministic, an AssertionError, that lists every failure."""
-        if not self.ok:
-            raise NotDeterministic("\n".join(("the audit failed", *self.failures())))
 
     def to_dict(self) -> dict[str, Any]:
         """All of it but the graph module as JSON-ready values, digests in hexadecimal."""

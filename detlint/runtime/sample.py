@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import GeneratorType
+from types import GeneratorType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
 from detlint.errors import AuditError, first_few
 from detlint.runtime.copies import Copier
-from detlint.runtime.trees import leaves, mapped, tensors_by_path
+from detlint.runtime.trees import free_path, leaves, mapped, tensors_by_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
-_LOOKED_INTO: Final = (torch.Tensor, bool, int, float, complex, str, bytes, torch.Size)
+_PLAIN: Final = (bool, int, float, complex, str, bytes, torch.Size, torch.dtype, torch.device, torch.layout)
+_HIDING_NOTHING: Final = (torch.Tensor, *_PLAIN)
 """Types of values in an output that hide no tensors."""
+_OTHER_THINGS: Final = (type, torch.nn.Module, ModuleType)
+"""Objects that are no part of a result, whatever their attributes hold."""
+
+_AS_TUPLE: Final = ": write (batch,) if the model takes it as one argument, tuple(batch) if as several"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,6 +58,8 @@ class Sample:
 def as_sample(value: object) -> Sample:
     """Read what a user may pass as a sample: a tensor, a tuple, a mapping or a `Sample`.
 
+    A tuple with names (a batch, a packed sequence) is one argument.
+
     Raises:
         AuditError: it is something else.
     """
@@ -61,12 +68,12 @@ def as_sample(value: object) -> Sample:
     if isinstance(value, torch.Tensor):
         return Sample((value,))
     if isinstance(value, tuple):
-        return Sample(value)
+        return Sample((value,) if hasattr(value, "_fields") else value)
     if isinstance(value, Mapping):
         return Sample((), dict(value))
     raise AuditError(
         f"sample: expected a tensor, a tuple of arguments, a dict of keyword arguments or detlint.Sample, "
-        f"got {type(value).__name__}"
+        f"got {type(value).__name__}{_AS_TUPLE * isinstance(value, list)}"
     )
 
 
@@ -103,11 +110,24 @@ def read_output(value: object) -> Output:
         raise AuditError("the model returned a generator, which can be read only once: return a list or a tuple")
     if value is None:
         raise AuditError("the model returned None: there is nothing to compare; return the tensors to audit")
-    found = {path or "output": tensor.detach() for path, tensor in tensors_by_path(value).items()}
     opaque: dict[str, None] = {}
-    for path, leaf in leaves(value):
-        if leaf is not None and not isinstance(leaf, _LOOKED_INTO):
+    found: dict[str, torch.Tensor] = {}
+    for path, leaf in _looked_into(value, set()):
+        if isinstance(leaf, torch.Tensor):
+            found[free_path(path or "output", found)] = leaf.detach()
+        elif leaf is not None and not isinstance(leaf, _HIDING_NOTHING):
             opaque[f"{path} ({type(leaf).__name__})" if path else type(leaf).__name__] = None
     if not found:
         raise AuditError(f"the model's output ({type(value).__name__}) holds no tensors: there is nothing to compare")
     return Output(found, tuple(opaque))
+
+
+def _looked_into(value: object, met: set[int], path: str = "") -> Iterator[tuple[str, object]]:
+    """Yield the leaves of a result with their paths; of objects, such as caches of keys and values, the attributes."""
+    for place, leaf in leaves(value, path):
+        attributes = None if isinstance(leaf, _OTHER_THINGS) or callable(leaf) else getattr(leaf, "__dict__", None)
+        if isinstance(leaf, _HIDING_NOTHING) or not attributes:
+            yield place, leaf
+        elif id(leaf) not in met:
+            met.add(id(leaf))
+            yield from _looked_into(dict(attributes), met, place)

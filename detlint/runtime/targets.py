@@ -130,6 +130,8 @@ def moved_to(model: Callable[..., object], sample: Sample, device: str | None) -
     """
     if not callable(model):
         raise AuditError(f"model: expected a module or a function, got {type(model).__name__}")
+    if isinstance(model, type) and issubclass(model, torch.nn.Module):
+        raise AuditError(f"model: {model.__name__} is a class: pass an instance, {model.__name__}(…)")
     _check_shaped(model)
     if device is not None:
         wanted = _device(device)

@@ -36,14 +36,19 @@ def leaves(tree: Any, path: str = "") -> Iterator[tuple[str, object]]:
 
 
 def tensors_by_path(tree: object, path: str = "") -> dict[str, torch.Tensor]:
-    """Return the tensors of a nest by path; of equal paths, as of keys 1 and "1", the later ones get a prime."""
+    """Return the tensors of a nest by path; of equal paths the later ones get a prime."""
     found: dict[str, torch.Tensor] = {}
     for place, leaf in leaves(tree, path):
         if isinstance(leaf, torch.Tensor):
-            while place in found:
-                place += "'"
-            found[place] = leaf
+            found[free_path(place, found)] = leaf
     return found
+
+
+def free_path(path: str, taken: Mapping[str, object]) -> str:
+    """Return a path that is not taken yet: equal ones, as of keys 1 and "1", get a prime."""
+    while path in taken:
+        path += "'"
+    return path
 
 
 def mapped(tree: Any, change: Callable[[Any], object]) -> Any:
@@ -59,7 +64,8 @@ def mapped(tree: Any, change: Callable[[Any], object]) -> Any:
         if isinstance(node, list):
             return _filled(node, dict(enumerate([mapped(value, change) for value in node])))
         if isinstance(node, tuple):
-            return type(node)([mapped(value, change) for value in node])
+            made = getattr(type(node), "_make", type(node))  # with names, the class takes its items one by one
+            return made([mapped(value, change) for value in node])
         if _is_record(node):
             twin = copy.copy(node)
             for item in fields(node):  # a frozen one too, and fields that its constructor does not take

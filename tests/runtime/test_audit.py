@@ -65,6 +65,19 @@ class Pair(NamedTuple):
     second: torch.Tensor | None
 
 
+class Cache:
+    """As transformers keep keys and values, neither a container nor known to pytree."""
+
+    def __init__(self, keys: torch.Tensor) -> None:
+        self.layers = [Layer(self, keys)]
+        self.size = 1
+
+
+class Layer:
+    def __init__(self, cache: Cache, keys: torch.Tensor) -> None:
+        self.cache, self.keys, self.model = cache, keys, nn.Linear(2, 2)
+
+
 @pytest.mark.parametrize(
     ("output", "names"),
     [
@@ -73,6 +86,8 @@ class Pair(NamedTuple):
         pytest.param(lambda x: {"a": x, "b": {"c": x}}, ["a", "b.c"], id="dict"),
         pytest.param(lambda x: Result(x, {"h": [x]}), ["logits", "extra.h[0]"], id="dataclass"),
         pytest.param(lambda x: Pair(x, None), ["first"], id="named-tuple"),
+        pytest.param(lambda x: {"cache": Cache(x)}, ["cache.layers[0].keys"], id="object"),
+        pytest.param(lambda x: Cache(x), ["layers[0].keys"], id="object-alone"),
     ],
 )
 def test_outputs_may_be_any_tree(output: Callable[[torch.Tensor], object], names: list[str]) -> None:
@@ -102,6 +117,23 @@ def test_samples_may_be_given_in_four_ways(sample: object) -> None:
     assert audited(nn.Linear(8, 8), sample).ok
 
 
+def test_the_place_is_that_of_the_program_and_not_of_the_standard_library() -> None:
+    with pytest.raises(AuditError, match=f"JSONDecodeError: .* at {__file__}:"):
+        audited(lambda x: (json.loads("{"), x)[1])
+
+
+def test_a_scripted_model_is_not_traced_without_values() -> None:
+    script = torch.jit.script(nn.Linear(8, 8))
+    with pytest.raises(AuditError, match="TorchScript cannot be traced without values"):
+        audited(script, X, execute=False)
+
+
+def test_a_tuple_with_names_is_one_argument() -> None:
+    packed = nn.utils.rnn.pack_padded_sequence(torch.ones(5, 3, 8), torch.tensor([5, 4, 2]))
+    assert audited(nn.LSTM(8, 4).eval(), packed, "repeat", "layout").ok
+    assert audited(lambda pair: pair.first * 2, Pair(X, None)).ok
+
+
 def numbers(x: torch.Tensor) -> Iterator[torch.Tensor]:
     yield x
 
@@ -111,12 +143,18 @@ class Raises(nn.Module):
         raise ValueError("the third\nline is not shown")
 
 
+def trained(x: torch.Tensor) -> torch.Tensor:
+    loss: torch.Tensor = nn.Linear(8, 1)(x).sum()
+    loss.backward()  # type: ignore[no-untyped-call]
+    return loss
+
+
 @pytest.mark.parametrize(
     ("model", "sample", "message"),
     [
-        pytest.param(nn.Linear(8, 8), [X], "expected a tensor, a tuple", id="list-as-sample"),
+        pytest.param(nn.Linear(8, 8), [X], r"got list: write \(batch,\) if", id="list-as-sample"),
         pytest.param(nn.Linear(8, 8), torch.ones(3, 5), "model raised RuntimeError: mat1", id="wrong-shape"),
-        pytest.param(nn.Linear(8, 8), (X, X), "the model raised TypeError", id="too-many-arguments"),
+        pytest.param(nn.Linear(8, 8), (X, X), r"TypeError.*write \(batch,\) to pass it", id="too-many-arguments"),
         pytest.param(nn.Linear(8, 8), {"inputs": X}, "the model raised TypeError", id="wrong-name"),
         pytest.param(lambda x: None, X, "returned None", id="none"),
         pytest.param(lambda x: "text", X, "holds no tensors", id="no-tensors"),
@@ -125,6 +163,8 @@ class Raises(nn.Module):
         pytest.param(nn.Linear(8, 8, device="meta"), X, "on the meta device: pass execute=False", id="no-values"),
         pytest.param(Raises(), X, "ValueError: the third at ", id="raises"),
         pytest.param(3, X, "expected a module or a function, got int", id="no-model"),
+        pytest.param(nn.ReLU, X, "ReLU is a class: pass an instance", id="class"),
+        pytest.param(trained, X, "it ran under no_grad: write `with torch.enable_grad", id="training-step"),
     ],
 )
 def test_what_cannot_be_audited_is_said_in_one_line(model: Any, sample: object, message: str) -> None:
@@ -189,6 +229,31 @@ def test_nothing_is_said_of_results_without_values(model: Any, options: dict[str
 def test_backward_needs_something_to_train() -> None:
     with pytest.raises(AuditError, match="nothing that requires gradients"):
         audited(lambda x: x * 2, X, backward=True)
+
+
+def test_two_backward_passes_are_told_apart() -> None:
+    with pytest.raises(AuditError, match="…; backward=True calls backward"):
+        audited(trained, X, backward=True)
+
+
+STUDENT = nn.Linear(8, 1)
+
+
+def step(x: torch.Tensor) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+    optimizer = torch.optim.Adam(STUDENT.parameters())
+    with torch.enable_grad():
+        loss = STUDENT(x).square().mean()
+        loss.backward()
+        optimizer.step()
+    return loss, dict(STUDENT.named_parameters())
+
+
+def test_a_step_of_training_is_audited_as_the_documentation_shows_it() -> None:
+    before = STUDENT.weight.clone()
+    report = detlint.audit(step, X)
+    assert report.ok, report.failures()
+    assert report.probes["repeat"].verdict is Verdict.BITWISE
+    assert torch.equal(STUDENT.weight, before)
 
 
 def test_a_loss_may_be_given_and_is_found_in_outputs() -> None:
@@ -290,7 +355,9 @@ def test_a_probe_asked_for_by_name_may_not_be_skipped_under_strict() -> None:
     assert audited(nn.ReLU().eval(), X, "device").ok
     report = audited(nn.ReLU().eval(), X, "device", strict=True)
     assert report.failures() == (f"device: asked for by name, but skipped: {report.probes['device'].reason}",)
-    assert detlint.audit(nn.ReLU().train(), X, strict=True).ok  # `history` is skipped, and was not named
+    report = detlint.audit(nn.Linear(8, 8), X, backward=True, targets="cpu", strict=True)
+    assert report.probes["grad"].verdict is Verdict.SKIPPED  # but was not named
+    assert report.ok
 
 
 def test_where_nothing_was_tested_nothing_passed() -> None:

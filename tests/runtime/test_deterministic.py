@@ -251,18 +251,41 @@ def test_unusual_seeds_work(seed: int) -> None:
         assert _draws() == first
 
 
-def test_hash_seed_that_is_too_late_is_a_warning_at_the_users_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("PYTHONHASHSEED")
+@pytest.fixture
+def _nothing_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each warning is given once a process, and other tests may have had it."""
+    monkeypatch.delenv("PYTHONHASHSEED", raising=False)
+    monkeypatch.setattr("detlint.runtime.deterministic._WARNED", set())
+
+
+@pytest.mark.usefixtures("_nothing_said")
+def test_hash_seed_that_is_too_late_is_a_warning_at_the_users_line() -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        with deterministic(), deterministic():
+        with deterministic():
             assert os.environ["PYTHONHASHSEED"] == "0"  # for processes started inside
+        with deterministic():
+            """Said once a process."""
     assert [(warning.category, warning.filename) for warning in caught] == [(DeterminismWarning, __file__)]
     assert "PYTHONHASHSEED" not in os.environ
 
 
-def test_the_warning_of_a_decorator_is_at_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("PYTHONHASHSEED")
+@pytest.mark.usefixtures("_nothing_said")
+def test_a_warning_that_is_an_error_is_one_each_time() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(2):
+            with pytest.raises(DeterminismWarning), deterministic():
+                pass
+
+
+def test_the_compilers_settings_leave_no_variable() -> None:
+    code = "import os; before = dict(os.environ)\nfrom detlint import deterministic\nwith deterministic(): pass\n"
+    subprocess.run([sys.executable, "-W", "ignore", "-c", f"{code}assert os.environ == before"], check=True)
+
+
+@pytest.mark.usefixtures("_nothing_said")
+def test_the_warning_of_a_decorator_is_at_the_call() -> None:
     with pytest.warns(DeterminismWarning) as caught:
         deterministic()(_draws)()
     assert [warning.filename for warning in caught] == [__file__]
@@ -274,6 +297,7 @@ def test_no_warning_where_python_was_started_with_a_hash_seed() -> None:
 
 
 @pytest.mark.cuda
+@pytest.mark.usefixtures("_nothing_said")
 def test_workspace_that_is_too_late_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     if not torch.cuda.is_available():
         pytest.skip("no CUDA device")

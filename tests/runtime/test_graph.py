@@ -169,3 +169,5 @@ def test_without_graphviz_the_error_says_what_to_install(tmp_path: Path, monkeyp
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(AuditError, match="graphviz is missing: install it"):
         _drawn(tmp_path, "graph.svg")
+    with pytest.raises(AuditError, match=r"drawn as \.svg or \.dot"):
+        _drawn(tmp_path, "graph.png")

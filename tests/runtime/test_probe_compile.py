@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import os
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -266,6 +268,14 @@ def test_the_model_and_the_compiler_are_left_as_they_were() -> None:
 
 
 @needs_compiler
+def test_the_process_is_left_as_it_was() -> None:
+    before, limit = dict(os.environ), sys.getrecursionlimit()
+    compiled(seeded(lambda: nn.Linear(16, 16)))
+    assert dict(os.environ) == before
+    assert sys.getrecursionlimit() == limit
+
+
+@needs_compiler
 @pytest.mark.parametrize(
     "norm, op",
     [
@@ -299,6 +309,17 @@ def test_dropout_draws_other_numbers_under_inductor() -> None:
     assert probe.cause.endswith("it vanishes without Inductor's own random numbers")
     assert probe.remedy == "torch.compile(options={'fallback_random': True})"
     assert "the whole model without Inductor's own random numbers: the same bits" in probe.evidence
+
+
+@needs_compiler
+def test_what_rounds_hides_nothing_that_breaks() -> None:
+    """Batch norm comes first and departs too, by rounding."""
+    probe = compiled(seeded(lambda: nn.BatchNorm1d(16), nn.Dropout))
+    assert probe.verdict is Verdict.BEYOND_ROUNDING
+    assert probe.first_divergence is not None
+    assert probe.first_divergence.op == "aten.native_dropout.default"
+    assert probe.remedy == "torch.compile(options={'fallback_random': True})"
+    assert "the whole model without Inductor's own random numbers: rounding only" in probe.evidence
 
 
 @needs_compiler

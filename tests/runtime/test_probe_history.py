@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import nn
+from torch.optim.swa_utils import AveragedModel
 
 import detlint
 from detlint.runtime.report import Cause, Verdict
+from tests.runtime.models import audited
 
 X = torch.linspace(-1, 1, 32).reshape(4, 8)
 
@@ -153,9 +157,18 @@ def test_a_model_that_takes_no_other_values_is_called_on_the_same() -> None:
 
 
 def test_train_mode_keeps_statistics_on_purpose() -> None:
-    report = detlint.audit(nn.BatchNorm1d(8), X)
-    assert report.probes["history"].verdict is Verdict.SKIPPED
+    report = detlint.audit(nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8)), X)
+    history = report.probes["history"]
+    assert history.verdict is Verdict.SKIPPED
+    assert history.reason == "a call changes 1 in train mode, which is taken as meant"
     assert [spot for spot in report.blind_spots if spot.startswith("the model changed ") and "running_mean" in spot]
+
+
+@pytest.mark.parametrize("wrapper", [nn.Sequential, nn.DataParallel, AveragedModel])
+def test_a_wrapper_in_train_mode_keeps_nothing_from_being_asked(wrapper: Callable[[nn.Module], nn.Module]) -> None:
+    report = audited(wrapper(AddsToBuffer().eval()), X, "history")
+    assert report.probes["history"].verdict is Verdict.BEYOND_ROUNDING
+    assert not [spot for spot in report.blind_spots if "was not traced" in spot]
 
 
 def test_a_script_module_that_counts_its_calls_is_found() -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -134,6 +137,18 @@ def test_a_race_and_dropout_left_on_are_both_named() -> None:
     assert [line.partition(":")[0] for line in report.failures()] == ["repeat", "mode"]
 
 
+@pytest.mark.parametrize(("draw", "source"), [(np.random.rand, "numpy"), (random.random, "random")])
+def test_numbers_of_another_library_are_not_put_on_the_operator_that_reads_them(
+    draw: Callable[[], float], source: str
+) -> None:
+    mode = audited(lambda x: x.relu() + draw(), X, "mode").probes["mode"]
+    assert mode.verdict is Verdict.BEYOND_ROUNDING
+    assert mode.kind is Cause.RANDOMNESS
+    wanted = f"aten.add.Tensor gets other values from outside the model's operators: random numbers from {source}"
+    assert mode.cause == wanted
+    assert mode.repro is None
+
+
 def seeded(x: torch.Tensor) -> torch.Tensor:
     torch.manual_seed(0)
     return x + torch.rand(1)
@@ -186,3 +201,34 @@ def test_train_mode_is_meant_in_a_backward_pass() -> None:
     report = audited(small().train(), X, "repeat", "mode", backward=True)
     assert report.probes["mode"].verdict is Verdict.SKIPPED
     assert report.ok
+
+
+class StochasticGradient(torch.autograd.Function):
+    """Rounds gradients up or down by chance, whatever the mode."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+        return torch.floor(grad * 16 + torch.rand_like(grad)) / 16
+
+
+class Quantized(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return StochasticGradient.apply(x)  # type: ignore[no-any-return, no-untyped-call]
+
+
+def test_gradients_that_are_drawn_in_eval_mode_are_named() -> None:
+    torch.manual_seed(0)
+    report = audited(nn.Sequential(nn.Linear(8, 8), Quantized()).eval(), X, "repeat", "mode", backward=True)
+    mode = report.probes["mode"]
+    assert report.probes["repeat"].verdict is Verdict.BITWISE
+    assert (mode.verdict, mode.kind) == (Verdict.BEYOND_ROUNDING, Cause.RANDOMNESS)
+    event = mode.first_divergence
+    assert event is not None
+    assert (event.op, event.module, event.phase.value) == ("aten.rand_like.default", "1", "backward")
+    (finding,) = mode.findings
+    assert (finding.code, finding.passes) == ("DET206", ("backward",))
+    assert finding.message.endswith("draws 32 random numbers in the backward pass of a model in eval mode")

@@ -73,6 +73,8 @@ def test_dropout_left_on_is_beyond_rounding_and_the_model_is_left_as_it_was() ->
     assert result.first_divergence is not None
     assert "dropout" in result.first_divergence.op
     assert result.first_divergence.module == "1"
+    assert result.evidence[-1].startswith("after model.eval(): ")
+    assert result.remedy == "call model.eval()"
 
 
 @needs_exporter

@@ -78,6 +78,55 @@ def test_under_autocast_the_question_is_turned_around() -> None:
     assert any("autocast off on cpu" in line for line in result.evidence)
 
 
+class OnePassVariance(nn.Module):
+    """The difference of two great means: of float32 hardly a digit is left."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        mean = x.mean(1, keepdim=True)
+        variance = (x * x).mean(1, keepdim=True) - mean * mean
+        return (x - mean) / (variance.clamp(min=0) + 1e-2).sqrt()
+
+
+class Positions(nn.Module):
+    """Positions in the type of the activations: bfloat16 has none between 256 and 258."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * torch.arange(x.shape[-1], dtype=x.dtype).cos()
+
+
+@pytest.mark.parametrize(
+    ("layer", "sample", "op"),
+    [
+        (OnePassVariance(), 1e5 + torch.linspace(-20, 20, 256).reshape(2, 128), "aten.sub.Tensor"),
+        (Positions().to(torch.bfloat16), torch.ones(2, 400, dtype=torch.bfloat16), "aten.cos.default"),
+    ],
+)
+def test_a_type_too_coarse_for_what_is_computed_is_told_by_float64(
+    layer: nn.Module, sample: torch.Tensor, op: str
+) -> None:
+    model = nn.Sequential(nn.Identity(), layer).eval()
+    exact = model(sample.double())
+    assert (model(sample) - exact).abs().max() > exact.abs().max() / 4  # independent of the probe
+    result = audited(model, sample, "precision").probes["precision"]
+    assert (result.verdict, result.change) == (Verdict.BEYOND_ROUNDING, "float64")
+    assert result.first_divergence is not None
+    assert (result.first_divergence.op, result.first_divergence.module) == (op, "1")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_type_that_is_fine_enough_is_not_blamed(dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    layers = [layer for _ in range(12) for layer in (nn.Linear(32, 32), nn.LayerNorm(32), nn.GELU())]
+    model = nn.Sequential(*layers).to(dtype).eval()
+    assert audited(model, torch.randn(8, 32, dtype=dtype), "precision").ok
+
+
+def test_a_model_that_draws_is_not_asked_in_float64() -> None:
+    """There it draws other numbers."""
+    result = audited(lambda x: x.relu() + torch.rand_like(x), X, "precision").probes["precision"]
+    assert result.verdict in (Verdict.BITWISE, Verdict.ROUNDING)
+
+
 def test_integers_have_no_precision() -> None:
     result = detlint.audit(lambda x: x + 1, torch.arange(4), probes=["precision"]).probes["precision"]
     assert result.verdict.value == "skipped"

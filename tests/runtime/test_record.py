@@ -57,10 +57,22 @@ def summary(tensor: torch.Tensor) -> Summary:
 
 
 @pytest.mark.parametrize(
-    "dtype", [torch.float32, torch.bfloat16, torch.float16, torch.float64, torch.int64, torch.bool]
+    "dtype",
+    [
+        torch.float32,
+        torch.bfloat16,
+        torch.float16,
+        torch.float64,
+        torch.int64,
+        torch.bool,
+        torch.uint16,
+        torch.uint32,
+        torch.uint64,
+    ],
 )
 def test_statistics_are_those_of_the_tensor(dtype: torch.dtype) -> None:
-    tensor = (torch.randn(300, 700, generator=torch.Generator().manual_seed(0)) * 9).to(dtype)
+    drawn = torch.randn(300, 700, generator=torch.Generator().manual_seed(0)) * 9
+    tensor = (drawn if dtype.is_signed else drawn.abs()).to(dtype)
     wide, kept = tensor.double(), summary(tensor)
     assert kept.statistics is not None
     assert kept.statistics.minimum == wide.min()
@@ -270,6 +282,9 @@ def test_flipped_bytes_never_crash(path: Path, net: Net, image: torch.Tensor) ->
             continue
 
 
+ENDLESS = {"minimum": 0.0, "maximum": 1.0, "mean": 0.5, "norm": 1.0, "nan": math.inf, "infinite": 0}
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -279,6 +294,7 @@ def test_flipped_bytes_never_crash(path: Path, net: Net, image: torch.Tensor) ->
         {"environment": None},
         {"environment": {"torch": "2.13.0"}},
         {"events": [{"event": {"op": "x"}, "results": []}]},
+        {"inputs": {"x": {"shape": [1], "dtype": "float32", "device": "cpu", "digest": None, "statistics": ENDLESS}}},
         {"inputs": {"x": {"shape": ["a"], "dtype": 1, "device": 2, "digest": "zz", "statistics": None}}},
     ],
 )
@@ -379,9 +395,19 @@ def test_a_recorder_changes_nothing(net: Net, image: torch.Tensor, path: Path) -
 
 def test_a_recorder_wants_a_module(path: Path) -> None:
     with pytest.raises(UsageError, match="expected a module, got int"):
-        detlint.Recorder(path).step(3)  # type: ignore[arg-type]
+        detlint.Recorder(path, 3)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="expected a module, got int"), detlint.Recorder(path) as recorder:
+        recorder.step(3)  # type: ignore[arg-type]
 
 
 def test_a_recorder_wants_a_tensor_as_loss(net: Net, path: Path) -> None:
-    with detlint.Recorder(path) as recorder, pytest.raises(UsageError, match="a tensor as loss, got float"):
+    with pytest.raises(UsageError, match="a tensor as loss, got float"), detlint.Recorder(path) as recorder:
         recorder.step(net, loss=1.0)  # type: ignore[arg-type]
+
+
+def test_a_recorder_says_where_nothing_would_be_written(net: Net, path: Path) -> None:
+    with pytest.raises(UsageError, match=r"write `with Recorder\(…\) as recorder:`"):
+        detlint.Recorder(path).step(net)
+    with pytest.raises(RecordError, match="no step was recorded"), detlint.Recorder(path):
+        pass
+    assert not path.exists()

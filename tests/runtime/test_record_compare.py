@@ -360,11 +360,13 @@ def test_digests_of_a_device_are_replaced_by_values() -> None:
 # ---- training --------------------------------------------------------------------------------------------------------
 
 
-def train(path: Path, *, order: tuple[int, ...] = (0, 1, 2, 3), rate: float = 0.05, count: int = 2) -> detlint.Record:
-    torch.manual_seed(0)
+def train(
+    path: Path, *, order: tuple[int, ...] = (0, 1, 2, 3), rate: float = 0.05, count: int = 2, seed: int = 0
+) -> detlint.Record:
+    torch.manual_seed(seed)
     model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 22 * 22, 4))
     optimizer = torch.optim.SGD(model.parameters(), lr=rate)
-    with threads(count), detlint.Recorder(path) as recorder:
+    with threads(count), detlint.Recorder(path, model) as recorder:
         for number in order:
             loss = model(image(number)).square().mean()
             loss.backward()
@@ -389,6 +391,27 @@ def test_batches_in_another_order_are_told_with_their_step(tmp_path: Path) -> No
     assert (found.first.name, found.first.step) == ("input", 2)
     assert subjects(found)[0] == "inputs"
     assert "in step 2" in found.explanations[0].says
+    told = ": the same batches come in another order, this one in step 3 of the second record"
+    assert found.explanations[0].says.endswith(told)
+
+
+def test_samples_in_another_order_within_a_batch_are_told(tmp_path: Path) -> None:
+    def run(path: Path, order: tuple[int, ...]) -> None:
+        model = nn.Linear(4, 4)
+        batch = torch.randn(3, 4, generator=torch.Generator().manual_seed(0))[list(order)]
+        with detlint.Recorder(path) as recorder:
+            recorder.step(model, inputs=batch)
+
+    run(tmp_path / "one", (0, 1, 2))
+    run(tmp_path / "two", (2, 0, 1))
+    found = detlint.compare(tmp_path / "one", tmp_path / "two")
+    assert found.explanations[0].says.endswith("): as far as can be told, the same values in another order")
+
+
+def test_other_weights_at_the_beginning_of_training_stand_first(tmp_path: Path) -> None:
+    found = detlint.compare(train(tmp_path / "one"), train(tmp_path / "two", seed=1))
+    assert subjects(found)[0] == "weights"
+    assert found.explanations[0].says.startswith("the weights differ before the first step: 0.weight first (by ")
 
 
 def test_another_learning_rate_shows_in_the_parameters_of_the_first_step(tmp_path: Path) -> None:
@@ -396,6 +419,7 @@ def test_another_learning_rate_shows_in_the_parameters_of_the_first_step(tmp_pat
     assert found.first is not None
     assert (found.first.name, found.first.step) == ("0.weight", 0)
     assert found.first.verdict is Verdict.BEYOND_ROUNDING
+    assert subjects(found)[0] == "optimizer"
 
 
 def test_threads_show_as_rounding_in_the_gradients(tmp_path: Path) -> None:
@@ -429,7 +453,18 @@ def test_random_numbers_drawn_elsewhere_are_told(tmp_path: Path) -> None:
 def test_steps_beyond_the_shorter_record_are_named(tmp_path: Path) -> None:
     found = detlint.compare(train(tmp_path / "one"), train(tmp_path / "two", order=(0, 1)))
     assert found.verdict is Verdict.BITWISE
-    assert found.blind_spots == ("only the first 2 steps are in both records",)
+    assert found.missing == ("only the first 2 steps are in both records",)
+    assert not found.ok, "training that stopped early has not been repeated"
+    lines = found.to_text().splitlines()
+    assert lines[0].endswith(": the same bits, as far as both go")
+    assert lines[1] == "  only the first 2 steps are in both records"
+
+
+def test_gradients_that_only_one_record_has_are_missing_and_no_difference() -> None:
+    found = detlint.compare(detlint.record(net(), image()), detlint.record(net(), image(), backward=True))
+    assert found.verdict is Verdict.BITWISE
+    assert found.missing == ("only one record has a backward pass",)
+    assert not found.ok
 
 
 # ---- what comes out --------------------------------------------------------------------------------------------------

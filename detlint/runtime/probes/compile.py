@@ -14,6 +14,7 @@ from detlint.runtime.measure import differences
 from detlint.runtime.origins import origin
 from detlint.runtime.pieces import RERUNS, Search, captured, reruns
 from detlint.runtime.probes.registry import probe
+from detlint.runtime.reference import judge
 from detlint.runtime.report import Cause, Difference, Divergence, Explanation, ProbeResult, Verdict
 from detlint.runtime.repro import Call, Repro
 from detlint.runtime.switches import SWITCHES, Blame, Switch, blame
@@ -147,9 +148,11 @@ class _Study:
             why = self._variation(side) if side.varies else self._departure(side)
             evidence = [*why.evidence, *why.blame.evidence]
             for cure in why.blame.cures[:1]:
-                differs = self._differs(side, cure)
-                evidence.append(f"the whole model without {cure.name}: {_bits(differs)}")
-                remedy = "" if differs else cure.how
+                left = self._left(side, cure)
+                cured = left.rank < side.verdict.rank
+                told = "rounding only" if cured and left is Verdict.ROUNDING else _bits(left is not Verdict.BITWISE)
+                evidence.append(f"the whole model without {cure.name}: {told}")
+                remedy = cure.how if cured else ""
         except Exception as error:  # parts of a graph can be refused where the whole is not
             kind = Cause.RUN_TO_RUN if side.varies else Cause.UNKNOWN
             why = _Reason(f"under {side.compiler} the model gives other bits", kind)
@@ -169,7 +172,9 @@ class _Study:
         for name in ("eager", "aot_eager"):
             if layers[name] is not Verdict.BITWISE and layers[name].rank >= side.verdict.rank:
                 return replace(self._other_program(name), evidence=evidence)
-        found = self._search(side, aten=True) or self._search(side, aten=False)  # a backend may know torch's functions
+        beyond = side.verdict is Verdict.BEYOND_ROUNDING
+        found = self._search(side, aten=True, beyond=True) if beyond else None  # what rounds hides what breaks
+        found = found or self._search(side, aten=True) or self._search(side, aten=False)  # may know torch's functions
         if found is None:
             cause = f"under {side.compiler} the model gives other bits; none of its graphs alone does"
             return _Reason(cause, Cause.UNKNOWN, evidence=evidence)
@@ -228,15 +233,22 @@ class _Study:
             )
         return _Reason(cause, Cause.RUN_TO_RUN, divergence, tested, repro=repro)
 
-    def _search(self, side: _Side, *, aten: bool) -> tuple[Search, Departure] | None:
-        """Find the first graph that departs when it is compiled, and in it the smallest part that does."""
+    def _search(self, side: _Side, *, aten: bool, beyond: bool = False) -> tuple[Search, Departure] | None:
+        """Find the first graph that departs when it is compiled, and in it the smallest part that does.
+
+        With `beyond`, what the sums of the model can lose is passed over.
+        """
         pieces, _ = captured(self._lab.runner, self._case, aten=aten)
+        rounds = self._is_rounding if beyond else None
         for piece in pieces:
-            search = Search(piece, self._case.seed, reruns if side.varies else None)
+            search = Search(piece, self._case.seed, reruns if side.varies else None, rounds)
             departure = search.smallest(side.compiler)
             if departure is not None:
                 return search, departure
         return None
+
+    def _is_rounding(self, one: torch.Tensor, two: torch.Tensor) -> bool:
+        return judge(one, two, None, self._lab.base().trace.events) is Verdict.ROUNDING
 
     def _other_program(self, layer: str) -> _Reason:
         """Say which eager operator the graphs lack, where they give other bits before anything is compiled."""
@@ -288,21 +300,22 @@ class _Study:
             _, verdict = self._lab.compare(eager, self._run(replace(self._case, model=compiled)))
         return verdict
 
-    def _differs(self, side: _Side, cure: Switch) -> bool:
-        """Does the whole model still give other bits where a cure for its operator is in force?"""
+    def _left(self, side: _Side, cure: Switch) -> Verdict:
+        """How far does the whole model still depart where a cure for its operator is in force?"""
         if isinstance(cure, Rewrite):
-            return self._whole(replace(side.compiler, settings=cure.settings), side.varies)
+            return self._whole(side, replace(side.compiler, settings=cure.settings))
         with using(cure.off):
-            return self._whole(side.compiler, side.varies)
+            return self._whole(side, side.compiler)
 
-    def _whole(self, compiler: Compiler, varies: bool) -> bool:
-        eager = {} if varies else self._run(self._case)
+    def _whole(self, side: _Side, compiler: Compiler) -> Verdict:
+        eager = {} if side.varies else self._run(self._case)
         with compiler.applied(self._case.model) as compiled:
             case = replace(self._case, model=compiled)
             first = self._run(case)
-            if varies:
-                return any(differences(first, self._run(case)) for _ in range(RERUNS))
-            return bool(differences(eager, first))
+            if side.varies:
+                varies = any(differences(first, self._run(case)) for _ in range(RERUNS))
+                return side.verdict if varies else Verdict.BITWISE
+        return self._lab.compare(eager, first, exact={})[1]
 
     def _run(self, case: Case) -> dict[str, torch.Tensor]:
         return self._lab.runner.run_untraced(case)

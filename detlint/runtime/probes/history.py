@@ -13,6 +13,7 @@ from detlint.errors import first_few
 from detlint.runtime.comparison import Comparer
 from detlint.runtime.probes.registry import Change, probe
 from detlint.runtime.report import Cause, ProbeResult, Verdict
+from detlint.runtime.targets import named_modules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,9 +32,8 @@ class History:
     """
 
     def skip_reason(self, case: Case) -> str | None:
-        """In train mode modules keep statistics on purpose."""
-        training = any(module.training for root in case.modules for module in root.modules())
-        return "in train mode modules change what they hold on purpose" if training else None
+        """A call tells whether it changes anything."""
+        return None
 
     def conduct(self, lab: Lab) -> ProbeResult:
         """Compare with calls after another one, where a call changes the model or its inputs at all."""
@@ -41,10 +41,23 @@ class History:
         held, written = base.changed, [f"the input {name}".rstrip() for name in base.written]
         if not held and not written:
             return ProbeResult("history", Verdict.BITWISE, runs=1, evidence=("a call changes nothing in the model",))
+        training = tuple(dict.fromkeys(_in_train_mode(lab.case.modules, held)))
+        if training:
+            reason = f"a call changes {first_few(training)} in train mode, which is taken as meant"
+            return ProbeResult("history", Verdict.SKIPPED, reason=reason)
         result = Comparer(lab).compare("history", _AfterCalls((*held, *written), tuple(_earlier(lab))))
         remedies = [f"reset {first_few(held)} before each call, or pass it as an argument"] if held else []
         remedies += [f"do not write to {first_few(written)} in place"] if written else []
         return replace(result, remedy="; ".join(remedies))
+
+
+def _in_train_mode(roots: Sequence[torch.nn.Module], held: Sequence[str]) -> Iterator[str]:
+    """Yield the modules in train mode that hold some of these attributes, by path."""
+    modules = dict(named_modules(roots))
+    for name in held:
+        owner = max((path for path in modules if f"{name}.".startswith(f"{path}." if path else "")), key=len)
+        if modules[owner].training:
+            yield owner or "the model"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from detlint.errors import first_few
 from detlint.findings import Finding, Severity
 from detlint.rulebook import load_rules
 from detlint.runtime.divergence import aligned
+from detlint.runtime.events import Phase
 from detlint.runtime.locations import location_of
 from detlint.runtime.probes.registry import Change, probe
 from detlint.runtime.report import Cause
@@ -37,8 +38,9 @@ class Mode:
     kind = Cause.RANDOMNESS
 
     def skip_reason(self, case: Case) -> str | None:
-        """With a backward pass, train mode is meant."""
-        return "with a backward pass, train mode is taken as meant" if case.backward else None
+        """With a backward pass, train mode is meant; in eval mode the seed reaches no gradient either."""
+        meant = case.backward and (case.in_train_mode() or not case.modules)
+        return "with a backward pass, train mode is taken as meant" if meant else None
 
     def changes(self, case: Case, runs: int) -> Iterator[Change]:
         """Seed all generators differently."""
@@ -144,13 +146,17 @@ def _others(left_on: dict[str, str], training: set[str], trace: Trace, seeded: s
             message = f"{op}{where} draws {numbers} as in training, but no module there is in train mode"
             found = _finding(code, first, message, "pass training=self.training; to attention, dropout_p=0.0 then")
         elif any(event.index in read for event in events):
-            message = f"{op}{where} draws {numbers} at inference"
+            message = f"{op}{where} draws {numbers} {_when(first)}"
             found = _finding(code, first, message, "draw from a torch.Generator with a fixed seed, or do not sample")
         else:
-            message = f"{op}{where} draws {numbers} at inference, which no operator reads"
+            message = f"{op}{where} draws {numbers} {_when(first)}, which no operator reads"
             remedy = "draw in training only: this moves the generator on for whoever draws next"
             found = replace(_finding(code, first, message, remedy), severity=Severity.INFO)
         yield _told(found, events, seeded)
+
+
+def _when(event: OpEvent) -> str:
+    return "in the backward pass of a model in eval mode" if event.phase is Phase.BACKWARD else "at inference"
 
 
 def _code(event: OpEvent, following: OpEvent | None, training: set[str]) -> str | None:
@@ -189,7 +195,7 @@ def _finding(code: str, event: OpEvent, message: str, remedy: str) -> Finding:
         message=message,
         location=location_of(event),
         remedy=remedy,
-        passes=("forward",),
+        passes=("backward" if event.phase is Phase.BACKWARD else "forward",),
         url=rule.url,
         op=event.op,
         module=event.module,

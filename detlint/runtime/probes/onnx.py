@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from detlint.runtime.passes import Case
     from detlint.runtime.report import Difference
 
+    Outputs = Mapping[str, torch.Tensor]
+
 _OPTIONS: Final[tuple[tuple[Switch, dict[str, Any]], ...]] = (
     (
         Switch(
@@ -58,18 +60,8 @@ class Onnx:
 
     def conduct(self, lab: Lab) -> ProbeResult:
         """Compare the outputs, then without optimisations the value of each operator of the exported graph."""
-        exported: list[OnnxModel] = []
-
-        def on_onnx_runtime(*args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
-            sample = replace(lab.case.sample, args=args, kwargs=kwargs)
-            exported.append(export(lab.case.model, sample))
-            try:
-                return exported[0].run(sample)
-            except Exception as error:  # it has no kernels for some dtypes and operators
-                raise NotExported(f"ONNX Runtime cannot run the model: {one_line(error)}") from None
-
         try:
-            theirs = lab.runner.run_untraced(replace(lab.case, model=on_onnx_runtime))
+            model, theirs = _exported(lab)
         except NotExported as obstacle:
             return ProbeResult("", Verdict.SKIPPED, reason=str(obstacle))
         ours = lab.base().output.tensors
@@ -81,11 +73,9 @@ class Onnx:
         result = ProbeResult("", verdict, runs=2, change="ONNX Runtime", outputs=measured, kind=Cause.PERTURBATION)
         if verdict is Verdict.BITWISE:
             return replace(result, kind=Cause.UNKNOWN)
-        return self._explained(lab, exported[0], result, theirs)
+        return self._explained(lab, model, result, theirs)
 
-    def _explained(
-        self, lab: Lab, model: OnnxModel, result: ProbeResult, theirs: Mapping[str, torch.Tensor]
-    ) -> ProbeResult:
+    def _explained(self, lab: Lab, model: OnnxModel, result: ProbeResult, theirs: Outputs) -> ProbeResult:
         tested = _tested(lab, model, theirs)
         result = replace(result, remedy=tested.remedy, evidence=tested.evidence)
         found = _first_apart(lab, model, result.verdict)
@@ -97,7 +87,43 @@ class Onnx:
         what = "values" if result.verdict is Verdict.BEYOND_ROUNDING else "bits"
         cause = tested.after(f"{event.op} gives other {what} in ONNX Runtime")
         divergence = Divergence(event, None, at_operator=there, note="compared without graph optimisations")
-        return replace(result, cause=cause, divergence=divergence)
+        result = replace(result, cause=cause, divergence=divergence)
+        if result.verdict is not Verdict.BEYOND_ROUNDING or not lab.case.in_train_mode():
+            return result
+        after = _after_eval(lab)
+        result = replace(result, evidence=(*result.evidence, f"after model.eval(): {after.value}"))
+        if after is Verdict.BEYOND_ROUNDING:
+            return result
+        return replace(result, cause=f"{cause}; not so after model.eval()", remedy="call model.eval()")
+
+
+def _exported(lab: Lab) -> tuple[OnnxModel, Outputs]:
+    """Export the model as it is and run it; return it and its outputs, by place.
+
+    Raises:
+        NotExported: it cannot be exported or run.
+    """
+    made: list[OnnxModel] = []
+
+    def on_onnx_runtime(*args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
+        sample = replace(lab.case.sample, args=args, kwargs=kwargs)
+        made.append(export(lab.case.model, sample))
+        try:
+            return made[0].run(sample)
+        except Exception as error:  # it has no kernels for some dtypes and operators
+            raise NotExported(f"ONNX Runtime cannot run the model: {one_line(error)}") from None
+
+    theirs = lab.runner.run_untraced(replace(lab.case, model=on_onnx_runtime))
+    return made[0], theirs
+
+
+def _after_eval(lab: Lab) -> Verdict:
+    """How far does the export depart in eval mode?"""
+    lab.case.evaluate()
+    ours = lab.runner.run_untraced(lab.case)
+    lab.case.evaluate()
+    _, theirs = _exported(lab)
+    return lab.compare(ours, dict(zip(ours, theirs.values(), strict=True)), exact={})[1]
 
 
 def _tested(lab: Lab, model: OnnxModel, theirs: Mapping[str, torch.Tensor]) -> Blame:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 
-from detlint.errors import RecordError
+from detlint.errors import RecordError, one_line
 from detlint.files import write_atomically
 from detlint.runtime.records.record import Record
 from detlint.version import __version__
@@ -73,8 +73,16 @@ def read_record(path: Path) -> Record:
         )
     try:
         return Record.decode(document, load(values))
-    except (SafetensorError, KeyError, TypeError, ValueError, AttributeError, IndexError, RuntimeError) as error:
-        raise RecordError(f"{path}: damaged: {type(error).__name__}: {str(error).splitlines()[:1]}") from None
+    except (
+        SafetensorError,
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        RuntimeError,
+        ArithmeticError,
+    ) as error:
+        raise RecordError(f"{path}: damaged: {one_line(error)}") from None
 
 
 def _part(archive: zipfile.ZipFile, path: Path, name: str) -> bytes:

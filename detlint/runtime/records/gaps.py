@@ -13,7 +13,7 @@ from detlint.runtime.reference import bound_of
 from detlint.runtime.report import Difference, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from detlint.runtime.records.summary import Statistics, Summary
 
@@ -77,6 +77,11 @@ def named_gaps(
             yield NamedGap(name, found, step)
 
 
+def worst_of(gaps: Iterable[NamedGap]) -> Verdict:
+    """Return the worst verdict."""
+    return max((item.verdict for item in gaps), key=lambda verdict: verdict.rank, default=Verdict.BITWISE)
+
+
 def differing(one: Mapping[str, Summary], two: Mapping[str, Summary], step: int | None = None) -> list[NamedGap]:
     """Return the tensors that differ by more than being rounded to another dtype."""
     found = []
@@ -94,9 +99,9 @@ def differing(one: Mapping[str, Summary], two: Mapping[str, Summary], step: int 
 def allowed_after(terms: float, step: float) -> float:
     """Bound, relative to the greatest value, what rounding does to results that add up so many `terms` on their way.
 
-    Errors are taken for independent, so they grow with the root; what differs by a quarter is never mere rounding.
+    Errors are taken for independent, so they grow with the root.
     """
-    return min(bound_of(math.sqrt(terms), step), 0.25)
+    return bound_of(math.sqrt(terms), step)
 
 
 def gap(name: str, one: Summary, two: Summary, allowed: float, *, floor: float = 0.0) -> Gap | None:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from detlint.errors import AuditError, DetlintError, UsageError, one_line
+from detlint.errors import AuditError, DetlintError, RecordError, UsageError
 from detlint.runtime.digests import Digester, combine, is_plain
 from detlint.runtime.environment import read_environment
-from detlint.runtime.frames import MODEL_FAILURES, raised_at
+from detlint.runtime.failures import model_raised
+from detlint.runtime.frames import MODEL_FAILURES
 from detlint.runtime.generators import checked_seed, read_generators
 from detlint.runtime.guard import Guard
 from detlint.runtime.options import check_loss
@@ -81,7 +82,7 @@ def _run(case: Case, runner: Runner) -> Record:
     except DetlintError:
         raise
     except MODEL_FAILURES as error:  # a model may fail in any way
-        raise AuditError(f"the model raised {one_line(error)}{raised_at(error)}") from error
+        raise AuditError(model_raised(error, case)) from error
     return Record(
         model=name_of(case.model),
         environment=read_environment().to_dict(),
@@ -145,9 +146,9 @@ class Recorder:
     """Records the steps of a training loop, and writes them to `path` when the `with` block ends.
 
     `step` reads tensors and changes nothing: no seed, no mode, no setting. What was recorded before an exception is
-    written too.
+    written too. The weights that a `model` begins with are recorded if it is given here.
 
-    >>> with Recorder("run.detlint") as recorder:
+    >>> with Recorder("run.detlint", model) as recorder:
     ...     for batch in loader:
     ...         loss = model(batch).sum()
     ...         loss.backward()
@@ -156,19 +157,25 @@ class Recorder:
     ...         optimizer.zero_grad()
     """
 
-    def __init__(self, path: Path | str) -> None:
+    def __init__(self, path: Path | str, model: torch.nn.Module | None = None) -> None:
         self._path = Path(path)
         self._model = ""
+        self._begun = False
         self._environment: dict[str, object] = {}
+        self._weights = {} if model is None else summarize_all(dict(named_tensors([_checked(model)])), measured=False)
         self._steps: list[Step] = []
 
     def __enter__(self) -> Self:
+        self._begun = True
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        write_record(self._path, self.record())
+        if self._steps:
+            write_record(self._path, self.record())
+        elif kind is None:
+            raise RecordError(f"{self._path}: no step was recorded, so nothing was written")
 
     def step(self, model: torch.nn.Module, *, loss: torch.Tensor | None = None, inputs: object = None) -> None:
         """Keep inputs, loss, gradients and parameters as they are now, as the next step.
@@ -183,10 +190,12 @@ class Recorder:
                 arithmetic.
 
         Raises:
-            UsageError: the model is no module, or the loss no tensor.
+            UsageError: the model is no module, or the loss no tensor; or there is no `with` block, at whose end the
+                steps would be written.
         """
-        if not isinstance(model, torch.nn.Module):
-            raise UsageError(f"Recorder.step: expected a module, got {type(model).__name__}")
+        if not self._begun:
+            raise UsageError("Recorder.step: write `with Recorder(…) as recorder:`, as the file is written at its end")
+        _checked(model)
         if loss is not None and not isinstance(loss, torch.Tensor):
             raise UsageError(f"Recorder.step: expected a tensor as loss, got {type(loss).__name__}")
         if not self._steps:
@@ -211,8 +220,15 @@ class Recorder:
         return Record(
             model=self._model,
             environment=self._environment or read_environment().to_dict(),
+            weights=self._weights,
             steps=tuple(self._steps),
         )
+
+
+def _checked(model: torch.nn.Module) -> torch.nn.Module:
+    if not isinstance(model, torch.nn.Module):
+        raise UsageError(f"Recorder: expected a module, got {type(model).__name__}")
+    return model
 
 
 def _generators() -> dict[str, str]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from detlint.runtime.records.suspects import Explanation
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RecordComparison:
     """What two records say of each other.
 
@@ -23,7 +23,8 @@ class RecordComparison:
     that differ, in the order of their computation. Of a pass, `departures` are the operators that gave different
     results, `operators` counts those of each record, `pairs` those that belong together, and `stretches` are those
     that do not; of a training, `steps` counts those of each record. `explanations` stand in the order in which they
-    are suspected; `other_settings` differ too, but are not known to reach what departs.
+    are suspected; `other_settings` differ too, but are not known to reach what departs. `missing` says what only one
+    record holds, so that it could not be compared: steps, or a backward pass.
     """
 
     names: tuple[str, str]
@@ -33,6 +34,7 @@ class RecordComparison:
     results: tuple[NamedGap, ...]
     explanations: tuple[Explanation, ...]
     other_settings: tuple[Explanation, ...]
+    missing: tuple[str, ...]
     blind_spots: tuple[str, ...]
     departures: tuple[Departure, ...] = ()
     operators: tuple[int, int] = (0, 0)
@@ -40,11 +42,15 @@ class RecordComparison:
     stretches: tuple[Stretch, ...] = ()
     steps: tuple[int, int] = (0, 0)
 
+    def __repr__(self) -> str:
+        """Keep to a line in tests that fail and in consoles."""
+        return f"<{type(self).__name__}: {' against '.join(self.names)}: {self.verdict.value}>"
+
     @property
     def ok(self) -> bool:
-        """Do the results agree as far as `allow` asks?"""
+        """Do the results agree as far as `allow` asks, and is nothing missing?"""
         allowed = Verdict.BITWISE if self.allow == "bitwise" else Verdict.ROUNDING
-        return self.verdict.rank <= allowed.rank
+        return self.verdict.rank <= allowed.rank and not self.missing
 
     @property
     def first(self) -> Departure | NamedGap | None:

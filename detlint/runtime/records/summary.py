@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 VALUES: Final = 64
 """Values kept of each tensor."""
 
+_WIDER: Final = {torch.uint16: torch.int32, torch.uint32: torch.int64, torch.uint64: torch.float64}
+"""What few operators take, and what its values are taken from; so are floating types of 8 bits, from float32."""
+
 _CHUNK: Final = 1 << 16
 """Elements that are turned into float64 at a time: they stay in the processor's cache."""
 
@@ -73,9 +76,8 @@ def summarize(
     statistics = values = None
     if not (is_fake(tensor) or tensor.is_meta or tensor.is_nested or is_traceable_wrapper_subclass(tensor)):
         flat = plain_values(tensor)
-        flat = (
-            flat.float() if flat.is_floating_point() and flat.element_size() == 1 else flat
-        )  # few operators take 8 bits
+        flat = flat.to(_WIDER.get(flat.dtype, flat.dtype))
+        flat = flat.float() if flat.is_floating_point() and flat.element_size() == 1 else flat
         statistics = _statistics(flat) if measured and flat.numel() else None
         values = flat[_positions(flat.numel(), flat.device)].cpu()
     return Summary(

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from detlint.runtime.events import OpEvent, Value
     from detlint.runtime.records.alignment import Departure
+    from detlint.runtime.records.gaps import NamedGap
     from detlint.runtime.records.record import Record
     from detlint.runtime.records.summary import Summary
 
@@ -25,14 +26,23 @@ class Explanation:
     """Something that differs and could explain the departure; nothing was tried.
 
     `subject` is what it is about: "inputs", "weights", "arguments", "mode", "operators", "seed", "generators",
-    "device", "dtype", "operator" or the path of a setting, such as "flags.threads". `first` and `second` are what the
-    records say, `says` is how it changes results.
+    "optimizer", "device", "dtype", "operator" or the path of a setting, such as "flags.threads". `first` and `second`
+    are what the records say, `says` is how it changes results.
     """
 
     subject: str
     first: str
     second: str
     says: str
+
+
+def apart(subject: str, gaps: Sequence[NamedGap], when: str = "", how: str = "") -> Iterator[Explanation]:
+    """Say that the inputs or the weights are not the same: nothing else needs explaining then."""
+    if gaps:
+        first = gaps[0]
+        by = "in one record only" if first.gap is None else first.gap.note or f"by {first.gap.at_least:.3g} or more"
+        more = f", and {len(gaps) - 1} more" if len(gaps) > 1 else ""
+        yield Explanation(subject, "", "", f"the {subject} differ{when}: {first.name} first ({by}){more}{how}")
 
 
 def program_suspects(one: Record, two: Record, departure: Departure) -> Iterator[Explanation]:
