@@ -18,6 +18,7 @@ from detlint.linter.order.destination import OrderTracer
 from detlint.linter.order.form import CHOICE, NUMBERING, Form, Trail
 from detlint.linter.order.sets import has_fixed_order, is_set, makes_set
 from detlint.linter.programs.glob_patterns import names_one_path
+from detlint.linter.source.names import BindingKind
 from detlint.linter.source.nodes import arguments_of
 from detlint.linter.tables.order import order_table
 
@@ -90,10 +91,9 @@ def _sorted_where_iterated(node: ast.expr, ctx: Context) -> Repair | None:
 @check_file("DET602")
 def set_iteration_order(ctx: Context) -> Iterator[Finding]:
     """Silent for sets of numbers, and unless the order of iteration is known to reach something that keeps it."""
-    if not _mentions_sets(ctx):
-        return
+    own = _mentions_sets(ctx)
     for iterated, whole in _iterations(ctx):
-        if not is_set(iterated, ctx):
+        if not (own or _comes_from_elsewhere(iterated, ctx)) or not is_set(iterated, ctx):
             continue
         tracer = OrderTracer(ctx.module)  # a new one, since it follows each place once: two sets may meet in one
         if tracer.is_only_element(iterated):
@@ -165,6 +165,18 @@ def _mentions_sets(ctx: Context) -> bool:
     views = any(isinstance(op.op, (ast.Sub, ast.BitAnd, ast.BitOr, ast.BitXor)) for op in index.of_type(ast.BinOp))
     words = ("set", "frozenset", "Set", "FrozenSet", "AbstractSet", *(("keys",) if views else ()))
     return bool(index.of_type(ast.Set) or index.of_type(ast.SetComp)) or any(map(index.names_used.get, words))
+
+
+def _comes_from_elsewhere(iterated: ast.expr, ctx: Context) -> bool:
+    """`for word in load_words(path):`, at once or through a variable, where an import gives the function."""
+    if isinstance(iterated, ast.Name):
+        made = [binding.value for binding in ctx.module.definitions(iterated) if binding.kind is BindingKind.ASSIGN]
+        return len(made) == 1 and isinstance(made[0], ast.Call) and _comes_from_elsewhere(made[0], ctx)
+    called = iterated.func if isinstance(iterated, ast.Call) else None
+    while isinstance(called, ast.Attribute):
+        called = called.value
+    bindings = ctx.module.definitions(called) if isinstance(called, ast.Name) else ()
+    return any(binding.kind is BindingKind.IMPORT for binding in bindings)
 
 
 def _iterations(ctx: Context) -> Iterator[tuple[ast.expr, ast.expr]]:
