@@ -25,7 +25,7 @@ def stand_in(node: ast.expr) -> ast.expr | None:
         return node.values[-1]
     if isinstance(node, ast.IfExp):
         for given, other, missing in ((node.orelse, node.body, True), (node.body, node.orelse, False)):
-            if _tests(node.test, given, missing):
+            if asks_whether(node.test, given, missing):
                 return other
     if not isinstance(node, ast.Call) or node.keywords:
         return None
@@ -34,10 +34,10 @@ def stand_in(node: ast.expr) -> ast.expr | None:
     return node.args[2] if identifier(node.func) == "getattr" and len(node.args) == 3 else None
 
 
-def _tests(test: ast.expr, given: ast.expr, missing: bool) -> bool:
+def asks_whether(test: ast.expr, given: ast.expr, missing: bool) -> bool:
     """`given is None` and `not given` say that something is missing; `given is not None` and `given` that it is not."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        return _tests(test.operand, given, not missing)
+        return asks_whether(test.operand, given, not missing)
     if isinstance(test, ast.Compare) and isinstance(test.comparators[0], ast.Constant):
         none = test.comparators[0].value is None and isinstance(test.ops[0], ast.Is if missing else ast.IsNot)
         return none and ast.dump(test.left) == ast.dump(given)
@@ -58,7 +58,7 @@ def _fills_in(binding: Binding, ctx: Context) -> bool:
     if binding.kind is not BindingKind.ASSIGN or not isinstance(binding.node, ast.Name):
         return False
     around = ctx.parent(ctx.statement(binding.node))
-    return isinstance(around, ast.If) and _tests(around.test, ast.Name(binding.name, ast.Load()), missing=True)
+    return isinstance(around, ast.If) and asks_whether(around.test, ast.Name(binding.name, ast.Load()), missing=True)
 
 
 def kept(node: ast.Attribute, ctx: Context) -> Found | None:

@@ -6,27 +6,22 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import combinations
 
 from detlint.findings import Finding
+from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.registry import check
-from detlint.linter.analysis.values import Kind
-from detlint.linter.indices.no_elements import has_no_elements
+from detlint.linter.checks.fresh_memory import is_fresh
+from detlint.linter.memory.containers import read_of_elements, read_of_entry, read_of_value, returned_container
 from detlint.linter.memory.needs import guards_emptiness, is_in_each_round, reads_what_rounds_left, tests_of_need
-from detlint.linter.memory.parts import only_in_part, tells_extent
+from detlint.linter.memory.parts import are_alternatives, names_extent, only_in_part, tells_extent
+from detlint.linter.memory.promised import is_promised
 from detlint.linter.memory.uses import Fate, fate, registered_name
 from detlint.linter.memory.weights import unwritten_attribute
-from detlint.linter.programs.devices import device_around, named_device
 from detlint.linter.source.names import LOOPS, Binding, FunctionNode
 from detlint.linter.source.nodes import arguments_of, identifier, walk
 
-_CONSTRUCTORS = re.compile(r"^torch\.(cuda\.)?\w*Tensor$")
-# What takes sizes: functions where more than one argument is given, and layers.
-_FACTORIES = re.compile(r"^torch\.((cuda\.)?\w*Tensor|empty|zeros|ones|randn?)$")
-_SIZED = re.compile(r"^torch\.nn\.(Linear|Bilinear|Conv\w+|Embedding|LayerNorm|BatchNorm\w+|LSTM|GRU|RNN)$")
-_SIZE_NAME = re.compile(r"(^|_|\.)(num|n|in|out)_\w+[^_]$|(^|_|\.)(dim|size|channels|units|width|heads|hidden)$")
-# What several sizes are called: `torch.FloatTensor(*shape)`.
-_SHAPE_NAME = re.compile(r"(^|_)(shape|sizes?|dims?)$")
 _JOINING = frozenset({"torch.cat", "torch.concat"})
 _STACKING = _JOINING | {"torch.stack", "torch.hstack", "torch.vstack"}
 _MAX_NAMES = 3
@@ -42,32 +37,14 @@ _ALLOCATORS = re.compile(
 @check("DET303")
 def uninitialized_memory(call: Call, ctx: Context) -> Iterator[Finding]:
     """Silent wherever a write may come first, and for memory handed to code that is not read here."""
-    if not _is_fresh(call, ctx):
+    if not is_fresh(call, ctx):
         return
     read = _read(call.node, ctx)
     if read is not None and not _pads_bytes(call.node, read, ctx) and not _lengthens(read, ctx):
-        text = ast.unparse(read)
+        returned = ctx.parent(read)
+        text = ast.unparse(returned if isinstance(returned, ast.Return) and call.node in walk(read) else read)
         short = text if len(text) <= 60 else f"{text[:57]}..."
         yield ctx.finding(call.node, call=f"{call.name}()", read=short, line=ctx.line(read))
-
-
-def _is_fresh(call: Call, ctx: Context) -> bool:
-    """Return whether the call gives memory with elements that nobody wrote."""
-    node = call.node
-    device = next((keyword.value for keyword in node.keywords if keyword.arg == "device"), None)
-    where = named_device(device, ctx) if device is not None else device_around(node, ctx)
-    if where == "meta" or has_no_elements(node, ctx) or _stands_for_a_shape(node, ctx):
-        return False
-    if _CONSTRUCTORS.match(call.name) or call.name == "torch.Tensor.new":
-        return _takes_sizes(node, ctx)
-    return not call.name.endswith(".resize_") or _grows(node, ctx)
-
-
-def _grows(node: ast.Call, ctx: Context) -> bool:
-    """`torch.empty(0).resize_(n, 4)`: other tensors may just get another shape."""
-    resized = node.func.value if isinstance(node.func, ast.Attribute) else node.func
-    made = [value.node for value in ctx.values(resized)]
-    return any(isinstance(part, ast.Call) and (not part.args or has_no_elements(part, ctx)) for part in made)
 
 
 def _pads_bytes(node: ast.Call, read: ast.expr, ctx: Context) -> bool:
@@ -93,51 +70,6 @@ def _unsliced(node: ast.expr) -> str:
     return ast.unparse(node)
 
 
-def _stands_for_a_shape(node: ast.Call, ctx: Context) -> bool:
-    """`torch.empty(1).expand(n, m)`: places that are one and the same in memory are not there to be filled."""
-    view = ctx.parent(node)
-    return isinstance(view, ast.Attribute) and view.attr in ("expand", "expand_as")
-
-
-def _takes_sizes(node: ast.Call, ctx: Context) -> bool:
-    """`torch.Tensor(3, 4)` and `torch.Tensor(x.size())` give fresh memory; anything else is data."""
-    if not node.args or node.keywords:
-        return False
-    if len(node.args) > 1:
-        return not any(isinstance(argument, (ast.List, ast.Tuple)) for argument in node.args)
-    only = node.args[0]
-    if isinstance(only, ast.Starred):
-        return _SHAPE_NAME.search(identifier(only.value)) is not None or _gives_sizes(only.value)
-    if _gives_sizes(only):
-        return True
-    values = ctx.values(only)
-    return all(value.kind is Kind.NUMBER and value.dtype != "float" for value in values) or _is_size(only, node, ctx)
-
-
-def _gives_sizes(node: ast.expr) -> bool:
-    """`x.size()`, `x.size(0)`."""
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "size"
-
-
-def _is_size(node: ast.expr, made: ast.Call, ctx: Context) -> bool:
-    """Is a variable no data? The function uses it as one size of several, gives it to a layer, or a weight is as long.
-
-    The last only where it is called after a size: `nn.Parameter(torch.Tensor(out_features))`.
-    """
-    function = ctx.function(node)
-    if not isinstance(node, (ast.Name, ast.Attribute)) or function is None:
-        return False
-    text, user = ast.unparse(node), ctx.parent(made)
-    if _SIZE_NAME.search(text) and isinstance(user, ast.Call) and "torch.nn.Parameter" in ctx.callees(user):
-        return True
-    calls = (part for part in walk(function) if isinstance(part, ast.Call))
-    return any(
-        any(ast.unparse(argument) == text for argument in call.args[:2])
-        and any(_SIZED.match(name) or (_FACTORIES.match(name) and len(call.args) > 1) for name in ctx.callees(call))
-        for call in calls
-    )
-
-
 def _read(node: ast.expr, ctx: Context, names: int = _MAX_NAMES, begun: bool = False) -> ast.expr | None:
     """Return the expression that reads the fresh memory `node` before it is written, or None.
 
@@ -146,8 +78,10 @@ def _read(node: ast.expr, ctx: Context, names: int = _MAX_NAMES, begun: bool = F
     outcome, place = fate(node, ctx)
     if outcome in (Fate.READ, Fate.ADDED_TO, Fate.MARKED):
         return place
+    if outcome is Fate.RETURNED:
+        return _read_of_result(node, place, ctx, names)
     if outcome is not Fate.STORED:
-        return _read_of_list(place, ctx)
+        return _read_of_list(place, ctx) or _read_of_container(node, place, ctx)
     name = registered_name(place)
     if name is not None:
         return unwritten_attribute(name, place, ctx)
@@ -157,10 +91,49 @@ def _read(node: ast.expr, ctx: Context, names: int = _MAX_NAMES, begun: bool = F
         elif isinstance(target, ast.Attribute):
             found = unwritten_attribute(target.attr, target, ctx)
         else:
-            found = None
+            found = read_of_entry(target, ctx) if isinstance(target, ast.Subscript) else None
         if found is not None:
             return found
     return None
+
+
+def _read_of_container(node: ast.expr, container: ast.expr, ctx: Context) -> ast.expr | None:
+    """Return what reads an element of a list or a dictionary, or returns it as one that has values."""
+    found = read_of_elements(node, container, ctx) or read_of_value(node, container, ctx)
+    returned = returned_container(node, container, ctx) if found is None else None
+    return returned if returned is not None and is_promised(returned, ctx) else found
+
+
+def _read_of_result(node: ast.expr, returned: ast.expr, ctx: Context, names: int) -> ast.expr | None:
+    """`return torch.empty(n)`: in place of what was left out, as an initial state, or where a caller reads it."""
+    function = ctx.function(returned)
+    if function is None or _allocates(function) or guards_emptiness(returned, ctx):
+        return None
+    if is_promised(node, ctx):
+        return returned
+    if not names or len(list(ctx.flow(returned).returns())) > 1:
+        return None  # it may be what is returned where there is nothing to do, or on other devices
+    for site in calls_of(function, ctx):
+        if site is None:
+            return None
+        caller, call = site
+        read = _read_of_call(call, node, returned, caller, names - 1) if caller.callees(call) else None
+        if read is not None and (isinstance(read, ast.BinOp) or not isinstance(caller.parent(read), ast.Return)):
+            return read if caller.module is ctx.module else returned
+    return None
+
+
+def _read_of_call(call: ast.Call, node: ast.expr, returned: ast.expr, ctx: Context, names: int) -> ast.expr | None:
+    """Return what reads the memory that a call gives, in a tuple perhaps: `h, c = self.init_hidden(n)`."""
+    if not isinstance(returned, ast.Tuple):
+        return _read(call, ctx, names)
+    statement = ctx.parent(call)
+    unpacked = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    if not isinstance(unpacked, ast.Tuple) or len(unpacked.elts) != len(returned.elts):
+        return None
+    at = next(at for at, element in enumerate(returned.elts) if node in walk(element))
+    target = unpacked.elts[at]
+    return _read_of_name(target, call, ctx, names) if isinstance(target, ast.Name) else None
 
 
 def _targets(value: ast.expr, node: ast.expr, ctx: Context) -> Iterator[ast.expr]:
@@ -260,8 +233,10 @@ class _Memory:
 
     @cached_property
     def _may_be_complementary(self) -> bool:
-        """The conditions of several writes may complement each other."""
-        return len([write for write in self._writes if _is_conditional(write, self._target, self._ctx)]) > 1
+        """The conditions of several writes may complement each other; parts written in two branches do not."""
+        conditional = [write for write in self._writes if _is_conditional(write, self._target, self._ctx)]
+        pairs = list(combinations(conditional, 2))
+        return bool(pairs) and not (self.in_part and all(are_alternatives(*pair, self._ctx) for pair in pairs))
 
     def _barriers(self, use: ast.Name) -> list[ast.AST]:
         """Return what writes all of the memory, or gives the name to something else."""
@@ -300,14 +275,22 @@ def _is_given_on(use: ast.Name, outcome: tuple[Fate, ast.expr], ctx: Context) ->
     What only stands as a statement, or is named after it, may write the rest.
     """
     call = outcome[1]
-    if not isinstance(call, ast.Call) or use not in arguments_of(call) or isinstance(ctx.parent(call), ast.Expr):
+    if isinstance(call, ast.Dict):
+        return isinstance(ctx.parent(call), ast.Return) and not names_extent(call)
+    if not isinstance(call, ast.Call) or use not in arguments_of(call):
         return False
+    if isinstance(ctx.parent(call), ast.Expr):
+        read = _read_of_list(call, ctx, returned=True)
+        return read is not None and not tells_extent(read, "", ctx)
     name = identifier(call.func)
     return not (name[:1].isupper() or name == "where" or _COMPLETES.search(name))
 
 
-def _read_of_list(call: ast.expr, ctx: Context) -> ast.expr | None:
-    """`parts.append(torch.empty(n))` and `torch.stack(parts)`, where nothing in sight could fill an element."""
+def _read_of_list(call: ast.expr, ctx: Context, returned: bool = False) -> ast.expr | None:
+    """`parts.append(torch.empty(n))` and `torch.stack(parts)`, where nothing in sight could fill an element.
+
+    Where a part of each is written, whoever is `returned` the list reads the rest.
+    """
     appended = call.func if isinstance(call, ast.Call) else None
     carrier = appended.value if isinstance(appended, ast.Attribute) and appended.attr == "append" else None
     if not isinstance(carrier, ast.Name) or guards_emptiness(call, ctx):
@@ -315,11 +298,13 @@ def _read_of_list(call: ast.expr, ctx: Context) -> ast.expr | None:
     bindings = ctx.module.definitions(carrier)
     if len(bindings) != 1 or isinstance(bindings[0].node, ast.arg) or ctx.flow(bindings[0].node) is not ctx.flow(call):
         return None
-    reads = []
+    reads: list[ast.expr] = []
     for use in ctx.flow(call).uses(bindings[0]):
         user = ctx.parent(use)
         if isinstance(user, ast.Call) and _STACKING.intersection(ctx.callees(user)):
             reads.append(user)
+        elif returned and isinstance(user, (ast.Return, ast.Tuple)):
+            reads.append(use)
         elif not _leaves_elements(use, user, ctx):
             return None
     return next((read for read in reads if ctx.flow(call).path(call, read)), None)
@@ -340,7 +325,7 @@ def _settled(outcomes: dict[ast.Name, tuple[Fate, ast.expr]], ctx: Context) -> d
     So does marking some places where nothing writes the others; two masks may complement each other.
     """
     writes = [use for use, (outcome, _) in outcomes.items() if outcome in (Fate.WRITTEN, Fate.STORED)]
-    masked = [place for _, place in outcomes.values() if identifier(place) == "masked_fill_"]
+    masked = [place for _, place in outcomes.values() if identifier(place).startswith("masked_")]
     settled = {}
     for use, (outcome, place) in outcomes.items():
         if outcome is Fate.ADDED_TO:

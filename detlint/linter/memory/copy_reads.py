@@ -99,9 +99,9 @@ def read(node: ast.expr, copy: Running, ctx: Context) -> ast.expr | None:
     binding = ctx.binding(node)
     if binding is not None:
         return read_of_name(binding.name, copy, ctx, (binding,))
-    looped = _looped(node, ctx)
-    if looped is not None:
-        return _read_of_names(*looped, copy, ctx)
+    loop = looped(node, ctx)
+    if loop is not None:
+        return _read_of_names(*loop, copy, ctx)
     if isinstance(parent, ast.Attribute):
         return _read_of_attribute(parent, copy, ctx)
     if isinstance(parent, ast.Assign) and parent.value is node:
@@ -127,7 +127,7 @@ def _first(found: Iterable[ast.expr | None]) -> ast.expr | None:
     return next((each for each in found if each is not None), None)
 
 
-def _looped(node: ast.expr, ctx: Context) -> tuple[ast.AST, ast.expr] | None:
+def looped(node: ast.expr, ctx: Context) -> tuple[ast.AST, ast.expr] | None:
     """Return the loop that goes through `node`, and what holds each: `host` of `for k, host in hosts.items()`."""
     parent = ctx.parent(node)
     place = 0

@@ -6,6 +6,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import combinations, pairwise
 
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.values import Kind
@@ -14,16 +15,20 @@ from detlint.linter.memory.rounds import (
     keeps_to_the_diagonal,
     leaves_out_rounds,
     leaves_padding,
+    marks_what_data_say,
     passes_over,
 )
+from detlint.linter.memory.uses import Fate, fate
 from detlint.linter.source.names import COMPREHENSIONS, LOOPS
-from detlint.linter.source.nodes import arguments_of, identifier
+from detlint.linter.source.nodes import arguments_of, identifier, walk
 
 _Loop = ast.For | ast.AsyncFor | ast.While
 # What tells which part of the memory is in use, where it goes along with it.
 _EXTENTS = re.compile(
     r"(^|_)(masks?|valid|len|lens|lengths?|size|sizes|num|n|count|counts|keep|used|end|index|indices|idx|ids|offsets?)(_|$|\d)"
 )
+# The same in a dictionary, where `ids` are what goes along with them.
+_EXTENTS_OF_ENTRIES = re.compile(r"(^|_)(masks?|valid|lens?|lengths?|nums?|counts?|sizes?)(_|$)")
 # Places written twice are looked for in dimensions up to this size.
 _MOST_COUNTED = 4096
 _TAKE_PARTS = frozenset({"diag", "diagonal", "trace", "tril", "triu"})
@@ -31,18 +36,39 @@ _TAKE_PARTS = frozenset({"diag", "diagonal", "trace", "tril", "triu"})
 
 def only_in_part(writes: Sequence[ast.Name], target: ast.Name, made: ast.expr, ctx: Context) -> bool:
     """Return whether all writes there are leave something out: one mask, one slice, some rounds, some columns."""
+    if len(writes) == 1 and fate(writes[0], ctx)[0] is Fate.MARKED:
+        return True
     places = [place for write in writes if isinstance(place := ctx.parent(write), ast.Subscript)]
     if not places or len(places) < len(writes):
         return False
     if _leaves_columns(places, made, ctx):
         return True
-    if len(places) > 1:
+    if not all(are_alternatives(one, other, ctx) for one, other in combinations(places, 2)):
         return False
-    place = places[0]
+    return all(_leaves_something(place, target, made, ctx) for place in places)
+
+
+def _leaves_something(place: ast.Subscript, target: ast.Name, made: ast.expr, ctx: Context) -> bool:
+    """Does one write, in all rounds that repeat it, leave places of the memory as they were?"""
     if any(isinstance(parent, COMPREHENSIONS) for parent in ctx.ancestors(place)):
         return False  # `dist.all_gather([out[i : i + n] for i in starts], x)`
     rounds = list(rounds_of(place, target, ctx))
     return _is_left_by_rounds(place, rounds, made, ctx) if rounds else _is_left_at_once(place, made, ctx)
+
+
+def are_alternatives(one: ast.AST, other: ast.AST, ctx: Context) -> bool:
+    """Do two places stand in two branches of one `if`, of which one is run?"""
+    around = {parent: child for child, parent in pairwise((one, *ctx.ancestors(one)))}
+    child = other
+    for parent in ctx.ancestors(other):
+        if parent in around:
+            first = around[parent]
+            branches = (parent.body, parent.orelse) if isinstance(parent, ast.If) else ()
+            return any(first in branch for branch in branches) and any(
+                child in branch and first not in branch for branch in branches
+            )
+        child = parent
+    return False
 
 
 def rounds_of(write: ast.AST, target: ast.AST, ctx: Context) -> Iterator[_Loop]:
@@ -79,26 +105,47 @@ def tells_extent(place: ast.expr, name: str, ctx: Context) -> bool:
     return False
 
 
+def names_extent(entries: ast.Dict) -> bool:
+    """`{"ids": ids, "lengths": lengths}`."""
+    words = [key.value if isinstance(key, ast.Constant) else identifier(key) for key in entries.keys]
+    words += map(identifier, entries.values)
+    return any(_EXTENTS_OF_ENTRIES.search(word) for word in words if isinstance(word, str))
+
+
 def _is_left_at_once(place: ast.Subscript, made: ast.expr, ctx: Context) -> bool:
     """`out[:n] = x`, `out[~mask] = x`, `mask[rows] = True`."""
     if _is_slice(place.slice):
         return not _is_whole(place.slice, made)
-    return _is_mask(place.slice, ctx) or _marks(place, ctx)
+    return _is_mask(place.slice, ctx) or _marks(place, ctx) or _takes_over(place, ctx)
 
 
 def _is_mask(places: ast.expr, ctx: Context) -> bool:
-    """`~mask`, `x > 0`, `(x > low) & (x < high)`, `upper.bool()`, and variables that are known to be masks."""
+    """`~mask`, `x > 0`, `(x > low) & (x < high)`, `upper.bool()`, `mask.nonzero()`, and variables that are these."""
+    if isinstance(places, ast.Name):
+        bindings = ctx.module.definitions(places)
+        made = bindings[0].value if len(bindings) == 1 and not bindings[0].index else None
+        if isinstance(made, (ast.Call, ast.Subscript)) and _is_mask(made, ctx):
+            return True
+    if isinstance(places, ast.Subscript) and isinstance(places.value, ast.Call):
+        return _finds_places(places.value, ctx)
     if isinstance(places, ast.UnaryOp):
         return isinstance(places.op, ast.Invert)
     if isinstance(places, ast.BinOp):
         joined = isinstance(places.op, (ast.BitAnd, ast.BitOr))
         return joined and _is_mask(places.left, ctx) and _is_mask(places.right, ctx)
-    if isinstance(places, ast.Call) and identifier(places.func) == "bool":
+    if isinstance(places, ast.Call) and (identifier(places.func) == "bool" or _finds_places(places, ctx)):
         return True
     values = ctx.values(places)
     return isinstance(places, ast.Compare) or (
         bool(values) and all(value.kind is Kind.TENSOR and value.dtype == "bool" for value in values)
     )
+
+
+def _finds_places(call: ast.Call, ctx: Context) -> bool:
+    """`mask.nonzero()`, `torch.nonzero(mask)`, `torch.where(mask)`."""
+    if identifier(call.func) == "where":
+        return len(call.args) == 1 and "torch.where" in ctx.callees(call)
+    return identifier(call.func) == "nonzero"
 
 
 def _is_left_by_rounds(place: ast.Subscript, rounds: Sequence[_Loop], made: ast.expr, ctx: Context) -> bool:
@@ -114,6 +161,7 @@ def _is_left_by_rounds(place: ast.Subscript, rounds: Sequence[_Loop], made: ast.
     return (
         passes_over(place, loop, sizes, ctx)
         or keeps_to_the_diagonal(place, loop, ctx)
+        or marks_what_data_say(place, loop, ctx)
         or drops_the_last_batch(place, loop, sizes, ctx)
         or leaves_padding(place, loop, sizes, ctx)
     )
@@ -191,8 +239,24 @@ def _marks(place: ast.Subscript, ctx: Context) -> bool:
     statement = ctx.parent(place)
     value = statement.value if isinstance(statement, ast.Assign) else None
     parts = place.slice.elts if isinstance(place.slice, ast.Tuple) else [place.slice]
-    named = all(isinstance(part, (ast.Name, ast.Attribute)) or _counts_up(part) for part in parts)
+    named = all(isinstance(part, (ast.Name, ast.Attribute)) or _counts_up(part) or _is_row(part) for part in parts)
     return isinstance(value, ast.Constant) and named and not all(map(_counts_up, parts))
+
+
+def _takes_over(place: ast.Subscript, ctx: Context) -> bool:
+    """`out[kept] = x[kept]`: all of it would be `out = x`."""
+    statement, where = ctx.parent(place), ast.dump(place.slice)
+    value = statement.value if isinstance(statement, ast.Assign) else None
+    return (
+        isinstance(value, ast.Subscript)
+        and ast.dump(value.slice) == where
+        and any(isinstance(part, (ast.Name, ast.Attribute)) for part in walk(place.slice))
+    )
+
+
+def _is_row(part: ast.expr) -> bool:
+    """`edges[0]`."""
+    return isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Constant)
 
 
 def _counts_up(part: ast.expr) -> bool:

@@ -131,6 +131,38 @@ def keeps_to_the_diagonal(place: ast.Subscript, loop: ast.For, ctx: Context) -> 
     return len(steps) > 1 and (bool(set.intersection(*steps)) or all(names <= carried for names in steps))
 
 
+def marks_what_data_say(place: ast.Subscript, loop: ast.For, ctx: Context) -> bool:
+    """`for k in chosen: hot[k] = 1`, `hot[0, i * n + label] = 1`, `mask[i, :length] = 1`: one number, in some places.
+
+    What goes with the number of the round alone may be everywhere: `for i in range(n): out[i] = 1`.
+    """
+    statement = ctx.statement(place)
+    if not isinstance(statement, ast.Assign) or not _is_number(statement.value):
+        return False
+    names = _names(loop.target)
+    given = {name for name in names if not _is_counter(name, loop)} if _counted(loop) is None else set()
+    if isinstance(loop.iter, ast.Call) and identifier(loop.iter.func) in _COUNTING | {"arange"}:
+        given = set()
+    return any(
+        _names(part) & (names if isinstance(part, ast.Slice) and not _is_block(part) else given)
+        for part in _parts(place)
+    )
+
+
+def _is_number(value: ast.expr) -> bool:
+    """`1`, `-1.0`, `float("-inf")`."""
+    if isinstance(value, ast.UnaryOp):
+        value = value.operand
+    elif isinstance(value, ast.Call) and identifier(value.func) == "float" and len(value.args) == 1:
+        value = value.args[0]
+    return isinstance(value, ast.Constant)
+
+
+def _is_block(part: ast.Slice) -> bool:
+    """`i * n : (i + 1) * n`, one after the other."""
+    return part.lower is not None and part.upper is not None and isinstance(part.lower, ast.BinOp)
+
+
 def _moves_with(part: ast.expr, counters: set[str], ctx: Context) -> set[str]:
     """Return the counters that a place moves along with, by whole steps: `i`, `i * n : (i + 1) * n`."""
     part = _value(part, counters, ctx)

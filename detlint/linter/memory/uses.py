@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.calls import parameter_given
 from detlint.linter.analysis.values import Kind
-from detlint.linter.source.names import COMPREHENSIONS, FUNCTIONS, BindingKind
+from detlint.linter.source.names import COMPREHENSIONS, FUNCTIONS, LOOPS, BindingKind
 from detlint.linter.source.nodes import identifier, is_own, walk
 
 if TYPE_CHECKING:
@@ -114,6 +114,7 @@ _LIKE = frozenset(
 _AS = frozenset(
     {"to", "type_as", "view_as", "expand_as", "reshape_as", "resize_as_", "new_tensor", "new_zeros", "new_ones"}
 )
+_STATES = re.compile(r"(^|_)(h|hx|cx|hidden|states?|carry|memory)(_|\d|$)")
 _READERS = frozenset({"torch.save", "builtins.float", "builtins.int", "builtins.print", "builtins.sum", "numpy.save"})
 # A loss reads what it is given; other layers may be called to learn the shape of what they give.
 _LAYER_CALL = re.compile(r"torch\.nn\.\w+\.__call__")
@@ -121,7 +122,9 @@ _LOSS_CALL = re.compile(r"torch\.nn\.\w+Loss\.__call__")
 # Methods that read and give no tensor, or several.
 _ASKING = frozenset({"item", "tolist", "equal", "allclose", "min", "max", "sort", "topk", "median", "unique"})
 # With one number, these write what stands out; the rest is meant to be something else.
-_MARKING = frozenset({"scatter_", "masked_fill_"})
+_MARKING = frozenset({"scatter_", "masked_fill_", "fill_diagonal_"})
+# These write what a mask marks, whatever they are given.
+_MASKED = frozenset({"masked_fill_", "masked_scatter_"})
 _REDUCING = frozenset({"scatter_reduce_", "index_reduce_"})
 _BEFORE_REDUCE = 3
 _REGISTERING = ("register_buffer", "register_parameter", "add_state", "_add_state")
@@ -171,7 +174,9 @@ def _method(attribute: ast.Attribute, ctx: Context) -> tuple[Fate | None, ast.ex
         return None, call if called and isinstance(call, ast.Call) else attribute
     if not isinstance(call, ast.Call) or not called or _ignores_memory(call):
         return Fate.WRITTEN, attribute
-    if name in _MARKING and not _adds_up(call) and _is_number(call, ctx):
+    if name in _MASKED or (
+        name in _MARKING and not _adds_up(call) and (_is_number(call, ctx) or _is_at_largest(call, ctx))
+    ):
         return Fate.MARKED, attribute
     if (
         _adds_up(call)
@@ -206,7 +211,7 @@ def _argument(node: ast.expr, parent: ast.Call | ast.keyword, ctx: Context, dept
         return Fate.READ, call
     if names and call.args[:1] != [node] and all(_LAYER_CALL.fullmatch(name) for name in names):
         return Fate.READ, call  # a state or a mask beside what goes through the layer
-    if isinstance(node, ast.Attribute) and _runs_a_part(call, ctx):
+    if (isinstance(node, ast.Attribute) and _runs_a_part(call, ctx)) or _carries_on(node, call, names, ctx):
         return Fate.READ, call
     if method and (method in _UPDATING or (bool(names) and all(name.startswith("torch.Tensor.") for name in names))):
         return Fate.READ, call  # `x.sub_(memory)`
@@ -229,6 +234,27 @@ def _runs_a_part(call: ast.Call, ctx: Context) -> bool:
         return False
     found = [ctx.module.project.definition(name) for name in ctx.callees(call)]
     return not any(definition is not None and isinstance(definition[1], FUNCTIONS) for definition in found)
+
+
+def _carries_on(node: ast.expr, call: ast.Call, names: tuple[str, ...], ctx: Context) -> bool:
+    """`h = self.cell(x, h)` in a loop, `x, self.state = self.rnn(x, self.state)`: a state out of the last one.
+
+    Functions of the project are followed instead.
+    """
+    repeated = isinstance(node, ast.Attribute) or any(isinstance(parent, LOOPS) for parent in ctx.ancestors(call))
+    if (
+        not repeated
+        or not _STATES.search(identifier(node))
+        or not is_own(call.func)
+        or len(call.args) + len(call.keywords) < 2
+    ):
+        return False
+    if any(ctx.module.project.definition(name) is not None for name in names):
+        return False
+    statement, text = ctx.statement(call), ast.unparse(node)
+    targets = statement.targets if isinstance(statement, ast.Assign) and statement.value is call else []
+    parts = (part for target in targets for part in (target.elts if isinstance(target, ast.Tuple) else [target]))
+    return any(ast.unparse(part) == text for part in parts)
 
 
 def _is_one_of_own(node: ast.expr, ctx: Context) -> bool:
@@ -275,6 +301,13 @@ def _is_number(call: ast.Call, ctx: Context) -> bool:
         return True
     written = call.args[-1] if call.args else None
     return written is not None and all(value.kind in (Kind.NUMBER, Kind.BOOL) for value in ctx.values(written))
+
+
+def _is_at_largest(call: ast.Call, ctx: Context) -> bool:
+    """`kept.scatter_(-1, places, values)` after `values, places = x.topk(k)`."""
+    index = call.args[1] if len(call.args) > 1 else None
+    made = [binding.value for binding in ctx.module.definitions(index)] if isinstance(index, ast.Name) else []
+    return bool(made) and all(isinstance(value, ast.Call) and identifier(value.func) == "topk" for value in made)
 
 
 def _adds_up(call: ast.Call) -> bool:

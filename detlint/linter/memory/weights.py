@@ -19,6 +19,7 @@ from detlint.linter.memory.hooks import (
     takes_a_model,
 )
 from detlint.linter.memory.loads import is_initialised_by_users, is_only_loaded, loads_something_else
+from detlint.linter.memory.parts import are_alternatives
 from detlint.linter.memory.updates import is_made_of_itself, keeps_a_part, sets_nothing
 from detlint.linter.memory.uses import Fate, fate, registered_name
 from detlint.linter.source.names import FUNCTIONS, FunctionNode, parameters
@@ -52,7 +53,12 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
     """Return the expression that reads the attribute `name` of the class around `made`, if nothing ever writes it."""
     index = ctx.module.index
     owner = index.class_at(made)
-    if owner is None or _is_initialised_elsewhere(name, owner, ctx) or _is_initialised_by_kin(name, owner, ctx):
+    registrar = identifier(made.func) if isinstance(made, ast.Call) else ""
+    if (
+        owner is None
+        or _is_initialised_elsewhere(name, owner, ctx, registrar)
+        or _is_initialised_by_kin(name, owner, ctx)
+    ):
         return None
     constants = (part for part in _within(owner, ctx) if isinstance(part, ast.Constant))
     if any(_is_spelt(constant, name, made, ctx) for constant in constants):
@@ -64,12 +70,12 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
             continue
         if not isinstance(node.ctx, ast.Load):
             kept = node is made or keeps_a_part(node, name, ctx) or sets_nothing(node, ctx)
-            if not kept and not _is_in_the_other_branch(node, made, ctx):
+            if not kept and not are_alternatives(node, made, ctx):
                 return None
             if read is None and isinstance(ctx.parent(node), ast.AugAssign) and index.class_at(node) is owner:
                 read = node  # `self.total += rows` reads what is there
             continue
-        outcome, place = _fate(node, trained, ctx)
+        outcome, place = fate_under_names(node, ctx, trained=trained)
         if outcome is Fate.WRITTEN and is_made_of_itself(node, name, ctx):
             continue
         if outcome in (Fate.WRITTEN, Fate.STORED) and not _is_left_out_by_default(place, owner, ctx):
@@ -81,6 +87,12 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
     return read if _fills_another(name, owner, ctx) or not is_only_loaded(owner, ctx) else None
 
 
+def is_initialised_unnamed(target: ast.Attribute, ctx: Context) -> bool:
+    """May code in sight initialise an attribute of the object without naming it?"""
+    owner = ctx.module.index.class_at(target)
+    return owner is None or _is_initialised_elsewhere(target.attr, owner, ctx) or is_initialised_by_users(owner, ctx)
+
+
 def _within(owner: ast.ClassDef, ctx: Context) -> list[ast.AST]:
     """Return every node of a class, gone through once for all of its attributes."""
     return ctx.module.project.once(_nodes, owner)
@@ -88,18 +100,6 @@ def _within(owner: ast.ClassDef, ctx: Context) -> list[ast.AST]:
 
 def _nodes(owner: ast.ClassDef) -> list[ast.AST]:
     return list(walk(owner))
-
-
-def _is_in_the_other_branch(node: ast.Attribute, made: ast.AST, ctx: Context) -> bool:
-    """`self.bias = …` under the `else` of the `if` that makes the memory: one of the two is run."""
-    around = list(ctx.ancestors(made))
-    child: ast.AST = node
-    for parent in ctx.ancestors(node):
-        if isinstance(parent, ast.If) and parent in around:
-            other = around[around.index(parent) - 1] if parent is not around[0] else made
-            return (child in parent.body) != (other in parent.body) and child is not parent.test
-        child = parent
-    return False
 
 
 def _is_left_out_by_default(place: ast.expr, owner: ast.ClassDef, ctx: Context) -> bool:
@@ -190,17 +190,19 @@ def _is_kin(node: ast.ClassDef | None, owner: ast.ClassDef, ctx: Context) -> boo
     return first in inference.mro(second) or second in inference.mro(first)
 
 
-def _fate(node: ast.expr, trained: bool, ctx: Context, aliases: int = 0) -> tuple[Fate, ast.expr]:
+def fate_under_names(node: ast.expr, ctx: Context, *, trained: bool = False, aliases: int = 0) -> tuple[Fate, ast.expr]:
     """Return what happens to an attribute's memory, under local names too: `weight = self.weight`."""
     outcome, place = fate(node, ctx)
     if outcome is Fate.MARKED:
         return Fate.WRITTEN, place
     if outcome is Fate.WRITTEN and trained and _computes_with_it(place, ctx):
         return Fate.READ, place
+    if outcome is Fate.STORED and isinstance(place, ast.Tuple):
+        place = next(element for element in place.elts if node in walk(element))
     binding = ctx.binding(place) if outcome is Fate.STORED else None
     if binding is None or aliases == _ALIASES:
         return outcome, place
-    fates = [_fate(use, trained, ctx, aliases + 1) for use in ctx.flow(place).uses(binding)]
+    fates = [fate_under_names(use, ctx, trained=trained, aliases=aliases + 1) for use in ctx.flow(place).uses(binding)]
     for deciding in (Fate.WRITTEN, Fate.STORED, Fate.ADDED_TO, Fate.READ):
         for found in fates:
             if found[0] is deciding:
@@ -236,21 +238,25 @@ def _is_initialised_by_kin(name: str, owner: ast.ClassDef, ctx: Context) -> bool
     return any(isinstance(part, ast.Attribute) and part.attr == name for method in methods for part in walk(method))
 
 
-def _is_initialised_elsewhere(name: str, owner: ast.ClassDef, ctx: Context) -> bool:
+def _is_initialised_elsewhere(name: str, owner: ast.ClassDef, ctx: Context, registrar: str = "") -> bool:
     """Return whether code in sight may initialise an attribute of a class unnamed: an init hook, a checkpoint, a loop.
 
     That is code of its own and of its kin, and what the file does to models from outside; not what other classes do to
-    themselves. A checkpoint is no excuse for a class that fills what it makes, but for this one.
+    themselves. A checkpoint is no excuse for a class that fills what it makes, but for this one. What a class of the
+    project does with all states that its `registrar` is given, `self.add_state("sum", …)`, starts from that memory.
     """
     index, inference = ctx.module.index, ctx.inference
     info = inference.class_info(owner)
     outside = set(inference.external_bases(info)) - _PLAIN_BASES
-    if not (outside and outside <= _MODULES) and (outside or info.node.bases):
+    states = [ancestor for ancestor in inference.mro(info) if registrar in ancestor.methods]
+    if not outside <= _MODULES or (not outside and info.node.bases and not states):
         return True
     bases = (base for other in index.of_type(ast.ClassDef) for base in other.bases)
     if any(_LOADED.search(name) for base in bases for name in (*ctx.resolve(base), ast.unparse(base))):
         return True
     tended = _fills_another(name, owner, ctx)
+    if not info.node.bases:  # no module, which hooks and loops through parameters would reach
+        return _initialises_itself(info, set(), tended, ctx)
     hooks = [f for f in index.of_type(ast.FunctionDef) if _INITIALISES.search(f.name) and takes_a_model(f, ctx)]
     if tended:
         hooks = [hook for hook in hooks if not LOADED_WHOLE.search(hook.name)]
@@ -259,7 +265,7 @@ def _is_initialised_elsewhere(name: str, owner: ast.ClassDef, ctx: Context) -> b
     known = {hook.name for hook in hooks}
     if any(_initialises_all(loop, owner, known, ctx) for loop in index.of_type(ast.For)):
         return True
-    if any(_initialises_itself(ancestor, known, tended, ctx) for ancestor in inference.mro(info)):
+    if any(_initialises_itself(each, known, tended, ctx) for each in inference.mro(info) if each not in states):
         return True
     return any(
         (_INITIALISES.search(called) or called == "apply")
@@ -298,13 +304,18 @@ def _hides_what_it_sets(method: FunctionNode, info: ClassInfo, hooks: set[str], 
     for part in walk(method):
         name = identifier(part)
         call = parents.get(part)
-        if isinstance(call, ast.Call) and _calls_known_hook(call, hooks):
+        if isinstance(call, ast.Call) and (_calls_known_hook(call, hooks) or _is_of_any(call, parents.get(call))):
             continue
         if name in ALL_PARAMETERS or name in BY_ANY_NAME:
             return True
         if name == "self" and not isinstance(call, (ast.Attribute, ast.Return)) and not _only_asks(call):
             return True
     return False
+
+
+def _is_of_any(call: ast.Call, user: ast.AST | None) -> bool:
+    """`next(self.parameters())` asks for a device or a dtype."""
+    return isinstance(user, ast.Call) and identifier(user.func) == "next" and user.args == [call]
 
 
 def _only_asks(call: ast.AST | None) -> bool:

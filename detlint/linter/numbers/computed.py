@@ -19,6 +19,7 @@ _COMPUTING = {Kind.TENSOR, Kind.MODULE, Kind.INSTANCE, Kind.UNKNOWN}
 _DERIVATIVES = frozenset({"torch.autograd.grad"})
 _FILLED = ("zeros", "empty", "ones", "new_zeros", "new_empty")
 _NUMERICAL = ("torch", "numpy")
+_TRANSPOSING = frozenset({"T", "mT", "H", "mH", "t", "transpose"})
 _DEPTH = 8
 _DYADIC = 2.0**20
 
@@ -112,8 +113,19 @@ def _is_rounded_arithmetic(module: Module, node: ast.BinOp, depth: int) -> bool:
         return True
     if isinstance(node.op, (ast.MatMult, ast.Div)) and all(_is_float_tensor(module, side) for side in sides):
         return True
+    if isinstance(node.op, ast.MatMult) and _is_turned(*sides):
+        return not any(value.is_integral for side in sides for value in module.inference.values(side))
     chained = any(isinstance(side, ast.BinOp) and isinstance(side.op, _ARITHMETIC) for side in sides)
     return chained and _is_float_tensor(module, node) and any(_has_fractions(module, side) for side in sides)
+
+
+def _is_turned(left: ast.expr, right: ast.expr) -> bool:
+    """`factor @ factor.T`, `q.t() @ q`: a product of fractions that is known by what it is meant to give."""
+    for one, other in ((left, right), (right, left)):
+        turned = other.func if isinstance(other, ast.Call) else other
+        if isinstance(turned, ast.Attribute) and turned.attr in _TRANSPOSING:
+            return ast.dump(turned.value) == ast.dump(one)
+    return False
 
 
 def is_of_shares(module: Module, node: ast.expr) -> bool:
@@ -181,6 +193,8 @@ def _is_computed_call(module: Module, call: ast.Call, depth: int) -> bool:
     if owner in table.libraries or is_engine_run(module, call):
         return True
     if owner == "torch" and last in table.adding and call.args and _has_fractions(module, call.args[0]):
+        return True
+    if owner in _NUMERICAL and last in table.adding and call.args and is_computed(module, call.args[0], depth):
         return True
     if last in table.joining and call.args:
         return any(is_computed(module, part, depth) for part in elements_of(module, call.args[0]))

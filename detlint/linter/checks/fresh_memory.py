@@ -1,0 +1,84 @@
+"""Does a call give memory with elements that nobody wrote: `torch.empty(3)`, `torch.Tensor(3, 4)`?"""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from detlint.linter.analysis.context import Call, Context
+from detlint.linter.analysis.values import Kind
+from detlint.linter.indices.no_elements import has_no_elements
+from detlint.linter.programs.devices import device_around, named_device
+from detlint.linter.source.nodes import identifier, walk
+
+_CONSTRUCTORS = re.compile(r"^torch\.(cuda\.)?\w*Tensor$")
+# What takes sizes: functions where more than one argument is given, and layers.
+_FACTORIES = re.compile(r"^torch\.((cuda\.)?\w*Tensor|empty|zeros|ones|randn?)$")
+_SIZED = re.compile(r"^torch\.nn\.(Linear|Bilinear|Conv\w+|Embedding|LayerNorm|BatchNorm\w+|LSTM|GRU|RNN)$")
+_SIZE_NAME = re.compile(r"(^|_|\.)(num|n|in|out)_\w+[^_]$|(^|_|\.)(dim|size|channels|units|width|heads|hidden)$")
+# What several sizes are called: `torch.FloatTensor(*shape)`.
+_SHAPE_NAME = re.compile(r"(^|_)(shape|sizes?|dims?)$")
+
+
+def is_fresh(call: Call, ctx: Context) -> bool:
+    """Return whether the call gives memory with elements that nobody wrote."""
+    node = call.node
+    device = next((keyword.value for keyword in node.keywords if keyword.arg == "device"), None)
+    where = named_device(device, ctx) if device is not None else device_around(node, ctx)
+    if where == "meta" or has_no_elements(node, ctx) or _stands_for_a_shape(node, ctx):
+        return False
+    if _CONSTRUCTORS.match(call.name) or call.name == "torch.Tensor.new":
+        return _takes_sizes(node, ctx)
+    return not call.name.endswith(".resize_") or _grows(node, ctx)
+
+
+def _grows(node: ast.Call, ctx: Context) -> bool:
+    """`torch.empty(0).resize_(n, 4)`: other tensors may just get another shape."""
+    resized = node.func.value if isinstance(node.func, ast.Attribute) else node.func
+    made = [value.node for value in ctx.values(resized)]
+    return any(isinstance(part, ast.Call) and (not part.args or has_no_elements(part, ctx)) for part in made)
+
+
+def _stands_for_a_shape(node: ast.Call, ctx: Context) -> bool:
+    """`torch.empty(1).expand(n, m)`: places that are one and the same in memory are not there to be filled."""
+    view = ctx.parent(node)
+    return isinstance(view, ast.Attribute) and view.attr in ("expand", "expand_as")
+
+
+def _takes_sizes(node: ast.Call, ctx: Context) -> bool:
+    """`torch.Tensor(3, 4)` and `torch.Tensor(x.size())` give fresh memory; anything else is data."""
+    if not node.args or node.keywords:
+        return False
+    if len(node.args) > 1:
+        return not any(isinstance(argument, (ast.List, ast.Tuple)) for argument in node.args)
+    only = node.args[0]
+    if isinstance(only, ast.Starred):
+        return _SHAPE_NAME.search(identifier(only.value)) is not None or _gives_sizes(only.value)
+    if _gives_sizes(only):
+        return True
+    values = ctx.values(only)
+    return all(value.kind is Kind.NUMBER and value.dtype != "float" for value in values) or _is_size(only, node, ctx)
+
+
+def _gives_sizes(node: ast.expr) -> bool:
+    """`x.size()`, `x.size(0)`."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "size"
+
+
+def _is_size(node: ast.expr, made: ast.Call, ctx: Context) -> bool:
+    """Is a variable no data? The function uses it as one size of several, gives it to a layer, or a weight is as long.
+
+    The last only where it is called after a size: `nn.Parameter(torch.Tensor(out_features))`.
+    """
+    function = ctx.function(node)
+    if not isinstance(node, (ast.Name, ast.Attribute)) or function is None:
+        return False
+    text, user = ast.unparse(node), ctx.parent(made)
+    if _SIZE_NAME.search(text) and isinstance(user, ast.Call) and "torch.nn.Parameter" in ctx.callees(user):
+        return True
+    calls = (part for part in walk(function) if isinstance(part, ast.Call))
+    return any(
+        any(ast.unparse(argument) == text for argument in call.args[:2])
+        and any(_SIZED.match(name) or (_FACTORIES.match(name) and len(call.args) > 1) for name in ctx.callees(call))
+        for call in calls
+    )

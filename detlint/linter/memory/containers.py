@@ -1,0 +1,190 @@
+"""What becomes of fresh memory that a list or a dictionary holds? Follows its elements through loops and keys."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from detlint.linter.memory.copy_reads import looped
+from detlint.linter.memory.updates import sets_nothing
+from detlint.linter.memory.uses import Fate, fate
+from detlint.linter.memory.weights import fate_under_names, is_initialised_unnamed
+from detlint.linter.source.names import COMPREHENSIONS
+from detlint.linter.source.nodes import is_own, walk
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.context import Context
+
+# What holds the elements of the list, or of the dictionary, that it is given.
+_HOLDERS = frozenset({"builtins.list", "builtins.tuple", "builtins.dict", "torch.nn.ParameterList"})
+_PARAMETERS = "torch.nn.ParameterList"
+_Found = tuple[Fate, ast.expr]
+
+
+def read_of_elements(made: ast.expr, comprehension: ast.expr, ctx: Context) -> ast.expr | None:
+    """Return what reads an element of `sums = [torch.empty_like(p) for p in weights]`, where nothing fills one.
+
+    `for total, p in zip(sums, weights): total += p.grad`
+    """
+    if not isinstance(comprehension, COMPREHENSIONS) or not _is_element(made, comprehension):
+        return None
+    holder: ast.expr = comprehension
+    registered = False
+    while isinstance(call := ctx.parent(holder), ast.Call) and _HOLDERS.intersection(ctx.callees(call)):
+        holder, registered = call, _PARAMETERS in ctx.callees(call)
+    statement = ctx.parent(holder)
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    if not isinstance(statement, (ast.Assign, ast.AnnAssign)) or len(targets) != 1:
+        return None
+    target = targets[0]
+    if isinstance(target, ast.Attribute) and registered and is_initialised_unnamed(target, ctx):
+        return None
+    uses = _uses(target, ctx) if isinstance(target, (ast.Name, ast.Attribute)) else None
+    return _read_among(found for use in uses for found in _fates(use, ctx)) if uses is not None else None
+
+
+def _is_element(made: ast.expr, comprehension: ast.expr) -> bool:
+    """Is memory made for each round, and is it an element by itself?"""
+    element = comprehension.value if isinstance(comprehension, ast.DictComp) else getattr(comprehension, "elt", None)
+    return element is not None and not isinstance(element, (ast.Tuple, ast.List)) and made in walk(element)
+
+
+def read_of_entry(entry: ast.Subscript, ctx: Context) -> ast.expr | None:
+    """Return what reads `state["mean"] = torch.empty_like(p)` later in the function, where nothing fills it.
+
+    `mean = state["mean"]` and `mean.mul_(0.9).add_(p.grad)`
+    """
+    named = isinstance(entry.slice, ast.Name) or isinstance(getattr(entry.slice, "value", None), str)
+    if not named or not isinstance(entry.value, (ast.Name, ast.Attribute, ast.Subscript)):
+        return None
+    return _read_at_key(entry.value, entry.slice, ctx)
+
+
+def read_of_value(made: ast.expr, entries: ast.expr, ctx: Context) -> ast.expr | None:
+    """Return what reads `state = {"mean": torch.empty(n)}` under its key, in the same function."""
+    statement = ctx.parent(entries)
+    target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    if not isinstance(entries, ast.Dict) or not isinstance(target, (ast.Name, ast.Attribute)):
+        return None
+    pairs = zip(entries.keys, entries.values, strict=True)
+    key = next((key for key, value in pairs if made in walk(value)), None)
+    return _read_at_key(target, key, ctx) if isinstance(key, ast.Constant) else None
+
+
+def returned_container(made: ast.expr, container: ast.expr, ctx: Context) -> ast.expr | None:
+    """Return `state` of `return state` after `state = {"h": torch.empty(n)}`, or what is returned at once."""
+    if not isinstance(container, (ast.Dict, ast.List, ast.ListComp, ast.DictComp)) or not isinstance(made, ast.Call):
+        return None
+    if isinstance(ctx.parent(container), ast.Return):
+        return container
+    binding = ctx.binding(container)
+    uses = ctx.flow(container).uses(binding) if binding is not None else ()
+    return next((use for use in uses if all(fate(each, ctx)[0] is Fate.RETURNED for each in uses)), None)
+
+
+def _read_at_key(holder: ast.expr, key: ast.expr, ctx: Context) -> ast.expr | None:
+    own = ctx.module.index.class_at(holder) if isinstance(holder, ast.Attribute) and is_own(holder) else None
+    around = own if own is not None else ctx.function(holder)
+    if around is None:
+        return None
+    text, statement = ast.unparse(holder), ctx.statement(holder)
+    named = [part for part in walk(around) if part is not holder and _is_named(part, text)]
+    uses = [part for part in named if isinstance(part, ast.expr) and isinstance(getattr(part, "ctx", None), ast.Load)]
+    bound = [part for part in named if part not in uses]
+    found = [each for use in uses if not _is_another_entry(use, key, ctx) for each in _fates(use, ctx)]
+    flow = ctx.flow(holder)
+    if own is not None:
+        bound = [part for part in bound if part in flow]
+    elif any(ctx.flow(place) is not flow for _, place in found):
+        return None  # a closure may fill it
+    return _read_among(
+        (outcome, place)
+        for outcome, place in found
+        if outcome is not Fate.READ or place not in flow or flow.path(statement, place, avoiding=bound)
+    )
+
+
+def _is_named(node: ast.AST, text: str) -> bool:
+    return isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) and ast.unparse(node) == text
+
+
+def _is_another_entry(use: ast.expr, key: ast.expr, ctx: Context) -> bool:
+    """`state["step"]` beside `state["mean"]`."""
+    around = ctx.parent(use)
+    if not isinstance(around, ast.Subscript) or around.value is not use:
+        return False
+    keys = (around.slice, key)
+    return all(isinstance(key, ast.Constant) for key in keys) and ast.unparse(keys[0]) != ast.unparse(keys[1])
+
+
+def _read_among(found: Iterator[_Found]) -> ast.expr | None:
+    """Return the first place that reads, where none may have written."""
+    read = None
+    for outcome, place in found:
+        if outcome in (Fate.WRITTEN, Fate.STORED, Fate.MARKED):
+            return None
+        if outcome in (Fate.READ, Fate.ADDED_TO) and read is None:
+            read = place
+    return read
+
+
+def _uses(target: ast.Name | ast.Attribute, ctx: Context) -> list[ast.expr] | None:
+    """Return where a variable of a function, or an attribute of an object, is used; None where it is set elsewhere."""
+    if isinstance(target, ast.Name):
+        bindings = list(ctx.module.index.scope_at(target).bindings.get(target.id, ()))
+        if len(bindings) != 1 or bindings[0].node is not target or ctx.function(target) is None:
+            return None
+        uses = ctx.flow(target).uses(bindings[0])
+        return list(uses) if all(ctx.flow(use) is ctx.flow(target) for use in uses) else None
+    owner = ctx.module.index.class_at(target)
+    named = [use for use in ctx.module.index.names_used.get(target.attr, ()) if isinstance(use, ast.Attribute)]
+    if owner is None or not is_own(target) or any(not is_own(use) for use in named):
+        return None
+    own = [use for use in named if ctx.module.index.class_at(use) is owner and use is not target]
+    stores = [use for use in own if not isinstance(use.ctx, ast.Load)]
+    return None if any(not sets_nothing(use, ctx) for use in stores) else [use for use in own if use not in stores]
+
+
+def _fates(use: ast.expr, ctx: Context) -> Iterator[_Found]:
+    """Yield what happens to the elements of a container where it is used."""
+    loop = looped(use, ctx)
+    if loop is not None:
+        yield from _fates_in_loop(*loop, ctx)
+        return
+    around = ctx.parent(use)
+    if not isinstance(around, ast.Subscript) or around.value is not use:
+        outcome, place = fate(use, ctx)
+        given_whole = outcome is Fate.STORED or isinstance(around, ast.keyword)
+        yield (Fate.WRITTEN if given_whole else outcome), place
+    elif isinstance(around.slice, ast.Slice):
+        yield Fate.WRITTEN, around
+    elif isinstance(around.ctx, ast.Load):
+        yield fate_under_names(around, ctx)
+    else:
+        yield _fate_of_store(around, ctx), around
+
+
+def _fate_of_store(element: ast.Subscript, ctx: Context) -> Fate:
+    """`sums[name] += x` and `sums[name] = sums[name] + x` read what they replace."""
+    statement = ctx.statement(element)
+    if isinstance(statement, ast.AugAssign):
+        return Fate.READ
+    text, value = ast.unparse(element), getattr(statement, "value", None)
+    parts = walk(value) if isinstance(value, ast.expr) else ()
+    kept = any(isinstance(part, ast.Subscript) and ast.unparse(part) == text for part in parts)
+    return Fate.UNTOUCHED if kept else Fate.WRITTEN
+
+
+def _fates_in_loop(loop: ast.AST, target: ast.expr, ctx: Context) -> Iterator[_Found]:
+    """`for total in sums: total += x`, `[total / n for total in sums]`."""
+    whole = loop if isinstance(loop, ast.For) else ctx.parent(loop)
+    if not isinstance(target, ast.Name) or whole is None:
+        yield Fate.WRITTEN, target
+        return
+    for part in walk(whole):
+        if isinstance(part, ast.Name) and part.id == target.id and part is not target:
+            if isinstance(part.ctx, ast.Load):
+                yield fate_under_names(part, ctx)
+            elif isinstance(ctx.parent(part), ast.AugAssign):
+                yield Fate.READ, part
