@@ -12,8 +12,8 @@ from detlint.findings import Finding
 from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.registry import check
-from detlint.linter.checks.fresh_memory import is_fresh
 from detlint.linter.memory.containers import read_of_elements, read_of_entry, read_of_value, returned_container
+from detlint.linter.memory.made import is_fresh
 from detlint.linter.memory.needs import guards_emptiness, is_in_each_round, reads_what_rounds_left, tests_of_need
 from detlint.linter.memory.parts import are_alternatives, names_extent, only_in_part, tells_extent
 from detlint.linter.memory.promised import is_promised
