@@ -224,10 +224,13 @@ def _target_seeded(target: ast.expr, generator: OwnGenerator, ctx: Context, dept
             and not ctx.resolve(node)  # `np.random.seed(0)` where the generator is `self.random`
         ]
     elif isinstance(target, ast.Name) and scope is not None:
+        made = index.statement(target)  # `rng = rng or default_rng()` asks for what was there before
         uses = [
             node
             for node in index.names_used.get(target.id, ())
-            if isinstance(node, ast.Name) and index.scope_at(node).lookup(node.id) is scope
+            if isinstance(node, ast.Name)
+            and index.scope_at(node).lookup(node.id) is scope
+            and index.statement(node) is not made
         ]
     else:
         return True
