@@ -11,6 +11,7 @@ from detlint.linter.analysis.calls_elsewhere import constructions
 from detlint.linter.analysis.classes import class_made
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.values import load_types
+from detlint.linter.modes.switches import switched
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope
 from detlint.linter.source.nodes import identifier, is_own, walk
 
@@ -40,8 +41,10 @@ class ModelNames:
         self._passed: dict[tuple[FunctionNode, str], Key | None] = {}
 
     def key(self, node: ast.expr, depth: int = 4) -> Key | None:
-        """Return the variable whose model an expression gives, wrappers and aliases looked through."""
+        """Return the variable whose model an expression gives, wrappers, aliases and switches looked through."""
         node = self.unwrapped(node)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and switched(node) is not None:
+            return self.key(node.func.value, depth)  # `net.train()` gives the net
         if isinstance(node, ast.Name):
             scope = self.index.scope_at(node).lookup(node.id)
             if scope is None or isinstance(scope.node, ast.ClassDef):
@@ -95,7 +98,7 @@ class ModelNames:
         return call.args[0] if call.args and not _COPYING.isdisjoint(names) else None
 
     def canonical(self, key: Key, scope: Scope, depth: int) -> Key:
-        """Follow `net = model` and `wrapped = DataParallel(model)` to `model`, a method's parameter to `self.model`."""
+        """Follow `net = model.train()` and `wrapped = DataParallel(model)` to `model`, a parameter to `self.model`."""
         if depth == 0:
             return key
         bindings = scope.bindings.get(key.name, ())
@@ -110,8 +113,7 @@ class ModelNames:
             inner = self.unwrapped(binding.value)
             if isinstance(inner, ast.Name) and inner.id == key.name:
                 continue
-            other = self.key(inner, depth - 1) if isinstance(inner, (ast.Name, ast.Attribute)) else None
-            others.add(other)
+            others.add(None if isinstance(inner, ast.Subscript) else self.key(inner, depth - 1))
         found = others.pop() if len(others) == 1 else None
         return key if found is None else found
 
@@ -146,6 +148,12 @@ class ModelNames:
             elif binding.kind is BindingKind.ASSIGN and isinstance(binding.value, ast.Call):
                 return class_made(self.module, name)
         return None
+
+    def class_behind(self, key: Key) -> ast.ClassDef | None:
+        """Return the class whose method's `self` a variable is."""
+        owner = self.index.parents.get(key.owner) if isinstance(key.owner, FUNCTIONS) else None
+        first = [*key.owner.args.posonlyargs, *key.owner.args.args][:1] if isinstance(key.owner, FUNCTIONS) else []
+        return owner if isinstance(owner, ast.ClassDef) and [part.arg for part in first] == [key.name] else None
 
     def body_of(self, node: ast.AST) -> Scope:
         """Return the function's or module's scope that `node` runs in."""

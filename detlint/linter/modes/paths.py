@@ -12,7 +12,8 @@ from detlint.linter.analysis.calls_elsewhere import called_elsewhere, calls_else
 from detlint.linter.analysis.classes import class_made
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.values import load_types
-from detlint.linter.modes.events import MAX_DEPTH, Event, ModeEvents
+from detlint.linter.modes.effects import MAX_DEPTH, Event
+from detlint.linter.modes.events import ModeEvents
 from detlint.linter.modes.layers import from_torchvision_by_name, switches_itself
 from detlint.linter.modes.lists import held_in
 from detlint.linter.modes.names import Key, given_to
@@ -152,6 +153,13 @@ class Modes(ModeEvents):
         scope = self.body_of(node)
         flow = self.module.flow(scope)
         events = self.events(scope, key)
+        manager = self.managed(key, node, events)
+        if manager is not None:
+            mode = self.mode_within(manager, key)
+            trace.modes.add(mode)
+            if mode is Mode.TRAIN:
+                trace.reasons.setdefault(manager, Reason(self.module, manager, node, False))
+            return
         for event in events:
             if self._reaches(flow, event, node, events):
                 trace.modes.add(event.mode)

@@ -7,6 +7,7 @@ import builtins
 import re
 from collections.abc import Iterator
 
+from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.values import Kind
 from detlint.linter.modes.layers import decorated_to_switch
@@ -56,23 +57,32 @@ class ModelRuns:
         named = names_inference(function.attr) and not _ALLOWED.search(function.attr)
         if PREDICTS.match(function.attr) or (named and self._is_model_method(call)):
             return function.value if self._is_module(function.value) and not self.switches_itself(call) else None
-        if self._runs_parts(call, function):
+        if self._runs_parts_of_other(call, function):
             return function.value
         return function if self.modes.key(function) is not None and function.attr not in ("train", "eval") else None
 
-    def _runs_parts(self, call: ast.Call, called: ast.Attribute) -> bool:
+    def _runs_parts_of_other(self, call: ast.Call, called: ast.Attribute) -> bool:
         """`net.map_logits(x)` under no_grad, a method of the project that calls layers of the model."""
         if not isinstance(called.value, ast.Name) or called.value.id == "self":
             return False
         kinds = [value for value in self.module.inference.values(called.value) if value.kind is Kind.MODULE]
         for info in [self.module.inference.class_named(value.type) for value in kinds]:
             method = info.methods.get(called.attr) if info is not None else None
-            if info is None or method is None or trains(method) or not without_gradients(self.module, call):
+            if info is None or method is None or not without_gradients(self.module, call):
                 continue
-            parts = (part.func for part in walk(method) if isinstance(part, ast.Call))
-            if any(is_own(part) and identifier(part) not in info.methods for part in parts):
+            if _runs_layers(info, method):
                 return not self.switches_itself(call)
         return False
+
+    def runs_part(self, call: ast.Call, owner: ast.ClassDef) -> bool:
+        """`self.encoder(x)`, or `self.step(x)` that calls such layers: does a method run a part of its own model?"""
+        if not is_own(call.func):
+            return False
+        info = self.module.inference.class_info(owner)
+        method = info.methods.get(identifier(call.func))
+        if method is not None:
+            return _runs_layers(info, method) and not self.switches_itself(call)
+        return any(value.kind is Kind.MODULE for value in self.module.inference.values(call.func))
 
     def _handed_model(self, call: ast.Call) -> ast.expr | None:
         """`total += squared_error(net, x, y)`: a model that a helper runs, which says nothing of inference itself."""
@@ -157,6 +167,13 @@ class ModelRuns:
             ):
                 return True
         return False
+
+
+def _runs_layers(info: ClassInfo, method: FunctionNode) -> bool:
+    """Does a method of a model call layers of it, or all of it, and make no training step?"""
+    parts = [part.func for part in walk(method) if isinstance(part, ast.Call)]
+    own = (identifier(part) for part in parts if is_own(part))
+    return not trains(method) and any(name == "forward" or name not in info.methods for name in own)
 
 
 def _calls_of_parameter(

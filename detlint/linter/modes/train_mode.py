@@ -114,11 +114,15 @@ class _Search:
         if model is None:
             return None
         key = self.modes.key(model)
-        if key is None or _NO_MODEL.search(key.name) or self._is_own(key):
+        if key is None or _NO_MODEL.search(key.name):
+            return None
+        if self._is_own(key):
+            key = self._switched_around_part(key, call)
+        if key is None:
             return None
         if is_unused(self.module, call) and not evaluates_on_request(self.module, call):
             return None
-        if self._is_switched_around(call):
+        if self._is_switched_around(call, key):
             return None
         if not is_inference(self.module, call) and (self._trains or not self._weights.into(key)):
             return None
@@ -130,7 +134,7 @@ class _Search:
             return None
         made = list(Constructors(self.modes).of_key(key))
         as_made = all(reason.created for reason in reasons)
-        holds = parts_of(made, made=as_made) if made else self._file_holds
+        holds = parts_of(made, made=as_made) if made else self._holds_by_class(key)
         if holds is Truth.NO:
             return None
         if holds is Truth.UNKNOWN:
@@ -172,6 +176,34 @@ class _Search:
         if self.modes.copied(made) is not None:
             return True
         return next(Constructors(self.modes).of_expression(made, ()), None) is None
+
+    def _switched_around_part(self, key: Key, call: ast.Call) -> Key | None:
+        """`self.train()` in a method that only predicts, and then `self.layers(x)`: the part or the whole that it is.
+
+        Elsewhere a model's own parts follow the model: whoever holds that switches it.
+        """
+        function = self.module.index.function_at(call)
+        owner = self.module.index.class_at(call)
+        if function is None or owner is None or not self._runs.runs_part(call, owner):
+            return None
+        if trains(function) or not (evaluates(function) or without_gradients(self.module, function.body[0])):
+            return None
+        receivers = [*function.args.posonlyargs, *function.args.args][:1]
+        for candidate in (key, *(Key(function, receiver.arg) for receiver in receivers)):
+            events = self.modes.events(self.module.index.scopes[function], candidate)
+            if any(event.mode is Mode.TRAIN and event.made is None for event in events):
+                return candidate
+        return None
+
+    def _holds_by_class(self, key: Key) -> Truth:
+        """Does `self` hold layers that depend on the mode? Its class tells where it is one that can be run."""
+        owner = self.modes.class_behind(key)
+        info = self.module.inference.class_info(owner) if owner is not None else None
+        if info is None:
+            return self._file_holds
+        holds = ModelParts().of_class(info)
+        complete = any("forward" in ancestor.methods for ancestor in self.module.inference.mro(info))
+        return holds if complete or holds is Truth.YES else Truth.UNKNOWN
 
     @cached_property
     def _file_holds(self) -> Truth:
@@ -229,11 +261,17 @@ class _Search:
         return self._own[key]
 
     def _is_submodule(self, key: Key) -> bool:
-        """A module's own submodules follow the module: whoever holds it switches it."""
+        """A module's own submodules follow the module: whoever holds it switches it.
+
+        Not so in what is called a model, derives from nothing that is known for one, and puts its part in train mode.
+        """
         if not isinstance(key.owner, ast.ClassDef):
             return False
         info = self.module.inference.class_info(key.owner)
-        return key.name in info.methods or self._is_model_class(info)
+        if key.name in info.methods or self.module.inference.is_module_class(info.name):
+            return True
+        events = self.modes.events_anywhere(key) if self._is_model_class(info) else None
+        return events is not None and not any(event.made is None and event.mode is Mode.TRAIN for event in events)
 
     def _is_local_submodule(self, key: Key) -> bool:
         """`encoder = self.momentum_encoder()`: a variable for what a module's method takes from the module itself."""
@@ -273,16 +311,10 @@ class _Search:
         called = switch.func if isinstance(switch, ast.Call) else None
         return isinstance(called, ast.Attribute) and called.attr != "train" and self.modes.key(called.value) == key
 
-    def _is_switched_around(self, call: ast.Call) -> bool:
-        """`with self.stochastic_mode():` where a function of the project switches modes for what is inside."""
-        for parent in self.module.index.ancestors(call):
-            if isinstance(parent, FUNCTIONS):
-                return False
-            items = parent.items if isinstance(parent, (ast.With, ast.AsyncWith)) else []
-            for item in items:
-                if isinstance(item.context_expr, ast.Call) and self._runs.switches_itself(item.context_expr):
-                    return True
-        return False
+    def _is_switched_around(self, call: ast.Call, key: Key) -> bool:
+        """`with self.stochastic_mode():`, a function of the project that switches to a mode that cannot be told."""
+        managers = [manager for manager in self.modes.managers(call) if self._runs.switches_itself(manager)]
+        return any(self.modes.mode_within(manager, key) is Mode.UNKNOWN for manager in managers)
 
     def _counts(self, reason: Reason, call: ast.Call) -> bool:
         """A caller may ask for train mode, and a helper called within a training step runs in it on purpose.
