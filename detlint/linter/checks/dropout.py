@@ -12,12 +12,13 @@ from detlint.linter.analysis.built import runs_with_forward
 from detlint.linter.analysis.callers import calls_of, is_set_from_outside
 from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.classes import ClassInfo
-from detlint.linter.analysis.context import MISSING, Call, Context
+from detlint.linter.analysis.context import MISSING, Argument, Call, Context
 from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.registry import check
 from detlint.linter.analysis.repairs import Repair, operand, safe, set_argument, unsafe
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.programs.evaluation import without_gradients
+from detlint.linter.programs.left_on import is_called_in_forward, left_on
 from detlint.linter.programs.training import (
     asks_for_mode,
     depends_on_mode,
@@ -57,9 +58,18 @@ def functional_dropout_always_on(call: Call, ctx: Context) -> Iterator[Finding]:
     function = ctx.function(call.node)
     if function is not None and trains(function):
         return
+    name = call.name.rpartition(".")[2]
     state = _training_state(call, rate, ctx) if _knows_modes(call) else _attention_state(rate, _rate(call), ctx)
     if state and not (function is not None and _is_called_in_training_only(function, ctx)):
-        yield ctx.finding(call.node, repair=_repair(call, ctx), call=call.name.rpartition(".")[2], state=state)
+        yield ctx.finding(call.node, repair=_repair(call, ctx), call=name, state=state)
+    if not state and _knows_modes(call):
+        for where, site in left_on(_training(call).value, ctx):
+            state = f"{ctx.line(site, where.module)} leaves the mode of training on"
+            if where.module is ctx.module:
+                related = [(ctx.module, call.node, "drops here")]
+                yield ctx.finding(site, related=related, call=identifier(site.func), state=state)
+            else:
+                yield ctx.finding(call.node, call=name, state=state)
 
 
 @check("DET202", nodes=(ast.FunctionDef,))
@@ -101,16 +111,11 @@ def _runs_in_both_modes(function: FunctionNode, ctx: Context) -> bool:
     if owner is None:
         sites = list(calls_of(function, ctx))
         known = [site for site in sites if site is not None and not is_test_file(site[0].module)]
-        return len(known) == len(sites) and any(_is_called_in_forward(*site) for site in known)
+        return len(known) == len(sites) and any(is_called_in_forward(*site) for site in known)
     if not runs_with_forward(function, ctx):
         return False
     made = [site for site in calls_of(owner, ctx) if site is not None]
     return not any(_is_guarded_layer(call, where) for where, call in made)
-
-
-def _is_called_in_forward(where: Context, call: ast.Call) -> bool:
-    around = where.function(call)
-    return around is not None and runs_with_forward(around, where) and not guarded_by_mode(where.module, call)
 
 
 def _is_guarded_layer(call: ast.Call, ctx: Context) -> bool:
@@ -235,8 +240,12 @@ def _at_inference(rate: ast.expr | None) -> ast.expr | None:
     return rate
 
 
+def _training(call: Call) -> Argument:
+    return call.argument("training" if any(p.name == "training" for p in call.trigger.parameters) else "train")
+
+
 def _training_state(call: Call, rate: ast.expr | None, ctx: Context) -> str:
-    training = call.argument("training" if any(p.name == "training" for p in call.trigger.parameters) else "train")
+    training = _training(call)
     if training.value is not None and holds_in_eval_only(training.value):
         return "training is True where nothing trains"
     if training.value is not None and rate is not None and _asks_for_rate(training.value, rate, ctx):
