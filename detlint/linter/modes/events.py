@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
@@ -13,38 +12,11 @@ from detlint.linter.analysis.project import Module
 from detlint.linter.modes.effects import Event, ModeEffects
 from detlint.linter.modes.lists import gone_round
 from detlint.linter.modes.names import Key, given_to
-from detlint.linter.modes.switches import Mode, switched, switches_any
+from detlint.linter.modes.switches import Mode, may_switch, switched, switches_any
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope
 from detlint.linter.source.nodes import arguments_of, identifier, walk
 from detlint.randomness import load_sources
 
-# Functions outside the project that are handed a model and leave its mode alone (or put it back).
-_HARMLESS = (
-    "accelerate.",
-    "builtins.",
-    "copy.",
-    "fvcore.",
-    "logging.",
-    "numpy.",
-    "ptflops.",
-    "thop.",
-    "timm.optim.",
-    "timm.scheduler.",
-    "timm.utils.ModelEma",
-    "torch.",
-    "torchinfo.",
-    "torchsummary.",
-    "transformers.AdamW",
-    "transformers.get_",
-    "wandb.",
-)
-# Names of functions of unknown origin that may well switch the mode of a model they are given.
-_MAY_SWITCH = re.compile(
-    r"eval|test|val|predict|infer|prepare|mode|freeze|train|fit|run|setup|convert|fuse|export|load|build|get|create|wrap|"
-    r"make|demo|generate|init",
-    re.I,
-)
-_LOADS_WEIGHTS = re.compile(r"checkpoint|state_dict|weights|param|__init__|init_|_init", re.I)
 _RUNS = ("__init__", "forward", "train", "eval")
 _PREPARING = ("accelerate.Accelerator.prepare", "apex.amp.initialize", "lightning.fabric.Fabric.setup")
 
@@ -297,14 +269,10 @@ class ModeEvents(ModeEffects, ABC):
                         return Mode.UNKNOWN if switches_any(definition) else Mode.SAME
                     return peer.effect(definition, Key(definition, parameter.arg), call)
             return Mode.UNKNOWN if switches_any(definition) else Mode.SAME
-        last = identifier(call.func)
         modes = {load_sources().switches.get(name) for name in names} - {None}
         if modes:
             return Mode(modes.pop()) if len(modes) == 1 else Mode.UNKNOWN
-        if names and all(name.startswith(_HARMLESS) for name in names):
-            return Mode.SAME
-        suspicious = last[:1].isupper() or (_MAY_SWITCH.search(last) and not _LOADS_WEIGHTS.search(last))
-        return Mode.UNKNOWN if suspicious or not last else Mode.SAME
+        return Mode.UNKNOWN if may_switch(identifier(call.func), names) else Mode.SAME
 
     def _with_around(self, call: ast.Call) -> Iterator[ast.AST]:
         parent = self.index.parents.get(call)

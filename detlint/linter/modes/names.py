@@ -11,9 +11,9 @@ from detlint.linter.analysis.calls_elsewhere import constructions
 from detlint.linter.analysis.classes import class_made
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.values import load_types
-from detlint.linter.modes.switches import switched
+from detlint.linter.modes.switches import may_switch, switched, switches_any
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope
-from detlint.linter.source.nodes import identifier, is_own, walk
+from detlint.linter.source.nodes import arguments_of, identifier, is_own, walk
 
 # Methods that return the model they are called on and leave its mode alone.
 _KEEPING = frozenset(
@@ -88,6 +88,16 @@ class ModelNames:
         if any(name in load_types().wrappers and not name.startswith("copy.") for name in names):
             given = [*call.args[:1], *(k.value for k in call.keywords if k.arg in ("model", "module", "mod"))]
             return given[0] if given else None
+        return self._handed_back(call)
+
+    def _handed_back(self, call: ast.Call) -> ast.expr | None:
+        """Return the model of `load_weights(net, path)`, a function of the project that gives it back as it was."""
+        for name in self.module.inference.callees(call):
+            found = self.module.project.definition(name)
+            if found is None or not isinstance(found[1], FUNCTIONS):
+                continue
+            parameter = self.module.project.once(handed_back, (found[0], found[1]))
+            return given_to(found[1], parameter, call) if parameter else None
         return None
 
     def copied(self, call: ast.Call) -> ast.expr | None:
@@ -202,6 +212,43 @@ class ModelNames:
             receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
             return isinstance(receiver, ast.Name) and self.self_class(receiver) is key.owner
         return isinstance(call.func, ast.Name) and self.means(call.func, function)
+
+
+def handed_back(asked: tuple[Module, FunctionNode]) -> str:
+    """Return the parameter that a function returns always, and leaves in its mode; nothing if there is none."""
+    module, function = asked
+    name = given_back(module, function)
+    calls = [part for part in walk(function) if isinstance(part, ast.Call)]
+    return "" if function.decorator_list or any(_may_switch(call, name, module) for call in calls) else name
+
+
+def given_back(module: Module, function: FunctionNode) -> str:
+    """Return the parameter that a function returns always, in whatever mode; nothing if there is none."""
+    returns = [statement.value for statement in module.flow(module.index.scopes[function]).returns()]
+    names = {value.id if isinstance(value, ast.Name) else "" for value in returns}
+    name = names.pop() if len(names) == 1 else ""
+    bindings = module.index.scopes[function].bindings.get(name, ()) if name else ()
+    given = any(binding.kind is BindingKind.PARAMETER for binding in bindings)
+    kept = all(binding.kind is BindingKind.PARAMETER or _is_moved(binding, name) for binding in bindings)
+    return name if given and kept else ""
+
+
+def _is_moved(binding: Binding, name: str) -> bool:
+    """`net = net.to(device)`."""
+    call = binding.value
+    moves = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _KEEPING
+    return moves and isinstance(call, ast.Call) and getattr(getattr(call.func, "value", None), "id", "") == name
+
+
+def _may_switch(call: ast.Call, name: str, module: Module) -> bool:
+    """Does a call switch a mode, or get the model and may do so?"""
+    if switched(call) is not None:
+        return True
+    if not any(getattr(argument, "id", "") == name for argument in arguments_of(call)):
+        return False
+    names = module.inference.callees(call)
+    found = [definition for each in names if (definition := module.project.definition(each)) is not None]
+    return any(switches_any(node) for _, node in found) if found else may_switch(identifier(call.func), names)
 
 
 def given_to(function: FunctionNode, name: str, call: ast.Call) -> ast.expr | None:

@@ -16,7 +16,7 @@ from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.modes.constructors import Constructors
 from detlint.linter.modes.layers import ModelParts, parts_of
 from detlint.linter.modes.loaded_weights import LoadedWeights, is_pretrained
-from detlint.linter.modes.names import Key
+from detlint.linter.modes.names import Key, given_back
 from detlint.linter.modes.paths import Modes, Reason
 from detlint.linter.modes.runs import ModelRuns
 from detlint.linter.modes.switches import Mode, switched
@@ -173,8 +173,12 @@ class _Search:
 
     def _is_handed_back(self, made: ast.Call) -> bool:
         """`deepcopy(model)`, `prepared(model)`: a call that makes no model, but gives one in the mode that it had."""
-        if self.modes.copied(made) is not None:
+        if self.modes.copied(made) is not None or self.modes.mode_of(made) is Mode.EVAL:
             return True
+        for name in self.module.inference.callees(made):
+            found = self.module.project.definition(name)
+            if found is not None and isinstance(found[1], FUNCTIONS) and given_back(found[0], found[1]):
+                return True
         return next(Constructors(self.modes).of_expression(made, ()), None) is None
 
     def _switched_around_part(self, key: Key, call: ast.Call) -> Key | None:
