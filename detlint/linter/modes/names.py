@@ -165,6 +165,15 @@ class ModelNames:
         first = [*key.owner.args.posonlyargs, *key.owner.args.args][:1] if isinstance(key.owner, FUNCTIONS) else []
         return owner if isinstance(owner, ast.ClassDef) and [part.arg for part in first] == [key.name] else None
 
+    def is_replaced_in(self, heir: ast.AST, node: ast.AST) -> bool:
+        """Does a method of this module never run in a derived class, which has one of its own and calls no other?"""
+        method = self.index.function_at(node)
+        owner = self.index.parents.get(method) if method is not None else None
+        if method is None or not isinstance(owner, ast.ClassDef) or not isinstance(heir, ast.ClassDef) or owner is heir:
+            return False
+        own = [part for part in heir.body if isinstance(part, FUNCTIONS) and part.name == method.name]
+        return bool(own) and all(identifier(part) != "super" for part in walk(own[0]) if isinstance(part, ast.Name))
+
     def body_of(self, node: ast.AST) -> Scope:
         """Return the function's or module's scope that `node` runs in."""
         scope = self.index.scope_at(node)

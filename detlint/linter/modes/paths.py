@@ -267,6 +267,8 @@ class Modes(ModeEvents):
         settled = False
         for peer, inherited in self._as_inherited(key):
             for event in peer.events_anywhere(inherited):
+                if peer.is_replaced_in(key.owner, event.node):
+                    continue
                 if event.mode is Mode.TRAIN:
                     reason = Reason(peer.module, event.node, None, event.made is not None)
                     (revived if peer._is_of_made_one(event, key) else found).append(reason)
@@ -362,7 +364,7 @@ class Modes(ModeEvents):
             if ancestor.node is not key.owner:
                 peer = self.peer(ancestor.module)
                 inside = (call for call in peer._leaving_train if ancestor.node in peer.index.ancestors(call))
-                places += [(peer, call) for call in inside]
+                places += [(peer, call) for call in inside if not peer.is_replaced_in(key.owner, call)]
         for peer, call in places:
             receiver = peer.unwrapped(call.func.value) if isinstance(call.func, ast.Attribute) else None
             if isinstance(receiver, ast.Attribute) and receiver.attr == key.name:
