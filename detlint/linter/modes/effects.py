@@ -177,8 +177,8 @@ class ModeEffects(ModelNames, ABC):
 
 def _mode_in(frame: Frame | None, event: Event) -> Mode:
     """Return the mode that an event leads to where its function is called like this."""
-    asked = frame.literal(event.asked) if frame is not None and event.asked is not None else None
-    return (Mode.TRAIN if asked else Mode.EVAL) if isinstance(asked, bool) else event.mode
+    on = frame.truth(event.asked) if frame is not None and event.asked is not None else None
+    return event.mode if on is None else Mode.TRAIN if on else Mode.EVAL
 
 
 def _is_rebound(event: Event, key: Key, function: FunctionNode) -> bool:

@@ -83,8 +83,7 @@ class ModeEvents(ModeEffects, ABC):
             if isinstance(call, ast.Call) and call.func is parent:
                 mode = switched(call)
                 if mode is not None:
-                    asked = arguments_of(call)[0] if mode is Mode.UNKNOWN else None
-                    yield Event(self._place_of_switch(call, key), mode, asked=asked)
+                    yield Event(self._place_of_switch(call, key), mode, asked=_asked(call, mode))
                 elif parent.attr == "apply" and call.args and self._switches(call.args[0]):
                     yield Event(call, Mode.UNKNOWN)
                 elif parent.attr not in _RUNS:
@@ -137,7 +136,7 @@ class ModeEvents(ModeEffects, ABC):
                 receiver = self.unwrapped(call.func.value)
                 mode = switched(call)
                 if mode is not None and isinstance(receiver, ast.Name) and receiver.id in targets:
-                    yield Event(body if body is not None else loop, mode)
+                    yield Event(body if body is not None else loop, mode, asked=_asked(call, mode))
 
     def _container_events(self, assignment: ast.Assign, key: Key) -> Iterator[Event]:
         """`models = [encoder, decoder]`, and later a loop over them or a call that is given them."""
@@ -301,6 +300,11 @@ class ModeEvents(ModeEffects, ABC):
             if found is not None and switches_any(found[1]):
                 return True
         return False
+
+
+def _asked(switch: ast.Call, mode: Mode) -> ast.expr | None:
+    """Return `flag` of `net.train(flag)`, where that decides."""
+    return arguments_of(switch)[0] if mode is Mode.UNKNOWN else None
 
 
 def _functions_within(owner: ast.AST) -> dict[str, FunctionNode]:

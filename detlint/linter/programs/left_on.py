@@ -35,7 +35,7 @@ def left_on(training: ast.expr | None, ctx: Context, steps: int = _MAX_STEPS) ->
             continue
         where, call = site
         given = argument_of(function, bindings[0].name, call, skip_self=isinstance(call.func, ast.Attribute))
-        flag = default if given is None and not _may_hide(call) else given
+        flag = default if given is None and takes_default(call) else given
         if isinstance(flag, ast.Constant) and flag.value is True:
             if is_called_in_forward(where, call):
                 yield site
@@ -51,8 +51,7 @@ def is_called_in_forward(where: Context, call: ast.Call) -> bool:
     return not guarded_by_mode(where.module, call)
 
 
-def _may_hide(call: ast.Call) -> bool:
-    """`attend(*args, **options)`."""
-    return any(isinstance(argument, ast.Starred) for argument in call.args) or any(
-        keyword.arg is None for keyword in call.keywords
-    )
+def takes_default(call: ast.Call) -> bool:
+    """Are all arguments of a call in sight, so that what is not there is left at its default?"""
+    starred = any(isinstance(argument, ast.Starred) for argument in call.args)
+    return not starred and all(keyword.arg is not None for keyword in call.keywords)
