@@ -165,6 +165,11 @@ class ModelNames:
         first = [*key.owner.args.posonlyargs, *key.owner.args.args][:1] if isinstance(key.owner, FUNCTIONS) else []
         return owner if isinstance(owner, ast.ClassDef) and [part.arg for part in first] == [key.name] else None
 
+    def may_come_in(self, key: Key, scope: Scope) -> bool:
+        """Has a body a model from outside: by a parameter, or a variable that is not its own, which starts unbound?"""
+        bindings = scope.bindings.get(key.name, ()) if key.owner is scope.node else ()
+        return not bindings or any(binding.kind is BindingKind.PARAMETER for binding in bindings)
+
     def is_replaced_in(self, heir: ast.AST, node: ast.AST) -> bool:
         """Does a method of this module never run in a derived class, which has one of its own and calls no other?"""
         method = self.index.function_at(node)

@@ -167,13 +167,8 @@ class Modes(ModeEvents):
                     created = event.made is not None
                     trace.reasons.setdefault(event.node, Reason(self.module, event.node, node, created))
         barriers = [event.node for event in events] + self._handlers(scope, node)
-        if self._may_come_in(key, scope) and flow.path(None, node, avoiding=barriers):
+        if self.may_come_in(key, scope) and flow.path(None, node, avoiding=barriers):
             self._trace_entry(key, scope, trace)
-
-    def _may_come_in(self, key: Key, scope: Scope) -> bool:
-        """Has a body a model from outside: by a parameter, or a variable that is not its own, which starts unbound?"""
-        bindings = scope.bindings.get(key.name, ()) if key.owner is scope.node else ()
-        return not bindings or any(binding.kind is BindingKind.PARAMETER for binding in bindings)
 
     def _trace_entry(self, key: Key, scope: Scope, trace: _Trace) -> None:
         """The mode at the beginning of a function is what its callers in this file have it in."""

@@ -116,8 +116,10 @@ class _Search:
         key = self.modes.key(model)
         if key is None or _NO_MODEL.search(key.name):
             return None
+        shown = ast.unparse(model)
         if self._is_own(key):
             key = self._switched_around_part(key, call)
+            shown = key.name if key is not None and self.modes.class_behind(key) else shown
         if key is None:
             return None
         if is_unused(self.module, call) and not evaluates_on_request(self.module, call):
@@ -154,7 +156,7 @@ class _Search:
             or self._is_for_a_while(call, key, reason)
         ):
             return None
-        return TrainModeInference(call, ast.unparse(model), reason, after_training)
+        return TrainModeInference(call, shown, reason, after_training)
 
     def _made_unknown(self, key: Key, call: ast.Call) -> list[Reason]:
         """`net = arch.base(8)`, `net.load_state_dict(state)`: what still has to be loaded is made in train mode.
