@@ -145,7 +145,7 @@ class ModelRuns:
         if self.switches_itself(call):
             return None
         if _is_left_open(method):
-            return self._model_of_heirs(owner, method)
+            return self._model_of_heirs(owner, method) if without_gradients(self.module, call) else None
         runs = [part for part in walk(method) if isinstance(part, ast.Call) and self._runs_own_model(part, owner)]
         told = any(is_inference(self.module, run) for run in runs)
         return runs[0].func if runs and not told else None

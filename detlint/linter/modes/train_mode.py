@@ -196,8 +196,8 @@ class _Search:
             return None
         receivers = [*function.args.posonlyargs, *function.args.args][:1]
         for candidate in (key, *(Key(function, receiver.arg) for receiver in receivers)):
-            events = self.modes.events(self.module.index.scopes[function], candidate)
-            if any(event.mode is Mode.TRAIN and event.made is None for event in events):
+            reasons = self.modes.reasons(candidate, call)[0]
+            if reasons and all(not reason.created and reason.node in walk(function) for reason in reasons):
                 return candidate
         return None
 
@@ -269,13 +269,15 @@ class _Search:
     def _is_submodule(self, key: Key) -> bool:
         """A module's own submodules follow the module: whoever holds it switches it.
 
-        Not so in what is called a model, derives from nothing that is known for one, and puts its part in train mode.
+        Not so in what is called a model and is none, as far as can be seen, if it puts its part in train mode.
         """
         if not isinstance(key.owner, ast.ClassDef):
             return False
         info = self.module.inference.class_info(key.owner)
         if key.name in info.methods or self.module.inference.is_module_class(info.name):
             return True
+        if "forward" in info.methods:
+            return self._is_model_class(info)
         events = self.modes.events_anywhere(key) if self._is_model_class(info) else None
         return events is not None and not any(event.made is None and event.mode is Mode.TRAIN for event in events)
 
