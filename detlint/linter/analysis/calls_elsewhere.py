@@ -71,6 +71,18 @@ def _heirs(made: str, place: Module) -> Iterator[str]:
             yield heir.name
 
 
+def heirs_with(module: Module, owner: ast.ClassDef, method: str) -> Iterator[ast.ClassDef]:
+    """Yield the classes of the project that inherit from one and have a method of their own of that name."""
+    made = module.qualified(owner)
+    search = module.project.search(method, module, _MOST_FILES)
+    for path in (search.found if search is not None else None) or ():
+        place = module.project.at(path) if path != module.path else module
+        for heir in place.index.of_type(ast.ClassDef):
+            inherits = any(made == info.name for info in _bases_of(heir, place))
+            if inherits and method in place.inference.class_info(heir).methods:
+                yield heir
+
+
 def _bases_of(heir: ast.ClassDef, place: Module) -> tuple[ClassInfo, ...]:
     return place.inference.mro(place.inference.class_info(heir))[1:] if heir.bases else ()
 

@@ -9,23 +9,73 @@ from detlint.conditions import Truth
 from detlint.findings import Finding
 from detlint.linter.analysis.built import is_anew_at_each_call
 from detlint.linter.analysis.context import Call, Context
-from detlint.linter.analysis.registry import check
+from detlint.linter.analysis.defaults import truth_by_default
+from detlint.linter.analysis.dicts import written_items
+from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.testcode import is_test_file
+from detlint.linter.analysis.unsaid import spread
 from detlint.linter.programs.evaluation import without_gradients
+from detlint.linter.programs.left_on import left_on
 from detlint.linter.programs.training import holds_in_eval_only, named_for_training, spared_by_mode, trains
-from detlint.linter.source.nodes import identifier
+from detlint.linter.source.nodes import arguments_of, identifier
 
 
 @check("DET205")
 def batch_statistics_at_inference(call: Call, ctx: Context) -> Iterator[Finding]:
     """Silent where the mode or the caller decides, and where weights rather than samples are normalised."""
     reason = _reason(call, ctx)
-    if not reason or spared_by_mode(ctx.module, call.node):
+    if spared_by_mode(ctx.module, call.node):
         return
     function = ctx.function(call.node)
+    if not reason:
+        yield from _left_on(call, ctx)
+        return
     if function is not None and (trains(function) or named_for_training(function)):
         return
     yield ctx.finding(call.node, call=call.name.rpartition(".")[2], reason=reason)
+
+
+@check_file("DET205")
+def options_without_statistics(ctx: Context) -> Iterator[Finding]:
+    """`build(norm_op=nn.BatchNorm2d, norm_op_kwargs={"track_running_stats": False})`: options beside their layer."""
+    index = ctx.module.index
+    for options in (*index.of_type(ast.Dict), *index.calls_by_name.get("dict", ())):
+        track = written_items(ctx.module, options)
+        value = track.get("track_running_stats") if track else None
+        if value is None or ctx.truth(value) is not Truth.NO:
+            continue
+        layer = next((name for call in _given_to(options, ctx) for name in _batch_norms(call, ctx)), "")
+        if layer:
+            yield ctx.finding(options, call=layer.rpartition(".")[2], reason="it keeps no running statistics")
+
+
+def _given_to(options: ast.expr, ctx: Context) -> Iterator[ast.Call]:
+    """Yield the calls that get options, at once or under the name that a function gives them."""
+    statement = ctx.parent(options)
+    names = [identifier(target) for target in statement.targets] if isinstance(statement, ast.Assign) else []
+    uses = [use for name in names for use in ctx.module.index.names_used.get(name, ())]
+    for use in [options, *(use for use in uses if ctx.function(use) is ctx.function(options))]:
+        parent = ctx.parent(use)
+        around = ctx.parent(parent) if isinstance(parent, ast.keyword) and parent.arg else parent
+        if isinstance(around, ast.Call) and around.func is not use:
+            yield around
+
+
+def _batch_norms(call: ast.Call, ctx: Context) -> Iterator[str]:
+    names = {name for argument in arguments_of(call) for name in ctx.inference.resolve(argument)}
+    known = {trigger.name for trigger in ctx.rule.triggers}
+    return (name for name in sorted(names & known) if "BatchNorm" in name)
+
+
+def _left_on(call: Call, ctx: Context) -> Iterator[Finding]:
+    """`def norm(x, mean, var, training=True):`, which a forward pass calls without the mode."""
+    knows = any(parameter.name == "training" for parameter in call.trigger.parameters)
+    for where, site in left_on(call.argument("training").value, ctx) if knows else ():
+        reason = f"{ctx.line(site, where.module)} leaves its mode of training on"
+        here = where.module is ctx.module
+        yield ctx.finding(
+            site if here else call.node, call=identifier((site if here else call.node).func), reason=reason
+        )
 
 
 def _reason(call: Call, ctx: Context) -> str:
@@ -41,12 +91,21 @@ def _reason(call: Call, ctx: Context) -> str:
         if training is not None and holds_in_eval_only(training):
             return "training is True where nothing trains"
         return "training is always True" if ctx.truth(training) is Truth.YES else ""
-    if ctx.truth(call.argument("track_running_stats").value) is Truth.NO:
+    if _keeps_none(call, ctx):
         return "it keeps no running statistics"
     function = ctx.function(call.node)
     if function is not None and not is_test_file(ctx.module) and is_anew_at_each_call(call.node, function, ctx):
         return "it is built where it is applied, so model.eval() never reaches it"
     return ""
+
+
+def _keeps_none(call: Call, ctx: Context) -> bool:
+    """Is `track_running_stats` off in the call, in the options that it spreads, or unless whoever builds it says so?"""
+    track = call.argument("track_running_stats")
+    if track.value is not None:
+        return truth_by_default(track.value, ctx) is Truth.NO
+    found = spread("track_running_stats", call.node, ctx) if track.hidden else None
+    return found is not None and truth_by_default(*found) is Truth.NO
 
 
 def _standardises(call: Call, ctx: Context) -> bool:

@@ -12,12 +12,13 @@ from detlint.linter.analysis.built import runs_with_forward
 from detlint.linter.analysis.callers import calls_of, is_set_from_outside
 from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.classes import ClassInfo
-from detlint.linter.analysis.context import MISSING, Call, Context
+from detlint.linter.analysis.context import MISSING, Argument, Call, Context
 from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.registry import check
 from detlint.linter.analysis.repairs import Repair, operand, safe, set_argument, unsafe
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.programs.evaluation import without_gradients
+from detlint.linter.programs.left_on import is_called_in_forward, left_on, takes_default
 from detlint.linter.programs.training import (
     asks_for_mode,
     depends_on_mode,
@@ -27,9 +28,9 @@ from detlint.linter.programs.training import (
     spared_by_mode,
     trains,
 )
-from detlint.linter.randomness.masks import masks, rate_leaves
-from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, unpacked
-from detlint.linter.source.nodes import identifier
+from detlint.linter.randomness.masks import Mask, masks, rate_leaves
+from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, parameters, unpacked
+from detlint.linter.source.nodes import identifier, walk
 
 # Layers and functions that drop, by their names.
 _DROPS = re.compile(r"drop_?(out|path|block|connect|layer)|stochastic_?depth", re.IGNORECASE)
@@ -57,9 +58,18 @@ def functional_dropout_always_on(call: Call, ctx: Context) -> Iterator[Finding]:
     function = ctx.function(call.node)
     if function is not None and trains(function):
         return
+    name = call.name.rpartition(".")[2]
     state = _training_state(call, rate, ctx) if _knows_modes(call) else _attention_state(rate, _rate(call), ctx)
     if state and not (function is not None and _is_called_in_training_only(function, ctx)):
-        yield ctx.finding(call.node, repair=_repair(call, ctx), call=call.name.rpartition(".")[2], state=state)
+        yield ctx.finding(call.node, repair=_repair(call, ctx), call=name, state=state)
+    if not state and _knows_modes(call):
+        for where, site in left_on(_training(call).value, ctx):
+            state = f"{ctx.line(site, where.module)} leaves the mode of training on"
+            if where.module is ctx.module:
+                related = [(ctx.module, call.node, "drops here")]
+                yield ctx.finding(site, related=related, call=identifier(site.func), state=state)
+            else:
+                yield ctx.finding(call.node, call=name, state=state)
 
 
 @check("DET202", nodes=(ast.FunctionDef,))
@@ -69,14 +79,37 @@ def handwritten_dropout_always_on(function: ast.FunctionDef, ctx: Context) -> It
     whole = owner or function
     if not (_DROPS.search(function.name) or (owner is not None and _DROPS.search(owner.name))):
         return
-    if is_test_file(ctx.module) or trains(function) or asks_for_mode(whole) or _is_meant(whole, ctx):
+    if is_test_file(ctx.module) or trains(function) or _is_meant(whole, ctx):
+        return
+    if asks_for_mode(whole):
+        yield from _by_hand_left_on(function, ctx) if owner is None else ()
         return
     if not _runs_in_both_modes(function, ctx):
         return
+    for mask in _steady_masks(function, ctx):
+        yield ctx.finding(mask.draw, call="this hand-written dropout", state="nothing asks for the mode")
+
+
+def _steady_masks(function: FunctionNode, ctx: Context) -> Iterator[Mask]:
+    """Yield the masks that a function draws with a rate that no mode decides about."""
     for mask in masks(function, ctx):
         leaves = [leaf for rate in mask.rates for leaf in rate_leaves(rate, ctx)]
         if leaves and all(_is_steady_number(leaf, ctx) for leaf in leaves):
-            yield ctx.finding(mask.draw, call="this hand-written dropout", state="nothing asks for the mode")
+            yield mask
+
+
+def _by_hand_left_on(function: FunctionNode, ctx: Context) -> Iterator[Finding]:
+    """`def drop_path(x, rate, training=True):` with a mask of its own, called from forward without the mode."""
+    flags = [parameter.arg for parameter, default in parameters(function.args) if ctx.constant(default) is True]
+    asked = (part for part in walk(function) if isinstance(part, ast.Name) and part.id in flags)
+    flag = next((part for part in asked if asks_for_mode(part)), None)
+    mask = next(_steady_masks(function, ctx), None) if flag is not None else None
+    if mask is None:
+        return
+    for where, site in left_on(flag, ctx):
+        place = site if where.module is ctx.module else mask.draw
+        state = f"{ctx.line(site, where.module)} leaves the mode of training on"
+        yield ctx.finding(place, call="this hand-written dropout", state=state)
 
 
 def _is_meant(definition: ast.ClassDef | FunctionNode, ctx: Context) -> bool:
@@ -101,16 +134,11 @@ def _runs_in_both_modes(function: FunctionNode, ctx: Context) -> bool:
     if owner is None:
         sites = list(calls_of(function, ctx))
         known = [site for site in sites if site is not None and not is_test_file(site[0].module)]
-        return len(known) == len(sites) and any(_is_called_in_forward(*site) for site in known)
+        return len(known) == len(sites) and any(is_called_in_forward(*site) for site in known)
     if not runs_with_forward(function, ctx):
         return False
     made = [site for site in calls_of(owner, ctx) if site is not None]
     return not any(_is_guarded_layer(call, where) for where, call in made)
-
-
-def _is_called_in_forward(where: Context, call: ast.Call) -> bool:
-    around = where.function(call)
-    return around is not None and runs_with_forward(around, where) and not guarded_by_mode(where.module, call)
 
 
 def _is_guarded_layer(call: ast.Call, ctx: Context) -> bool:
@@ -208,7 +236,11 @@ def _rate_of_callers(parameter: Binding, ctx: Context, steps: int = _MAX_STEPS) 
         where, call = site
         given = argument_of(function, parameter.name, call, skip_self=isinstance(call.func, ast.Attribute))
         around = where.function(call)
-        if given is None or guarded_by_mode(where.module, call) or depends_on_mode(where.module, given):
+        if guarded_by_mode(where.module, call):
+            continue
+        if given is None and takes_default(call) and is_called_in_forward(where, call):
+            given, where = parameter.value, ctx
+        if given is None or depends_on_mode(where.module, given):
             continue
         rate = _steady_rate(given, where, steps - 1)
         if rate and not (around is not None and trains(around)):
@@ -235,8 +267,12 @@ def _at_inference(rate: ast.expr | None) -> ast.expr | None:
     return rate
 
 
+def _training(call: Call) -> Argument:
+    return call.argument("training" if any(p.name == "training" for p in call.trigger.parameters) else "train")
+
+
 def _training_state(call: Call, rate: ast.expr | None, ctx: Context) -> str:
-    training = call.argument("training" if any(p.name == "training" for p in call.trigger.parameters) else "train")
+    training = _training(call)
     if training.value is not None and holds_in_eval_only(training.value):
         return "training is True where nothing trains"
     if training.value is not None and rate is not None and _asks_for_rate(training.value, rate, ctx):

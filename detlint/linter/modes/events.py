@@ -3,49 +3,20 @@
 from __future__ import annotations
 
 import ast
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 from detlint.linter.analysis.flow import Flow
 from detlint.linter.analysis.project import Module
+from detlint.linter.modes.effects import Event, ModeEffects
 from detlint.linter.modes.lists import gone_round
-from detlint.linter.modes.names import Key, ModelNames, given_to
-from detlint.linter.modes.switches import Mode, switched, switches_any
-from detlint.linter.source.names import FOR_LOOPS, FUNCTIONS, Binding, BindingKind, FunctionNode, Scope
-from detlint.linter.source.nodes import identifier, walk
+from detlint.linter.modes.names import Key, given_to
+from detlint.linter.modes.switches import Mode, may_switch, switched, switches_any
+from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope
+from detlint.linter.source.nodes import arguments_of, identifier, walk
 from detlint.randomness import load_sources
 
-MAX_DEPTH = 6
-# Functions outside the project that are handed a model and leave its mode alone (or put it back).
-_HARMLESS = (
-    "accelerate.",
-    "builtins.",
-    "copy.",
-    "fvcore.",
-    "logging.",
-    "numpy.",
-    "ptflops.",
-    "thop.",
-    "timm.optim.",
-    "timm.scheduler.",
-    "timm.utils.ModelEma",
-    "torch.",
-    "torchinfo.",
-    "torchsummary.",
-    "transformers.AdamW",
-    "transformers.get_",
-    "wandb.",
-)
-# Names of functions of unknown origin that may well switch the mode of a model they are given.
-_MAY_SWITCH = re.compile(
-    r"eval|test|val|predict|infer|prepare|mode|freeze|train|fit|run|setup|convert|fuse|export|load|build|get|create|wrap|"
-    r"make|demo|generate|init",
-    re.I,
-)
-_LOADS_WEIGHTS = re.compile(r"checkpoint|state_dict|weights|param|__init__|init_|_init", re.I)
 _RUNS = ("__init__", "forward", "train", "eval")
 _PREPARING = ("accelerate.Accelerator.prepare", "apex.amp.initialize", "lightning.fabric.Fabric.setup")
 
@@ -53,32 +24,17 @@ _PREPARING = ("accelerate.Accelerator.prepare", "apex.amp.initialize", "lightnin
 _Assignments = dict[Scope, list[tuple[ast.expr, ast.expr]]]
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
-    """A place that decides a model's mode. `made` is the constructor where the model is created there."""
-
-    node: ast.AST
-    mode: Mode
-    made: ast.expr | None = None
-
-
-class ModeEvents(ModelNames, ABC):
+class ModeEvents(ModeEffects, ABC):
     """Finds, in the bodies of one module, the places that decide modes, and what its functions do to them."""
 
     def __init__(self, module: Module) -> None:
         super().__init__(module)
         self._events: dict[tuple[Scope, Key], tuple[Event, ...]] = {}
-        self._effects: dict[tuple[FunctionNode, Key], Mode] = {}
         self._aliases: dict[Scope, dict[str, Key | None]] = {}
-        self._depth = 0
 
     @abstractmethod
     def mode_of(self, node: ast.expr, index: tuple[int, ...] = ()) -> Mode:
         """Return the mode of the model that an expression makes or gives (at `index` of a tuple)."""
-
-    @abstractmethod
-    def peer(self, module: Module) -> ModeEvents:
-        """Return the answers for another module of the project."""
 
     def events(self, scope: Scope, key: Key) -> tuple[Event, ...]:
         """Return the places in a body that decide the mode of `key`, in source order."""
@@ -127,7 +83,7 @@ class ModeEvents(ModelNames, ABC):
             if isinstance(call, ast.Call) and call.func is parent:
                 mode = switched(call)
                 if mode is not None:
-                    yield Event(self._place_of_switch(call, key), mode)
+                    yield Event(self._place_of_switch(call, key), mode, asked=_asked(call, mode))
                 elif parent.attr == "apply" and call.args and self._switches(call.args[0]):
                     yield Event(call, Mode.UNKNOWN)
                 elif parent.attr not in _RUNS:
@@ -180,7 +136,7 @@ class ModeEvents(ModelNames, ABC):
                 receiver = self.unwrapped(call.func.value)
                 mode = switched(call)
                 if mode is not None and isinstance(receiver, ast.Name) and receiver.id in targets:
-                    yield Event(body if body is not None else loop, mode)
+                    yield Event(body if body is not None else loop, mode, asked=_asked(call, mode))
 
     def _container_events(self, assignment: ast.Assign, key: Key) -> Iterator[Event]:
         """`models = [encoder, decoder]`, and later a loop over them or a call that is given them."""
@@ -251,9 +207,8 @@ class ModeEvents(ModelNames, ABC):
             yield from (value for target, value in assignments if self.key(target) == key)
 
     def _binding_event(self, statement: ast.stmt, value: ast.expr, index: tuple[int, ...], key: Key) -> Iterator[Event]:
-        inner = self.unwrapped(value)
-        if not index and isinstance(inner, (ast.Name, ast.Attribute)) and self.key(inner) == key:
-            return  # model = model.to(device)
+        if not index and self.key(value) == key:
+            return  # model = model.to(device), model = model.train()
         if index and isinstance(value, ast.Call) and self._prepares(value):
             return
         made = value
@@ -274,7 +229,7 @@ class ModeEvents(ModelNames, ABC):
             if "builtins.property" in self.module.inference.decorators(function):
                 continue
             for call in calls[name]:
-                mode = self.effect(function, key) if self.is_call_of(call, function, key) else Mode.SAME
+                mode = self.effect(function, key, call) if self.is_call_of(call, function, key) else Mode.SAME
                 if mode is not Mode.SAME:
                     made = self._made_in(function, key) if mode is Mode.TRAIN else None
                     yield Event(call, mode, made)
@@ -303,31 +258,25 @@ class ModeEvents(ModelNames, ABC):
             module, definition = found
             peer = self.peer(module)
             if isinstance(definition, ast.ClassDef):
-                return peer._class_effect(definition)
+                return (
+                    Mode.UNKNOWN if switches_any(definition) else Mode.SAME
+                )  # it holds the model, and may do so any time
             for parameter in (*definition.args.posonlyargs, *definition.args.args, *definition.args.kwonlyargs):
                 given = given_to(definition, parameter.arg, call)
                 if given is argument or (given is not None and argument in walk(given)):
                     if any(isinstance(item, (ast.With, ast.AsyncWith)) for item in self._with_around(call)):
                         return Mode.UNKNOWN if switches_any(definition) else Mode.SAME
-                    return peer.effect(definition, Key(definition, parameter.arg))
+                    return peer.effect(definition, Key(definition, parameter.arg), call)
             return Mode.UNKNOWN if switches_any(definition) else Mode.SAME
-        last = identifier(call.func)
         modes = {load_sources().switches.get(name) for name in names} - {None}
         if modes:
             return Mode(modes.pop()) if len(modes) == 1 else Mode.UNKNOWN
-        if names and all(name.startswith(_HARMLESS) for name in names):
-            return Mode.SAME
-        suspicious = last[:1].isupper() or (_MAY_SWITCH.search(last) and not _LOADS_WEIGHTS.search(last))
-        return Mode.UNKNOWN if suspicious or not last else Mode.SAME
+        return Mode.UNKNOWN if may_switch(identifier(call.func), names) else Mode.SAME
 
     def _with_around(self, call: ast.Call) -> Iterator[ast.AST]:
         parent = self.index.parents.get(call)
         if isinstance(parent, ast.withitem):
             yield self.index.parents[parent]
-
-    def _class_effect(self, definition: ast.ClassDef) -> Mode:
-        """An object that holds the model and switches it somewhere may do so at any time."""
-        return Mode.UNKNOWN if switches_any(definition) else Mode.SAME
 
     def _effect_of_method(self, method: ast.Attribute) -> Mode:
         """`model.freeze()`, where that is a method of the project's that calls `self.eval()`."""
@@ -336,7 +285,9 @@ class ModeEvents(ModelNames, ABC):
             if isinstance(definition, FUNCTIONS) and switches_any(definition):
                 receiver = [*definition.args.posonlyargs, *definition.args.args][:1]
                 own = Key(definition, receiver[0].arg) if receiver else None
-                effect = self.peer(module).effect(definition, own) if own is not None else Mode.SAME
+                call = self.index.parents.get(method)
+                made = call if isinstance(call, ast.Call) else None
+                effect = self.peer(module).effect(definition, own, made) if own is not None else Mode.SAME
                 return Mode.UNKNOWN if effect is Mode.SAME else effect
         return Mode.SAME
 
@@ -350,56 +301,10 @@ class ModeEvents(ModelNames, ABC):
                 return True
         return False
 
-    def effect(self, function: FunctionNode, key: Key) -> Mode:
-        """Return the mode that running a function of this module leaves `key` in."""
-        known = self._effects.get((function, key))
-        if known is None:
-            self._effects[function, key] = Mode.SAME  # recursion changes nothing
-            known = self._effects[function, key] = self._find_effect(function, key)
-        return known
 
-    def _find_effect(self, function: FunctionNode, key: Key) -> Mode:
-        if self._depth >= MAX_DEPTH:
-            return Mode.UNKNOWN
-        scope = self.index.scopes[function]
-        self._depth += 1
-        try:
-            events = self.events(scope, key)
-        finally:
-            self._depth -= 1
-        if not events:
-            return Mode.SAME
-        flow = self.module.flow(scope)
-        modes = {
-            event.mode
-            for event in events
-            if self._reaches(flow, event, None, events) and not _is_rebound(event, key, function)
-        }
-        if Mode.UNKNOWN in modes or {Mode.EVAL, Mode.TRAIN} <= modes:
-            return Mode.UNKNOWN
-        return next(iter(modes)) if len(modes) == 1 else Mode.SAME
-
-    def _reaches(self, flow: Flow, event: Event, goal: ast.AST | None, events: tuple[Event, ...]) -> bool:
-        others = [other.node for other in events if other is not event]
-        passed = [loop.iter for loop in self._loops_of(others) if not self._holds(loop, event.node, goal)]
-        return flow.path(event.node, goal, avoiding=[*others, *passed, *self._handlers(flow.scope, goal)])
-
-    def _loops_of(self, events: list[ast.AST]) -> Iterator[ast.For | ast.AsyncFor]:
-        """Yield the loops that have an event in each turn: training for epochs is not meant to run zero times."""
-        for node in events:
-            statement = self.index.statement(node)
-            loop = self.index.parents.get(statement)
-            if isinstance(loop, FOR_LOOPS) and statement in loop.body:
-                yield loop
-
-    def _holds(self, loop: ast.AST, *nodes: ast.AST | None) -> bool:
-        return any(node is not None and (node is loop or loop in self.index.ancestors(node)) for node in nodes)
-
-    def _handlers(self, scope: Scope, goal: ast.AST | None) -> list[ast.AST]:
-        """Paths through `except` are exceptions: they count only where the goal stands in the handler itself."""
-        around = set(self.index.ancestors(goal)) if goal is not None else set()
-        handlers = self.index.of_type(ast.ExceptHandler)
-        return [handler for handler in handlers if handler not in around and self.body_of(handler) is scope]
+def _asked(switch: ast.Call, mode: Mode) -> ast.expr | None:
+    """Return `flag` of `net.train(flag)`, where that decides."""
+    return arguments_of(switch)[0] if mode is Mode.UNKNOWN else None
 
 
 def _functions_within(owner: ast.AST) -> dict[str, FunctionNode]:
@@ -409,11 +314,6 @@ def _functions_within(owner: ast.AST) -> dict[str, FunctionNode]:
     if isinstance(owner, (*FUNCTIONS, ast.Module)):
         return {node.name: node for node in walk(owner) if isinstance(node, FUNCTIONS)}
     return {}
-
-
-def _is_rebound(event: Event, key: Key, function: FunctionNode) -> bool:
-    """A parameter that is assigned anew says nothing about the model that the caller passed."""
-    return event.made is not None and key.owner is function
 
 
 def _place(node: ast.AST) -> tuple[int, int]:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass
 
 from detlint.conditions import Truth
 from detlint.layers import Layer, load_layers
-from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.context import MISSING, Call
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.written_calls import written_out
+from detlint.linter.modes.frames import Frame, literal_of, number_of
 from detlint.linter.modes.settled_parts import settled_parts
 from detlint.linter.modes.switches import switches_any
 from detlint.linter.source.names import FunctionNode, parameters
@@ -35,67 +34,6 @@ _ANY_MODULE = {"torch.nn.Module.__call__"}
 _FUNCTIONAL = frozenset(
     {"dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout", "batch_norm", "rrelu"}
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Frame:
-    """A constructor or function that is being read, the call that runs it, and the frame of that call."""
-
-    function: FunctionNode
-    call: ast.Call | None
-    caller: _Frame | None
-
-    def literal(self, node: ast.expr) -> object:
-        """Return the constant that an expression of this function has: written there, or what callers pass for a name.
-
-        `MISSING` where that cannot be told.
-        """
-        if not isinstance(node, ast.Name):
-            return _literal(node)
-        return MISSING if _is_rebound(self.function, node.id) else self._given(node.id)
-
-    def literals(self) -> Hashable:
-        """Return what tells this call of the function from others: the constants that it is given, roughly."""
-        keywords = self.call.keywords if self.call is not None else []
-        names = [argument.arg for argument, _ in parameters(self.function.args)]
-        names += [keyword.arg for keyword in keywords if keyword.arg is not None]
-        return frozenset((name, _rough(self._given(name))) for name in names)
-
-    def _given(self, name: str) -> object:
-        given = argument_of(self.function, name, self.call, skip_self=True) if self.call is not None else None
-        if given is not None:
-            return self.caller.literal(given) if self.caller is not None else _literal(given)
-        spread = [keyword.value for keyword in self.call.keywords if keyword.arg is None] if self.call else []
-        if spread:
-            return self.caller._handed_on(spread, name) if self.caller is not None else MISSING
-        default = next((value for argument, value in parameters(self.function.args) if argument.arg == name), None)
-        return _literal(default)
-
-    def truth(self, test: ast.expr) -> bool | None:
-        """Return whether a condition on the function's parameters holds: `if norm:`, `norm is not None`, `p > 0`."""
-        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-            inner = self.truth(test.operand)
-            return None if inner is None else not inner
-        if not isinstance(test, ast.Compare):
-            value = self.literal(test)
-            return None if value is MISSING else bool(value)
-        left, right = self.literal(test.left), self.literal(test.comparators[0])
-        if left is MISSING or right is MISSING or len(test.ops) > 1:
-            return None
-        if isinstance(test.ops[0], (ast.Is, ast.Eq)):
-            return left == right
-        if isinstance(test.ops[0], (ast.IsNot, ast.NotEq)):
-            return left != right
-        small, great = _number(right), _number(left)
-        return great > small if isinstance(test.ops[0], ast.Gt) and small is not None and great is not None else None
-
-    def _handed_on(self, spread: list[ast.expr], name: str) -> object:
-        """Return the constant of a keyword argument that the function takes into its `**kwargs` and hands on."""
-        kept = self.function.args.kwarg
-        if self.call is None or kept is None or [getattr(value, "id", "") for value in spread] != [kept.arg]:
-            return MISSING
-        given = next((keyword.value for keyword in self.call.keywords if keyword.arg == name), None)
-        return self.caller.literal(given) if self.caller is not None and given is not None else _literal(given)
 
 
 class ModelParts:
@@ -126,7 +64,7 @@ class ModelParts:
             return Truth.YES
         return Truth.UNKNOWN if self._unknown else Truth.NO
 
-    def _call(self, module: Module, call: ast.Call, frame: _Frame | None) -> bool:
+    def _call(self, module: Module, call: ast.Call, frame: Frame | None) -> bool:
         names = tuple(_loaded_class(module, call)) or module.inference.callees(call)
         if from_torchvision_by_name(module, call):
             return True
@@ -137,7 +75,7 @@ class ModelParts:
             self._unknown |= drops or (not names and _may_make_a_layer(call))
         return any(self._named(name, module, call, frame) for name in names)
 
-    def _named(self, name: str, module: Module, call: ast.Call, frame: _Frame | None) -> bool:
+    def _named(self, name: str, module: Module, call: ast.Call, frame: Frame | None) -> bool:
         table = load_layers()
         layer = table.layers.get(name)
         if layer is not None:
@@ -179,7 +117,7 @@ class ModelParts:
         return False
 
     def _definition(
-        self, module: Module, found: FunctionNode | ast.ClassDef, call: ast.Call, frame: _Frame | None
+        self, module: Module, found: FunctionNode | ast.ClassDef, call: ast.Call, frame: Frame | None
     ) -> bool:
         if isinstance(found, ast.ClassDef):
             info = module.inference.class_info(found)
@@ -187,13 +125,13 @@ class ModelParts:
                 self._unknown = True  # whatever it holds, it sees to the mode of that
                 return False
             return self._class(info, call, frame)
-        return self._body(module, found, _Frame(found, call, frame))
+        return self._body(module, found, Frame(found, call, frame))
 
-    def _class(self, info: ClassInfo, call: ast.Call | None, frame: _Frame | None) -> bool:
+    def _class(self, info: ClassInfo, call: ast.Call | None, frame: Frame | None) -> bool:
         inference = info.module.inference
         for ancestor in inference.mro(info):
             built = ancestor.methods.get("__init__")
-            inner = _Frame(built, call, frame) if built is not None else None
+            inner = Frame(built, call, frame) if built is not None else None
             if self._body(ancestor.module, ancestor.node, inner):
                 return True
         for base in inference.external_bases(info):
@@ -206,7 +144,7 @@ class ModelParts:
             )
         return False
 
-    def _body(self, module: Module, body: ast.AST, frame: _Frame | None) -> bool:
+    def _body(self, module: Module, body: ast.AST, frame: Frame | None) -> bool:
         key = (body, frame.literals() if frame is not None else None)
         if key in self._seen:
             return False
@@ -233,11 +171,11 @@ class ModelParts:
         layers = (load_layers().layers.get(name) for name in module.inference.resolve(node))
         return any(layer is not None and not layer.rate for layer in layers)
 
-    def _is_on(self, layer: Layer, call: ast.Call, frame: _Frame | None) -> bool:
+    def _is_on(self, layer: Layer, call: ast.Call, frame: Frame | None) -> bool:
         """A rate that cannot be told counts: people write dropout layers to drop."""
         if not layer.rate:
             return True
-        literal = frame.literal if frame is not None else _literal
+        literal = frame.literal if frame is not None else literal_of
         if layer.stacked:
             count = Call(call, layer.call).argument(layer.stacked)
             if count.value is not None and literal(count.value) == 1:
@@ -245,7 +183,7 @@ class ModelParts:
         argument = Call(call, layer.call).argument(layer.rate)
         if argument.value is None:
             return True
-        rate = _number(literal(argument.value))
+        rate = number_of(literal(argument.value))
         return rate is None or rate > 0
 
 
@@ -255,7 +193,7 @@ def _is_known(name: str) -> bool:
     return name.startswith("torch.") or any(kind.get(name) for kind in (table.layers, table.models, table.steady))
 
 
-def _reached(body: ast.AST, frame: _Frame | None, settled: frozenset[ast.AST]) -> Iterator[ast.AST]:
+def _reached(body: ast.AST, frame: Frame | None, settled: frozenset[ast.AST]) -> Iterator[ast.AST]:
     """Yield the nodes of a body without what is `settled`, and the branches that arguments of its frame rule out."""
     dead = {part for made in settled for part in walk(made)}
     for part in walk(body):
@@ -297,12 +235,12 @@ def _looked_up_in(module: Module, node: ast.expr) -> tuple[str, ...]:
     return ()
 
 
-def _drops(call: ast.Call, frame: _Frame | None) -> bool:
+def _drops(call: ast.Call, frame: Frame | None) -> bool:
     """`rnn_unit(8, 8, dropout=rate)`: what is made of an unknown class is told to drop something."""
-    literal = frame.literal if frame is not None else _literal
+    literal = frame.literal if frame is not None else literal_of
     rates = [keyword.value for keyword in call.keywords if keyword.arg and _RATE.match(keyword.arg)]
     values = [literal(rate) for rate in rates]
-    return any(value is MISSING or (_number(value) or 0) > 0 for value in values)
+    return any(value is MISSING or (number_of(value) or 0) > 0 for value in values)
 
 
 def switches_itself(info: ClassInfo) -> bool:
@@ -336,24 +274,6 @@ def decorated_to_switch(module: Module, function: FunctionNode) -> bool:
             if found is not None and switches_any(found[1]):
                 return True
     return False
-
-
-def _is_rebound(function: FunctionNode, name: str) -> bool:
-    stores = (part for part in walk(function) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store))
-    return any(part.id == name for part in stores)
-
-
-def _literal(node: ast.expr | None) -> object:
-    return node.value if isinstance(node, ast.Constant) else MISSING
-
-
-def _number(value: object) -> float | None:
-    return value if isinstance(value, (int, float)) else None
-
-
-def _rough(value: object) -> object:
-    """Return a constant, one for all numbers but 0 and 1: it does not matter how wide a layer is, or how much drops."""
-    return 2 if _number(value) is not None and value not in (0, 1) else value
 
 
 def _text(module: Module, call: ast.Call, parameter: str) -> str | None:

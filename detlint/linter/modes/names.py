@@ -11,8 +11,9 @@ from detlint.linter.analysis.calls_elsewhere import constructions
 from detlint.linter.analysis.classes import class_made
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.values import load_types
+from detlint.linter.modes.switches import may_switch, switched, switches_any
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope
-from detlint.linter.source.nodes import identifier, is_own, walk
+from detlint.linter.source.nodes import arguments_of, identifier, is_own, walk
 
 # Methods that return the model they are called on and leave its mode alone.
 _KEEPING = frozenset(
@@ -40,8 +41,10 @@ class ModelNames:
         self._passed: dict[tuple[FunctionNode, str], Key | None] = {}
 
     def key(self, node: ast.expr, depth: int = 4) -> Key | None:
-        """Return the variable whose model an expression gives, wrappers and aliases looked through."""
+        """Return the variable whose model an expression gives, wrappers, aliases and switches looked through."""
         node = self.unwrapped(node)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and switched(node) is not None:
+            return self.key(node.func.value, depth)  # `net.train()` gives the net
         if isinstance(node, ast.Name):
             scope = self.index.scope_at(node).lookup(node.id)
             if scope is None or isinstance(scope.node, ast.ClassDef):
@@ -85,6 +88,16 @@ class ModelNames:
         if any(name in load_types().wrappers and not name.startswith("copy.") for name in names):
             given = [*call.args[:1], *(k.value for k in call.keywords if k.arg in ("model", "module", "mod"))]
             return given[0] if given else None
+        return self._handed_back(call)
+
+    def _handed_back(self, call: ast.Call) -> ast.expr | None:
+        """Return the model of `load_weights(net, path)`, a function of the project that gives it back as it was."""
+        for name in self.module.inference.callees(call):
+            found = self.module.project.definition(name)
+            if found is None or not isinstance(found[1], FUNCTIONS):
+                continue
+            parameter = self.module.project.once(handed_back, (found[0], found[1]))
+            return given_to(found[1], parameter, call) if parameter else None
         return None
 
     def copied(self, call: ast.Call) -> ast.expr | None:
@@ -95,7 +108,7 @@ class ModelNames:
         return call.args[0] if call.args and not _COPYING.isdisjoint(names) else None
 
     def canonical(self, key: Key, scope: Scope, depth: int) -> Key:
-        """Follow `net = model` and `wrapped = DataParallel(model)` to `model`, a method's parameter to `self.model`."""
+        """Follow `net = model.train()` and `wrapped = DataParallel(model)` to `model`, a parameter to `self.model`."""
         if depth == 0:
             return key
         bindings = scope.bindings.get(key.name, ())
@@ -110,8 +123,7 @@ class ModelNames:
             inner = self.unwrapped(binding.value)
             if isinstance(inner, ast.Name) and inner.id == key.name:
                 continue
-            other = self.key(inner, depth - 1) if isinstance(inner, (ast.Name, ast.Attribute)) else None
-            others.add(other)
+            others.add(None if isinstance(inner, ast.Subscript) else self.key(inner, depth - 1))
         found = others.pop() if len(others) == 1 else None
         return key if found is None else found
 
@@ -146,6 +158,26 @@ class ModelNames:
             elif binding.kind is BindingKind.ASSIGN and isinstance(binding.value, ast.Call):
                 return class_made(self.module, name)
         return None
+
+    def class_behind(self, key: Key) -> ast.ClassDef | None:
+        """Return the class whose method's `self` a variable is."""
+        owner = self.index.parents.get(key.owner) if isinstance(key.owner, FUNCTIONS) else None
+        first = [*key.owner.args.posonlyargs, *key.owner.args.args][:1] if isinstance(key.owner, FUNCTIONS) else []
+        return owner if isinstance(owner, ast.ClassDef) and [part.arg for part in first] == [key.name] else None
+
+    def may_come_in(self, key: Key, scope: Scope) -> bool:
+        """Has a body a model from outside: by a parameter, or a variable that is not its own, which starts unbound?"""
+        bindings = scope.bindings.get(key.name, ()) if key.owner is scope.node else ()
+        return not bindings or any(binding.kind is BindingKind.PARAMETER for binding in bindings)
+
+    def is_replaced_in(self, heir: ast.AST, node: ast.AST) -> bool:
+        """Does a method of this module never run in a derived class, which has one of its own and calls no other?"""
+        method = self.index.function_at(node)
+        owner = self.index.parents.get(method) if method is not None else None
+        if method is None or not isinstance(owner, ast.ClassDef) or not isinstance(heir, ast.ClassDef) or owner is heir:
+            return False
+        own = [part for part in heir.body if isinstance(part, FUNCTIONS) and part.name == method.name]
+        return bool(own) and all(identifier(part) != "super" for part in walk(own[0]) if isinstance(part, ast.Name))
 
     def body_of(self, node: ast.AST) -> Scope:
         """Return the function's or module's scope that `node` runs in."""
@@ -194,6 +226,43 @@ class ModelNames:
             receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
             return isinstance(receiver, ast.Name) and self.self_class(receiver) is key.owner
         return isinstance(call.func, ast.Name) and self.means(call.func, function)
+
+
+def handed_back(asked: tuple[Module, FunctionNode]) -> str:
+    """Return the parameter that a function returns always, and leaves in its mode; nothing if there is none."""
+    module, function = asked
+    name = given_back(module, function)
+    calls = [part for part in walk(function) if isinstance(part, ast.Call)]
+    return "" if function.decorator_list or any(_may_switch(call, name, module) for call in calls) else name
+
+
+def given_back(module: Module, function: FunctionNode) -> str:
+    """Return the parameter that a function returns always, in whatever mode; nothing if there is none."""
+    returns = [statement.value for statement in module.flow(module.index.scopes[function]).returns()]
+    names = {value.id if isinstance(value, ast.Name) else "" for value in returns}
+    name = names.pop() if len(names) == 1 else ""
+    bindings = module.index.scopes[function].bindings.get(name, ()) if name else ()
+    given = any(binding.kind is BindingKind.PARAMETER for binding in bindings)
+    kept = all(binding.kind is BindingKind.PARAMETER or _is_moved(binding, name) for binding in bindings)
+    return name if given and kept else ""
+
+
+def _is_moved(binding: Binding, name: str) -> bool:
+    """`net = net.to(device)`."""
+    call = binding.value
+    moves = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _KEEPING
+    return moves and isinstance(call, ast.Call) and getattr(getattr(call.func, "value", None), "id", "") == name
+
+
+def _may_switch(call: ast.Call, name: str, module: Module) -> bool:
+    """Does a call switch a mode, or get the model and may do so?"""
+    if switched(call) is not None:
+        return True
+    if not any(getattr(argument, "id", "") == name for argument in arguments_of(call)):
+        return False
+    names = module.inference.callees(call)
+    found = [definition for each in names if (definition := module.project.definition(each)) is not None]
+    return any(switches_any(node) for _, node in found) if found else may_switch(identifier(call.func), names)
 
 
 def given_to(function: FunctionNode, name: str, call: ast.Call) -> ast.expr | None:

@@ -12,7 +12,8 @@ from detlint.linter.analysis.calls_elsewhere import called_elsewhere, calls_else
 from detlint.linter.analysis.classes import class_made
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.values import load_types
-from detlint.linter.modes.events import MAX_DEPTH, Event, ModeEvents
+from detlint.linter.modes.effects import MAX_DEPTH, Event
+from detlint.linter.modes.events import ModeEvents
 from detlint.linter.modes.layers import from_torchvision_by_name, switches_itself
 from detlint.linter.modes.lists import held_in
 from detlint.linter.modes.names import Key, given_to
@@ -152,6 +153,13 @@ class Modes(ModeEvents):
         scope = self.body_of(node)
         flow = self.module.flow(scope)
         events = self.events(scope, key)
+        manager = self.managed(key, node, events)
+        if manager is not None:
+            mode = self.mode_within(manager, key)
+            trace.modes.add(mode)
+            if mode is Mode.TRAIN:
+                trace.reasons.setdefault(manager, Reason(self.module, manager, node, False))
+            return
         for event in events:
             if self._reaches(flow, event, node, events):
                 trace.modes.add(event.mode)
@@ -159,7 +167,7 @@ class Modes(ModeEvents):
                     created = event.made is not None
                     trace.reasons.setdefault(event.node, Reason(self.module, event.node, node, created))
         barriers = [event.node for event in events] + self._handlers(scope, node)
-        if flow.path(None, node, avoiding=barriers):
+        if self.may_come_in(key, scope) and flow.path(None, node, avoiding=barriers):
             self._trace_entry(key, scope, trace)
 
     def _trace_entry(self, key: Key, scope: Scope, trace: _Trace) -> None:
@@ -254,6 +262,8 @@ class Modes(ModeEvents):
         settled = False
         for peer, inherited in self._as_inherited(key):
             for event in peer.events_anywhere(inherited):
+                if peer.is_replaced_in(key.owner, event.node):
+                    continue
                 if event.mode is Mode.TRAIN:
                     reason = Reason(peer.module, event.node, None, event.made is not None)
                     (revived if peer._is_of_made_one(event, key) else found).append(reason)
@@ -349,7 +359,7 @@ class Modes(ModeEvents):
             if ancestor.node is not key.owner:
                 peer = self.peer(ancestor.module)
                 inside = (call for call in peer._leaving_train if ancestor.node in peer.index.ancestors(call))
-                places += [(peer, call) for call in inside]
+                places += [(peer, call) for call in inside if not peer.is_replaced_in(key.owner, call)]
         for peer, call in places:
             receiver = peer.unwrapped(call.func.value) if isinstance(call.func, ast.Attribute) else None
             if isinstance(receiver, ast.Attribute) and receiver.attr == key.name:

@@ -7,12 +7,14 @@ import builtins
 import re
 from collections.abc import Iterator
 
+from detlint.linter.analysis.calls_elsewhere import heirs_with
+from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.values import Kind
 from detlint.linter.modes.layers import decorated_to_switch
 from detlint.linter.modes.names import given_to
 from detlint.linter.modes.paths import Modes
-from detlint.linter.modes.switches import switches_any
+from detlint.linter.modes.switches import switched, switches_any
 from detlint.linter.programs.evaluation import is_inference, names_inference, without_gradients
 from detlint.linter.programs.step_flags import evaluates_on_request
 from detlint.linter.programs.training import trains
@@ -56,11 +58,11 @@ class ModelRuns:
         named = names_inference(function.attr) and not _ALLOWED.search(function.attr)
         if PREDICTS.match(function.attr) or (named and self._is_model_method(call)):
             return function.value if self._is_module(function.value) and not self.switches_itself(call) else None
-        if self._runs_parts(call, function):
+        if self._runs_parts_of_other(call, function):
             return function.value
         return function if self.modes.key(function) is not None and function.attr not in ("train", "eval") else None
 
-    def _runs_parts(self, call: ast.Call, called: ast.Attribute) -> bool:
+    def _runs_parts_of_other(self, call: ast.Call, called: ast.Attribute) -> bool:
         """`net.map_logits(x)` under no_grad, a method of the project that calls layers of the model."""
         if (
             not isinstance(called.value, ast.Name)
@@ -69,14 +71,36 @@ class ModelRuns:
         ):
             return False
         kinds = [value for value in self.module.inference.values(called.value) if value.kind is Kind.MODULE]
+        if kinds and self._is_steady_part(called):
+            return True
         for info in [self.module.inference.class_named(value.type) for value in kinds]:
             method = info.methods.get(called.attr) if info is not None else None
-            if info is None or method is None or trains(method):
+            if info is None or method is None:
                 continue
-            parts = (part.func for part in walk(method) if isinstance(part, ast.Call))
-            if any(is_own(part) and identifier(part) not in info.methods for part in parts):
+            if _runs_layers(info, method):
                 return not self.switches_itself(call)
         return False
+
+    def _is_steady_part(self, part: ast.Attribute) -> bool:
+        """`net.encoder(x)`: a part of a model, which nothing in the file switches or hands on by itself."""
+        if all(value.kind is not Kind.MODULE for value in self.module.inference.values(part)):
+            return False
+        uses = [use for use in self.module.index.names_used.get(part.attr, ()) if isinstance(use, ast.Attribute)]
+        around = [self.module.index.parents.get(use) for use in uses if not is_own(use)]
+        return all(
+            isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute) and parent.func.attr == part.attr
+            for parent in around
+        )
+
+    def runs_part(self, call: ast.Call, owner: ast.ClassDef) -> bool:
+        """`self.encoder(x)`, or `self.step(x)` that calls such layers: does a method run a part of its own model?"""
+        if not is_own(call.func):
+            return False
+        info = self.module.inference.class_info(owner)
+        method = info.methods.get(identifier(call.func))
+        if method is not None:
+            return _runs_layers(info, method) and not self.switches_itself(call)
+        return any(value.kind is Kind.MODULE for value in self.module.inference.values(call.func))
 
     def _handed_model(self, call: ast.Call) -> ast.expr | None:
         """`total += squared_error(net, x, y)`: a model that a helper runs, which says nothing of inference itself."""
@@ -124,9 +148,19 @@ class ModelRuns:
             return None
         if self.switches_itself(call):
             return None
+        if _is_left_open(method):
+            return self._model_of_heirs(owner, method) if without_gradients(self.module, call) else None
         runs = [part for part in walk(method) if isinstance(part, ast.Call) and self._runs_own_model(part, owner)]
         told = any(is_inference(self.module, run) for run in runs)
         return runs[0].func if runs and not told else None
+
+    def _model_of_heirs(self, owner: ast.ClassDef, method: FunctionNode) -> ast.expr | None:
+        """`self._predict_batch(x)`, left to heirs that switch nothing: return the one model that the class switches."""
+        switches = [part for part in walk(owner) if isinstance(part, ast.Call) and switched(part) is not None]
+        models = [part.func.value for part in switches if isinstance(part.func, ast.Attribute)]
+        if len({ast.unparse(model) for model in models}) != 1 or not is_own(models[0]):
+            return None
+        return None if any(switches_any(heir) for heir in heirs_with(self.module, owner, method.name)) else models[0]
 
     def _runs_own_model(self, call: ast.Call, owner: ast.ClassDef) -> bool:
         """`self.model(x)`, where that is no method."""
@@ -161,6 +195,20 @@ class ModelRuns:
             ):
                 return True
         return False
+
+
+def _is_left_open(method: FunctionNode) -> bool:
+    """`raise NotImplementedError`: does a method leave it to derived classes what it does?"""
+    raised = method.body[-1].exc if isinstance(method.body[-1], ast.Raise) else None
+    named = raised.func if isinstance(raised, ast.Call) else raised
+    return getattr(named, "id", "") == "NotImplementedError"
+
+
+def _runs_layers(info: ClassInfo, method: FunctionNode) -> bool:
+    """Does a method of a model call layers of it, or all of it, and make no training step?"""
+    parts = [part.func for part in walk(method) if isinstance(part, ast.Call)]
+    own = (identifier(part) for part in parts if is_own(part))
+    return not trains(method) and any(name == "forward" or name not in info.methods for name in own)
 
 
 def _calls_of_parameter(

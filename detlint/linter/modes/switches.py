@@ -3,9 +3,39 @@
 from __future__ import annotations
 
 import ast
+import re
+from collections.abc import Collection
 from enum import Enum
 
 from detlint.linter.source.nodes import walk
+
+# Functions outside the project that are handed a model and leave its mode alone (or put it back).
+_HARMLESS = (
+    "accelerate.",
+    "builtins.",
+    "copy.",
+    "fvcore.",
+    "logging.",
+    "numpy.",
+    "ptflops.",
+    "thop.",
+    "timm.optim.",
+    "timm.scheduler.",
+    "timm.utils.ModelEma",
+    "torch.",
+    "torchinfo.",
+    "torchsummary.",
+    "transformers.AdamW",
+    "transformers.get_",
+    "wandb.",
+)
+# Names of functions of unknown origin that may well switch the mode of a model they are given.
+_MAY_SWITCH = re.compile(
+    r"eval|test|val|predict|infer|prepare|mode|freeze|train|fit|run|setup|convert|fuse|export|load|build|get|create|wrap|"
+    r"make|demo|generate|init",
+    re.I,
+)
+_LOADS_WEIGHTS = re.compile(r"checkpoint|state_dict|weights|param|__init__|init_|_init", re.I)
 
 
 class Mode(Enum):
@@ -38,3 +68,11 @@ def switched(call: ast.Call) -> Mode | None:
 def switches_any(node: ast.AST) -> bool:
     """Return whether anything under `node` switches the mode of some model."""
     return any(isinstance(part, ast.Call) and switched(part) is not None for part in walk(node))
+
+
+def may_switch(called: str, names: Collection[str]) -> bool:
+    """Return whether a function of unknown origin, by its last identifier and all its names, may switch a model."""
+    if names and all(name.startswith(_HARMLESS) for name in names):
+        return False
+    suspicious = called[:1].isupper() or (_MAY_SWITCH.search(called) and not _LOADS_WEIGHTS.search(called))
+    return bool(suspicious) or not called

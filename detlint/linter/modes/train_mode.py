@@ -16,7 +16,7 @@ from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.modes.constructors import Constructors
 from detlint.linter.modes.layers import ModelParts, parts_of
 from detlint.linter.modes.loaded_weights import LoadedWeights, is_pretrained
-from detlint.linter.modes.names import Key
+from detlint.linter.modes.names import Key, given_back
 from detlint.linter.modes.paths import Modes, Reason
 from detlint.linter.modes.runs import ModelRuns
 from detlint.linter.modes.switches import Mode, switched
@@ -114,11 +114,17 @@ class _Search:
         if model is None:
             return None
         key = self.modes.key(model)
-        if key is None or _NO_MODEL.search(key.name) or self._is_own(key):
+        if key is None or _NO_MODEL.search(key.name):
+            return None
+        shown = ast.unparse(model)
+        if self._is_own(key):
+            key = self._switched_around_part(key, call)
+            shown = key.name if key is not None and self.modes.class_behind(key) else shown
+        if key is None:
             return None
         if is_unused(self.module, call) and not evaluates_on_request(self.module, call):
             return None
-        if self._is_switched_around(call):
+        if self._is_switched_around(call, key):
             return None
         if not is_inference(self.module, call) and (self._trains or not self._weights.into(key)):
             return None
@@ -130,7 +136,7 @@ class _Search:
             return None
         made = list(Constructors(self.modes).of_key(key))
         as_made = all(reason.created for reason in reasons)
-        holds = parts_of(made, made=as_made) if made else self._file_holds
+        holds = parts_of(made, made=as_made) if made else self._holds_by_class(key)
         if holds is Truth.NO:
             return None
         if holds is Truth.UNKNOWN:
@@ -150,7 +156,7 @@ class _Search:
             or self._is_for_a_while(call, key, reason)
         ):
             return None
-        return TrainModeInference(call, ast.unparse(model), reason, after_training)
+        return TrainModeInference(call, shown, reason, after_training)
 
     def _made_unknown(self, key: Key, call: ast.Call) -> list[Reason]:
         """`net = arch.base(8)`, `net.load_state_dict(state)`: what still has to be loaded is made in train mode.
@@ -169,9 +175,41 @@ class _Search:
 
     def _is_handed_back(self, made: ast.Call) -> bool:
         """`deepcopy(model)`, `prepared(model)`: a call that makes no model, but gives one in the mode that it had."""
-        if self.modes.copied(made) is not None:
+        if self.modes.copied(made) is not None or self.modes.mode_of(made) is Mode.EVAL:
             return True
+        for name in self.module.inference.callees(made):
+            found = self.module.project.definition(name)
+            if found is not None and isinstance(found[1], FUNCTIONS) and given_back(found[0], found[1]):
+                return True
         return next(Constructors(self.modes).of_expression(made, ()), None) is None
+
+    def _switched_around_part(self, key: Key, call: ast.Call) -> Key | None:
+        """`self.train()` in a method that only predicts, and then `self.layers(x)`: the part or the whole that it is.
+
+        Elsewhere a model's own parts follow the model: whoever holds that switches it.
+        """
+        function = self.module.index.function_at(call)
+        owner = self.module.index.class_at(call)
+        if function is None or owner is None or not self._runs.runs_part(call, owner):
+            return None
+        if trains(function) or not (evaluates(function) or without_gradients(self.module, function.body[0])):
+            return None
+        receivers = [*function.args.posonlyargs, *function.args.args][:1]
+        for candidate in (key, *(Key(function, receiver.arg) for receiver in receivers)):
+            reasons = self.modes.reasons(candidate, call)[0]
+            if reasons and all(not reason.created and reason.node in walk(function) for reason in reasons):
+                return candidate
+        return None
+
+    def _holds_by_class(self, key: Key) -> Truth:
+        """Does `self` hold layers that depend on the mode? Its class tells where it is one that can be run."""
+        owner = self.modes.class_behind(key)
+        info = self.module.inference.class_info(owner) if owner is not None else None
+        if info is None:
+            return self._file_holds
+        holds = ModelParts().of_class(info)
+        complete = any("forward" in ancestor.methods for ancestor in self.module.inference.mro(info))
+        return holds if complete or holds is Truth.YES else Truth.UNKNOWN
 
     @cached_property
     def _file_holds(self) -> Truth:
@@ -229,11 +267,19 @@ class _Search:
         return self._own[key]
 
     def _is_submodule(self, key: Key) -> bool:
-        """A module's own submodules follow the module: whoever holds it switches it."""
+        """A module's own submodules follow the module: whoever holds it switches it.
+
+        Not so in what is called a model and is none, as far as can be seen, if it puts its part in train mode.
+        """
         if not isinstance(key.owner, ast.ClassDef):
             return False
         info = self.module.inference.class_info(key.owner)
-        return key.name in info.methods or self._is_model_class(info)
+        if key.name in info.methods or self.module.inference.is_module_class(info.name):
+            return True
+        if "forward" in info.methods:
+            return self._is_model_class(info)
+        events = self.modes.events_anywhere(key) if self._is_model_class(info) else None
+        return events is not None and not any(event.made is None and event.mode is Mode.TRAIN for event in events)
 
     def _is_local_submodule(self, key: Key) -> bool:
         """`encoder = self.momentum_encoder()`: a variable for what a module's method takes from the module itself."""
@@ -273,16 +319,10 @@ class _Search:
         called = switch.func if isinstance(switch, ast.Call) else None
         return isinstance(called, ast.Attribute) and called.attr != "train" and self.modes.key(called.value) == key
 
-    def _is_switched_around(self, call: ast.Call) -> bool:
-        """`with self.stochastic_mode():` where a function of the project switches modes for what is inside."""
-        for parent in self.module.index.ancestors(call):
-            if isinstance(parent, FUNCTIONS):
-                return False
-            items = parent.items if isinstance(parent, (ast.With, ast.AsyncWith)) else []
-            for item in items:
-                if isinstance(item.context_expr, ast.Call) and self._runs.switches_itself(item.context_expr):
-                    return True
-        return False
+    def _is_switched_around(self, call: ast.Call, key: Key) -> bool:
+        """`with self.stochastic_mode():`, a function of the project that switches to a mode that cannot be told."""
+        managers = [manager for manager in self.modes.managers(call) if self._runs.switches_itself(manager)]
+        return any(self.modes.mode_within(manager, key) is Mode.UNKNOWN for manager in managers)
 
     def _counts(self, reason: Reason, call: ast.Call) -> bool:
         """A caller may ask for train mode, and a helper called within a training step runs in it on purpose.

@@ -14,7 +14,7 @@ from detlint.linter.analysis.program import executes, in_package
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.values import Kind
 from detlint.linter.programs.training import training_steps
-from detlint.linter.programs.unseen import shows_nothing
+from detlint.linter.programs.unseen import shows_forms_only
 from detlint.linter.source.names import FUNCTIONS
 from detlint.linter.source.nodes import identifier, walk
 from detlint.randomness import load_sources
@@ -32,7 +32,9 @@ def is_smoke_test(module: Module) -> bool:
         return False
     guards = _guards(module)
     return (
-        _defines_model(module) or all(map(_only_makes, guards)) or all(shows_nothing(module, guard) for guard in guards)
+        _defines_model(module)
+        or all(map(_only_makes, guards))
+        or all(shows_forms_only(module, guard) for guard in guards)
     )
 
 

@@ -20,12 +20,15 @@ _QUIET = ("torch.", "warnings.", "numpy.random.", "random.", "time.", "gc.", "sy
 _PARTS = (ast.BinOp, ast.Tuple, ast.List, ast.Compare, ast.UnaryOp, ast.BoolOp, ast.IfExp, ast.Starred, ast.JoinedStr)
 
 
-def shows_nothing(module: Module, code: ast.AST) -> bool:
-    """Return whether code writes no file, draws no picture and checks nothing, and prints no more than forms and times.
+def shows_forms_only(module: Module, code: ast.AST) -> bool:
+    """Return whether code prints forms and times and no more, writes no file, draws no picture and checks nothing.
 
-    What a call gives may be kept in variables; a call for its effect alone has to be known to be quiet.
+    What a call gives may be kept in variables; a call for its effect alone has to be known to be quiet. Code that
+    prints nothing at all may be there for an effect that nobody sees here.
     """
-    return not any(_shows(module, node) for node in walk(code))
+    nodes = list(walk(code))
+    tells = any(isinstance(node, ast.Call) and _tells(module, node) for node in nodes)
+    return tells and not any(_shows(module, node) for node in nodes)
 
 
 def _shows(module: Module, node: ast.AST) -> bool:

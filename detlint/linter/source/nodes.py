@@ -100,6 +100,6 @@ def ends_program(value: ast.expr) -> bool:
 
 
 def reached(body: list[ast.stmt]) -> list[ast.stmt]:
-    """Return the statements of a block up to one that ends the program."""
+    """Return the statements of a block up to one that ends the program, which is run itself: `sys.exit(main())`."""
     ends = (i for i, statement in enumerate(body) if isinstance(statement, ast.Expr) and ends_program(statement.value))
-    return body[: next(ends, len(body))]
+    return body[: next(ends, len(body)) + 1]

@@ -1,0 +1,186 @@
+"""What running a function of the project does to the mode of a model, at its end or inside a `with` of it."""
+
+from __future__ import annotations
+
+import ast
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from detlint.linter.analysis.flow import Flow
+from detlint.linter.analysis.project import Module
+from detlint.linter.modes.frames import Frame
+from detlint.linter.modes.names import Key, ModelNames, given_to
+from detlint.linter.modes.switches import Mode
+from detlint.linter.source.names import FOR_LOOPS, FUNCTIONS, FunctionNode, Scope, parameters
+from detlint.linter.source.nodes import walk
+
+MAX_DEPTH = 6
+_MANAGERS = frozenset({"contextlib.contextmanager", "contextlib.asynccontextmanager"})
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A place that decides a model's mode. `made` is the constructor where the model is created there.
+
+    `asked` is what decides the mode where that is not written out: `flag` of `net.train(flag)`.
+    """
+
+    node: ast.AST
+    mode: Mode
+    made: ast.expr | None = None
+    asked: ast.expr | None = None
+
+
+class ModeEffects(ModelNames, ABC):
+    """Answers for the functions of one module; asks the same of other modules where calls lead there."""
+
+    def __init__(self, module: Module) -> None:
+        super().__init__(module)
+        self._left: dict[tuple[FunctionNode, Key, ast.AST | None], tuple[Event, ...] | None] = {}
+        self._depth = 0
+
+    @abstractmethod
+    def events(self, scope: Scope, key: Key) -> tuple[Event, ...]:
+        """Return the places in a body that decide the mode of `key`, in source order."""
+
+    @abstractmethod
+    def peer(self, module: Module) -> ModeEffects:
+        """Return the answers for another module of the project."""
+
+    def effect(self, function: FunctionNode, key: Key, call: ast.Call | None = None) -> Mode:
+        """Return the mode that running a function of this module leaves `key` in, when it is run by `call`."""
+        return self._mode_at(None, function, key, call)
+
+    def mode_within(self, manager: ast.Call, key: Key) -> Mode:
+        """`with mode_of(net, training=False):` is the mode that a function of the project has the model in inside.
+
+        Unknown where that is no matter of what the function is told.
+        """
+        for name in self.module.inference.callees(manager):
+            module, function = self.module.project.definition(name) or (self.module, None)
+            if not isinstance(function, FUNCTIONS) or not _MANAGERS.intersection(module.inference.decorators(function)):
+                continue
+            peer = self.peer(module)
+            places = [part for part in walk(function) if isinstance(part, ast.Yield)]
+            for inner in self._names_within(manager, key, peer, function):
+                if len(places) == 1 and any(event.asked for event in peer.events(peer.index.scopes[function], inner)):
+                    return peer._mode_at(places[0], function, inner, manager)
+        return Mode.UNKNOWN
+
+    def managers(self, node: ast.AST) -> Iterator[ast.Call]:
+        """Yield the calls of the `with` statements around a node in its function, the innermost first."""
+        for parent in self.index.ancestors(node):
+            if isinstance(parent, FUNCTIONS):
+                return
+            items = parent.items if isinstance(parent, (ast.With, ast.AsyncWith)) else []
+            yield from (item.context_expr for item in items if isinstance(item.context_expr, ast.Call))
+
+    def managed(self, key: Key, node: ast.AST, events: tuple[Event, ...]) -> ast.Call | None:
+        """Return the call of the `with` that decides the mode of what is inside, if nothing there does so itself."""
+        for manager in self.managers(node):
+            if self.mode_within(manager, key) is not Mode.UNKNOWN:
+                around = self.index.statement(manager)
+                inside = [event for event in events if event.node is not manager and self._holds(around, event.node)]
+                return None if inside else manager
+        return None
+
+    def _names_within(self, call: ast.Call, key: Key, peer: ModeEffects, function: FunctionNode) -> Iterator[Key]:
+        """Yield what a model is called inside a function: its parameter, or the attribute of the same object."""
+        receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+        for parameter, _ in parameters(function.args):
+            given = given_to(function, parameter.arg, call)
+            if given is not None and self.key(given) == key:
+                yield Key(function, parameter.arg)
+        if receiver is not None and self.key(receiver) == key:
+            yield from (Key(function, part.arg) for part in function.args.args[:1])
+        owner = peer.index.parents.get(function)
+        if (
+            isinstance(receiver, ast.Name)
+            and self.self_class(receiver) is key.owner
+            and isinstance(owner, ast.ClassDef)
+        ):
+            yield Key(owner, key.name)
+
+    def _mode_at(self, goal: ast.AST | None, function: FunctionNode, key: Key, call: ast.Call | None) -> Mode:
+        """Return the mode of `key` at a place in a function, or (without a goal) where it ends."""
+        events = self._events_before(goal, function, key)
+        if events is None:
+            return Mode.UNKNOWN
+        frame = Frame(function, call, None) if call is not None else None
+        modes = {_mode_in(frame, event) for event in events if not self._is_ruled_out(frame, event)}
+        if Mode.UNKNOWN in modes or {Mode.EVAL, Mode.TRAIN} <= modes:
+            return Mode.UNKNOWN
+        return next(iter(modes)) if len(modes) == 1 else Mode.SAME
+
+    def _events_before(self, goal: ast.AST | None, function: FunctionNode, key: Key) -> tuple[Event, ...] | None:
+        """Return what may have decided the mode last when a goal is reached; None where the search goes too deep."""
+        asked = (function, key, goal)
+        if asked not in self._left:
+            self._left[asked] = ()  # recursion changes nothing
+            self._left[asked] = self._find_events_before(*asked)
+        return self._left[asked]
+
+    def _find_events_before(self, function: FunctionNode, key: Key, goal: ast.AST | None) -> tuple[Event, ...] | None:
+        if self._depth >= MAX_DEPTH:
+            return None
+        scope = self.index.scopes[function]
+        self._depth += 1
+        try:
+            events = self.events(scope, key)
+        finally:
+            self._depth -= 1
+        flow = self.module.flow(scope)
+        return tuple(
+            event
+            for event in events
+            if self._reaches(flow, event, goal, events) and not _is_rebound(event, key, function)
+        )
+
+    def _is_ruled_out(self, frame: Frame | None, event: Event) -> bool:
+        """Does a condition on a parameter keep this call of a function away: `if training: net.train()`?"""
+        child = event.node
+        if frame is None:
+            return False
+        for parent in self.index.ancestors(event.node):
+            if parent is frame.function:
+                return False
+            if isinstance(parent, ast.If) and child is not parent.test:
+                holds = frame.truth(parent.test)
+                if holds is not None and holds is not (child in parent.body):
+                    return True
+            child = parent
+        return False
+
+    def _reaches(self, flow: Flow, event: Event, goal: ast.AST | None, events: tuple[Event, ...]) -> bool:
+        others = [other.node for other in events if other is not event]
+        passed = [loop.iter for loop in self._loops_of(others) if not self._holds(loop, event.node, goal)]
+        return flow.path(event.node, goal, avoiding=[*others, *passed, *self._handlers(flow.scope, goal)])
+
+    def _loops_of(self, events: list[ast.AST]) -> Iterator[ast.For | ast.AsyncFor]:
+        """Yield the loops that have an event in each turn: training for epochs is not meant to run zero times."""
+        for node in events:
+            statement = self.index.statement(node)
+            loop = self.index.parents.get(statement)
+            if isinstance(loop, FOR_LOOPS) and statement in loop.body:
+                yield loop
+
+    def _holds(self, loop: ast.AST, *nodes: ast.AST | None) -> bool:
+        return any(node is not None and (node is loop or loop in self.index.ancestors(node)) for node in nodes)
+
+    def _handlers(self, scope: Scope, goal: ast.AST | None) -> list[ast.AST]:
+        """Paths through `except` are exceptions: they count only where the goal stands in the handler itself."""
+        around = set(self.index.ancestors(goal)) if goal is not None else set()
+        handlers = self.index.of_type(ast.ExceptHandler)
+        return [handler for handler in handlers if handler not in around and self.body_of(handler) is scope]
+
+
+def _mode_in(frame: Frame | None, event: Event) -> Mode:
+    """Return the mode that an event leads to where its function is called like this."""
+    on = frame.truth(event.asked) if frame is not None and event.asked is not None else None
+    return event.mode if on is None else Mode.TRAIN if on else Mode.EVAL
+
+
+def _is_rebound(event: Event, key: Key, function: FunctionNode) -> bool:
+    """A parameter that is assigned anew says nothing about the model that the caller passed."""
+    return event.made is not None and key.owner is function
