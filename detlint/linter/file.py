@@ -99,8 +99,9 @@ def _run(check: Check, ctx: Context) -> Iterator[Finding]:
             for node in ctx.module.index.of_type(kind):
                 yield from check.function(node, ctx)
     elif check.calls:
-        for call in calls_named(ctx.module, check.calls):
-            yield from check.function(call, ctx)
+        for name in sorted(check.calls):
+            for call in ctx.module.index.calls_by_name.get(name, ()):
+                yield from check.function(call, ctx)
     else:
         for meant in _calls(ctx.module, ctx.rule):
             yield from check.function(meant, ctx)
