@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
 from detlint.findings import Finding
@@ -18,7 +18,7 @@ from detlint.linter.order.destination import OrderTracer
 from detlint.linter.order.form import CHOICE, NUMBERING, Form, Trail
 from detlint.linter.order.sets import has_fixed_order, is_set, makes_set
 from detlint.linter.programs.glob_patterns import names_one_path
-from detlint.linter.source.names import BindingKind
+from detlint.linter.source.names import Binding, BindingKind
 from detlint.linter.source.nodes import arguments_of
 from detlint.linter.tables.order import order_table
 
@@ -91,9 +91,8 @@ def _sorted_where_iterated(node: ast.expr, ctx: Context) -> Repair | None:
 @check_file("DET602")
 def set_iteration_order(ctx: Context) -> Iterator[Finding]:
     """Silent for sets of numbers, and unless the order of iteration is known to reach something that keeps it."""
-    own = _mentions_sets(ctx)
-    for iterated, whole in _iterations(ctx):
-        if not (own or _comes_from_elsewhere(iterated, ctx)) or not is_set(iterated, ctx):
+    for iterated, whole in _iterations(ctx, anything=_mentions_sets(ctx)):
+        if not is_set(iterated, ctx):
             continue
         tracer = OrderTracer(ctx.module)  # a new one, since it follows each place once: two sets may meet in one
         if tracer.is_only_element(iterated):
@@ -168,45 +167,60 @@ def _mentions_sets(ctx: Context) -> bool:
 
 
 def _comes_from_elsewhere(iterated: ast.expr, ctx: Context) -> bool:
-    """`for word in load_words(path):`, at once or through a variable, where an import gives the function."""
-    if isinstance(iterated, ast.Name):
-        made = [binding.value for binding in ctx.module.definitions(iterated) if binding.kind is BindingKind.ASSIGN]
-        return len(made) == 1 and isinstance(made[0], ast.Call) and _comes_from_elsewhere(made[0], ctx)
-    called = iterated.func if isinstance(iterated, ast.Call) else None
+    """`for word in load_words(path):`, at once or by a variable, where the function is imported from the project."""
+    bindings = _bindings(iterated, ctx) if isinstance(iterated, ast.Name) else ()
+    made = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN else iterated
+    called = made.func if isinstance(made, ast.Call) else None
     while isinstance(called, ast.Attribute):
         called = called.value
-    bindings = ctx.module.definitions(called) if isinstance(called, ast.Name) else ()
-    return any(binding.kind is BindingKind.IMPORT for binding in bindings)
+    imported = [binding.target for binding in _bindings(called, ctx)] if isinstance(called, ast.Name) else []
+    find = ctx.module.project.find
+    return any(target and find(target.partition(".")[0], ctx.module) is not None for target in imported)
 
 
-def _iterations(ctx: Context) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """Yield each expression that is iterated, with the expression that iterates it (itself, in a loop)."""
+def _bindings(name: ast.Name, ctx: Context) -> Sequence[Binding]:
+    scope = ctx.module.index.scope_at(name).lookup(name.id)
+    return scope.bindings[name.id] if scope is not None else ()
+
+
+def _iterations(ctx: Context, *, anything: bool) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yield each expression that is iterated, with the expression that iterates it (itself, in a loop).
+
+    Without `anything` only what functions of other files give: in a file that makes no set itself, no other is one.
+    """
+
+    def wanted(*iterables: ast.expr) -> list[ast.expr]:
+        return [iterable for iterable in iterables if anything or _comes_from_elsewhere(iterable, ctx)]
+
     index = ctx.module.index
     iterables = [loop.iter for loop in index.of_type(ast.For)]
     iterables += [loop.iter for loop in index.of_type(ast.AsyncFor)]
     iterables += [loop.iter for loop in index.of_type(ast.comprehension)]
-    yield from ((iterable, iterable) for iterable in iterables)
+    yield from ((iterable, iterable) for iterable in wanted(*iterables))
     for starred in index.of_type(ast.Starred):
         if isinstance(index.parents[starred], (ast.List, ast.Tuple)):
-            yield starred.value, starred.value
+            yield from ((value, value) for value in wanted(starred.value))
     for call in index.of_type(ast.Call):
         if isinstance(call.func, ast.Attribute) and call.func.attr == "pop" and not call.args:
-            yield call.func.value, call
+            yield from ((value, call) for value in wanted(call.func.value))
         elif isinstance(call.func, ast.Attribute) and call.func.attr in ("join", "extend", "writelines") and call.args:
-            yield call.args[0], call.args[0]
+            yield from ((value, value) for value in wanted(call.args[0]))
     for call in calls_named(ctx.module, _last_words(_ITERATING)):
-        if _ITERATING.intersection(ctx.callees(call)):
-            yield from ((argument, argument) for argument in call.args)
+        arguments = wanted(*call.args)
+        if arguments and _ITERATING.intersection(ctx.callees(call)):
+            yield from ((argument, argument) for argument in arguments)
     hashing = order_table().functions["hashing"]
     if any(hashing.intersection(ctx.callees(call)) for call in calls_named(ctx.module, _last_words(hashing))):
         for call in calls_named(ctx.module, _last_words(_TELLING)):  # of a set, text for people unless it is hashed
-            if _TELLING.intersection(ctx.callees(call)):
-                yield from ((argument, argument) for argument in call.args[:1])
+            arguments = wanted(*call.args[:1])
+            if arguments and _TELLING.intersection(ctx.callees(call)):
+                yield from ((argument, argument) for argument in arguments)
     receiving = _receiving()  # a set that is pickled stays a set
     for call in calls_named(ctx.module, _last_words(receiving)):
-        if receiving.intersection(ctx.callees(call)):
-            given = [*call.args[:1], *(keyword.value for keyword in call.keywords if keyword.arg == "fieldnames")]
-            yield from ((argument, argument) for argument in given)
+        named = (keyword.value for keyword in call.keywords if keyword.arg == "fieldnames")
+        arguments = wanted(*call.args[:1], *named)
+        if arguments and receiving.intersection(ctx.callees(call)):
+            yield from ((argument, argument) for argument in arguments)
 
 
 def _last_words(names: Iterable[str]) -> frozenset[str]:
