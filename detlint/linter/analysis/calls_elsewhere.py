@@ -52,7 +52,7 @@ def constructions(made: str, place: Module) -> Iterator[ast.Call]:
     `super().__init__(…)` of one that has its own.
     """
     inference = place.inference
-    for word in dict.fromkeys(("cls", *_heirs(made, place), made.rpartition(".")[2])):
+    for word in dict.fromkeys(("cls", *(heir.name for heir in _heirs(made, place)), made.rpartition(".")[2])):
         for call in place.index.calls_by_name.get(word, ()):
             if any(_initializer_of(name, place) == made for name in inference.resolve(call.func)):
                 yield call
@@ -64,11 +64,11 @@ def constructions(made: str, place: Module) -> Iterator[ast.Call]:
             yield call
 
 
-def _heirs(made: str, place: Module) -> Iterator[str]:
-    """Yield the names of the classes of a file that inherit from another one."""
+def _heirs(made: str, place: Module) -> Iterator[ast.ClassDef]:
+    """Yield the classes of a file that inherit from the one of this qualified name."""
     for heir in place.index.of_type(ast.ClassDef):
         if any(made == info.name for info in _bases_of(heir, place)):
-            yield heir.name
+            yield heir
 
 
 def heirs_with(module: Module, owner: ast.ClassDef, method: str) -> Iterator[ast.ClassDef]:
@@ -77,10 +77,8 @@ def heirs_with(module: Module, owner: ast.ClassDef, method: str) -> Iterator[ast
     search = module.project.search(method, module, _MOST_FILES)
     for path in (search.found if search is not None else None) or ():
         place = module.project.at(path) if path != module.path else module
-        for heir in place.index.of_type(ast.ClassDef):
-            inherits = any(made == info.name for info in _bases_of(heir, place))
-            if inherits and method in place.inference.class_info(heir).methods:
-                yield heir
+        heirs = _heirs(made, place)
+        yield from (heir for heir in heirs if method in place.inference.class_info(heir).methods)
 
 
 def _bases_of(heir: ast.ClassDef, place: Module) -> tuple[ClassInfo, ...]:

@@ -221,9 +221,7 @@ class Context:
             targets = (parent.target,)
         for target in targets:
             if isinstance(target, ast.Name):
-                owner = self.module.index.scope_at(target).lookup(target.id)
-                found = owner.bindings[target.id] if owner is not None else ()
-                return next((binding for binding in found if binding.node is target), None)
+                return next((b for b in self.module.index.bindings_of(target) if b.node is target), None)
         return None
 
     def line(self, node: ast.AST, module: Module | None = None) -> str:

@@ -135,8 +135,7 @@ def _comes_from_caller(test: ast.expr, ctx: Context, *, torch: bool) -> bool:
 
 def _is_made_here(name: ast.Name, ctx: Context) -> bool:
     """Is a variable never anything but None and a generator made on the spot? `global _rng`, made at its first use."""
-    scope = ctx.module.index.scope_at(name).lookup(name.id)
-    bindings = scope.bindings[name.id] if scope is not None else ()
+    bindings = ctx.module.index.bindings_of(name)
     return bool(bindings) and all(
         binding.kind is BindingKind.ASSIGN and binding.value is not None and _is_none_or_made(binding.value, ctx)
         for binding in bindings

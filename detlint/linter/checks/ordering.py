@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cache
 
 from detlint.findings import Finding
@@ -18,7 +18,7 @@ from detlint.linter.order.destination import OrderTracer
 from detlint.linter.order.form import CHOICE, NUMBERING, Form, Trail
 from detlint.linter.order.sets import has_fixed_order, is_set, makes_set
 from detlint.linter.programs.glob_patterns import names_one_path
-from detlint.linter.source.names import Binding, BindingKind
+from detlint.linter.source.names import BindingKind
 from detlint.linter.source.nodes import arguments_of
 from detlint.linter.tables.order import order_table
 
@@ -168,19 +168,15 @@ def _mentions_sets(ctx: Context) -> bool:
 
 def _comes_from_elsewhere(iterated: ast.expr, ctx: Context) -> bool:
     """`for word in load_words(path):`, at once or by a variable, where the function is imported from the project."""
-    bindings = _bindings(iterated, ctx) if isinstance(iterated, ast.Name) else ()
+    bindings_of = ctx.module.index.bindings_of
+    bindings = bindings_of(iterated) if isinstance(iterated, ast.Name) else ()
     made = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN else iterated
     called = made.func if isinstance(made, ast.Call) else None
     while isinstance(called, ast.Attribute):
         called = called.value
-    imported = [binding.target for binding in _bindings(called, ctx)] if isinstance(called, ast.Name) else []
+    imported = [binding.target for binding in bindings_of(called)] if isinstance(called, ast.Name) else []
     find = ctx.module.project.find
     return any(target and find(target.partition(".")[0], ctx.module) is not None for target in imported)
-
-
-def _bindings(name: ast.Name, ctx: Context) -> Sequence[Binding]:
-    scope = ctx.module.index.scope_at(name).lookup(name.id)
-    return scope.bindings[name.id] if scope is not None else ()
 
 
 def _iterations(ctx: Context, *, anything: bool) -> Iterator[tuple[ast.expr, ast.expr]]:

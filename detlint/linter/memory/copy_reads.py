@@ -152,8 +152,7 @@ def _read_of_names(loop: ast.AST, target: ast.expr, copy: Running, ctx: Context)
     """`[host.numpy() for host in hosts]`."""
     if not isinstance(target, ast.Name):
         return None
-    scope = ctx.module.index.scope_at(target).lookup(target.id)
-    bound = [each for each in scope.bindings[target.id] if each.node is target] if scope is not None else []
+    bound = [each for each in ctx.module.index.bindings_of(target) if each.node is target]
     if isinstance(loop, ast.For):
         return read_of_name(target.id, copy, ctx, tuple(bound))
     whole = ctx.parent(loop) or loop

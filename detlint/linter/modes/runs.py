@@ -75,9 +75,7 @@ class ModelRuns:
             return True
         for info in [self.module.inference.class_named(value.type) for value in kinds]:
             method = info.methods.get(called.attr) if info is not None else None
-            if info is None or method is None:
-                continue
-            if _runs_layers(info, method):
+            if info is not None and method is not None and _runs_layers(info, method):
                 return not self.switches_itself(call)
         return False
 

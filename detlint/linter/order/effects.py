@@ -240,8 +240,7 @@ class LoopEffects(LoopParts):
     def _initial_kinds(self, target: ast.expr) -> set[Kind]:
         if not isinstance(target, ast.Name):
             return set()
-        scope = self._index.scope_at(target).lookup(target.id)
-        bindings = scope.bindings[target.id] if scope is not None else ()
+        bindings = self._index.bindings_of(target)
         others = [binding for binding in bindings if binding.node is not target and binding.value is not None]
         return {value.kind for initial in others for value in self._tracer.inference.bound(initial)}
 

@@ -220,8 +220,7 @@ class LoopBody:
 
     def _is_imported(self, node: ast.Name) -> bool:
         """`soundfile.write(name, wave)` writes a whole file, not into one that is open."""
-        scope = self._index.scope_at(node).lookup(node.id)
-        return scope is not None and any(b.kind is BindingKind.IMPORT for b in scope.bindings[node.id])
+        return any(binding.kind is BindingKind.IMPORT for binding in self._index.bindings_of(node))
 
     def _gives_number(self, value: ast.expr) -> bool:
         """Return whether the running number is part of a value, and does not only pick from lists that go along.

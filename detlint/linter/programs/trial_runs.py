@@ -33,8 +33,7 @@ def is_demo(module: Module, call: ast.Call) -> bool:
 
 
 def _only_shape(module: Module, name: ast.Name, call: ast.Call) -> bool:
-    scope = module.index.scope_at(name).lookup(name.id)
-    binding = next((b for b in scope.bindings[name.id] if b.node is name), None) if scope is not None else None
+    binding = next((b for b in module.index.bindings_of(name) if b.node is name), None)
     return binding is not None and all(_is_shape(module, use) for use in module.flow_at(call).uses(binding))
 
 

@@ -90,8 +90,7 @@ def _is_number(module: Module, value: ast.expr) -> bool:
 def _declared(module: Module, value: ast.expr) -> Iterator[Value]:
     """Yield what annotations promise of a variable anywhere in its scope, or of a field: `cell.row` of `cell: Cell`."""
     if isinstance(value, ast.Name):
-        scope = module.index.scope_at(value).lookup(value.id)
-        for binding in scope.bindings[value.id] if scope is not None else ():
+        for binding in module.index.bindings_of(value):
             node = binding.node
             kept = module.index.annotations.get(node) if isinstance(node, ast.Name) else None
             annotation = node.annotation if isinstance(node, ast.arg) else kept

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
-from detlint.linter.source.names import BINDERS, COMPREHENSIONS, FUNCTIONS, SCOPES, FunctionNode, Scope, ScopeBuilder
+from detlint.linter.source.names import (
+    BINDERS,
+    COMPREHENSIONS,
+    FUNCTIONS,
+    SCOPES,
+    Binding,
+    FunctionNode,
+    Scope,
+    ScopeBuilder,
+)
 from detlint.linter.source.node_lists import NodeLists
 from detlint.linter.source.nodes import CHILD_FIELDS
 
@@ -157,6 +166,11 @@ class Index(NodeLists):
                 return scope
             path = (path[-1], parent)
         return self.root
+
+    def bindings_of(self, name: ast.Name) -> Sequence[Binding]:
+        """Return every binding of the variable that `name` means, wherever in its scope; none of a builtin."""
+        owner = self.scope_at(name).lookup(name.id)
+        return owner.bindings[name.id] if owner is not None else ()
 
     def statement(self, node: ast.AST) -> ast.stmt:
         """Return the statement that `node` stands in (itself if it is one)."""
