@@ -54,7 +54,7 @@ class Flow:
         ends = self._body(body if isinstance(body, list) else [], [(self.entry, None)])
         self.exit = self._new(())
         self._connect([*ends, *self._returns], self.exit)
-        self._reaching: dict[str, list[frozenset[Binding]]] = {}
+        self._reaching: dict[str, list[int]] = {}
 
     def forget(self) -> None:
         """Free the graph: its loops refer back to themselves."""
@@ -313,7 +313,7 @@ class Flow:
         ]
         if before:
             return (before[-1],)
-        return tuple(binding for binding in bindings if binding in reaching)
+        return tuple(binding for number, binding in enumerate(bindings) if reaching >> number & 1)
 
     def uses(self, binding: Binding) -> tuple[ast.Name, ...]:
         """Return the loads of the name that `binding` can reach, in source order, closures included."""
@@ -340,36 +340,32 @@ class Flow:
             child = parent
         return False
 
-    def _reach(self, name: str, bindings: list[Binding]) -> list[frozenset[Binding]]:
+    def _reach(self, name: str, bindings: list[Binding]) -> list[int]:
+        """Return for each block the bindings that reach it, one bit for each: bit 0 is the first of `bindings`."""
         cached = self._reaching.get(name)
         if cached is not None:
             return cached
-        made: dict[int, list[Binding]] = {}
-        initial: set[Binding] = set()
-        for binding in bindings:
+        made: dict[int, int] = {}  # the last of each block: an augmented assignment replaces what was there too
+        coming = [0] * len(self._blocks)
+        for number, binding in enumerate(bindings):
             block = self._block_at(binding.node)
             if isinstance(binding.node, ast.arg) or block is None:
-                initial.add(binding)
+                coming[self.entry.number] |= 1 << number
             else:
-                made.setdefault(block.number, []).append(binding)
-        coming: list[set[Binding]] = [set() for _ in self._blocks]
-        coming[self.entry.number] = set(initial)
+                made[block.number] = 1 << number
         work = deque([self.entry])
         visited = {self.entry}
         while work:
             block = work.popleft()
-            here = made.get(block.number)
-            # An augmented assignment keeps what was there alive for inference; others replace it.
-            going = set(here[-1:]) if here else coming[block.number]
+            going = made.get(block.number, coming[block.number])
             for successor, _ in block.successors:
                 known = coming[successor.number]
-                if successor not in visited or not going <= known:
+                if successor not in visited or going & ~known:
                     visited.add(successor)
-                    known |= going
+                    coming[successor.number] = known | going
                     work.append(successor)
-        result = [frozenset(bindings_here) for bindings_here in coming]
-        self._reaching[name] = result
-        return result
+        self._reaching[name] = coming
+        return coming
 
     # --- reading ------------------------------------------------------------------------------------------------
 
