@@ -11,7 +11,7 @@ from torch import nn
 import detlint
 from detlint.runtime.flags import Flags, read_flags, using
 from detlint.runtime.report import Verdict
-from tests.runtime.models import X, audited, needs_threads
+from tests.runtime.models import X, audited, exact_linear, needs_threads
 
 CPU_ONLY = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="torch was built without oneDNN")
 
@@ -213,8 +213,8 @@ def test_what_takes_no_other_layout_is_not_judged_by_it(
 
 def test_weights_that_were_made_for_inference_only_stay_where_they_are() -> None:
     with torch.inference_mode():
-        model = nn.Linear(8, 8)
-    result = audited(model, X, "layout").probes["layout"]
+        model = exact_linear(8)
+    result = audited(model, torch.arange(-16.0, 16.0).reshape(4, 8), "layout").probes["layout"]
     assert (result.verdict, result.evidence[0]) == (Verdict.BITWISE, "compared: with gaps, at an odd address")
 
 
