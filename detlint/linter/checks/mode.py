@@ -53,7 +53,7 @@ def eval_mode_training(ctx: Context) -> Iterator[Finding]:
         yield ctx.finding(found.leaving, repair=repair, model=found.model, trains=trains, related=related)
 
 
-def _switch_back(found: EvalModeTraining, ctx: Context) -> Repair | None:
+def _switch_back(found: EvalModeTraining, ctx: Context) -> Repair:
     """Call `train()` before the training step, outside loops that go through its batches alone."""
     statement: ast.stmt = ctx.statement(found.run)
     for parent in ctx.ancestors(statement):

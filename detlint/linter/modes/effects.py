@@ -68,7 +68,7 @@ class ModeEffects(ModelNames, ABC):
                     return peer._mode_at(places[0], function, inner, manager)
         return Mode.UNKNOWN
 
-    def left_by(self, call: ast.Call, key: Key) -> Iterator[tuple[Module, ast.AST]]:
+    def left_by(self, call: ast.Call, key: Key, steps: int = MAX_DEPTH) -> Iterator[tuple[Module, ast.AST]]:
         """Yield the switches to eval mode that may be in force when a call of a function of the project is done."""
         for name in self.module.inference.callees(call):
             module, function = self.module.project.definition(name) or (self.module, None)
@@ -78,7 +78,8 @@ class ModeEffects(ModelNames, ABC):
             for inner in self._names_within(call, key, peer, function):
                 for event in peer._events_before(None, function, inner) or ():
                     if event.mode is Mode.EVAL:
-                        deeper = list(peer.left_by(event.node, inner)) if isinstance(event.node, ast.Call) else []
+                        further = event.node if steps and isinstance(event.node, ast.Call) else None
+                        deeper = list(peer.left_by(further, inner, steps - 1)) if further is not None else []
                         yield from deeper or [(module, event.node)]
 
     def managers(self, node: ast.AST) -> Iterator[ast.Call]:
@@ -114,7 +115,7 @@ class ModeEffects(ModelNames, ABC):
             and isinstance(owner, ast.ClassDef)
         ):
             yield Key(owner, key.name)
-        elif peer is self and key.owner in self.index.ancestors(function):
+        elif receiver is None and peer is self and key.owner in self.index.ancestors(function):
             yield key
 
     def _mode_at(self, goal: ast.AST | None, function: FunctionNode, key: Key, call: ast.Call | None) -> Mode:

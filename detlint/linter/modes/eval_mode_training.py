@@ -40,12 +40,11 @@ class EvalModeTraining:
 
 def eval_mode_trainings(module: Module) -> tuple[EvalModeTraining, ...]:
     """Return the places of a file that leave eval mode on in a loop that trains, the first for each model and loop."""
-    if is_test_file(module):
+    if not any(map(module.index.of_type, LOOPS)) or is_test_file(module):
         return ()
     search = _Search(module)
     found: dict[tuple[Key, ast.AST], EvalModeTraining] = {}
-    loops = (loop for kind in LOOPS for loop in module.index.of_type(kind))
-    for scope in dict.fromkeys(map(search.modes.body_of, loops)):
+    for scope in search.runs.bodies():
         for run in search.runs.of_body(scope):
             for loop, result in search.examine(run):
                 found.setdefault((run.key, loop), result)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,7 +22,7 @@ from detlint.linter.source.nodes import arguments_of, identifier, walk
 
 _STEPS = ("backward", "manual_backward", "step")
 # A function of such a name is worth a look: does it train?
-_MAY_TRAIN = re.compile(r"train|fit|learn|optimi|update|step|epoch|batch|iter|run|loop|process", re.I)
+_MAY_TRAIN = re.compile(r"train|fit|learn|optimi|step|epoch|batch|iteration|update_|_update", re.I)
 # Methods of a model that run nothing of it.
 _KEEPING = re.compile(
     r"(train|eval|to|cuda|cpu|half|float|apply|no_sync|share_memory|zero_grad|requires_grad_)$|"
@@ -46,32 +46,39 @@ class TrainingRuns:
         self.modes = module.project.once(Modes, module)
         self._known: dict[Scope, tuple[TrainingRun, ...]] = {}
 
+    def bodies(self) -> Iterable[Scope]:
+        """Return the bodies that may hold such calls, by the names of what they call."""
+        calls = self.module.index.calls_by_name
+        named = (call for name in calls if name in _STEPS or _MAY_TRAIN.search(name) for call in calls[name])
+        return dict.fromkeys(map(self.modes.body_of, named))
+
     def of_body(self, scope: Scope) -> tuple[TrainingRun, ...]:
         """Return the calls in a body that train, those that run a model themselves first."""
         if scope not in self._known:
             self._known[scope] = ()  # recursion trains nothing more
             calls = [part for part in walk(scope.node) if isinstance(part, ast.Call)]
-            own = [call for call in calls if self.modes.body_of(call) is scope and self._may_train(call)]
+            own = [call for call in calls if self.modes.body_of(call) is scope]
             found = [*self._direct(scope, own), *self._through_functions(own)]
             self._known[scope] = tuple(dict.fromkeys(found))
         return self._known[scope]
 
-    def _may_train(self, call: ast.Call) -> bool:
-        evaluates = names_inference(identifier(call.func)) or without_gradients(self.module, call)
-        return not evaluates and not is_inference(self.module, call)
-
     def _direct(self, scope: Scope, calls: list[ast.Call]) -> Iterator[TrainingRun]:
         """`loss = criterion(net(x), y)`, and then `loss.backward()` in the same mode."""
-        steps = [step for step in training_steps(scope.node) if identifier(step.func) in _STEPS]
-        steps = [step for step in steps if self.modes.body_of(step) is scope]
+        steps = [call for call in calls if identifier(call.func) in _STEPS and call in training_steps(call)]
         flow = self.module.flow(scope)
         for call in calls if steps else ():
             models = [] if call in steps else list(self._models_of(call))
-            for key in models if models and may_be_differentiated(self.module, call) else ():
+            if not models or not self._may_train(call) or not may_be_differentiated(self.module, call):
+                continue
+            for key in models:
                 events = self.modes.events(scope, key)
                 switches = any(event.node is call for event in events)
                 if not switches and any(self.modes.reaches(flow, call, step, events) for step in steps):
                     yield TrainingRun(call, key)
+
+    def _may_train(self, call: ast.Call) -> bool:
+        evaluates = names_inference(identifier(call.func)) or without_gradients(self.module, call)
+        return not evaluates and not is_inference(self.module, call)
 
     def _models_of(self, call: ast.Call) -> Iterator[Key]:
         """Yield the variables of what may be models that a call runs: `net(x)`, `net.loss(x)`, `loss_of(net, x)`."""
@@ -94,18 +101,18 @@ class TrainingRuns:
     def _through_functions(self, calls: list[ast.Call]) -> Iterator[TrainingRun]:
         """`train_epoch(net, loader)`, `self.train_batch(x)`: functions of the project that leave the mode to others."""
         for call in calls:
-            if not _MAY_TRAIN.search(identifier(call.func)) or evaluates_on_request(self.module, call):
+            if not _MAY_TRAIN.search(identifier(call.func)):
                 continue
             for name in self.module.inference.callees(call):
                 module, function = self.module.project.definition(name) or (self.module, None)
-                if isinstance(function, FUNCTIONS):
+                if isinstance(function, FUNCTIONS) and self._may_train(call):
                     yield from self._within(call, module, function)
 
     def _within(self, call: ast.Call, module: Module, function: FunctionNode) -> Iterator[TrainingRun]:
         peer = module.project.once(TrainingRuns, module)
         scope = module.index.scopes[function]
         flow = module.flow(scope)
-        for run in peer.of_body(scope):
+        for run in () if evaluates_on_request(self.module, call) else peer.of_body(scope):
             key = self._outside(run.key, call, module, function)
             if key is None or not peer.modes.may_come_in(run.key, scope):
                 continue
