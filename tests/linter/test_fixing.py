@@ -389,6 +389,42 @@ def test_what_one_fix_brings_to_light_is_fixed_too(tmp_path: Path) -> None:
     assert fixes(path) == []
 
 
+TRAINING = """
+import torch
+
+def evaluate(net, loader):
+    net.eval()
+    with torch.no_grad():
+        return [net(x) for x in loader]
+
+def fit(net, optimizer, loader, held_out):
+    net.train()
+    for epoch in range(9):
+        for x in loader:
+            net(x).sum().backward()
+            optimizer.step()
+        evaluate(net, held_out)
+
+def fit_steps(net, optimizer, loader, held_out):
+    net.train()
+    for step, x in enumerate(loader):
+        net(x).sum().backward()
+        optimizer.step()
+        if step % 9 == 0:
+            evaluate(net, held_out)
+"""
+
+
+def test_train_mode_comes_back_where_batches_begin_or_before_the_step(tmp_path: Path) -> None:
+    path = tmp_path / "x.py"
+    path.write_text(TRAINING)
+    epochs = "        for x in loader:\n"
+    steps = "    for step, x in enumerate(loader):\n"
+    mended = TRAINING.replace(epochs, "        net.train()\n" + epochs).replace(steps, steps + "        net.train()\n")
+    assert fix(path).decode() == mended
+    assert fixes(path) == []
+
+
 # --- many files at once -------------------------------------------------------------------------------------------
 
 EXAMPLES = [example for rule in load_rules().values() for example in (*rule.bad, *rule.good)]

@@ -1,4 +1,4 @@
-"""Models that predict while they are in train mode."""
+"""Models that predict while they are in train mode, or train while they are in eval mode."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from detlint.findings import Finding
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.registry import check_file
 from detlint.linter.analysis.repairs import Repair, insert_before, unsafe
+from detlint.linter.modes.eval_mode_training import EvalModeTraining, eval_mode_trainings
 from detlint.linter.modes.restored_mode import restored_modes
 from detlint.linter.modes.train_mode import TrainModeInference, train_mode_inferences
 from detlint.linter.programs.training import file_trains, training_steps
@@ -38,6 +39,28 @@ def train_mode_inference(ctx: Context) -> Iterator[Finding]:
     for found in train_mode_inferences(ctx.module):
         if not found.after_training:
             yield _finding(found, f"switched on in {ctx.line(found.reason.node, found.reason.module)}", ctx)
+
+
+@check_file("DET208")
+def eval_mode_training(ctx: Context) -> Iterator[Finding]:
+    """An evaluation in the loop leaves the model in eval mode, and its next training step runs in that."""
+    for found in eval_mode_trainings(ctx.module):
+        trains = "the next turn of the loop" if found.leaving is found.run else ctx.line(found.run)
+        related = [(module, switch, "eval mode is switched on here") for module, switch in found.switches]
+        related += [(ctx.module, found.run, "trained in eval mode here")] if found.leaving is not found.run else []
+        related += [(found.before.module, found.before.node, "in train mode from here")]
+        repair = _switch_back(found, ctx)
+        yield ctx.finding(found.leaving, repair=repair, model=found.model, trains=trains, related=related)
+
+
+def _switch_back(found: EvalModeTraining, ctx: Context) -> Repair:
+    """Call `train()` before the training step, outside loops that go through its batches alone."""
+    statement: ast.stmt = ctx.statement(found.run)
+    for parent in ctx.ancestors(statement):
+        if not isinstance(parent, _HOISTED) or found.leaving in walk(parent):
+            break
+        statement = parent
+    return unsafe("switch back to train mode", insert_before(statement, f"{found.model}.train()"))
 
 
 def _finding(found: TrainModeInference, why: str, ctx: Context) -> Finding:

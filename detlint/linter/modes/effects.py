@@ -68,6 +68,20 @@ class ModeEffects(ModelNames, ABC):
                     return peer._mode_at(places[0], function, inner, manager)
         return Mode.UNKNOWN
 
+    def left_by(self, call: ast.Call, key: Key, steps: int = MAX_DEPTH) -> Iterator[tuple[Module, ast.AST]]:
+        """Yield the switches to eval mode that may be in force when a call of a function of the project is done."""
+        for name in self.module.inference.callees(call):
+            module, function = self.module.project.definition(name) or (self.module, None)
+            if not isinstance(function, FUNCTIONS):
+                continue
+            peer = self.peer(module)
+            for inner in self._names_within(call, key, peer, function):
+                for event in peer._events_before(None, function, inner) or ():
+                    if event.mode is Mode.EVAL:
+                        further = event.node if steps and isinstance(event.node, ast.Call) else None
+                        deeper = list(peer.left_by(further, inner, steps - 1)) if further is not None else []
+                        yield from deeper or [(module, event.node)]
+
     def managers(self, node: ast.AST) -> Iterator[ast.Call]:
         """Yield the calls of the `with` statements around a node in its function, the innermost first."""
         for parent in self.index.ancestors(node):
@@ -101,6 +115,8 @@ class ModeEffects(ModelNames, ABC):
             and isinstance(owner, ast.ClassDef)
         ):
             yield Key(owner, key.name)
+        elif receiver is None and peer is self and key.owner in self.index.ancestors(function):
+            yield key
 
     def _mode_at(self, goal: ast.AST | None, function: FunctionNode, key: Key, call: ast.Call | None) -> Mode:
         """Return the mode of `key` at a place in a function, or (without a goal) where it ends."""
@@ -134,7 +150,7 @@ class ModeEffects(ModelNames, ABC):
         return tuple(
             event
             for event in events
-            if self._reaches(flow, event, goal, events) and not _is_rebound(event, key, function)
+            if self.reaches(flow, event.node, goal, events) and not _is_rebound(event, key, function)
         )
 
     def _is_ruled_out(self, frame: Frame | None, event: Event) -> bool:
@@ -152,10 +168,11 @@ class ModeEffects(ModelNames, ABC):
             child = parent
         return False
 
-    def _reaches(self, flow: Flow, event: Event, goal: ast.AST | None, events: tuple[Event, ...]) -> bool:
-        others = [other.node for other in events if other is not event]
-        passed = [loop.iter for loop in self._loops_of(others) if not self._holds(loop, event.node, goal)]
-        return flow.path(event.node, goal, avoiding=[*others, *passed, *self._handlers(flow.scope, goal)])
+    def reaches(self, flow: Flow, start: ast.AST | None, goal: ast.AST | None, events: tuple[Event, ...]) -> bool:
+        """Is a mode still in force at a place (or the end) that it had after another (or at the beginning)?"""
+        others = [event.node for event in events if event.node is not start]
+        passed = [loop.iter for loop in self._loops_of(others) if not self._holds(loop, start, goal)]
+        return flow.path(start, goal, avoiding=[*others, *passed, *self._handlers(flow.scope, goal)])
 
     def _loops_of(self, events: list[ast.AST]) -> Iterator[ast.For | ast.AsyncFor]:
         """Yield the loops that have an event in each turn: training for epochs is not meant to run zero times."""

@@ -223,7 +223,10 @@ class ModeEvents(ModeEffects, ABC):
     def _called_events(self, scope: Scope, key: Key, flow: Flow) -> Iterator[Event]:
         """Calls of functions that reach the variable by themselves: globals, closures, methods of the same object."""
         calls = self._calls.get(scope, {})
-        for name, function in self.module.project.once(_functions_within, key.owner).items():
+        functions = self.module.project.once(_functions_within, key.owner)
+        if isinstance(key.owner, ast.ClassDef):
+            functions = {**self.module.project.once(_functions_within, scope.node), **functions}
+        for name, function in functions.items():
             if name not in calls or function is scope.node:
                 continue
             if "builtins.property" in self.module.inference.decorators(function):
@@ -282,13 +285,13 @@ class ModeEvents(ModeEffects, ABC):
         """`model.freeze()`, where that is a method of the project's that calls `self.eval()`."""
         for name in self.module.inference.resolve(method):
             module, definition = self.module.project.definition(name) or (self.module, None)
-            if isinstance(definition, FUNCTIONS) and switches_any(definition):
+            if isinstance(definition, FUNCTIONS) and {"eval", "train"} & module.index.calls_by_name.keys():
                 receiver = [*definition.args.posonlyargs, *definition.args.args][:1]
                 own = Key(definition, receiver[0].arg) if receiver else None
                 call = self.index.parents.get(method)
                 made = call if isinstance(call, ast.Call) else None
                 effect = self.peer(module).effect(definition, own, made) if own is not None else Mode.SAME
-                return Mode.UNKNOWN if effect is Mode.SAME else effect
+                return Mode.UNKNOWN if effect is Mode.SAME and switches_any(definition) else effect
         return Mode.SAME
 
     def _switches(self, function: ast.expr) -> bool:

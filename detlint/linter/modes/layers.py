@@ -324,3 +324,10 @@ def parts_of(calls: Iterable[tuple[Module, ast.Call]], *, made: bool) -> Truth:
     if Truth.YES in answers:
         return Truth.YES
     return Truth.NO if answers == {Truth.NO} else Truth.UNKNOWN
+
+
+def parts_of_class(info: ClassInfo) -> Truth:
+    """Do the instances of a class hold such a layer? One without a `forward` leaves it to the classes that inherit."""
+    holds = ModelParts().of_class(info)
+    complete = any("forward" in ancestor.methods for ancestor in info.module.inference.mro(info))
+    return holds if complete or holds is Truth.YES else Truth.UNKNOWN

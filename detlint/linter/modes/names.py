@@ -222,9 +222,8 @@ class ModelNames:
         return any(binding.node is function for binding in self.module.definitions(name))
 
     def is_call_of(self, call: ast.Call, function: FunctionNode, key: Key) -> bool:
-        if isinstance(key.owner, ast.ClassDef):
-            receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
-            return isinstance(receiver, ast.Name) and self.self_class(receiver) is key.owner
+        if isinstance(key.owner, ast.ClassDef) and isinstance(call.func, ast.Attribute):
+            return isinstance(call.func.value, ast.Name) and self.self_class(call.func.value) is key.owner
         return isinstance(call.func, ast.Name) and self.means(call.func, function)
 
 

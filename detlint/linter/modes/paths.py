@@ -161,7 +161,7 @@ class Modes(ModeEvents):
                 trace.reasons.setdefault(manager, Reason(self.module, manager, node, False))
             return
         for event in events:
-            if self._reaches(flow, event, node, events):
+            if self.reaches(flow, event.node, node, events):
                 trace.modes.add(event.mode)
                 if event.mode is Mode.TRAIN:
                     created = event.made is not None

@@ -27,7 +27,7 @@ PREDICTS = re.compile(
 )
 # `valid_length` gives what length is allowed.
 _ALLOWED = re.compile(r"(^|_)valid_")
-_MODEL = re.compile(r"model|net|module|encoder|decoder|generator|discriminator|backbone|policy|self", re.I)
+MODEL = re.compile(r"model|net|module|encoder|decoder|generator|discriminator|backbone|policy|self", re.I)
 # How a variable comes by a model.
 _HOLDING = (BindingKind.ASSIGN, BindingKind.PARAMETER, BindingKind.ITERATION)
 _BUILTINS = frozenset(dir(builtins))
@@ -107,7 +107,7 @@ class ModelRuns:
             return None
         given = arguments_of(call)
         named = [node for node in given if isinstance(node, (ast.Name, ast.Attribute)) and identifier(node) != "self"]
-        models = [node for node in named if _MODEL.search(identifier(node))]
+        models = [node for node in named if MODEL.search(identifier(node))]
         if not models or not is_inference(self.module, call):
             return None
         for name in self.module.inference.callees(call):
@@ -168,7 +168,7 @@ class ModelRuns:
         own = self.modes.self_class(called.value) is owner
         return (
             own
-            and _MODEL.search(called.attr) is not None
+            and MODEL.search(called.attr) is not None
             and called.attr not in self.module.inference.class_info(owner).methods
         )
 
@@ -179,7 +179,7 @@ class ModelRuns:
             return True
         if any(value.kind is Kind.INSTANCE for value in values):
             return False
-        return bool(_MODEL.search(identifier(node)))
+        return bool(MODEL.search(identifier(node)))
 
     def _is_model_method(self, call: ast.Call) -> bool:
         return any(self.module.project.definition(name) is not None for name in self.module.inference.callees(call))

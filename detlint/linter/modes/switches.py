@@ -31,7 +31,7 @@ _HARMLESS = (
 )
 # Names of functions of unknown origin that may well switch the mode of a model they are given.
 _MAY_SWITCH = re.compile(
-    r"eval|test|val|predict|infer|prepare|mode|freeze|train|fit|run|setup|convert|fuse|export|load|build|get|create|wrap|"
+    r"eval|test|val|predict|infer|prepare|mode(?!l)|freeze|train|fit|run|setup|convert|fuse|export|load|build|get|create|wrap|"
     r"make|demo|generate|init",
     re.I,
 )

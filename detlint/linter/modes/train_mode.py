@@ -14,7 +14,7 @@ from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.modes.constructors import Constructors
-from detlint.linter.modes.layers import ModelParts, parts_of
+from detlint.linter.modes.layers import ModelParts, parts_of, parts_of_class
 from detlint.linter.modes.loaded_weights import LoadedWeights, is_pretrained
 from detlint.linter.modes.names import Key, given_back
 from detlint.linter.modes.paths import Modes, Reason
@@ -205,11 +205,7 @@ class _Search:
         """Does `self` hold layers that depend on the mode? Its class tells where it is one that can be run."""
         owner = self.modes.class_behind(key)
         info = self.module.inference.class_info(owner) if owner is not None else None
-        if info is None:
-            return self._file_holds
-        holds = ModelParts().of_class(info)
-        complete = any("forward" in ancestor.methods for ancestor in self.module.inference.mro(info))
-        return holds if complete or holds is Truth.YES else Truth.UNKNOWN
+        return self._file_holds if info is None else parts_of_class(info)
 
     @cached_property
     def _file_holds(self) -> Truth:

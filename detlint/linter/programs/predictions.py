@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 
+from detlint.linter.analysis.flow import Flow
 from detlint.linter.analysis.project import Module
-from detlint.linter.source.names import Binding, unpacked
+from detlint.linter.source.names import Binding, BindingKind, unpacked
 from detlint.linter.source.nodes import arguments_of, identifier, walk
 
 # Attributes and methods behind which no gradient flows.
@@ -84,9 +85,17 @@ def may_be_differentiated(module: Module, call: ast.Call) -> bool:
         bound = list(_bound(module, end)) if isinstance(end, ast.expr) else []
         if not bound:
             return True
-        uses = (use for binding in bound for use in module.flow_at(call).uses(binding))
+        uses = (use for binding in bound for use in _uses(module.flow_at(call), binding))
         pending.extend(use for use in uses if use not in pending)
     return False
+
+
+def _uses(flow: Flow, binding: Binding) -> Iterator[ast.Name]:
+    """Yield the loads of a value, and those of what `loss /= count` makes of it."""
+    yield from flow.uses(binding)
+    for other in binding.of_same_name:
+        if other.kind is BindingKind.AUGMENTED:
+            yield from flow.uses(other)
 
 
 def _end_of(module: Module, node: ast.AST) -> ast.AST | None:

@@ -1,0 +1,158 @@
+"""Training in eval mode: an evaluation inside the loop that trains leaves the mode on, and nobody switches back."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from detlint.conditions import Truth
+from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.testcode import is_test_file
+from detlint.linter.modes.constructors import Constructors
+from detlint.linter.modes.effects import Event
+from detlint.linter.modes.layers import decorated_to_switch, parts_of, parts_of_class
+from detlint.linter.modes.names import Key
+from detlint.linter.modes.paths import Modes, Reason
+from detlint.linter.modes.switches import Mode, switched
+from detlint.linter.modes.training_runs import TrainingRun, TrainingRuns
+from detlint.linter.programs.evaluation import identifiers, names_inference, without_gradients
+from detlint.linter.source.names import FOR_LOOPS, FUNCTIONS, LOOPS
+from detlint.linter.source.nodes import identifier, walk
+
+# What switches a mode says nothing of what it is for.
+_SWITCHES = ("eval", "test")
+
+
+@dataclass(frozen=True, slots=True)
+class EvalModeTraining:
+    """What leaves a model in eval mode, and the call that trains it after that.
+
+    `switches` are the calls of `eval()` behind it, in other functions; `before` is why the model was in train mode.
+    """
+
+    leaving: ast.AST
+    switches: tuple[tuple[Module, ast.AST], ...]
+    run: ast.Call
+    model: str
+    before: Reason
+
+
+def eval_mode_trainings(module: Module) -> tuple[EvalModeTraining, ...]:
+    """Return the places of a file that leave eval mode on in a loop that trains, the first for each model and loop."""
+    if not any(map(module.index.of_type, LOOPS)) or is_test_file(module):
+        return ()
+    search = _Search(module)
+    found: dict[tuple[Key, ast.AST], EvalModeTraining] = {}
+    for scope in search.runs.bodies():
+        for run in search.runs.of_body(scope):
+            for loop, result in search.examine(run):
+                found.setdefault((run.key, loop), result)
+    return tuple(found.values())
+
+
+class _Search:
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.modes = module.project.once(Modes, module)
+        self.runs = module.project.once(TrainingRuns, module)
+        self._calls_of_train = module.index.calls_by_name.get("train", ())
+
+    def examine(self, run: TrainingRun) -> Iterator[tuple[ast.AST, EvalModeTraining]]:
+        """Yield what leaves eval mode on for a call that trained in train mode before, and the loop around the two."""
+        around = [parent for parent in self.module.index.ancestors(run.call) if isinstance(parent, LOOPS)]
+        flow = self.module.flow_at(run.call)
+        events = self.modes.events(flow.scope, run.key) if around else ()
+        for event in events:
+            loop = next((loop for loop in around if loop in self.module.index.ancestors(event.node)), None)
+            if loop is None or event.mode is not Mode.EVAL or not self._evaluates(event.node):
+                continue
+            if self._is_for_one_turn(event.node, loop):
+                continue
+            before = self._in_train_mode(run)
+            if before and self.modes.reaches(flow, event.node, run.call, events) and self._may_depend(run.key):
+                yield loop, self._result(event, run, before)
+
+    def _result(self, event: Event, run: TrainingRun, before: Reason) -> EvalModeTraining:
+        shown = f"self.{run.key.name}" if isinstance(run.key.owner, ast.ClassDef) else run.key.name
+        switches = self.modes.left_by(event.node, run.key) if isinstance(event.node, ast.Call) else ()
+        return EvalModeTraining(event.node, tuple(switches), run.call, shown, before)
+
+    def _in_train_mode(self, run: TrainingRun) -> Reason | None:
+        """Return why a model is in train mode the first time: put there, or just made.
+
+        Where a file calls `train()`, that may be meant for the model that was made, under the name of a part of it.
+        """
+        reasons, modes = self.modes.reasons(run.key, run.call)
+        put = next((reason for reason in reasons if not reason.created), None)
+        if put is not None or any(switched(call) is Mode.TRAIN for call in self._calls_of_train):
+            return put
+        made = self.modes.events_anywhere(run.key) if Mode.SAME in modes else ()
+        fresh = [
+            Reason(self.module, event.node, None, True) for event in made if event.made and event.mode is Mode.TRAIN
+        ]
+        return next(iter((*reasons, *fresh)), None)
+
+    def _may_depend(self, key: Key) -> bool:
+        """Does the mode make a difference to a model, or can that not be told?"""
+        made = list(Constructors(self.modes).of_key(key))
+        owner = self.modes.class_behind(key)
+        if owner is not None and not made:
+            return parts_of_class(self.module.inference.class_info(owner)) is not Truth.NO
+        return not made or parts_of(made, made=False) is not Truth.NO
+
+    def _is_for_one_turn(self, node: ast.AST, loop: ast.AST) -> bool:
+        """`if epoch == last:` holds in one turn of a loop, which may well be its end."""
+        for parent in self.module.index.ancestors(node):
+            if parent is loop:
+                return False
+            if isinstance(parent, ast.If) and _asks_for_one(parent.test, set(_counters(loop))):
+                return True
+        return False
+
+    def _evaluates(self, switch: ast.AST) -> bool:
+        """Is eval mode there for a prediction, by what switches or by what follows in its block?
+
+        Else it may be there to train with frozen statistics, or one of several modes that somebody chooses.
+        """
+        called = switch if isinstance(switch, ast.Call) and switched(switch) is None else None
+        for name in self.module.inference.callees(called) if called is not None else ():
+            module, function = self.module.project.definition(name) or (self.module, None)
+            if isinstance(function, FUNCTIONS) and decorated_to_switch(module, function):
+                return False  # and back again
+            if function is not None and _infers(module, function.body):
+                return True
+        if called is not None and names_inference(identifier(called.func)):
+            return True
+        statement = self.module.index.statement(switch)
+        around = self.module.index.parents[statement]
+        blocks = [getattr(around, field, ()) for field in ("body", "orelse", "finalbody")]
+        return any(_infers(self.module, block[block.index(statement) + 1 :]) for block in blocks if statement in block)
+
+
+def _infers(module: Module, statements: Sequence[ast.stmt]) -> bool:
+    """Does a block name something after evaluation, `val_loss` or `validate`, or call anything without gradients?"""
+    names = (name for statement in statements for name in identifiers(statement))
+    if any(name not in _SWITCHES and names_inference(name) for name in names):
+        return True
+    calls = (part for statement in statements for part in walk(statement) if isinstance(part, ast.Call))
+    return any(without_gradients(module, call) for call in calls)
+
+
+def _counters(loop: ast.AST) -> Iterator[str]:
+    """Yield what counts the turns of a loop: `epoch` of `for epoch in`, `step` of `step += 1`."""
+    for part in walk(loop):
+        if isinstance(part, ast.AugAssign) or (part is loop and isinstance(part, FOR_LOOPS)):
+            targets = (target for target in walk(part.target) if isinstance(target, (ast.Name, ast.Attribute)))
+            yield from map(ast.unparse, targets)
+
+
+def _asks_for_one(test: ast.expr, counters: set[str]) -> bool:
+    """`epoch == epochs - 1`, and not `step % 100 == 0`."""
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        return any(_asks_for_one(value, counters) for value in test.values)
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Eq):
+        return False
+    parts = list(walk(test))
+    counts = any(isinstance(part, (ast.Name, ast.Attribute)) and ast.unparse(part) in counters for part in parts)
+    return counts and not any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod) for part in parts)
