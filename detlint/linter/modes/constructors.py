@@ -72,9 +72,10 @@ class Constructors:
         if switched(node) is not None and isinstance(node.func, ast.Attribute):
             yield from self.of_expression(node.func.value, index)
             return
-        copied = self._modes.copied(node)
-        if copied is not None:
-            yield from self.of_expression(copied, index)
+        prepared = self._modes.prepared(node, index)
+        same = prepared if prepared is not None else self._modes.copied(node)
+        if same is not None:
+            yield from self.of_expression(same, index if prepared is None else ())
             return
         names = module.inference.callees(node)
         functions = [found for name in names if (found := module.project.definition(name)) is not None]

@@ -18,7 +18,6 @@ from detlint.linter.source.nodes import arguments_of, identifier, walk
 from detlint.randomness import load_sources
 
 _RUNS = ("__init__", "forward", "train", "eval")
-_PREPARING = ("accelerate.Accelerator.prepare", "apex.amp.initialize", "lightning.fabric.Fabric.setup")
 
 
 _Assignments = dict[Scope, list[tuple[ast.expr, ast.expr]]]
@@ -99,6 +98,7 @@ class ModeEvents(ModeEffects, ABC):
         if isinstance(parent, ast.Assign) and container is not node:
             yield from self._container_events(parent, key)
         elif isinstance(parent, ast.Call) and parent.func is not container:
+            yield from self._holder_events(parent)
             mode = self._effect(parent, node)
             if mode is not Mode.SAME:
                 yield Event(parent, mode)
@@ -147,6 +147,21 @@ class ModeEvents(ModeEffects, ABC):
                 parent = self.index.parents.get(use)
                 if isinstance(parent, (ast.Call, ast.keyword, ast.Subscript)):
                     yield Event(self.index.statement(use), Mode.UNKNOWN)
+
+    def _holder_events(self, call: ast.Call) -> Iterator[Event]:
+        """`nn.ModuleList([encoder, decoder]).eval()`, at once or under a name: what is done to a module with parts."""
+        if not any(map(self.module.inference.is_module_class, self.module.inference.resolve(call.func))):
+            return
+        holder = self.outermost(call)
+        parent = self.index.parents.get(holder)
+        around = self.index.parents.get(parent) if parent is not None else None
+        mode = switched(around) if isinstance(around, ast.Call) and around.func is parent else None
+        if around is not None and mode is not None:
+            yield Event(around, mode)
+        elif isinstance(parent, ast.Assign) and len(parent.targets) == 1:
+            key = self.key(parent.targets[0])
+            events = self.events(self.body_of(parent), key) if key is not None else ()
+            yield from (event for event in events if event.made is None)
 
     def _bindings(self, scope: Scope, key: Key) -> Iterator[Event]:
         if isinstance(key.owner, ast.ClassDef):
@@ -207,18 +222,16 @@ class ModeEvents(ModeEffects, ABC):
             yield from (value for target, value in assignments if self.key(target) == key)
 
     def _binding_event(self, statement: ast.stmt, value: ast.expr, index: tuple[int, ...], key: Key) -> Iterator[Event]:
+        prepared = self.prepared(value, index) if index and isinstance(value, ast.Call) else None
+        if prepared is not None:
+            value, index = prepared, ()
         if not index and self.key(value) == key:
             return  # model = model.to(device), model = model.train()
-        if index and isinstance(value, ast.Call) and self._prepares(value):
-            return
         made = value
         if len(index) == 1 and isinstance(value, ast.Tuple) and index[0] < len(value.elts):
             made, index = value.elts[index[0]], ()
         mode = self.mode_of(made, index)
         yield Event(statement, Mode.UNKNOWN if mode is Mode.SAME else mode, made)
-
-    def _prepares(self, call: ast.Call) -> bool:
-        return any(name in _PREPARING for name in self.module.inference.resolve(call.func))
 
     def _called_events(self, scope: Scope, key: Key, flow: Flow) -> Iterator[Event]:
         """Calls of functions that reach the variable by themselves: globals, closures, methods of the same object."""

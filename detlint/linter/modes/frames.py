@@ -42,11 +42,11 @@ class Frame:
             return self.caller.literal(given) if self.caller is not None else literal_of(given)
         if self.call is not None and any(isinstance(argument, ast.Starred) for argument in self.call.args):
             return MISSING
-        spread = [keyword.value for keyword in self.call.keywords if keyword.arg is None] if self.call else []
-        if spread:
-            return self.caller._handed_on(spread, name) if self.caller is not None else MISSING
         default = next((value for argument, value in parameters(self.function.args) if argument.arg == name), None)
-        return literal_of(default)
+        spread = _spread(self.call)
+        if not spread:
+            return literal_of(default)
+        return self.caller._handed_on(spread, name, default) if self.caller is not None else MISSING
 
     def truth(self, test: ast.expr) -> bool | None:
         """Return whether a condition on the function's parameters holds: `if norm:`, `norm is not None`, `p > 0`."""
@@ -66,13 +66,22 @@ class Frame:
         small, great = number_of(right), number_of(left)
         return great > small if isinstance(test.ops[0], ast.Gt) and small is not None and great is not None else None
 
-    def _handed_on(self, spread: list[ast.expr], name: str) -> object:
-        """Return the constant of a keyword argument that the function takes into its `**kwargs` and hands on."""
+    def _handed_on(self, spread: list[ast.expr], name: str, default: ast.expr | None) -> object:
+        """Return the constant of a keyword argument that the function takes into its `**kwargs` and hands on.
+
+        It is the default where nobody passes one.
+        """
         kept = self.function.args.kwarg
         if self.call is None or kept is None or [getattr(value, "id", "") for value in spread] != [kept.arg]:
             return MISSING
-        given = next((keyword.value for keyword in self.call.keywords if keyword.arg == name), None)
-        return self.caller.literal(given) if self.caller is not None and given is not None else literal_of(given)
+        own = any(argument.arg == name for argument, _ in parameters(self.function.args))
+        given = next((keyword.value for keyword in self.call.keywords if keyword.arg == name and not own), None)
+        if given is not None:
+            return self.caller.literal(given) if self.caller is not None else literal_of(given)
+        outer = _spread(self.call)
+        if outer and not own:
+            return self.caller._handed_on(outer, name, default) if self.caller is not None else MISSING
+        return literal_of(default) if _is_only_spread(self.function, kept.arg) else MISSING
 
 
 def literal_of(node: ast.expr | None) -> object:
@@ -86,6 +95,18 @@ def number_of(value: object) -> float | None:
 def _is_rebound(function: FunctionNode, name: str) -> bool:
     stores = (part for part in walk(function) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store))
     return any(part.id == name for part in stores)
+
+
+def _spread(call: ast.Call | None) -> list[ast.expr]:
+    """Return what a call is given behind `**`."""
+    return [keyword.value for keyword in call.keywords if keyword.arg is None] if call is not None else []
+
+
+def _is_only_spread(function: FunctionNode, options: str) -> bool:
+    """`**kwargs`, to which nothing is added on the way."""
+    uses = [part for part in walk(function) if isinstance(part, ast.Name) and part.id == options]
+    spread = [part.value for part in walk(function) if isinstance(part, ast.keyword) and part.arg is None]
+    return all(use in spread for use in uses)
 
 
 def _rough(value: object) -> object:

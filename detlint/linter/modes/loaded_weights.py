@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 from detlint.linter.analysis.project import Module
 from detlint.linter.modes.constructors import Constructors
-from detlint.linter.modes.names import Key
+from detlint.linter.modes.names import Key, given_to
 from detlint.linter.modes.paths import Modes, Reason
+from detlint.linter.source.names import FUNCTIONS, parameters
 from detlint.linter.source.nodes import identifier, walk
 
 _LOADER = re.compile(r"(load|restore|resume)_?\w*(model|net|check|weight|state|param|ckpt|snapshot)", re.I)
@@ -51,13 +52,31 @@ class LoadedWeights:
                 yield call.func.value
 
     def _by_what_it_is_given(self, key: Key) -> bool:
-        """`load_model(path, model)`, `utils.load_checkpoint(model)`: helpers that load weights into what they get."""
+        """`load_model(path, model)`, `self._fill(self.net, path)`: helpers that load weights into what they get."""
         for name, calls in self._index.calls_by_name.items():
-            if not _LOADER.match(name):
-                continue
+            named = _LOADER.match(name.lstrip("_")) is not None
             for call in calls:
-                if any(self._modes.key(argument) == key for argument in call.args if isinstance(argument, ast.Name)):
+                models = [
+                    argument
+                    for argument in call.args
+                    if isinstance(argument, (ast.Name, ast.Attribute))
+                    and identifier(argument) == key.name
+                    and self._modes.key(argument) == key
+                ]
+                if models and (named or self._fills(call, models[0])):
                     return True
+        return False
+
+    def _fills(self, call: ast.Call, model: ast.expr) -> bool:
+        """Does a function of the project load weights into what a call gives it?"""
+        module = self._modes.module
+        for name in module.inference.callees(call):
+            _, function = module.project.definition(name) or (module, None)
+            if not isinstance(function, FUNCTIONS):
+                continue
+            given = [part.arg for part, _ in parameters(function.args) if given_to(function, part.arg, call) is model]
+            if any(_is_load_into(part, given) for part in walk(function)):
+                return True
         return False
 
     def _by_helper(self, made: ast.Call) -> bool:
@@ -66,6 +85,12 @@ class LoadedWeights:
         return function is not None and any(
             isinstance(part, ast.Attribute) and part.attr == "load_state_dict" for part in walk(function)
         )
+
+
+def _is_load_into(node: ast.AST, names: list[str]) -> bool:
+    """`model.load_state_dict`, for a model of one of these names."""
+    loads = isinstance(node, ast.Attribute) and node.attr == "load_state_dict"
+    return loads and isinstance(node, ast.Attribute) and identifier(node.value) in names
 
 
 def is_pretrained(made: ast.Call) -> bool:

@@ -20,6 +20,8 @@ _KEEPING = frozenset(
     {"to", "cuda", "cpu", "float", "half", "double", "bfloat16", "type", "xpu", "requires_grad_", "to_empty", "compile"}
     | {"apply", "share_memory"}
 )
+# These give back what they are given, one or several, in the mode that it was in.
+_PREPARING = frozenset({"accelerate.Accelerator.prepare", "apex.amp.initialize", "lightning.fabric.Fabric.setup"})
 _COPYING = frozenset({"copy.deepcopy", "copy.copy"})
 _COPYING_METHODS = frozenset({"clone", "copy", "deepcopy", "__deepcopy__", "__copy__"})
 
@@ -88,7 +90,15 @@ class ModelNames:
         if any(name in load_types().wrappers and not name.startswith("copy.") for name in names):
             given = [*call.args[:1], *(k.value for k in call.keywords if k.arg in ("model", "module", "mod"))]
             return given[0] if given else None
-        return self._handed_back(call)
+        return self.prepared(call, ()) or self._handed_back(call)
+
+    def prepared(self, call: ast.Call, index: tuple[int, ...]) -> ast.expr | None:
+        """Return what of its arguments `accelerator.prepare(net, optimizer)` gives back (at `index` of a tuple)."""
+        if _PREPARING.isdisjoint(self.module.inference.resolve(call.func)):
+            return None
+        place = index[0] if index else 0
+        known = place < len(call.args) and (len(call.args) > 1) is bool(index)
+        return call.args[place] if known and not isinstance(call.args[place], ast.Starred) else None
 
     def _handed_back(self, call: ast.Call) -> ast.expr | None:
         """Return the model of `load_weights(net, path)`, a function of the project that gives it back as it was."""

@@ -19,7 +19,7 @@ from detlint.linter.modes.lists import held_in
 from detlint.linter.modes.names import Key, given_to
 from detlint.linter.modes.switches import Mode, switched
 from detlint.linter.programs.evaluation import evaluates, without_gradients
-from detlint.linter.programs.training import trains
+from detlint.linter.programs.training import training_steps, trains
 from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode, Scope
 from detlint.linter.source.nodes import walk
 from detlint.randomness import load_sources
@@ -346,9 +346,23 @@ class Modes(ModeEvents):
             if own and key.name not in self.index.scopes[other].bindings:
                 continue
             theirs = Key(other, key.name) if own else key
-            switches = [event for event in self.events(self.index.scopes[other], theirs) if event.made is None]
-            if switches and switches[0].mode is Mode.TRAIN and self.effect(other, theirs) is not Mode.EVAL:
-                reasons.setdefault(switches[0].node, Reason(self.module, switches[0].node, None, False))
+            switch = self._kept_after_steps(other, theirs)
+            if switch is not None:
+                reasons.setdefault(switch, Reason(self.module, switch, None, False))
+
+    def _kept_after_steps(self, function: FunctionNode, key: Key) -> ast.AST | None:
+        """Return the `train()` under which a function makes its training steps, if it may end in that mode."""
+        scope = self.index.scopes[function]
+        flow = self.module.flow(scope)
+        switches = [event for event in self.events(scope, key) if event.made is None]
+        places = [switch.node for switch in switches]
+        for switch in switches:
+            if switch.mode is Mode.TRAIN and any(
+                flow.path(switch.node, step, avoiding=places) and flow.path(step, None, avoiding=places)
+                for step in training_steps(function)
+            ):
+                return switch.node
+        return None
 
     def _switched_elsewhere(self, key: Key) -> bool:
         """Return whether the model is switched under another name: `trainer.model.eval()`, or in a base class."""

@@ -23,6 +23,7 @@ from detlint.linter.modes.switches import Mode, switched
 from detlint.linter.programs.evaluation import (
     computes_loss,
     evaluates,
+    goes_with_step,
     identifiers,
     is_inference,
     names_evaluation,
@@ -32,6 +33,7 @@ from detlint.linter.programs.evaluation import (
     without_gradients,
 )
 from detlint.linter.programs.predictions import leaves_graph
+from detlint.linter.programs.step_calls import makes_steps
 from detlint.linter.programs.step_flags import evaluates_on_request
 from detlint.linter.programs.training import chosen_by_caller, file_trains, training_steps, trains
 from detlint.linter.programs.trial_runs import is_demo, is_unused
@@ -321,11 +323,11 @@ class _Search:
         return any(self.modes.mode_within(manager, key) is Mode.UNKNOWN for manager in managers)
 
     def _counts(self, reason: Reason, call: ast.Call) -> bool:
-        """A caller may ask for train mode, and a helper called within a training step runs in it on purpose.
+        """A caller may ask for train mode, and what is called within a training step runs in it on purpose.
 
-        Not so where the helper says that it evaluates, and asks for no gradients.
+        Not so where a helper says that it evaluates, and asks for no gradients.
         """
-        if not reason.created and chosen_by_caller(reason.module, reason.node):
+        if not reason.created and (self._is_chosen(reason) or goes_with_step(self.module, call)):
             return False
         if self._excludes(reason, call):
             return False
@@ -334,6 +336,11 @@ class _Search:
         if without_gradients(self.module, call) and says_evaluation(self.module, call):
             return True
         return not (isinstance(reason.goal, ast.Call) and shares_training_step(reason.module, reason.goal))
+
+    def _is_chosen(self, reason: Reason) -> bool:
+        """`if training: net.train()`, by who predicts or asks for it; whoever trains so leaves it to others to switch."""
+        left = reason.goal is None and next(self._steps_of(reason), None) is not None
+        return not left and chosen_by_caller(reason.module, reason.node)
 
     def _excludes(self, reason: Reason, call: ast.Call) -> bool:
         """`if isinstance(model, nn.Module): … model.train()`, `else: model(x)`: one is switched, another predicts."""
@@ -364,17 +371,7 @@ class _Search:
         home = self.modes.peer(reason.module)
         scope = home.body_of(reason.node)
         calls = (part for part in walk(scope.node) if isinstance(part, ast.Call))
-        return (call for call in calls if home.body_of(call) is scope and _makes_steps(reason.module, call))
-
-
-def _makes_steps(module: Module, call: ast.Call) -> bool:
-    if call in training_steps(call):
-        return True
-    for name in module.inference.callees(call):
-        found = module.project.definition(name)
-        if found is not None and isinstance(found[1], FUNCTIONS) and trains(found[1]):
-            return True
-    return False
+        return (call for call in calls if home.body_of(call) is scope and makes_steps(reason.module, call))
 
 
 def _branch(around: ast.If, node: ast.AST) -> list[ast.stmt]:

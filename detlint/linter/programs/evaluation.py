@@ -8,9 +8,10 @@ from collections.abc import Iterator
 
 from detlint.linter.analysis.project import Module
 from detlint.linter.programs.predictions import is_read_only_at, may_be_differentiated, takes_batch_of
+from detlint.linter.programs.step_calls import step_takes_same
 from detlint.linter.programs.step_flags import evaluates_on_request, trains_and_evaluates
 from detlint.linter.programs.training import file_trains, training_steps, trains
-from detlint.linter.source.names import FUNCTIONS, LOOPS, FunctionNode
+from detlint.linter.source.names import FUNCTIONS, LOOPS, BindingKind, FunctionNode
 from detlint.linter.source.nodes import arguments_of, decorating, identifier, is_own, walk
 
 _NO_GRAD = frozenset(
@@ -54,7 +55,7 @@ def is_inference(module: Module, node: ast.AST) -> bool:
     """
     in_training_step = shares_training_step(module, node)
     if without_gradients(module, node):
-        return not in_training_step or _takes_evaluation_data(node)
+        return not in_training_step or _is_given_evaluation_data(module, node)
     if in_training_step:
         return isinstance(node, ast.Call) and (
             _is_for_held_out_data(module, node)
@@ -68,6 +69,14 @@ def is_inference(module: Module, node: ast.AST) -> bool:
         return True
     score = isinstance(node, ast.Call) and names_evaluation(identifier(node.func))
     return not score and _goes_to_evaluation(module, node)
+
+
+def _is_given_evaluation_data(module: Module, node: ast.AST) -> bool:
+    """`net(x_val)`, `validate(net)`; what a variable that holds a model is called is no data."""
+    called = node.func if isinstance(node, ast.Call) else None
+    bindings = module.definitions(called) if isinstance(called, ast.Name) else ()
+    held = bool(bindings) and all(binding.kind is BindingKind.ASSIGN for binding in bindings)
+    return any(map(_takes_evaluation_data, arguments_of(node) if held and isinstance(node, ast.Call) else [node]))
 
 
 def _is_for_held_out_data(module: Module, call: ast.Call) -> bool:
@@ -143,7 +152,8 @@ def evaluates(function: FunctionNode) -> bool:
 def computes_loss(module: Module, node: ast.AST) -> bool:
     """Return whether `node` stands in a function that computes a loss to train on: its targets need no gradients.
 
-    One that runs without gradients as a whole, such as `estimate_loss`, evaluates.
+    One that runs without gradients as a whole, such as `estimate_loss`, evaluates; so does what goes through such data
+    without them.
     """
     function = module.index.function_at(node)
     return (
@@ -151,6 +161,7 @@ def computes_loss(module: Module, node: ast.AST) -> bool:
         and _LOSS.search(function.name) is not None
         and not names_evaluation(function.name)
         and not any(_disables(module, decorator) for decorator in function.decorator_list)
+        and not (without_gradients(module, node) and says_evaluation(module, node))
     )
 
 
@@ -250,6 +261,17 @@ def shares_training_step(module: Module, node: ast.AST) -> bool:
     return any(
         next(_loops(module, step), None) is loop and module.index.function_at(step) is module.index.function_at(node)
         for step in training_steps(region)
+    )
+
+
+def goes_with_step(module: Module, call: ast.Call) -> bool:
+    """Does a function that takes the same batch make a training step in the same turn of a loop?"""
+    loop = next(_loops(module, call), None)
+    return (
+        loop is not None
+        and file_trains(module)
+        and step_takes_same(module, call, loop)
+        and not _is_given_evaluation_data(module, call)
     )
 
 

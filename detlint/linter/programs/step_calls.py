@@ -1,0 +1,55 @@
+"""Calls that make training steps in functions of the project: `train_epoch(net)`, `self.update(loss)`."""
+
+from __future__ import annotations
+
+import ast
+
+from detlint.linter.analysis.project import Module
+from detlint.linter.programs.training import training_steps
+from detlint.linter.source.names import FUNCTIONS, LOOPS, FunctionNode
+from detlint.linter.source.nodes import arguments_of, walk
+
+# How many functions lie between a call and the step that it makes.
+_DEPTH = 3
+
+
+def makes_steps(module: Module, call: ast.Call, *, one: bool = False, depth: int = _DEPTH) -> bool:
+    """Is a call a training step, or does it lead to some (with `one` to a single one, in no loop) in the project?"""
+    if call in training_steps(call):
+        return True
+    for name in module.inference.callees(call) if depth else ():
+        found = module.project.definition(name)
+        if found is not None and isinstance(found[1], FUNCTIONS):
+            if module.project.once(_trains, (found[0], found[1], one, depth - 1)):
+                return True
+    return False
+
+
+def _trains(asked: tuple[Module, FunctionNode, bool, int]) -> bool:
+    module, function, one, depth = asked
+    calls = _calls_of_a_turn(function) if one else [part for part in walk(function) if isinstance(part, ast.Call)]
+    return not set(calls).isdisjoint(training_steps(function)) or any(
+        makes_steps(module, call, one=one, depth=depth) for call in calls
+    )
+
+
+def step_takes_same(module: Module, call: ast.Call, loop: ast.For | ast.AsyncFor | ast.While) -> bool:
+    """`hard = pick(net(x))`, and then `self.update(x)`: does a step in the same turn of a loop take the same batch?"""
+    bound = {part.id for part in walk(loop) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+    given = bound & _names_given(call)
+    return bool(given) and any(
+        makes_steps(module, other, one=True)
+        for other in _calls_of_a_turn(loop)
+        if other is not call and given & _names_given(other)
+    )
+
+
+def _calls_of_a_turn(around: ast.AST) -> list[ast.Call]:
+    """Return the calls that a loop or function makes in each turn, without those of loops and functions inside it."""
+    nested = [part for part in walk(around) if part is not around and isinstance(part, (*LOOPS, *FUNCTIONS))]
+    inner = {part for place in nested for part in walk(place)}
+    return [part for part in walk(around) if isinstance(part, ast.Call) and part not in inner]
+
+
+def _names_given(call: ast.Call) -> set[str]:
+    return {part.id for argument in arguments_of(call) for part in walk(argument) if isinstance(part, ast.Name)}
