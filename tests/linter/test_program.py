@@ -152,6 +152,23 @@ def test_folders_without_init_belong_to_the_package_around_them(tmp_path: Path) 
     assert project.layout.root(tmp_path / "lone") == tmp_path / "lone"
 
 
+def test_a_lone_script_imports_what_stands_above_it(tmp_path: Path) -> None:
+    script = tmp_path / "examples" / "pretrain"
+    for folder in (script, tmp_path / "lib"):
+        folder.mkdir(parents=True)
+    for name in ("lib/__init__.py", "torch.py", "examples/pretrain/near.py", "near.py"):
+        (tmp_path / name).write_text("")
+    layout = Project().layout
+    found, places = layout.places("lib", str(script))
+    assert found
+    assert places[-1] == tmp_path / "lib" / "__init__.py"
+    assert tmp_path / "examples" / "lib" / "__init__.py" in places
+    assert layout.places("near", str(script))[1][-1] == script / "near.py"
+    assert not layout.places("torch", str(script))[0]
+    (script / ".git").mkdir()
+    assert not Project().layout.places("lib", str(script))[0]
+
+
 def test_a_package_within_a_package_belongs_to_the_outer_one(tmp_path: Path) -> None:
     inner = tmp_path / "lib" / "models" / "net"
     inner.mkdir(parents=True)

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 _SEED = re.compile(r"((manual|random|rng|torch|numpy|np|python|global)_)?(seed|random_state)")
 _OPTIONS = ("add_argument", "option", "Option")
-_SEED_FLAG = re.compile(r"^--?([a-z]+[-_])?seed$", re.IGNORECASE)
+_SEED_FLAG = re.compile(
+    r"^--?([a-z]+[-_])*(seed([-_](all|everything|num|number|value))?|random[-_]state)$", re.IGNORECASE
+)
 # What takes all options of a command line at once.
 _WHOLE = frozenset({"vars", "locals", "__dict__", "_get_kwargs", "asdict", "HfArgumentParser", "from_argparse_args"})
 _SHOWN = frozenset({"print", "pprint", "str", "repr", "info", "debug", "dump", "dumps", "save", "log", "format"})

@@ -13,7 +13,7 @@ from pathlib import Path
 from detlint.files import exists, is_file
 
 _OF_OTHERS = sys.stdlib_module_names | {"torch", "numpy"}
-# So many folders without an `__init__.py` may lie between a package and one inside it.
+# So many folders without an `__init__.py` may lie between a package and one inside it, or above a lone script.
 _MOST_PLAIN = 3
 _ROOT_MARKERS = (".git", "pyproject.toml", "setup.py", "setup.cfg", ".hg")
 
@@ -104,6 +104,9 @@ class Layout:
         # A namespace package has no `__init__.py`: an import spells its folder out.
         spaces = [place.parent for place in (base, *base.parents)[:_MOST_PLAIN] if place.name == first]
         places = dict.fromkeys((base, folder, root, root / "src", *spaces))
+        if root == folder and first not in _OF_OTHERS and not self.is_marked(root):
+            # A lone script of a project that nothing marks is run from a folder above, where its packages stand.
+            places.update(dict.fromkeys(folder.parents[:_MOST_PLAIN]))
         if first in _OF_OTHERS and is_file(folder / "__init__.py"):
             del places[folder]  # a package's own torch.py is not what its modules import as torch
         tried: list[Path] = []
