@@ -20,6 +20,7 @@ from detlint.linter.memory.copy_reads import (
     read,
     read_of_place,
 )
+from detlint.linter.memory.moves import copies_as_told, is_taken_to_wait
 from detlint.linter.source.names import BindingKind
 
 _PROMISES = ("async", "enqueue")  # what is called so leaves waiting to whoever calls it
@@ -38,12 +39,33 @@ def unsynchronized_copy(call: ast.Call, ctx: Context) -> Iterator[Finding]:
     if not _may_be_tensor(function.value, ctx):
         return
     if function.attr == "to":
-        copies = goes_to_cpu(call, ctx) and not is_of_cpu(function.value, ctx)
-        reader = read(call, Running(call, ctx.flow(call)), ctx) if copies else None
-    else:
-        reader = _read_of_buffer(_whole(function.value), call, ctx)
+        if goes_to_cpu(call, ctx) and not is_of_cpu(function.value, ctx):
+            yield from _read_too_early(call, ctx)
+    elif (reader := _read_of_buffer(_whole(function.value), call, ctx)) is not None:
+        yield _finding(call, reader, ctx)
+
+
+@check("DET604", nodes=(ast.keyword,))
+def copy_of_project(keyword: ast.keyword, ctx: Context) -> Iterator[Finding]:
+    """`move(output, device="cpu", non_blocking=True)`, where a function of the project hands both on."""
+    call = ctx.parent(keyword)
+    if keyword.arg != "non_blocking" or not isinstance(call, ast.Call) or _is_promised(call, ctx):
+        return
+    if copies_as_told(call, ctx):
+        yield from _read_too_early(call, ctx)
+
+
+def _read_too_early(call: ast.Call, ctx: Context) -> Iterator[Finding]:
+    """Report a copy to the CPU that something reads, or that leaves a method `cpu` on its way."""
+    reader = read(call, Running(call, ctx.flow(call)), ctx)
     if reader is not None:
-        yield ctx.finding(call, copy=ast.unparse(call)[:80], where=f"at {ctx.line(reader)}")
+        yield _finding(call, reader, ctx)
+    elif is_taken_to_wait(call, ctx):
+        yield ctx.finding(call, copy=ast.unparse(call)[:80], where="after cpu()")
+
+
+def _finding(call: ast.Call, reader: ast.expr, ctx: Context) -> Finding:
+    return ctx.finding(call, copy=ast.unparse(call)[:80], where=f"at {ctx.line(reader)}")
 
 
 def _is_waited_for(call: ast.Call, ctx: Context) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from detlint.linter.analysis.calls import parameter_given
 from detlint.linter.analysis.written_calls import written_out
 from detlint.linter.programs.devices import named_device
 from detlint.linter.programs.evaluation import without_gradients
-from detlint.linter.source.names import FUNCTIONS, Binding, FunctionNode
+from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode
 from detlint.linter.source.nodes import identifier, is_own
 
 if TYPE_CHECKING:
@@ -33,7 +34,10 @@ _STREAMS = frozenset({"Event", "Stream", "current_stream", "synchronize", "wait"
 _HELD = frozenset({"items", "values", "get", "pop"})  # of what holds copies
 ASIDE = ("offload", "unload", "onload", "sleep", "swap", "free", "drop", "release", "evict", "exit")
 _PIPELINE = ("async", "enqueue", "prefetch", "stage", "forward", "backward", "save", "load", "send", "begin", "start")
+# What is called so computes on the CPU with what it is given: `run_expert_at_cpu`.
+_ON_CPU = re.compile(r"(^|_)(run|forward|compute|calculate|evaluate|infer|predict|apply)(_\w+)?_(on|at|in)_cpu$")
 _MOST_CALLS = 1
+_MOST_LOOPS = 3
 _FILLING = frozenset({"append", "extend", "insert"})
 _KEEPING = ("save_for_backward", "P2POp")  # functions of torch that keep a tensor for later
 
@@ -236,8 +240,7 @@ def _is_made_for_others(function: FunctionNode, copied: ast.Call, ctx: Context) 
     """Is this what a public function works out without gradients, and no helper that moves what it is given?"""
     if function.name.startswith("_") or isinstance(ctx.parent(function), FUNCTIONS):
         return False
-    assert isinstance(copied.func, ast.Attribute)
-    source = copied.func.value
+    source = copied.func.value if isinstance(copied.func, ast.Attribute) else next(iter(copied.args), copied)
     while isinstance(source, (ast.Call, ast.Attribute, ast.Subscript)) and not _calls_something(source):
         source = source.func if isinstance(source, ast.Call) else source.value
     made = [binding.value for binding in ctx.module.definitions(source)] if isinstance(source, ast.Name) else [source]
@@ -279,12 +282,14 @@ def _read_of_argument(node: ast.expr, call: ast.Call, copy: Running, ctx: Contex
 
 
 def _is_read_inside(node: ast.expr, call: ast.Call, ctx: Context) -> bool:
-    """`scores(host)` of a function of the project that reads what it is given."""
+    """`scores(host)` of a function of the project that reads what it is given, or says that it runs on the CPU."""
     for name in ctx.callees(call):
         definition = ctx.module.project.definition(name)
         module, function = definition if definition is not None else (ctx.module, None)
         if not isinstance(function, FUNCTIONS):
             continue
+        if _ON_CPU.search(function.name):
+            return True
         scope = module.index.scopes[function]
         parameter = parameter_given(function, call, node, skip_self=isinstance(call.func, ast.Attribute))
         if parameter is None:
@@ -334,5 +339,17 @@ def waits_for(call: ast.Call, text: str, ctx: Context) -> bool:
     copies = call.func.attr == "to" and goes_to_cpu(call, ctx) and not is_non_blocking(call, ctx)
     if not copies and call.func.attr not in WAITING_METHODS:
         return False
-    parts = (part for part in ast.walk(call.func.value) if isinstance(part, (ast.Name, ast.Attribute)))
-    return not any(ast.unparse(part) == text for part in parts)
+    return not _is_taken_from(call.func.value, text, ctx)
+
+
+def _is_taken_from(node: ast.expr, text: str, ctx: Context, loops: int = _MOST_LOOPS) -> bool:
+    """Is an expression a part of `text`, or of what goes through it: `row` of `for rows in hosts for row in rows`?"""
+    for part in ast.walk(node):
+        if isinstance(part, (ast.Name, ast.Attribute)) and ast.unparse(part) == text:
+            return True
+        if isinstance(part, ast.Name) and loops:
+            for binding in ctx.module.definitions(part):
+                iterated = binding.value if binding.kind is BindingKind.ITERATION else None
+                if iterated is not None and _is_taken_from(iterated, text, ctx, loops - 1):
+                    return True
+    return False

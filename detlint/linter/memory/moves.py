@@ -1,0 +1,51 @@
+"""Moves to the CPU by functions of a project: those that hand `non_blocking` on, and those that are called `cpu`."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from detlint.linter.analysis.calls import argument_of
+from detlint.linter.memory.copy_reads import WAITING_METHODS, is_cpu
+from detlint.linter.source.names import FUNCTIONS, FunctionNode
+from detlint.linter.source.nodes import identifier, walk
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.context import Context
+
+
+def copies_as_told(call: ast.Call, ctx: Context) -> bool:
+    """`move(output, device="cpu", non_blocking=True)` of a function that tells a tensor both, and does not wait."""
+    method = isinstance(call.func, ast.Attribute)
+    for name in ctx.callees(call):
+        definition = ctx.module.project.definition(name)
+        function = definition[1] if definition is not None else None
+        if not isinstance(function, FUNCTIONS) or waits(function):
+            continue
+        for inner in (part for part in walk(function) if isinstance(part, ast.Call)):
+            told = _told(inner)
+            given = [argument_of(function, name, call, skip_self=method) for name in told or ()]
+            if given and ctx.constant(given[1]) is True and given[0] is not None and is_cpu(given[0], ctx):
+                return True
+    return False
+
+
+def _told(call: ast.Call) -> tuple[str, str] | None:
+    """Return `place` and `flag` of `x.to(place, non_blocking=flag)`."""
+    words = {word.arg: word.value for word in call.keywords}
+    place = words.get("device", call.args[0] if call.args else None)
+    flag = words.get("non_blocking")
+    named = isinstance(place, ast.Name) and isinstance(flag, ast.Name) and identifier(call.func) == "to"
+    return (place.id, flag.id) if named and isinstance(place, ast.Name) and isinstance(flag, ast.Name) else None
+
+
+def is_taken_to_wait(call: ast.Call, ctx: Context) -> bool:
+    """Is this in a method `cpu`, as tensors have one, whose callers take it to have waited as theirs does?"""
+    function = ctx.function(call)
+    return function is not None and function.name == "cpu" and not waits(function)
+
+
+def waits(function: FunctionNode) -> bool:
+    """Does a function call anything that waits for a device?"""
+    calls = (part for part in walk(function) if isinstance(part, ast.Call))
+    return any(identifier(call.func) in WAITING_METHODS for call in calls)
