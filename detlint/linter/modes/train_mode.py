@@ -35,7 +35,7 @@ from detlint.linter.programs.evaluation import (
 from detlint.linter.programs.predictions import leaves_graph
 from detlint.linter.programs.step_calls import makes_steps
 from detlint.linter.programs.step_flags import evaluates_on_request
-from detlint.linter.programs.training import chosen_by_caller, file_trains, training_steps, trains
+from detlint.linter.programs.training import chosen_by_caller, file_trains, trains
 from detlint.linter.programs.trial_runs import is_demo, is_unused
 from detlint.linter.source.names import FUNCTIONS
 from detlint.linter.source.nodes import identifier, walk
@@ -338,7 +338,7 @@ class _Search:
         return not (isinstance(reason.goal, ast.Call) and shares_training_step(reason.module, reason.goal))
 
     def _is_chosen(self, reason: Reason) -> bool:
-        """`if training: net.train()`, by who predicts or asks for it; whoever trains so leaves it to others to switch."""
+        """`if training: net.train()`, by who predicts; a function that trains so leaves the mode on for others."""
         left = reason.goal is None and next(self._steps_of(reason), None) is not None
         return not left and chosen_by_caller(reason.module, reason.node)
 

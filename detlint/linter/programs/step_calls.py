@@ -19,9 +19,10 @@ def makes_steps(module: Module, call: ast.Call, *, one: bool = False, depth: int
         return True
     for name in module.inference.callees(call) if depth else ():
         found = module.project.definition(name)
-        if found is not None and isinstance(found[1], FUNCTIONS):
-            if module.project.once(_trains, (found[0], found[1], one, depth - 1)):
-                return True
+        if found is None or not isinstance(found[1], FUNCTIONS):
+            continue
+        if module.project.once(_trains, (found[0], found[1], one, depth - 1)):
+            return True
     return False
 
 
