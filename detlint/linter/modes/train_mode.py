@@ -338,9 +338,13 @@ class _Search:
         return not (isinstance(reason.goal, ast.Call) and shares_training_step(reason.module, reason.goal))
 
     def _is_chosen(self, reason: Reason) -> bool:
-        """`if training: net.train()`, by who predicts; a function that trains so leaves the mode on for others."""
-        left = reason.goal is None and next(self._steps_of(reason), None) is not None
-        return not left and chosen_by_caller(reason.module, reason.node)
+        """`if training: net.train()`, by who predicts.
+
+        A function that trains so leaves the mode on for others, unless it evaluates too: `else: net.eval()`.
+        """
+        if not chosen_by_caller(reason.module, reason.node):
+            return False
+        return reason.goal is not None or _evaluates_otherwise(reason) or next(self._steps_of(reason), None) is None
 
     def _excludes(self, reason: Reason, call: ast.Call) -> bool:
         """`if isinstance(model, nn.Module): … model.train()`, `else: model(x)`: one is switched, another predicts."""
@@ -372,6 +376,14 @@ class _Search:
         scope = home.body_of(reason.node)
         calls = (part for part in walk(scope.node) if isinstance(part, ast.Call))
         return (call for call in calls if home.body_of(call) is scope and makes_steps(reason.module, call))
+
+
+def _evaluates_otherwise(reason: Reason) -> bool:
+    """`if training: net.train()`, `else: net.eval()`: who calls it last decides."""
+    around = next((each for each in reason.module.index.ancestors(reason.node) if isinstance(each, ast.If)), None)
+    branches = [*around.body, *around.orelse] if around is not None else []
+    calls = (part for statement in branches for part in walk(statement) if isinstance(part, ast.Call))
+    return any(switched(call) is Mode.EVAL for call in calls)
 
 
 def _branch(around: ast.If, node: ast.AST) -> list[ast.stmt]:
