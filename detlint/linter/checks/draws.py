@@ -21,6 +21,7 @@ from detlint.linter.programs.loader_workers import in_loader_worker
 from detlint.linter.programs.program_start import insert_at_start
 from detlint.linter.programs.smoke import is_smoke_test
 from detlint.linter.randomness.purpose import decides
+from detlint.linter.randomness.seeded_later import is_seeded_later
 from detlint.linter.randomness.seeding import Seeding, seeding_of
 from detlint.linter.randomness.unused_seeds import seed_defaults, unused_seeds
 from detlint.linter.source.names import parameters
@@ -91,7 +92,7 @@ def _unseeded_draws(ctx: Context, options: Container[ast.Call]) -> Iterator[Find
             of_library = [draw for draw in of_library if _on_cpu(draw.node)]
         elif of_library and seeds:
             of_library = [draw for draw in of_library if not _is_asked_for(draw.node, ctx)]
-            early = [draw for draw in of_library if seeding.comes_later(library, ctx.module, draw.node)]
+            early = [draw for draw in of_library if is_seeded_later(library, ctx.module, draw.node, seeding)]
             of_library = list(_drawn_seeds(of_library, seeding, library)) or early
         found = [draw for draw in of_library if _matters(draw, ctx)]
         if found:

@@ -16,6 +16,7 @@ from detlint.linter.analysis.origins import made_by
 from detlint.linter.analysis.program import Program, calls_named
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.testcode import is_unit_test
+from detlint.linter.randomness.seeded_later import is_seeded_later
 from detlint.linter.randomness.seeding import depends_on_rank, seeding_of
 from detlint.linter.source.names import FUNCTIONS, FunctionNode, parameters
 from detlint.linter.source.nodes import identifier, walk
@@ -136,7 +137,7 @@ def _splits_itself(call: ast.Call, ctx: Context) -> bool:
 def _unless_seeded(node: ast.Call, name: str, library: str, program: Program, ctx: Context) -> Iterator[Finding]:
     seeding = seeding_of(program)
     title = "NumPy" if library == "numpy" else library
-    if _DRAWS_AT_ONCE.search(name) and seeding.comes_later(library, ctx.module, node):
+    if _DRAWS_AT_ONCE.search(name) and is_seeded_later(library, ctx.module, node, seeding):
         yield ctx.finding(node, call=name, reason=f"from {title}'s global generator, before it is seeded")
         return
     if seeding.shared(library) or (program.is_library and _seeded_by_users(node, library, ctx)):

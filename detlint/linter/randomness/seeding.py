@@ -188,29 +188,6 @@ class Seeding:
             return True
         return seed.value is not None and depends_on_rank(seed.module, seed.value, self.program)
 
-    def comes_later(self, library: str, module: Module, node: ast.AST) -> bool:
-        """Is a library seeded behind `node` alone, in its function: `x = torch.rand(3)`, then `seed_all(0)`?"""
-        function, flow = module.index.function_at(node), module.flow_at(node)
-        for seed in self.of(library):
-            own = seed.module is module and module.index.function_at(seed.node) is function
-            calls = [(module, seed.node)] if own else list(self._calls_like(module, self.call_of(seed, (module,))))
-            if not calls or any(
-                where is not module or module.index.function_at(call) is not function or flow.path(call, node)
-                for where, call in calls
-            ):
-                return False
-        return bool(self.of(library))
-
-    def _calls_like(self, module: Module, call: ast.Call | None) -> Iterator[tuple[Module, ast.Call]]:
-        """Yield the calls in the program of what a call calls."""
-        if call is not None:
-            names = set(module.inference.callees(call))
-            lasts = {name.rpartition(".")[2] for name in names}
-            for other in self.program.modules:
-                for found in calls_named(other, lasts):
-                    if not names.isdisjoint(other.inference.callees(found)):
-                        yield other, found
-
     def shared(self, library: str) -> bool:
         """Is the library seeded with a number that is the same in every process?"""
         return any(not self.depends_on_rank(seed) for seed in self.of(library) if not seed.only_devices)
