@@ -25,6 +25,7 @@ from detlint.linter.tables.order import order_table
 _WALKS = ("os.walk", "os.fwalk", "pathlib.Path.walk")
 _UNORDERED = (Kind.TENSOR, Kind.ARRAY, Kind.MODULE, Kind.INSTANCE)  # what sorted() cannot compare
 _LISTS = ("os.listdir", "glob.glob")
+_TAKING = ("join", "extend", "writelines", "add_nodes_from")  # methods that go through an argument
 _TELLING = frozenset({"builtins.str", "builtins.repr"})
 _ITERATING = frozenset(
     {"builtins.list", "builtins.tuple", "builtins.enumerate", "builtins.iter", "builtins.map", "builtins.filter"}
@@ -199,7 +200,7 @@ def _iterations(ctx: Context, *, anything: bool) -> Iterator[tuple[ast.expr, ast
     for call in index.of_type(ast.Call):
         if isinstance(call.func, ast.Attribute) and call.func.attr == "pop" and not call.args:
             yield from ((value, call) for value in wanted(call.func.value))
-        elif isinstance(call.func, ast.Attribute) and call.func.attr in ("join", "extend", "writelines") and call.args:
+        elif isinstance(call.func, ast.Attribute) and call.func.attr in _TAKING and call.args:
             yield from ((value, value) for value in wanted(call.args[0]))
     for call in calls_named(ctx.module, _last_words(_ITERATING)):
         arguments = wanted(*call.args)

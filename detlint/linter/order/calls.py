@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.calls import parameter_given
 from detlint.linter.analysis.testcode import is_test_file
+from detlint.linter.order.arrays import OrderArrays
 from detlint.linter.order.form import (
     CHECKSUM,
     CHOICE,
+    COLUMNS,
+    KEYED,
     MAX_CALLS,
     NUMBERING,
     PAIRING,
@@ -23,7 +26,6 @@ from detlint.linter.order.form import (
     as_sequence,
     leave_rest,
 )
-from detlint.linter.order.places import OrderPlaces
 from detlint.linter.source.names import FUNCTIONS, FunctionNode
 from detlint.linter.source.nodes import decorating, identifier
 
@@ -36,7 +38,7 @@ _TELLING = frozenset({"builtins.str", "builtins.repr"})
 _ADDING = frozenset({"operator.add", "operator.iadd", "operator.concat", "operator.iconcat"})
 
 
-class OrderCalls(OrderPlaces):
+class OrderCalls(OrderArrays):
     """Follows an order into calls; asks a tracer of its own for another module where they lead there."""
 
     def __init__(
@@ -64,12 +66,18 @@ class OrderCalls(OrderPlaces):
             lists = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "items"
             unsorted = trail.subset or (trail.form is Form.NESTED and lists)  # the lists inside stay as they are
             return self.destination(call, trail) if unsorted else None
-        if self._numbers(node, call, names):
+        if self._numbers(node, call, names) or (trail.form is Form.GRAPH and self._numbers_nodes(call, names)):
             return NUMBERING
         if "builtins.zip" in names and self._pairs_entries(node, call):
             return PAIRING
         if "builtins.zip" in names and len({self.listing_of(given) for given in call.args} - {None}) > 1:
             return "the pairs that zip() makes"
+        if self._pairs_places(node, call, names):
+            return PAIRING
+        if self._is_given_columns(node, call, trail):
+            return COLUMNS
+        if trail.partial and not functions["mapping"].isdisjoint(names):
+            return CHOICE
         if "builtins.print" in names:
             return "the text that is written"  # what is printed for people to read was left out before
         if isinstance(node, ast.Starred) and "builtins.zip" in names:
@@ -102,6 +110,8 @@ class OrderCalls(OrderPlaces):
             found = self._taken_by_method(node, call, call.func, trail)
             if found is not None:
                 return found
+        if trail.form is Form.GRAPH:
+            return None
         if trail.form is Form.TEXT and self._makes_over(node, call):
             return self.destination(call, trail)
         found = self._through_function(node, call, names, trail) or self._held(call, names, trail)
@@ -214,8 +224,10 @@ class OrderCalls(OrderPlaces):
             return self.destination(call, replace(trail, form=Form.TEXT))
         if method.attr in methods["extending"] and trail.form is Form.SEQUENCE:
             return self.collected(method.value, call, trail)
+        if trail.form is Form.SEQUENCE and self.adds_nodes(call):
+            return self.collected(method.value, call, replace(trail, form=Form.GRAPH))
         if method.attr in methods["appending"] and trail.form is not Form.TEXT:
-            if trail.form is Form.MAPPING and not trail.subset:
+            if trail.form in KEYED and not trail.subset:
                 return None  # a dict among others: the order of its keys is rarely anybody's
             return self.collected(method.value, call, replace(trail, form=Form.NESTED))
         if method.attr == "update" and self.is_checksum(method.value):
@@ -287,7 +299,8 @@ class OrderCalls(OrderPlaces):
             return None
         nested = isinstance(self.index.parents.get(function), FUNCTIONS)
         lookup = self.is_lookup(function.name)
-        if callers and (function.name.startswith("_") or nested or lookup) and trail.calls < MAX_CALLS:
+        private = function.name.startswith("_") or nested or lookup
+        if callers and private and not trail.partial and trail.calls < MAX_CALLS:
             inner = replace(trail, calls=trail.calls + 1)
             return self.first(self.destination(call, inner) for call in callers)
         return None if lookup else GivenBack(self.module, function, word)

@@ -6,7 +6,7 @@ import ast
 
 from detlint.linter.analysis.element_fills import put_in
 from detlint.linter.analysis.element_sort import Move
-from detlint.linter.order.form import CHOICE, names_in
+from detlint.linter.order.form import CHOICE
 from detlint.linter.order.questions import OrderQuestions
 from detlint.linter.source.names import FUNCTIONS
 
@@ -24,7 +24,7 @@ class OrderCounts(OrderQuestions):
         """Return whether it holds one by how it is written, or the code around counts it: `len(files) == 1`."""
         if self._is_written_with_one(node):
             return True
-        names = names_in(node)
+        held = _things_in(node)
         scope = self.index.function_at(node) or self.module.tree
         for compare in self.index.of_type(ast.Compare):
             if scope is not self.module.tree and scope not in self.index.ancestors(compare):
@@ -34,8 +34,8 @@ class OrderCounts(OrderQuestions):
                 isinstance(side, ast.Call)
                 and isinstance(side.func, ast.Name)
                 and side.func.id == "len"
-                and names_in(side) - {"len"} <= names
-                and names_in(side) - {"len"}
+                and _things_in(side) <= held
+                and _things_in(side)
                 for side in sides
             )
             number = next((side.value for side in sides if isinstance(side, ast.Constant)), None)
@@ -129,6 +129,20 @@ class OrderCounts(OrderQuestions):
         ):
             return None
         return CHOICE
+
+
+def _things_in(node: ast.AST) -> set[str]:
+    """Return the variables in an expression, attributes by their full name: `self.files`, of which `self` says nothing.
+
+    What is called is none of them: neither `len` nor the method in `files.keys()`.
+    """
+    if isinstance(node, ast.Call):
+        method = node.func.value if isinstance(node.func, ast.Attribute) else None
+        given = (method, *node.args, *(keyword.value for keyword in node.keywords))
+        return {name for part in given if part is not None for name in _things_in(part)}
+    if isinstance(node, ast.Name) or (isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)):
+        return {ast.unparse(node)}
+    return {name for part in ast.iter_child_nodes(node) for name in _things_in(part)}
 
 
 def _leaves(statement: ast.stmt) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from detlint.linter.order.form import (
     CHOICE,
     KEEPING_ORDER,
+    KEYED,
     NUMBERING,
     PAIRING,
     SUM,
@@ -52,7 +53,7 @@ class OrderTracer(OrderItems):
     def _display(self, node: ast.expr, parent: ast.expr, trail: Trail) -> str | None:
         if isinstance(parent, ast.Dict) and self._is_lookup_entry(node, parent):
             return None
-        if isinstance(node, ast.Starred) or trail.form is Form.MAPPING:
+        if isinstance(node, ast.Starred) or trail.form in KEYED:
             return self.destination(parent, trail)
         return self.destination(parent, replace(boxed(trail), place=self._place_returned(node, parent)))
 
@@ -147,8 +148,13 @@ class OrderTracer(OrderItems):
         """A method called on the value, or an attribute of it."""
         call = self.index.parents.get(parent)
         methods = self.table.methods
+        if trail.form is Form.GRAPH and parent.attr == "nodes":  # an attribute, and a method that gives all of them
+            whole = call if isinstance(call, ast.Call) and call.func is parent else parent
+            return self.destination(whole, replace(trail, form=Form.SEQUENCE))
         if not (isinstance(call, ast.Call) and call.func is parent):
-            return self.destination(parent, trail) if parent.attr in ("values", "T", "iloc") else None
+            return self.destination(parent, trail) if parent.attr in ("values", "T", "iloc", "data") else None
+        if trail.form is Form.GRAPH:
+            return self.destination(call, trail) if parent.attr in methods["carrying"] else None
         if trail.form is Form.MAPPING:
             if parent.attr in ("items", "keys", "values"):
                 return self.destination(call, replace(trail, form=Form.SEQUENCE))

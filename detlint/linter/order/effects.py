@@ -16,6 +16,7 @@ from detlint.linter.order.form import (
     SUM,
     Form,
     Trail,
+    each_target,
     leave_rest,
     names_in,
     stored_names,
@@ -87,6 +88,8 @@ class LoopEffects(LoopParts):
                 if filling and self._is_shared(function.value) and not self._starts_anew(function.value):
                     tensors = any(map(self._has_tensor, given))
                     return self._collected(function.value, node, replace(self._trail, tensors=tensors))
+                if self._tracer.adds_nodes(node) and self._is_outside(function.value):
+                    return self._collected(function.value, node, replace(self._trail, form=Form.GRAPH))
                 if function.attr in methods["writing"]:
                     written = self._is_open_file(function.value) and not self.stores_by_name(node)
                     return "the text that is written" if written else None
@@ -253,7 +256,7 @@ class LoopEffects(LoopParts):
         return None
 
     def _assigned(self, node: ast.Assign) -> str | None:
-        for target in node.targets:
+        for target in each_target(node.targets):
             found: str | None
             if self._is_partner(target) and self._has_element(node.value):
                 found = PAIRING

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.element_sort import Sort, together
+from detlint.linter.order.takers import taken_as
 from detlint.linter.tables.elements import element_table
 
 if TYPE_CHECKING:
@@ -101,7 +102,9 @@ def sort_of_use(element: ast.expr, ctx: Context) -> Sort:
     """Return what an expression must be for what is done with it where it stands."""
     if _counts_with(element, ctx) and not ctx.is_tensor(element):
         return Sort.NUMBERS
-    return Sort.HASHED if _has_parts(element, ctx) or _reads_as_text(element, ctx) else Sort.UNKNOWN
+    if _has_parts(element, ctx) or _reads_as_text(element, ctx):
+        return Sort.HASHED
+    return taken_as(element, (), ctx)
 
 
 def _counts_with(element: ast.expr, ctx: Context) -> bool:
@@ -128,6 +131,8 @@ def _has_parts(element: ast.expr, ctx: Context) -> bool:
 
 def _reads_as_text(element: ast.expr, ctx: Context) -> bool:
     parent = ctx.parent(element)
+    if isinstance(parent, ast.FormattedValue):
+        return _is_compared_as_text(parent, ctx)
     if isinstance(parent, ast.BinOp):
         other = parent.right if parent.left is element else parent.left
         return isinstance(parent.op, ast.Add) and _is_text(other)
@@ -137,6 +142,15 @@ def _reads_as_text(element: ast.expr, ctx: Context) -> bool:
         takes_text = element_table().functions["reading"]
         return parent.func is not element and bool(takes_text.intersection(ctx.callees(parent)))
     return False
+
+
+def _is_compared_as_text(part: ast.FormattedValue, ctx: Context) -> bool:
+    """`table.query(f"name == '{name}'")`."""
+    query = ctx.parent(part)
+    parts = query.values if isinstance(query, ast.JoinedStr) else []
+    before = parts[parts.index(part) - 1] if part in parts[1:] else None
+    text = before.value if isinstance(before, ast.Constant) else ""
+    return isinstance(text, str) and text[-1:] in ("'", '"') and text[:-1].rstrip().endswith("==")
 
 
 def _is_literal_number(node: ast.expr) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -27,6 +27,7 @@ NUMBERING = "the numbers given to names"
 CHOICE = "the choice of one entry"
 SUM = "a sum of floats"
 CHECKSUM = "the checksum"
+COLUMNS = "the columns that a model is given"
 PAIRING = "what stands at the same place of another list"
 
 
@@ -36,9 +37,14 @@ class Form(Enum):
     SEQUENCE = "sequence"
     NESTED = "nested"  # a container with the sequence inside
     MAPPING = "mapping"  # a dict filled in that order
+    GRAPH = "graph"  # of networkx, with its nodes in that order
     TEXT = "text"
     WALK = "walk"  # the triples of os.walk
     SORTED_WALK = "sorted walk"  # the same with the folders in order, but not the names in each
+
+
+KEYED = (Form.MAPPING, Form.GRAPH)
+"""What is in these is looked up by name: among others, and as an attribute, their order is rarely anybody's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +94,7 @@ def as_sequence(trail: Trail) -> Trail:
     """What `list(…)` and its like make of a form; what `torch.cat([files])` gives may be one container less."""
     if trail.form is Form.NESTED:
         return replace(trail, boxes=-1)
-    return replace(trail, form=Form.SEQUENCE) if trail.form is Form.MAPPING else trail
+    return replace(trail, form=Form.SEQUENCE) if trail.form in KEYED else trail
 
 
 def boxed(trail: Trail) -> Trail:
@@ -139,11 +145,22 @@ def stored_names(target: ast.AST) -> set[str]:
     return {name.id for name in ast.walk(target) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)}
 
 
+def each_target(targets: Iterable[ast.expr]) -> Iterator[ast.expr]:
+    """Yield what is assigned to, the parts of `images[i], sizes[i]` one by one."""
+    for target in targets:
+        if isinstance(target, (ast.Tuple, ast.List)):
+            yield from each_target(target.elts)
+        else:
+            yield target
+
+
 def base_names(target: ast.expr) -> set[str]:
     """Return the names of the objects that an assignment to `data.x`, or to `data[x], data[y]`, changes."""
-    if isinstance(target, (ast.Tuple, ast.List)):
-        return {name for part in target.elts for name in base_names(part)}
-    base = target
-    while isinstance(base, (ast.Attribute, ast.Subscript)):
-        base = base.value
-    return {base.id} if isinstance(base, ast.Name) and base is not target else set()
+    found = set()
+    for part in each_target([target]):
+        base = part
+        while isinstance(base, (ast.Attribute, ast.Subscript)):
+            base = base.value
+        if isinstance(base, ast.Name) and base is not part:
+            found.add(base.id)
+    return found

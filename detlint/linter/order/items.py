@@ -9,7 +9,7 @@ from detlint.linter.analysis.elements import gone_through
 from detlint.linter.analysis.values import Kind
 from detlint.linter.order.calls import OrderCalls
 from detlint.linter.order.effects import LoopEffects
-from detlint.linter.order.form import NUMBERING, Form, Trail, counted_up, leave_rest, names_in, unboxed
+from detlint.linter.order.form import NUMBERING, Form, Trail, boxed, counted_up, leave_rest, names_in, unboxed
 from detlint.linter.source.names import FOR_LOOPS, FUNCTIONS, LOOPS, BindingKind
 from detlint.linter.source.nodes import identifier
 
@@ -24,6 +24,8 @@ class OrderItems(OrderCalls):
             return None
         if node is parent.slice:
             return self._index(parent, trail)
+        if trail.form in (Form.SEQUENCE, Form.NESTED) and _adds_dimension(parent.slice):
+            return self.destination(parent, boxed(trail))
         if trail.form is Form.NESTED:
             other = isinstance(parent.slice, ast.Constant) and trail.place not in (None, parent.slice.value)
             return None if other else self.destination(parent, unboxed(trail))
@@ -208,6 +210,12 @@ class OrderItems(OrderCalls):
         if any(True for node in inside for _ in self.sorts_in_place(node)):
             return None
         return self.first(self.destination(node, inner) for node in inside)
+
+
+def _adds_dimension(index: ast.expr) -> bool:
+    """`image[None]`, `volume[None, None]`."""
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    return bool(parts) and all(isinstance(part, ast.Constant) and part.value is None for part in parts)
 
 
 def _is_whole(index: ast.expr) -> bool:

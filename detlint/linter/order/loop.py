@@ -68,20 +68,24 @@ class LoopBody:
         return frozenset(found) - self._positions
 
     def _filled(self, node: ast.AST, names: set[str]) -> set[str]:
-        """`row.append(word)`, `graph.parse(path)`: what is made in the body depends on what it is given."""
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        """`row.append(word)`, `graph.parse(path)`, `row += [word]`: what the body makes depends on what it is given."""
+        filled: ast.expr
+        if isinstance(node, ast.AugAssign):
+            filled, given = node.target, [node.value]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            filled, given = node.func.value, arguments_of(node)
+        else:
             return set()
-        filled = node.func.value
         if not isinstance(filled, ast.Name) or filled.id not in self._bound or self._starts_outside(filled):
             return set()
-        given = arguments_of(node)
         return {filled.id} if any(self._mentions(argument, names) for argument in given) else set()
 
     def _starts_outside(self, name: ast.Name) -> bool:
         scope = self._index.scope_at(name).lookup(name.id)
         if scope is None or isinstance(self._body, FUNCTIONS):
             return scope is None or scope.node is not self._body or name.id in self._handed
-        reaching = self._places.module.definitions(name) if isinstance(name.ctx, ast.Load) else scope.bindings[name.id]
+        reads = isinstance(name.ctx, ast.Load) or isinstance(self._index.parents.get(name), ast.AugAssign)
+        reaching = self._places.module.definitions(name) if reads else scope.bindings[name.id]
         return any(
             self._body not in self._index.ancestors(binding.node) or self._only_starts(binding.node)
             for binding in reaching

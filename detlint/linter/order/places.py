@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.values import Kind
-from detlint.linter.order.form import KEEPING_ORDER, Form, Trail, unboxed
+from detlint.linter.order.form import KEEPING_ORDER, KEYED, Form, Trail, unboxed
 from detlint.linter.order.partners import OrderPartners
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind
-from detlint.linter.source.nodes import identifier
+from detlint.linter.source.nodes import identifier, is_own
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.flow import Flow
@@ -45,7 +45,7 @@ class OrderPlaces(OrderPartners):
                 return self.collected(target.value, statement, trail)
             if isinstance(target.slice, ast.Constant) and isinstance(target.slice.value, str):
                 return self._entry(target.value, target.slice.value, statement, trail)
-            if trail.form is Form.MAPPING:
+            if trail.form in KEYED:
                 return None  # a dict among others: the order of its keys is rarely anybody's
             return self.collected(target.value, statement, replace(trail, form=Form.NESTED))
         return self.attribute(target, statement, trail) if isinstance(target, ast.Attribute) else None
@@ -55,7 +55,11 @@ class OrderPlaces(OrderPartners):
 
         So does `args.files = files`, where `key` is `.files`.
         """
-        if not isinstance(record, ast.Name) or self.is_complaint(key) or self.is_lookup(key):
+        if self.is_complaint(key) or self.is_lookup(key):
+            return None
+        if isinstance(record, ast.Attribute):
+            return self._entry_of_part(record, key, trail)
+        if not isinstance(record, ast.Name):
             return None
         scope = self.index.scope_at(record).lookup(record.id)
         if scope is None or not isinstance(scope.node, (*FUNCTIONS, ast.Module)):
@@ -74,6 +78,16 @@ class OrderPlaces(OrderPartners):
         )
         unread = not same and not whole and trail.form is not Form.MAPPING
         return f"the caller's `{record.id}`" if unread and self._is_received(record, scope.node) else found
+
+    def _entry_of_part(self, part: ast.Attribute, key: str, trail: Trail) -> str | None:
+        """`data.uns["genes"] = genes` of data that the caller gives: goes on where this file looks it up, or there."""
+        owner = part.value
+        if trail.form in KEYED or is_own(part) or not isinstance(owner, ast.Name) or not self.is_parameter(owner):
+            return None
+        text = ast.unparse(part)
+        entries = (item for item in self.index.of_type(ast.Subscript) if _key(item) == key)
+        read = [item for item in entries if isinstance(item.ctx, ast.Load) and ast.unparse(item.value) == text]
+        return self.first(self.destination(item, trail) for item in read) if read else f"the caller's `{owner.id}`"
 
     def _is_received(self, record: ast.Name, function: ast.AST) -> bool:
         """Return whether a record is the caller's; `**options` is the function's own."""
@@ -230,8 +244,12 @@ class OrderPlaces(OrderPartners):
             and node.value.id == target.value.id
             and self.index.class_at(node) is owner
         ]
-        if not trail.subset and any(self._fixes_order(load, target.attr) for load in loads):
+        others = [load for load in loads if self.index.statement(load) is not change]
+        if not trail.subset and any(self._fixes_order(load, target.attr) for load in others):
             return None
+        inherited = not others and not self._is_assigned_again(target)
+        if inherited and any(self._fixes_order(load, target.attr) for load in loads):
+            return None  # `self.pools = list(set(self.pools))` of what a base class made, and takes up
         read = False
         for load in loads:
             if self._only_fills(load) or self._only_tests(load):
@@ -240,9 +258,16 @@ class OrderPlaces(OrderPartners):
             found = self.destination(load, trail)
             if found is not None:
                 return f"self.{target.attr}"
-        if read or trail.form in (Form.TEXT, Form.MAPPING) or target.attr.startswith("__"):
+        if read or trail.form in (Form.TEXT, *KEYED) or target.attr.startswith("__"):
             return None
         return f"self.{target.attr}"
+
+    def _is_assigned_again(self, target: ast.Attribute) -> bool:
+        owner, text = self.index.class_at(target), ast.unparse(target)
+        stores = (node for node in self.index.of_type(ast.Attribute) if isinstance(node.ctx, ast.Store))
+        return any(
+            node is not target and ast.unparse(node) == text and self.index.class_at(node) is owner for node in stores
+        )
 
     def _fixes_order(self, load: ast.Attribute, attribute: str) -> bool:
         """`self.files.sort()` or `self.files = sorted(self.files)`."""

@@ -56,6 +56,10 @@ class OrderQuestions:
         """`"target_modules"`, as the key of an entry."""
         return isinstance(key, ast.Constant) and isinstance(key.value, str) and self.is_lookup(key.value)
 
+    def adds_nodes(self, call: ast.Call) -> bool:
+        """`graph.add_nodes_from(names)` of a graph of networkx."""
+        return not self.table.functions["growing"].isdisjoint(self.inference.callees(call))
+
     def is_checksum(self, node: ast.expr) -> bool:
         """`digest` of `digest = hashlib.md5()`."""
         return any(value.type in self.table.functions["hashing"] for value in self.inference.values(node))

@@ -11,6 +11,7 @@ from detlint.linter.analysis.elements import gone_through
 from detlint.linter.analysis.values import Kind
 from detlint.linter.order.element_origins import Asked, ElementOrigins
 from detlint.linter.order.element_uses import elements_of, used_as
+from detlint.linter.order.takers import holder_taken_as
 from detlint.linter.source.names import Binding, BindingKind
 from detlint.linter.tables.elements import element_table
 
@@ -122,7 +123,7 @@ def has_fixed_order(node: ast.expr, ctx: Context, numbering: bool) -> bool:
     origins = ElementOrigins(ctx)
     found = together((used, origins.of(node, (Move.ITERATED,))))
     if found is Sort.UNKNOWN:
-        found = origins.by_use(elements_of(node, ctx))
+        found = together((holder_taken_as(node, ctx), origins.by_use(elements_of(node, ctx))))
     return found is Sort.NUMBERS or (found is Sort.UNKNOWN and _called_numbers(node, origins.asked, ctx, numbering))
 
 

@@ -12,8 +12,9 @@ from detlint.tables import RULES_FOLDER, read_table, word_lists
 _FUNCTIONS = ("numbers", "texts", "passing", "flattening", "of_numbers", "counting", "reading", "holding")
 _METHODS = ("numbers", "texts", "passing")
 _ATTRIBUTES = ("texts", "numbers")
-_NAMES = ("numbers", "numbered", "texts", "either", "alike")
+_NAMES = ("numbers", "numbered", "named", "texts", "either", "alike")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_ID = frozenset({"id"})
 _CONTAINERS = frozenset({"set", "list", "lst", "pool", "dict", "map"})
 
 
@@ -29,13 +30,16 @@ class ElementTable:
     def names_numbers(self, name: str) -> bool:
         """`rows`, `node_idx`, `token_ids`."""
         words = _words(name)
-        if _is_one_of(words[-1], frozenset({"id"})):
+        if _is_one_of(words[-1], _ID):
             return len(words) > 1 and _is_one_of(words[-2], self.names["numbered"])
         return _is_one_of(words[-1], self.names["numbers"])
 
     def names_texts(self, name: str) -> bool:
-        """`words`, `class_names`, `stopWords`."""
-        return _is_one_of(_words(name)[-1], self.names["texts"])
+        """`words`, `class_names`, `stopWords`, `utterance_ids`."""
+        words = _words(name)
+        if _is_one_of(words[-1], _ID):
+            return len(words) > 1 and _is_one_of(words[-2], self.names["named"])
+        return _is_one_of(words[-1], self.names["texts"])
 
     def names_either(self, name: str) -> bool:
         """`ids`, `labels`."""

@@ -13,6 +13,11 @@ from detlint.tables import RULES_FOLDER, read_table, word_lists
 _FUNCTIONS = (
     "carrying",
     "splitting",
+    "joining",
+    "mapping",
+    "pairing",
+    "growing",
+    "numbering-nodes",
     "sorting",
     "receiving",
     "registering",

@@ -1,0 +1,43 @@
+"""What is computed with an array whose entries stand in an order: with what stands beside them, or by a model."""
+
+from __future__ import annotations
+
+import ast
+
+from detlint.linter.analysis.values import Kind
+from detlint.linter.order.form import Form, Trail
+from detlint.linter.order.places import OrderPlaces
+from detlint.linter.source.names import BindingKind
+from detlint.linter.source.nodes import arguments_of
+
+
+class OrderArrays(OrderPlaces):
+    """Answers about calls that are given an array."""
+
+    def _pairs_places(self, node: ast.expr, call: ast.Call, names: tuple[str, ...]) -> bool:
+        """`numpy.dot(answers, weights)` where weights have their own order, and answers have not."""
+        if self.table.functions["pairing"].isdisjoint(names):
+            return False
+        return any(self.has_own_order(other) for other in arguments_of(call) if other is not node)
+
+    def _numbers_nodes(self, call: ast.Call, names: tuple[str, ...]) -> bool:
+        """`networkx.to_numpy_array(graph)`; not with a `nodelist` of its own."""
+        listed = len(call.args) > 1 or any(keyword.arg == "nodelist" for keyword in call.keywords)
+        return not listed and not self.table.functions["numbering-nodes"].isdisjoint(names)
+
+    def _is_given_columns(self, node: ast.expr, call: ast.Call, trail: Trail) -> bool:
+        """`self.net(torch.cat([data[key] for key in keys], dim=-1))`: each column meets weights of its own."""
+        if trail.form is not Form.SEQUENCE or {value.kind for value in self.inference.values(call.func)} != {
+            Kind.MODULE
+        }:
+            return False
+        made = self.module.definitions(node) if isinstance(node, ast.Name) else ()
+        joined = [binding.value for binding in made if binding.kind is BindingKind.ASSIGN] or [node]
+        return any(isinstance(value, ast.Call) and self._joins_columns(value) for value in joined)
+
+    def _joins_columns(self, call: ast.Call) -> bool:
+        """`torch.cat(parts, dim=-1)`, `numpy.concatenate(parts, 1)`."""
+        if self.table.functions["joining"].isdisjoint(self.inference.callees(call)):
+            return False
+        places = [*call.args[1:2], *(keyword.value for keyword in call.keywords if keyword.arg in ("dim", "axis"))]
+        return any(ast.unparse(place) in ("1", "-1") for place in places)

@@ -1,0 +1,69 @@
+"""What do functions of the project declare of a set, or of an element of one, that they are given?"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from detlint.linter.analysis.calls import parameter_given
+from detlint.linter.analysis.element_sort import Move, Sort, Steps, together
+from detlint.linter.order.declared import declared
+from detlint.linter.source.names import FUNCTIONS, FunctionNode
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.context import Context
+    from detlint.linter.analysis.project import Module
+
+
+def taken_as(given: ast.expr, steps: Steps, ctx: Context) -> Sort:
+    """Return what the annotation of a parameter says of an argument: `word_ids(names)` of `names: set[str]`."""
+    parent = ctx.parent(given)
+    call = ctx.parent(parent) if isinstance(parent, ast.keyword) else parent
+    if not isinstance(call, ast.Call) or given is call.func:
+        return Sort.UNKNOWN
+    return together(declared(annotation, steps, module) for annotation, module in _annotations(given, call, ctx))
+
+
+def holder_taken_as(holder: ast.expr, ctx: Context) -> Sort:
+    """Return what is declared of the elements of a variable wherever it is given to a function."""
+    scope = ctx.module.index.scope_at(holder).lookup(holder.id) if isinstance(holder, ast.Name) else None
+    if scope is None or not isinstance(holder, ast.Name):
+        return Sort.UNKNOWN
+    names = (name for name in ctx.module.index.names_used[holder.id] if isinstance(name, ast.Name))
+    uses = (name for name in names if ctx.module.index.scope_at(name).lookup(name.id) is scope)
+    return together(taken_as(use, (Move.ITERATED,), ctx) for use in uses)
+
+
+def _annotations(given: ast.expr, call: ast.Call, ctx: Context) -> Iterator[tuple[ast.expr, Module]]:
+    """Yield the annotations of the parameter, or of the field of a record, that gets an argument."""
+    for name in ctx.callees(call):
+        module, node = ctx.module.project.definition(name) or (None, None)
+        if module is None:
+            continue
+        if isinstance(node, ast.ClassDef):
+            mro = module.inference.mro(module.inference.class_info(node))
+            maker = next((info for info in mro if "__init__" in info.methods), None)
+            if maker is None:
+                fields = [part for info in mro for part in info.node.body if isinstance(part, ast.AnnAssign)]
+                yield from ((part.annotation, module) for part in fields if _is_field(part, given, call))
+                continue
+            module, node = maker.module, maker.methods["__init__"]
+        if isinstance(node, FUNCTIONS):
+            annotation = _of_parameter(node, call, given, skip_self=module.index.class_at(node) is not None)
+            if annotation is not None:
+                yield annotation, module
+
+
+def _is_field(part: ast.AnnAssign, given: ast.expr, call: ast.Call) -> bool:
+    """`Corpus(words=names)` of a class that declares `words: set[str]`."""
+    return any(
+        keyword.value is given and isinstance(part.target, ast.Name) and keyword.arg == part.target.id
+        for keyword in call.keywords
+    )
+
+
+def _of_parameter(function: FunctionNode, call: ast.Call, given: ast.expr, *, skip_self: bool) -> ast.expr | None:
+    name = parameter_given(function, call, given, skip_self=skip_self)
+    every = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
+    return next((argument.annotation for argument in every if argument.arg == name), None)
