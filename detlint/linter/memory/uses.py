@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.calls import parameter_given
 from detlint.linter.analysis.values import Kind
-from detlint.linter.source.names import COMPREHENSIONS, FUNCTIONS, LOOPS, BindingKind
+from detlint.linter.source.names import COMPREHENSIONS, FUNCTIONS, LOOPS, Binding, BindingKind, FunctionNode
 from detlint.linter.source.nodes import identifier, is_own, walk
 
 if TYPE_CHECKING:
@@ -127,6 +128,7 @@ _MARKING = frozenset({"scatter_", "masked_fill_", "fill_diagonal_"})
 _MASKED = frozenset({"masked_fill_", "masked_scatter_"})
 _REDUCING = frozenset({"scatter_reduce_", "index_reduce_"})
 _BEFORE_REDUCE = 3
+_MOST_NAMES = 3  # that a function gives to the memory it is given
 _REGISTERING = ("register_buffer", "register_parameter", "add_state", "_add_state")
 # What hands on the very memory that it is given; `torch.autograd.Variable` is `torch.Tensor` by another name.
 _WRAPPERS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer", "torch.Tensor"})
@@ -282,17 +284,40 @@ def _inside(node: ast.expr, call: ast.Call, ctx: Context, depth: int) -> Fate:
     inside, function = ctx.elsewhere(definition[0]), definition[1]
     method = isinstance(call.func, ast.Attribute)
     name = parameter_given(function, call, node, skip_self=method)
-    scope = inside.module.index.scopes[function]
-    bindings = scope.bindings[name] if name is not None else ()
-    if len(bindings) != 1 or not isinstance(bindings[0].node, ast.arg):
+    bindings = inside.module.index.scopes[function].bindings[name] if name is not None else []
+    updates = [binding.node for binding in bindings[1:]]
+    if (
+        not bindings
+        or not isinstance(bindings[0].node, ast.arg)
+        or not all(_is_update(each, inside) for each in updates)
+    ):
         return Fate.WRITTEN
-    uses = inside.module.flow(scope).uses(bindings[0])
-    if any(inside.function(use) is not function for use in uses):
-        return Fate.WRITTEN  # whoever gets the closure may never call it
-    fates = {fate(use, inside, depth - 1)[0] for use in uses}
+    fates = {outcome for binding in bindings for outcome in _fates_in(function, binding, inside, depth - 1)}
+    fates.update(Fate.READ for _ in updates)
     if fates == {Fate.UNTOUCHED}:
         return Fate.UNTOUCHED
     return Fate.READ if Fate.READ in fates and fates <= {Fate.READ, Fate.UNTOUCHED} else Fate.WRITTEN
+
+
+def _is_update(node: ast.AST, ctx: Context) -> bool:
+    """`mean += momentum * (x.mean(0) - mean)`."""
+    return isinstance(ctx.parent(node), ast.AugAssign)
+
+
+def _fates_in(
+    function: FunctionNode, binding: Binding, ctx: Context, depth: int, names: int = _MOST_NAMES
+) -> Iterator[Fate]:
+    """Yield what a function does with memory under one name, and under those it gives it: `rows = given.view(-1)`."""
+    for use in ctx.flow(function.body[0]).uses(binding):
+        if ctx.function(use) is not function:
+            yield Fate.WRITTEN  # whoever gets the closure may never call it
+            continue
+        outcome, place = fate(use, ctx, depth)
+        other = ctx.binding(place) if outcome is Fate.STORED and names else None
+        if other is None:
+            yield outcome
+        else:
+            yield from _fates_in(function, other, ctx, depth, names - 1)
 
 
 def _is_number(call: ast.Call, ctx: Context) -> bool:
