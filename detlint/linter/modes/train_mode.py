@@ -15,7 +15,7 @@ from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.modes.constructors import Constructors
 from detlint.linter.modes.intent import Intent
 from detlint.linter.modes.layers import ModelParts, parts_of
-from detlint.linter.modes.loaded_weights import LoadedWeights, is_pretrained
+from detlint.linter.modes.loaded_weights import LoadedWeights, is_pretrained, loads_models
 from detlint.linter.modes.names import Key, given_back
 from detlint.linter.modes.paths import Modes, Reason
 from detlint.linter.modes.runs import ModelRuns
@@ -83,7 +83,7 @@ def _may_infer(module: Module) -> bool:
     names = [node.name for node in index.of_type(ast.FunctionDef)]
     names += [node.name for node in index.of_type(ast.AsyncFunctionDef)]
     loops = (name for loop in index.of_type(ast.For) for name in identifiers(loop.iter))
-    return any(names_evaluation(name) for name in (*names, *loops))
+    return any(names_evaluation(name) for name in (*names, *loops)) or loads_models(module)
 
 
 def _may_judge(module: Module) -> bool:
