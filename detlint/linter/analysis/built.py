@@ -78,7 +78,7 @@ def is_applied(node: ast.expr, function: FunctionNode, ctx: Context) -> bool:
 
 def is_anew_at_each_call(node: ast.expr, function: FunctionNode, ctx: Context) -> bool:
     """Return whether each forward pass builds and applies a module, or each call of a function that acts as a layer."""
-    layer = ctx.module.index.class_at(function) is None and _takes_input(node, function, ctx)
+    layer = function.name != "__init__" and _takes_input(node, function, ctx)
     return (layer or runs_with_forward(function, ctx)) and is_applied(node, function, ctx)
 
 

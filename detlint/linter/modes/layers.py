@@ -210,7 +210,7 @@ def _reached(body: ast.AST, frame: Frame | None, settled: frozenset[ast.AST]) ->
 
 def from_torchvision_by_name(module: Module, call: ast.Call) -> bool:
     """`models.__dict__[name]()` and `getattr(models, name)()`: most models of torchvision normalise batches."""
-    return "torchvision.models" in _looked_up_in(module, call.func)
+    return "torchvision.models" in looked_up_in(module, call.func)
 
 
 def _loaded_class(module: Module, call: ast.Call) -> Iterator[str]:
@@ -223,10 +223,10 @@ def _is_layer_by_name(module: Module, call: ast.Call) -> bool:
     """`getattr(nn, kind)(8, 8, dropout=0.1)`, at once or through a variable."""
     function = call.func
     values = [binding.value for binding in module.definitions(function)] if isinstance(function, ast.Name) else []
-    return any("torch.nn" in _looked_up_in(module, place) for place in (function, *filter(None, values)))
+    return any("torch.nn" in looked_up_in(module, place) for place in (function, *filter(None, values)))
 
 
-def _looked_up_in(module: Module, node: ast.expr) -> tuple[str, ...]:
+def looked_up_in(module: Module, node: ast.expr) -> tuple[str, ...]:
     """Return what `getattr(models, name)` and `models.__dict__[name]` take something of by its name."""
     if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "__dict__":
         return module.inference.resolve(node.value.value)

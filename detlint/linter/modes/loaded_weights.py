@@ -10,7 +10,7 @@ from detlint.linter.analysis.project import Module
 from detlint.linter.modes.constructors import Constructors
 from detlint.linter.modes.names import Key, given_to
 from detlint.linter.modes.paths import Modes, Reason
-from detlint.linter.source.names import FUNCTIONS, parameters
+from detlint.linter.source.names import FUNCTIONS, FunctionNode, parameters
 from detlint.linter.source.nodes import identifier, walk
 
 _LOADER = re.compile(r"(load|restore|resume)_?\w*(model|net|check|weight|state|param|ckpt|snapshot)", re.I)
@@ -28,9 +28,7 @@ class LoadedWeights:
         if self.from_state(key):
             return True
         for module, made in Constructors(self._modes, near=True).of_key(key):
-            if any(is_pretrained(call) for call in _behind(module, made)):
-                return True
-            if module is self._modes.module and self._by_helper(made):
+            if any(is_pretrained(call) for call in _behind(module, made)) or _is_made_by_loader(module, made):
                 return True
         return self._by_what_it_is_given(key)
 
@@ -79,12 +77,35 @@ class LoadedWeights:
                 return True
         return False
 
-    def _by_helper(self, made: ast.Call) -> bool:
-        """Does the function that makes the model load weights too?"""
-        function = self._index.function_at(made)
-        return function is not None and any(
-            isinstance(part, ast.Attribute) and part.attr == "load_state_dict" for part in walk(function)
-        )
+
+def loads_models(module: Module) -> bool:
+    """Does a file call functions of the project that load weights into what they make: `Net.load(path)`?"""
+    calls = (call for name, calls in module.index.calls_by_name.items() if "load" in name for call in calls)
+    return any(_loads_by(module, call) for call in calls)
+
+
+def _loads_by(module: Module, call: ast.Call, depth: int = 2) -> bool:
+    """Does a call of what is named after loading end in `load_state_dict`?"""
+    called = identifier(call.func)
+    if called == "load_state_dict":
+        return True
+    if "load" not in called or not depth:
+        return False
+    for name in module.inference.callees(call):
+        place, function = module.project.definition(name) or (module, None)
+        if isinstance(function, FUNCTIONS) and _loads(place, function, depth - 1):
+            return True
+    return False
+
+
+def _loads(module: Module, function: FunctionNode, depth: int = 2) -> bool:
+    """Does a function that makes a model load weights too?"""
+    return any(isinstance(part, ast.Call) and _loads_by(module, part, depth) for part in walk(function))
+
+
+def _is_made_by_loader(module: Module, made: ast.Call) -> bool:
+    function = module.index.function_at(made)
+    return function is not None and _loads(module, function)
 
 
 def _is_load_into(node: ast.AST, names: list[str]) -> bool:

@@ -248,7 +248,7 @@ def handed_back(asked: tuple[Module, FunctionNode]) -> str:
 def given_back(module: Module, function: FunctionNode) -> str:
     """Return the parameter that a function returns always, in whatever mode; nothing if there is none."""
     returns = [statement.value for statement in module.flow(module.index.scopes[function]).returns()]
-    names = {value.id if isinstance(value, ast.Name) else "" for value in returns}
+    names = {_name_moved(value) for value in returns}
     name = names.pop() if len(names) == 1 else ""
     bindings = module.index.scopes[function].bindings.get(name, ()) if name else ()
     given = any(binding.kind is BindingKind.PARAMETER for binding in bindings)
@@ -258,9 +258,14 @@ def given_back(module: Module, function: FunctionNode) -> str:
 
 def _is_moved(binding: Binding, name: str) -> bool:
     """`net = net.to(device)`."""
-    call = binding.value
-    moves = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _KEEPING
-    return moves and isinstance(call, ast.Call) and getattr(getattr(call.func, "value", None), "id", "") == name
+    return isinstance(binding.value, ast.Call) and _name_moved(binding.value) == name
+
+
+def _name_moved(value: ast.expr | None) -> str:
+    """Return the variable that `net.to(device).half()`, or the name alone, gives; nothing if it is none."""
+    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _KEEPING:
+        value = value.func.value
+    return value.id if isinstance(value, ast.Name) else ""
 
 
 def _may_switch(call: ast.Call, name: str, module: Module) -> bool:

@@ -19,7 +19,7 @@ from detlint.linter.modes.lists import held_in
 from detlint.linter.modes.names import Key, given_to
 from detlint.linter.modes.switches import Mode, switched
 from detlint.linter.programs.evaluation import evaluates, without_gradients
-from detlint.linter.programs.training import training_steps, trains
+from detlint.linter.programs.training import chosen_by_caller, training_steps, trains
 from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode, Scope
 from detlint.linter.source.nodes import walk
 from detlint.randomness import load_sources
@@ -351,18 +351,28 @@ class Modes(ModeEvents):
                 reasons.setdefault(switch, Reason(self.module, switch, None, False))
 
     def _kept_after_steps(self, function: FunctionNode, key: Key) -> ast.AST | None:
-        """Return the `train()` under which a function makes its training steps, if it may end in that mode."""
+        """Return the `train()` under which a function makes its training steps, if it may end in that mode.
+
+        One that is asked for, as in `update(x, measure=False)`, is no sign where others prepare for a prediction.
+        """
         scope = self.index.scopes[function]
         flow = self.module.flow(scope)
         switches = [event for event in self.events(scope, key) if event.made is None]
         places = [switch.node for switch in switches]
         for switch in switches:
-            if switch.mode is Mode.TRAIN and any(
+            if switch.mode is not Mode.TRAIN or not any(
                 flow.path(switch.node, step, avoiding=places) and flow.path(step, None, avoiding=places)
                 for step in training_steps(function)
             ):
+                continue
+            asked = chosen_by_caller(self.module, switch.node)
+            if not asked or not (key.owner is function or self._leaves_train_outside(function, key)):
                 return switch.node
         return None
+
+    def _leaves_train_outside(self, function: FunctionNode, key: Key) -> bool:
+        inside = self.events(self.index.scopes[function], key)
+        return any(event.mode is Mode.EVAL and event not in inside for event in self.events_anywhere(key))
 
     def _switched_elsewhere(self, key: Key) -> bool:
         """Return whether the model is switched under another name: `trainer.model.eval()`, or in a base class."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,8 +13,9 @@ from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.modes.constructors import Constructors
+from detlint.linter.modes.intent import Intent
 from detlint.linter.modes.layers import ModelParts, parts_of, parts_of_class
-from detlint.linter.modes.loaded_weights import LoadedWeights, is_pretrained
+from detlint.linter.modes.loaded_weights import LoadedWeights, is_pretrained, loads_models
 from detlint.linter.modes.names import Key, given_back
 from detlint.linter.modes.paths import Modes, Reason
 from detlint.linter.modes.runs import ModelRuns
@@ -23,19 +23,15 @@ from detlint.linter.modes.switches import Mode, switched
 from detlint.linter.programs.evaluation import (
     computes_loss,
     evaluates,
-    goes_with_step,
     identifiers,
     is_inference,
     names_evaluation,
     names_inference,
-    says_evaluation,
-    shares_training_step,
     without_gradients,
 )
 from detlint.linter.programs.predictions import leaves_graph
-from detlint.linter.programs.step_calls import makes_steps
 from detlint.linter.programs.step_flags import evaluates_on_request
-from detlint.linter.programs.training import chosen_by_caller, file_trains, trains
+from detlint.linter.programs.training import file_trains, trains
 from detlint.linter.programs.trial_runs import is_demo, is_unused
 from detlint.linter.source.names import FUNCTIONS
 from detlint.linter.source.nodes import identifier, walk
@@ -87,7 +83,7 @@ def _may_infer(module: Module) -> bool:
     names = [node.name for node in index.of_type(ast.FunctionDef)]
     names += [node.name for node in index.of_type(ast.AsyncFunctionDef)]
     loops = (name for loop in index.of_type(ast.For) for name in identifiers(loop.iter))
-    return any(names_evaluation(name) for name in (*names, *loops))
+    return any(names_evaluation(name) for name in (*names, *loops)) or loads_models(module)
 
 
 def _may_judge(module: Module) -> bool:
@@ -102,6 +98,7 @@ class _Search:
         self.modes = module.project.once(Modes, module)
         self._trains = file_trains(module)
         self._runs = ModelRuns(self.modes)
+        self._intent = Intent(self.modes)
         self._weights = LoadedWeights(self.modes)
         self._own: dict[Key, bool] = {}
 
@@ -130,7 +127,7 @@ class _Search:
             return None
         if not is_inference(self.module, call) and (self._trains or not self._weights.into(key)):
             return None
-        reasons = [reason for reason in self.modes.reasons(key, call)[0] if self._counts(reason, call)]
+        reasons = [reason for reason in self.modes.reasons(key, call)[0] if self._intent.counts(reason, call, key)]
         reasons = reasons or self._made_unknown(key, call)
         if computes_loss(self.module, call):
             reasons = [reason for reason in reasons if self._is_switched_for(call, reason)]
@@ -151,11 +148,11 @@ class _Search:
         reason = min(reasons, key=lambda reason: reason.created)
         if reason.created and not (self._trains or self._weights.into(key)) and is_demo(self.module, call):
             return None
-        after_training = reason.created or self._trained_between(reason)
+        after_training = reason.created or self._intent.trained_between(reason)
         if not after_training and (
             is_demo(self.module, call)
-            or self._is_deliberate(call, reason, holds)
-            or self._is_for_a_while(call, key, reason)
+            or self._intent.is_deliberate(call, reason, holds)
+            or self._intent.is_for_a_while(call, key, reason)
         ):
             return None
         return TrainModeInference(call, shown, reason, after_training)
@@ -227,38 +224,6 @@ class _Search:
         own = function is not None and not reason.created and reason.node in walk(function)
         return own and function is not None and not trains(function)
 
-    def _is_deliberate(self, call: ast.Call, reason: Reason, holds: Truth) -> bool:
-        """Some models give their losses in train mode only; and learning without gradients looks like inference.
-
-        Whoever asks `if not model.training:` first wants the mode that comes.
-        """
-        asked = (part for part in walk(reason.node) if isinstance(part, ast.Attribute))  # a switch may be its condition
-        if any(part.attr == "training" for part in asked):
-            return True
-        parent = self.module.index.parents.get(call)
-        targets = parent.targets if isinstance(parent, ast.Assign) else []
-        if any("loss" in ast.unparse(target) for target in targets):
-            return True
-        function = self.module.index.function_at(call)
-        indirect = reason.goal is not call and function is not None and not evaluates(function)
-        return indirect and holds is Truth.UNKNOWN
-
-    def _is_for_a_while(self, call: ast.Call, key: Key, reason: Reason) -> bool:
-        """Training goes on after the inference, which is a part of it; or `eval()` ends what `train()` began for it."""
-        body = self.modes.peer(reason.module).body_of(reason.node)
-        flow = reason.module.flow(body)
-        switches = [part for part in walk(body.node) if isinstance(part, ast.Call) and switched(part) is not None]
-        goal = reason.goal
-        if goal and any(flow.path(goal, step, avoiding=switches) for step in self._steps_of(reason)):
-            return True
-        flow = self.module.flow_at(call)
-        ends = (
-            end.func.value
-            for end in self.module.index.calls_by_name.get("eval", ())
-            if switched(end) is Mode.EVAL and isinstance(end.func, ast.Attribute) and flow.path(call, end)
-        )
-        return any(self.modes.key(model) == key for model in ends)
-
     def _is_own(self, key: Key) -> bool:
         if key not in self._own:
             self._own[key] = self._is_submodule(key) or self._is_local_submodule(key)
@@ -321,74 +286,6 @@ class _Search:
         """`with self.stochastic_mode():`, a function of the project that switches to a mode that cannot be told."""
         managers = [manager for manager in self.modes.managers(call) if self._runs.switches_itself(manager)]
         return any(self.modes.mode_within(manager, key) is Mode.UNKNOWN for manager in managers)
-
-    def _counts(self, reason: Reason, call: ast.Call) -> bool:
-        """A caller may ask for train mode, and what is called within a training step runs in it on purpose.
-
-        Not so where a helper says that it evaluates, and asks for no gradients.
-        """
-        if not reason.created and (self._is_chosen(reason) or goes_with_step(self.module, call)):
-            return False
-        if self._excludes(reason, call):
-            return False
-        if reason.goal is call:
-            return True
-        if without_gradients(self.module, call) and says_evaluation(self.module, call):
-            return True
-        return not (isinstance(reason.goal, ast.Call) and shares_training_step(reason.module, reason.goal))
-
-    def _is_chosen(self, reason: Reason) -> bool:
-        """`if training: net.train()`, by who predicts.
-
-        A function that trains so leaves the mode on for others, unless it evaluates too: `else: net.eval()`.
-        """
-        if not chosen_by_caller(reason.module, reason.node):
-            return False
-        return reason.goal is not None or _evaluates_otherwise(reason) or next(self._steps_of(reason), None) is None
-
-    def _excludes(self, reason: Reason, call: ast.Call) -> bool:
-        """`if isinstance(model, nn.Module): … model.train()`, `else: model(x)`: one is switched, another predicts."""
-        around = [parent for parent in self.module.index.ancestors(reason.node) if isinstance(parent, ast.If)]
-        return any(
-            isinstance(parent, ast.If)
-            and parent in around
-            and _branch(parent, reason.node) is not _branch(parent, call)
-            and "isinstance(" in ast.unparse(parent.test)
-            for parent in self.module.index.ancestors(call)
-        )
-
-    def _trained_between(self, reason: Reason) -> bool:
-        """Return whether training steps lie between the switch and the inference: then eval() is what is missing."""
-        if reason.goal is None:
-            # `self.net.train()` in a constructor comes before anything that other methods do.
-            made_in = reason.module.index.function_at(reason.node)
-            return file_trains(reason.module) or made_in is None or made_in.name != "__init__"
-        flow = reason.module.flow(self.modes.peer(reason.module).body_of(reason.node))
-        again = [reason.node]  # the next round of a loop starts with the switch, not with the training
-        return any(
-            step is reason.node or (flow.path(reason.node, step) and flow.path(step, reason.goal, avoiding=again))
-            for step in self._steps_of(reason)
-        )
-
-    def _steps_of(self, reason: Reason) -> Iterator[ast.Call]:
-        """Yield the calls that train, in the body that switches the mode."""
-        home = self.modes.peer(reason.module)
-        scope = home.body_of(reason.node)
-        calls = (part for part in walk(scope.node) if isinstance(part, ast.Call))
-        return (call for call in calls if home.body_of(call) is scope and makes_steps(reason.module, call))
-
-
-def _evaluates_otherwise(reason: Reason) -> bool:
-    """`if training: net.train()`, `else: net.eval()`: who calls it last decides."""
-    around = next((each for each in reason.module.index.ancestors(reason.node) if isinstance(each, ast.If)), None)
-    branches = [*around.body, *around.orelse] if around is not None else []
-    calls = (part for statement in branches for part in walk(statement) if isinstance(part, ast.Call))
-    return any(switched(call) is Mode.EVAL for call in calls)
-
-
-def _branch(around: ast.If, node: ast.AST) -> list[ast.stmt]:
-    """Return the branch of a condition that `node` stands in."""
-    return around.body if any(node is part for statement in around.body for part in walk(statement)) else around.orelse
 
 
 def _is_layer(module: Module, made: ast.Call) -> bool:

@@ -7,11 +7,13 @@ import re
 
 from detlint.linter.analysis.built import moved, runs_with_forward
 from detlint.linter.analysis.context import Context
+from detlint.linter.modes.layers import looked_up_in
 from detlint.linter.source.names import FUNCTIONS
 from detlint.linter.source.nodes import identifier, is_own, walk
 
 # Names of states and of what makes them; noise that a generator starts from goes by others.
 _STATE = re.compile(r"^[hc](_?[0ntx]|s|idden|ell)?$|hid|state|init|cell", re.IGNORECASE)
+_RECURRENT = re.compile(r"rnn|lstm|gru", re.IGNORECASE)
 _WRAPPER = "torch.Tensor"  # `torch.autograd.Variable` is another name of it
 _STEPS = 6
 
@@ -47,7 +49,21 @@ def _is_recurrent(call: ast.Call, ctx: Context) -> bool:
     )
     names = {f"{layer.name}.__call__" for layer in layers}
     function = ctx.function(call)
-    return function is not None and runs_with_forward(function, ctx) and not names.isdisjoint(ctx.callees(call))
+    if function is None or not runs_with_forward(function, ctx):
+        return False
+    return not names.isdisjoint(ctx.callees(call)) or _is_recurrent_by_name(call.func, ctx)
+
+
+def _is_recurrent_by_name(called: ast.expr, ctx: Context) -> bool:
+    """`self.rnn(x)`, after `self.rnn = getattr(nn, kind)(width, hidden)` in the constructor."""
+    owner = ctx.module.index.class_at(called)
+    if owner is None or not is_own(called) or not _RECURRENT.search(identifier(called)):
+        return False
+    writes = ctx.inference.attribute_writes(ctx.inference.class_info(owner), identifier(called))
+    made = [(ancestor.module, write.value) for ancestor, write in writes]
+    return bool(made) and all(
+        isinstance(value, ast.Call) and "torch.nn" in looked_up_in(module, value.func) for module, value in made
+    )
 
 
 def _is_called_for_state(result: ast.Return, ctx: Context, steps: int) -> bool:

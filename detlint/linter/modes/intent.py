@@ -1,0 +1,147 @@
+"""Is train mode meant where a model predicts? Then a caller asked for it, or training goes on around."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from detlint.conditions import Truth
+from detlint.linter.modes.names import Key
+from detlint.linter.modes.paths import Modes, Reason
+from detlint.linter.modes.switches import Mode, switched
+from detlint.linter.programs.evaluation import (
+    evaluates,
+    goes_with_step,
+    says_evaluation,
+    shares_training_step,
+    without_gradients,
+)
+from detlint.linter.programs.step_calls import makes_steps
+from detlint.linter.programs.training import chosen_by_caller, file_trains
+from detlint.linter.source.nodes import walk
+
+
+class Intent:
+    """Answers for the calls of one module."""
+
+    def __init__(self, modes: Modes) -> None:
+        self.module = modes.module
+        self.modes = modes
+
+    def counts(self, reason: Reason, call: ast.Call, key: Key) -> bool:
+        """A caller may ask for train mode, and what is called within a training step runs in it on purpose.
+
+        Not so where a helper says that it evaluates, and asks for no gradients.
+        """
+        if not reason.created and (self._is_chosen(reason, call, key) or goes_with_step(self.module, call)):
+            return False
+        if self._excludes(reason, call):
+            return False
+        if reason.goal is call:
+            return True
+        if without_gradients(self.module, call) and says_evaluation(self.module, call):
+            return True
+        return not (isinstance(reason.goal, ast.Call) and shares_training_step(reason.module, reason.goal))
+
+    def _is_chosen(self, reason: Reason, call: ast.Call, key: Key) -> bool:
+        """`if training: net.train()`, by who predicts.
+
+        A function that trains so leaves the mode on for others, unless it evaluates too: `else: net.eval()`.
+        """
+        if not chosen_by_caller(reason.module, reason.node):
+            return False
+        if reason.goal is None and not _evaluates_otherwise(reason):
+            return next(self._steps_of(reason), None) is None
+        return reason.goal is not call or not self._stays_on(reason, call, key)
+
+    def _stays_on(self, reason: Reason, call: ast.Call, key: Key) -> bool:
+        """`if mode == 2: self.net.train()`, and `self.net.eval()` in `__init__` alone: the next call is in it too."""
+        body = self.modes.body_of(call)
+        flow, events = self.module.flow(body), self.modes.events(body, key)
+        places = [event.node for event in events]
+        ended = [event.node for event in self.modes.events_anywhere(key) if event.mode is Mode.EVAL]
+        around = [self.module.index.function_at(end) for end in ended]
+        return (
+            isinstance(key.owner, ast.ClassDef)
+            and bool(ended)
+            and all(function is not None and function.name == "__init__" for function in around)
+            and all(event.mode is Mode.TRAIN for event in events)
+            and flow.path(None, call, avoiding=places)
+            and flow.path(reason.node, None, avoiding=places)
+        )
+
+    def _excludes(self, reason: Reason, call: ast.Call) -> bool:
+        """`if isinstance(model, nn.Module): … model.train()`, `else: model(x)`: one is switched, another predicts."""
+        around = [parent for parent in self.module.index.ancestors(reason.node) if isinstance(parent, ast.If)]
+        return any(
+            isinstance(parent, ast.If)
+            and parent in around
+            and _branch(parent, reason.node) is not _branch(parent, call)
+            and "isinstance(" in ast.unparse(parent.test)
+            for parent in self.module.index.ancestors(call)
+        )
+
+    def is_deliberate(self, call: ast.Call, reason: Reason, holds: Truth) -> bool:
+        """Some models give their losses in train mode only; and learning without gradients looks like inference.
+
+        Whoever asks `if not model.training:` first wants the mode that comes.
+        """
+        asked = (part for part in walk(reason.node) if isinstance(part, ast.Attribute))  # a switch may be its condition
+        if any(part.attr == "training" for part in asked):
+            return True
+        parent = self.module.index.parents.get(call)
+        targets = parent.targets if isinstance(parent, ast.Assign) else []
+        if any("loss" in ast.unparse(target) for target in targets):
+            return True
+        function = self.module.index.function_at(call)
+        indirect = reason.goal is not call and function is not None and not evaluates(function)
+        return indirect and holds is Truth.UNKNOWN
+
+    def is_for_a_while(self, call: ast.Call, key: Key, reason: Reason) -> bool:
+        """Training goes on after the inference, which is a part of it; or `eval()` ends what `train()` began for it."""
+        body = self.modes.peer(reason.module).body_of(reason.node)
+        flow = reason.module.flow(body)
+        switches = [part for part in walk(body.node) if isinstance(part, ast.Call) and switched(part) is not None]
+        goal = reason.goal
+        if goal and any(flow.path(goal, step, avoiding=switches) for step in self._steps_of(reason)):
+            return True
+        flow = self.module.flow_at(call)
+        ends = (
+            end.func.value
+            for end in self.module.index.calls_by_name.get("eval", ())
+            if switched(end) is Mode.EVAL and isinstance(end.func, ast.Attribute) and flow.path(call, end)
+        )
+        return any(self.modes.key(model) == key for model in ends)
+
+    def trained_between(self, reason: Reason) -> bool:
+        """Return whether training steps lie between the switch and the inference: then eval() is what is missing."""
+        if reason.goal is None:
+            # `self.net.train()` in a constructor comes before anything that other methods do.
+            made_in = reason.module.index.function_at(reason.node)
+            return file_trains(reason.module) or made_in is None or made_in.name != "__init__"
+        flow = reason.module.flow(self.modes.peer(reason.module).body_of(reason.node))
+        again = [reason.node]  # the next round of a loop starts with the switch, not with the training
+        return any(
+            step is reason.node or (flow.path(reason.node, step) and flow.path(step, reason.goal, avoiding=again))
+            for step in self._steps_of(reason)
+        )
+
+    def _steps_of(self, reason: Reason) -> Iterator[ast.Call]:
+        """Yield the calls that train, in the body that switches the mode."""
+        home = self.modes.peer(reason.module)
+        scope = home.body_of(reason.node)
+        calls = (part for part in walk(scope.node) if isinstance(part, ast.Call))
+        return (call for call in calls if home.body_of(call) is scope and makes_steps(reason.module, call))
+
+
+def _evaluates_otherwise(reason: Reason) -> bool:
+    """`if training: net.train()`, `else: net.eval()`: who calls it last decides."""
+    around = next((each for each in reason.module.index.ancestors(reason.node) if isinstance(each, ast.If)), None)
+    branches = [*around.body, *around.orelse] if around is not None else []
+    calls = (part for statement in branches for part in walk(statement) if isinstance(part, ast.Call))
+    return any(switched(call) is Mode.EVAL for call in calls)
+
+
+def _branch(around: ast.If, node: ast.AST) -> list[ast.stmt]:
+    """Return the branch of a condition that `node` stands in."""
+    return around.body if any(node is part for statement in around.body for part in walk(statement)) else around.orelse
