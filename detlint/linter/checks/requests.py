@@ -1,4 +1,4 @@
-"""Seeded programs that never ask for deterministic algorithms (DET407)."""
+"""Seeded programs and trainers that never ask for deterministic algorithms (DET407)."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ import re
 from collections.abc import Iterator
 
 from detlint.findings import Finding
+from detlint.linter.analysis.callers import users_of
 from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.program import Program
 from detlint.linter.analysis.registry import check_file
 from detlint.linter.analysis.repairs import Repair, unsafe
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.programs.devices import moves_to_cuda, uses_cuda
 from detlint.linter.programs.program_start import insert_at_start
 from detlint.linter.programs.training import file_trains, trains
-from detlint.linter.randomness.seeding import Seed, seeding_of
+from detlint.linter.randomness.seeding import Seed, seeding_of, seeds_in
 from detlint.linter.source.nodes import identifier
 
 _WORK = re.compile(
@@ -32,8 +34,16 @@ _MOST_FILES = 16
 
 @check_file("DET407")
 def determinism_not_requested(ctx: Context) -> Iterator[Finding]:
-    """Silent where anything in the program sets determinism, on or off, and where it cannot all be read."""
-    if ctx.program is None or is_test_file(ctx.module) or _only_times(ctx) or not uses_cuda(ctx):
+    """Silent where anything in the program sets determinism, on or off, and where it cannot all be read.
+
+    In a library, seeds are for its callers to make the most of, but for those of a trainer that stands beside them.
+    """
+    if is_test_file(ctx.module) or _only_times(ctx) or not uses_cuda(ctx):
+        return
+    if ctx.program is None:
+        place = _seeded_trainer(ctx)
+        if place is not None:
+            yield ctx.finding(place, who="trainer", work="trains")
         return
     work = _work(ctx)
     if not work:
@@ -43,7 +53,30 @@ def determinism_not_requested(ctx: Context) -> Iterator[Finding]:
     if explicit and not seeding.mentions_determinism:
         place = _place(explicit, ctx)
         if place is not None:
-            yield ctx.finding(place, repair=_requested(ctx), work=work)
+            yield ctx.finding(place, repair=_requested(ctx), who="program", work=work)
+
+
+def _seeded_trainer(ctx: Context) -> ast.Call | None:
+    """Return where a file of a library that trains seeds torch with CUDA and another library, in a function it calls.
+
+    Nowhere, if what it imports or a file that leads there sets determinism, or is a program and has the finding itself.
+    """
+    if not file_trains(ctx.module):
+        return None
+    seeds = [seed for seed in seeds_in(ctx.module) if seed.seeder is not None and not seed.seeder.implicit]
+    for seed in (seed for seed in seeds if "torch" in seed.libraries):
+        function = ctx.function(seed.node)
+        beside = [other for other in seeds if ctx.function(other.node) is function]
+        everywhere = len({library for other in beside for library in other.libraries}) > 1
+        if function is None or not everywhere or not any(other.only_devices for other in beside):
+            continue
+        if function.name in ctx.module.index.calls_by_name or trains(function):
+            users = [user for user in users_of(seed.node, ctx) if user.module is not ctx.module]
+            programs = (Program(ctx.module), *(user.program_or_library for user in users))
+            asked = any(seeding_of(program).mentions_determinism for program in programs)
+            told = any(True for user in users if user.program is not None for _ in determinism_not_requested(user))
+            return None if asked or told else seed.node
+    return None
 
 
 def _only_times(ctx: Context) -> bool:

@@ -174,7 +174,7 @@ class SourceArguments:
         known = dimensions(target, self._ctx)
         if known is not None:
             return known + 1
-        return 4 if names_pixels(target) else None
+        return 4 if names_pixels(target, self._ctx) else None
 
     def numel(self, name: str) -> int | None:
         def product(shape: list[int]) -> int:

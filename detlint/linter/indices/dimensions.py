@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from detlint.conditions import Truth
+from detlint.linter.analysis.callers import calls_of
+from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.returned import returned_by
 from detlint.linter.analysis.values import Kind, Value
+from detlint.linter.source.names import FUNCTIONS, BindingKind
+from detlint.linter.source.nodes import identifier
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
@@ -80,8 +85,11 @@ def dimensions(node: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> int | N
     return None
 
 
-def names_pixels(node: ast.expr) -> bool:
-    """Return whether a target is named after segmentation: `true_masks`, `batch["mask"]`, `seg_label.long()`."""
+def names_pixels(node: ast.expr, ctx: Context, calls: int = 1) -> bool:
+    """Return whether a target is named after segmentation: `true_masks`, `batch["mask"]`, `seg_label.long()`.
+
+    The target of a function may be so where it is called: `class_loss(logits, change_mask)`.
+    """
     while True:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SAME:
             node = node.func.value
@@ -91,8 +99,22 @@ def names_pixels(node: ast.expr) -> bool:
             node = node.value
         else:
             break
-    name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
-    return bool(_PIXELS.search(name))
+    if isinstance(node, (ast.Name, ast.Attribute)) and _PIXELS.search(identifier(node)):
+        return True
+    passed = _passed_for(node, ctx) if isinstance(node, ast.Name) and calls else ()
+    return any(names_pixels(argument, inside, calls - 1) for argument, inside in passed)
+
+
+def _passed_for(name: ast.Name, ctx: Context) -> Iterator[tuple[ast.expr, Context]]:
+    """Yield what calls in the project pass for a parameter."""
+    found = ctx.module.definitions(name)
+    function = found[0].scope.node if len(found) == 1 and found[0].kind is BindingKind.PARAMETER else None
+    for site in calls_of(function, ctx) if isinstance(function, FUNCTIONS) else ():
+        if site is not None and isinstance(function, FUNCTIONS):
+            inside, call = site
+            argument = argument_of(function, name.id, call, skip_self=isinstance(call.func, ast.Attribute))
+            if argument is not None:
+                yield argument, inside
 
 
 def _of_name(node: ast.Name, ctx: Context, steps: int) -> int | None:

@@ -24,6 +24,8 @@ _DISTINCT = frozenset(
     for name in ("arange", "randperm", "nonzero", "sort", "argsort", "topk")
     for owner in ("", "Tensor.")
 )
+# Of those that work along a dimension, how many parameters come before it.
+_BEFORE_DIM = {"topk": 2, "sort": 1, "argsort": 1}
 _UNIQUE = frozenset(f"torch.{owner}{name}" for name in ("unique", "unique_consecutive") for owner in ("", "Tensor."))
 _VIEWS = frozenset(
     {"expand", "expand_as", "flatten", "long", "repeat", "reshape", "squeeze", "to", "unsqueeze", "view"}
@@ -228,8 +230,13 @@ def is_permutation(index: ast.expr, ctx: Context, depth: int = 2) -> bool:
     return False
 
 
-def are_distinct(index: Value, ctx: Context, steps: int = _MAX_VIEWS, shaped: bool = False) -> bool:
-    """Return whether `arange` or its like made an index, seen through views of which no row names a place twice."""
+def are_distinct(
+    index: Value, ctx: Context, steps: int = _MAX_VIEWS, shaped: bool = False, merged: bool = False
+) -> bool:
+    """Return whether `arange` or its like made an index, seen through views of which no row names a place twice.
+
+    A view may have `shaped` what it is made of into rows, or `merged` the rows of that into one.
+    """
     node, module = index.node, index.module
     if module is None or steps == 0:
         return False
@@ -237,10 +244,11 @@ def are_distinct(index: Value, ctx: Context, steps: int = _MAX_VIEWS, shaped: bo
     base: ast.expr | None = None
     if isinstance(node, ast.Call):
         if _DISTINCT.intersection(inside.callees(node)):
-            return True
+            return not (merged and _chooses_in_rows(node, inside))
         if not shaped and _repeats_places(node, inside):
             return False
         shaped = shaped or _shapes(node, inside)
+        merged = merged or (not shaped and identifier(node.func) in _FLATTENING)
         if isinstance(node.func, ast.Attribute) and node.func.attr in _VIEWS:
             base = node.func.value
     if isinstance(node, ast.Subscript) and not is_later_dimension(node, inside):
@@ -248,7 +256,16 @@ def are_distinct(index: Value, ctx: Context, steps: int = _MAX_VIEWS, shaped: bo
     if isinstance(node, ast.Attribute) and node.attr == "indices":
         base = node.value  # torch.topk(x, 3).indices
     found = inside.values(base) if base is not None else ()
-    return bool(found) and all(are_distinct(value, ctx, steps - 1, shaped) for value in found)
+    return bool(found) and all(are_distinct(value, ctx, steps - 1, shaped, merged) for value in found)
+
+
+def _chooses_in_rows(call: ast.Call, ctx: Context) -> bool:
+    """`scores.topk(k, dim=-1)`: a choice in each row, and what is chosen in one may be chosen in another."""
+    before = _BEFORE_DIM.get(identifier(call.func), 0)
+    method = not any(name.startswith("torch.") and name.count(".") == 1 for name in ctx.callees(call))
+    placed = dict(enumerate(call.args, start=1 if method else 0))
+    dim = next((word.value for word in call.keywords if word.arg == "dim"), placed.get(before))
+    return before > 0 and ctx.constant(dim) not in (0, MISSING)
 
 
 def _repeats_places(view: ast.Call, ctx: Context) -> bool:
