@@ -33,8 +33,32 @@ def takes_a_model(function: FunctionNode, ctx: Context) -> bool:
     uses = (ctx.parent(part) for part in walk(function) if isinstance(part, ast.Name) and part.id in names)
     return any(
         (isinstance(use, ast.Attribute) and use.attr in _OF_MODULES)
-        or (isinstance(use, ast.Call) and getattr(use.func, "id", "") in ("isinstance", "hasattr", "getattr"))
+        or (isinstance(use, ast.Call) and _asks_what_it_is(use, ctx))
         for use in uses
+    )
+
+
+def _asks_what_it_is(call: ast.Call, ctx: Context) -> bool:
+    """`isinstance(layer, nn.Linear)`, `hasattr(layer, "bias")`, and not `isinstance(value, dict)`."""
+    asked = getattr(call.func, "id", "")
+    return asked in ("hasattr", "getattr") or (
+        asked == "isinstance" and not all(name.startswith("builtins.") for name in _kinds(call, ctx))
+    )
+
+
+def _kinds(question: ast.Call, ctx: Context) -> list[str]:
+    """Return what `isinstance(x, kinds)` names, an empty name where that is not in sight."""
+    kinds = question.args[1:2]
+    parts = [part for kind in kinds for part in (kind.elts if isinstance(kind, ast.Tuple) else [kind])]
+    return [name for part in parts for name in ctx.resolve(part) or ("",)]
+
+
+def takes_no_model(call: ast.Call, ctx: Context) -> bool:
+    """`init_inputs(values, device)` of a function of the project that is in sight."""
+    found = [ctx.module.project.definition(each) for each in ctx.callees(call)]
+    return bool(found) and all(
+        each is not None and isinstance(each[1], FUNCTIONS) and not takes_a_model(each[1], ctx.elsewhere(each[0]))
+        for each in found
     )
 
 
@@ -55,8 +79,8 @@ def leaves_alone(hook: ast.expr, name: str, ctx: Context) -> bool:
     return names_what_it_fills(function, inside) and all(is_of_a_layer_of_torch(part, inside) for part in named)
 
 
-def names_what_it_fills(function: FunctionNode, ctx: Context) -> bool:
-    """Does an init hook only touch attributes of modules that it names: `nn.init.zeros_(m.bias)`?
+def names_what_it_fills(function: FunctionNode | ast.For, ctx: Context) -> bool:
+    """Does an init hook, or a loop through modules, only touch attributes that it names: `nn.init.zeros_(m.bias)`?
 
     A method that it calls, `m.reset_parameters()`, is looked at in its class.
     """
@@ -75,7 +99,7 @@ def names_what_it_fills(function: FunctionNode, ctx: Context) -> bool:
     return True
 
 
-def _modules_in(function: FunctionNode, ctx: Context) -> set[str]:
+def _modules_in(function: FunctionNode | ast.For, ctx: Context) -> set[str]:
     """Return the variables of a hook that may hold modules: all but numbers that are only handed on."""
     names = {"self"}
     for part in walk(function):
@@ -125,7 +149,6 @@ def _layers_of_torch(test: ast.expr, ctx: Context) -> ast.expr | None:
     asked = parts[0]
     if not isinstance(asked, ast.Call) or getattr(asked.func, "id", "") != "isinstance" or len(asked.args) != 2:
         return None
-    kinds = asked.args[1].elts if isinstance(asked.args[1], ast.Tuple) else [asked.args[1]]
-    named = [name for kind in kinds for name in ctx.resolve(kind)]
+    named = _kinds(asked, ctx)
     of_torch = bool(named) and all(name in ctx.inference.types.modules for name in named)
     return asked.args[0] if of_torch else None

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.calls import parameter_given
 from detlint.linter.analysis.values import Kind
-from detlint.linter.source.names import COMPREHENSIONS, FUNCTIONS, LOOPS, BindingKind
+from detlint.linter.source.names import COMPREHENSIONS, FUNCTIONS, LOOPS, Binding, BindingKind, FunctionNode
 from detlint.linter.source.nodes import identifier, is_own, walk
 
 if TYPE_CHECKING:
@@ -78,20 +79,8 @@ _UPDATING = frozenset(
     f"{name}_"
     for name in (
         *("add", "sub", "mul", "div", "pow", "clamp", "clamp_min", "clamp_max", "exp", "log", "sqrt", "neg", "relu"),
-        *(
-            "sigmoid",
-            "tanh",
-            "lerp",
-            "abs",
-            "addmm",
-            "addcmul",
-            "addcdiv",
-            "baddbmm",
-            "addmv",
-            "addr",
-            "round",
-            "floor",
-        ),
+        *("sigmoid", "tanh", "lerp", "abs", "addmm", "addcmul", "addcdiv", "baddbmm", "addmv", "addr"),
+        *("round", "floor"),
         *("index_add", "scatter_add", "softmax", "tril", "triu", "cumsum", "cumprod", "reciprocal", "rsqrt", "square"),
         *("logical_and", "logical_or", "logical_xor", "logical_not", "bitwise_and", "bitwise_or", "index_fill"),
     )
@@ -127,6 +116,7 @@ _MARKING = frozenset({"scatter_", "masked_fill_", "fill_diagonal_"})
 _MASKED = frozenset({"masked_fill_", "masked_scatter_"})
 _REDUCING = frozenset({"scatter_reduce_", "index_reduce_"})
 _BEFORE_REDUCE = 3
+_MOST_NAMES = 3  # that a function gives to the memory it is given
 _REGISTERING = ("register_buffer", "register_parameter", "add_state", "_add_state")
 # What hands on the very memory that it is given; `torch.autograd.Variable` is `torch.Tensor` by another name.
 _WRAPPERS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer", "torch.Tensor"})
@@ -282,17 +272,40 @@ def _inside(node: ast.expr, call: ast.Call, ctx: Context, depth: int) -> Fate:
     inside, function = ctx.elsewhere(definition[0]), definition[1]
     method = isinstance(call.func, ast.Attribute)
     name = parameter_given(function, call, node, skip_self=method)
-    scope = inside.module.index.scopes[function]
-    bindings = scope.bindings[name] if name is not None else ()
-    if len(bindings) != 1 or not isinstance(bindings[0].node, ast.arg):
+    bindings = inside.module.index.scopes[function].bindings[name] if name is not None else []
+    updates = [binding.node for binding in bindings[1:]]
+    if (
+        not bindings
+        or not isinstance(bindings[0].node, ast.arg)
+        or not all(_is_update(each, inside) for each in updates)
+    ):
         return Fate.WRITTEN
-    uses = inside.module.flow(scope).uses(bindings[0])
-    if any(inside.function(use) is not function for use in uses):
-        return Fate.WRITTEN  # whoever gets the closure may never call it
-    fates = {fate(use, inside, depth - 1)[0] for use in uses}
+    fates = {outcome for binding in bindings for outcome in _fates_in(function, binding, inside, depth - 1)}
+    fates.update(Fate.READ for _ in updates)
     if fates == {Fate.UNTOUCHED}:
         return Fate.UNTOUCHED
     return Fate.READ if Fate.READ in fates and fates <= {Fate.READ, Fate.UNTOUCHED} else Fate.WRITTEN
+
+
+def _is_update(node: ast.AST, ctx: Context) -> bool:
+    """`mean += momentum * (x.mean(0) - mean)`."""
+    return isinstance(ctx.parent(node), ast.AugAssign)
+
+
+def _fates_in(
+    function: FunctionNode, binding: Binding, ctx: Context, depth: int, names: int = _MOST_NAMES
+) -> Iterator[Fate]:
+    """Yield what a function does with memory under one name, and under those it gives it: `rows = given.view(-1)`."""
+    for use in ctx.flow(function.body[0]).uses(binding):
+        if ctx.function(use) is not function:
+            yield Fate.WRITTEN  # whoever gets the closure may never call it
+            continue
+        outcome, place = fate(use, ctx, depth)
+        other = ctx.binding(place) if outcome is Fate.STORED and names and not _is_display(place) else None
+        if other is None:
+            yield outcome
+        else:
+            yield from _fates_in(function, other, ctx, depth, names - 1)
 
 
 def _is_number(call: ast.Call, ctx: Context) -> bool:
@@ -340,6 +353,15 @@ def _is_asked_for_form(result: ast.expr, ctx: Context) -> bool:
     return isinstance(parent, ast.Attribute) and parent.attr in _FORM
 
 
+def _is_display(node: ast.expr) -> bool:
+    """`(a, b)`, `(a, b) + others`, `(a,) if first else (a, b)`."""
+    if isinstance(node, ast.BinOp):
+        return _is_display(node.left) or _is_display(node.right)
+    if isinstance(node, ast.IfExp):
+        return _is_display(node.body) or _is_display(node.orelse)
+    return isinstance(node, (ast.Tuple, ast.List))
+
+
 def _plain(node: ast.expr, parent: ast.AST | None, ctx: Context) -> tuple[Fate | None, ast.expr]:
     if isinstance(parent, (ast.List, ast.Tuple)) and isinstance(ctx.parent(parent), ast.Call):
         return None, parent  # torch.cat([memory, …])
@@ -350,7 +372,7 @@ def _plain(node: ast.expr, parent: ast.AST | None, ctx: Context) -> tuple[Fate |
     if isinstance(parent, ast.Compare):
         identity = all(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in parent.ops)
         return (Fate.UNTOUCHED if identity or _is_asked_for_form(parent, ctx) else Fate.READ), parent
-    if isinstance(parent, ast.BinOp) and isinstance(node, (ast.Tuple, ast.List)):
+    if isinstance(parent, ast.BinOp) and _is_display(node):
         return None, parent  # (memory,) + others
     if isinstance(parent, (ast.BinOp, ast.UnaryOp)):
         return (Fate.UNTOUCHED if _is_asked_for_form(parent, ctx) else Fate.READ), parent

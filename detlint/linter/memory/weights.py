@@ -17,6 +17,7 @@ from detlint.linter.memory.hooks import (
     leaves_alone,
     names_what_it_fills,
     takes_a_model,
+    takes_no_model,
 )
 from detlint.linter.memory.loads import is_initialised_by_users, is_only_loaded, loads_something_else
 from detlint.linter.memory.parts import are_alternatives
@@ -298,7 +299,8 @@ def _initialises_itself(info: ClassInfo, hooks: set[str], tended: bool, ctx: Con
 
 def _hides_what_it_sets(method: FunctionNode, info: ClassInfo, hooks: set[str], ctx: Context) -> bool:
     """`self.apply(init)`, `for weight in self.parameters()`, `init_layer(self)`."""
-    if info.module is ctx.module and is_for_layers_of_torch(method.body, ctx):
+    inside = ctx.elsewhere(info.module)
+    if is_for_layers_of_torch(method.body, inside) or names_what_it_fills(method, inside):
         return False
     parents = info.module.index.parents
     for part in walk(method):
@@ -332,7 +334,7 @@ def _initialises_all(loop: ast.For, owner: ast.ClassDef, hooks: set[str], ctx: C
 
     Nor one that goes through a part of the object: `for weight in self.head.parameters()`.
     """
-    if not goes_through_all(loop) or is_for_layers_of_torch(loop.body, ctx):
+    if not goes_through_all(loop) or is_for_layers_of_torch(loop.body, ctx) or names_what_it_fills(loop, ctx):
         return False
     if _is_about_a_part(loop, owner, ctx):
         return False
@@ -382,8 +384,8 @@ def _reaches_models(call: ast.Call, owner: ast.ClassDef, ctx: Context) -> bool:
             return False
         if is_own(function):
             return True  # no method in sight
-    elif any(each.name == name for each in ctx.module.index.of_type(ast.FunctionDef)):
-        return False  # of this file, and no hook: it takes no model
+    elif any(each.name == name for each in ctx.module.index.of_type(ast.FunctionDef)) or takes_no_model(call, ctx):
+        return False  # of this file, and no hook, or of another one: it takes no model
     return any(isinstance(argument, ast.Name) for argument in call.args)
 
 
