@@ -41,7 +41,7 @@ def _fills_all(loop: ast.For, ctx: Context) -> bool:
 def is_only_loaded(owner: ast.ClassDef, ctx: Context) -> bool:
     """Return whether files that use the class load what they run, and none of them trains or initialises anything."""
     users = list(users_of(owner.body[0], ctx))
-    return any(map(_loads_its_own, users)) and not any(
+    return any(_loads_its_own(user) or _inherits_a_loader(user) for user in users) and not any(
         file_trains(user.module) or _initialises_weights(user) for user in users
     )
 
@@ -51,6 +51,18 @@ def _loads_its_own(ctx: Context) -> bool:
     calls = ctx.module.index.calls_by_name
     loads = (call for name in ctx.module.calls if _LOADS.search(name) for call in calls.get(name, ()))
     return any(not loads_something_else(call, ctx) for call in loads)
+
+
+def _inherits_a_loader(ctx: Context) -> bool:
+    """`class Drafter(Decoder)`, where `Decoder` of another file has a method `load_weights`."""
+    inference = ctx.inference
+    return any(
+        _LOADS.search(method)
+        for owner in ctx.module.index.of_type(ast.ClassDef)
+        for info in inference.mro(inference.class_info(owner))
+        if info.module is not ctx.module
+        for method in info.methods
+    )
 
 
 def _initialises_weights(ctx: Context) -> bool:

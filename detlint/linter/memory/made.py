@@ -23,7 +23,7 @@ _SHAPE_NAME = re.compile(r"(^|_)(shape|sizes?|dims?)$")
 def is_fresh(call: Call, ctx: Context) -> bool:
     """Return whether the call gives memory with elements that nobody wrote."""
     node = call.node
-    device = next((keyword.value for keyword in node.keywords if keyword.arg == "device"), None)
+    device = next((keyword.value for keyword in (call.written or node).keywords if keyword.arg == "device"), None)
     where = named_device(device, ctx) if device is not None else device_around(node, ctx)
     if where == "meta" or has_no_elements(node, ctx) or _stands_for_a_shape(node, ctx):
         return False

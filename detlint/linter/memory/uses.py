@@ -79,20 +79,8 @@ _UPDATING = frozenset(
     f"{name}_"
     for name in (
         *("add", "sub", "mul", "div", "pow", "clamp", "clamp_min", "clamp_max", "exp", "log", "sqrt", "neg", "relu"),
-        *(
-            "sigmoid",
-            "tanh",
-            "lerp",
-            "abs",
-            "addmm",
-            "addcmul",
-            "addcdiv",
-            "baddbmm",
-            "addmv",
-            "addr",
-            "round",
-            "floor",
-        ),
+        *("sigmoid", "tanh", "lerp", "abs", "addmm", "addcmul", "addcdiv", "baddbmm", "addmv", "addr"),
+        *("round", "floor"),
         *("index_add", "scatter_add", "softmax", "tril", "triu", "cumsum", "cumprod", "reciprocal", "rsqrt", "square"),
         *("logical_and", "logical_or", "logical_xor", "logical_not", "bitwise_and", "bitwise_or", "index_fill"),
     )
@@ -313,7 +301,7 @@ def _fates_in(
             yield Fate.WRITTEN  # whoever gets the closure may never call it
             continue
         outcome, place = fate(use, ctx, depth)
-        other = ctx.binding(place) if outcome is Fate.STORED and names else None
+        other = ctx.binding(place) if outcome is Fate.STORED and names and not _is_display(place) else None
         if other is None:
             yield outcome
         else:
@@ -365,6 +353,15 @@ def _is_asked_for_form(result: ast.expr, ctx: Context) -> bool:
     return isinstance(parent, ast.Attribute) and parent.attr in _FORM
 
 
+def _is_display(node: ast.expr) -> bool:
+    """`(a, b)`, `(a, b) + others`, `(a,) if first else (a, b)`."""
+    if isinstance(node, ast.BinOp):
+        return _is_display(node.left) or _is_display(node.right)
+    if isinstance(node, ast.IfExp):
+        return _is_display(node.body) or _is_display(node.orelse)
+    return isinstance(node, (ast.Tuple, ast.List))
+
+
 def _plain(node: ast.expr, parent: ast.AST | None, ctx: Context) -> tuple[Fate | None, ast.expr]:
     if isinstance(parent, (ast.List, ast.Tuple)) and isinstance(ctx.parent(parent), ast.Call):
         return None, parent  # torch.cat([memory, …])
@@ -375,7 +372,7 @@ def _plain(node: ast.expr, parent: ast.AST | None, ctx: Context) -> tuple[Fate |
     if isinstance(parent, ast.Compare):
         identity = all(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in parent.ops)
         return (Fate.UNTOUCHED if identity or _is_asked_for_form(parent, ctx) else Fate.READ), parent
-    if isinstance(parent, ast.BinOp) and isinstance(node, (ast.Tuple, ast.List)):
+    if isinstance(parent, ast.BinOp) and _is_display(node):
         return None, parent  # (memory,) + others
     if isinstance(parent, (ast.BinOp, ast.UnaryOp)):
         return (Fate.UNTOUCHED if _is_asked_for_form(parent, ctx) else Fate.READ), parent
