@@ -266,8 +266,9 @@ def test_dimensions(code: str, expected: int | None, make_module: MakeModule) ->
         ("mask.view(-1)", False),
     ],
 )
-def test_names_of_pixel_targets(text: str, expected: bool) -> None:
-    assert names_pixels(ast.parse(text, mode="eval").body) is expected
+def test_names_of_pixel_targets(text: str, expected: bool, make_module: MakeModule) -> None:
+    call, ctx = marked(f"op({text})\n", make_module)
+    assert names_pixels(call.args[0], ctx) is expected
 
 
 @pytest.mark.parametrize(("caller", "expected"), [("post_process_masks", False), ("mix", True)])
