@@ -10,7 +10,7 @@ from detlint.linter.analysis.elements import elements
 from detlint.linter.analysis.parameters import annotation_values
 from detlint.linter.analysis.resolution import instance_attribute
 from detlint.linter.analysis.values import UNKNOWN, Kind, Value
-from detlint.linter.source.names import FunctionNode, by_place
+from detlint.linter.source.names import FUNCTIONS, FunctionNode, by_place
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.inference import Inference
@@ -317,6 +317,14 @@ def _argument_for(inference: Inference, value: Value, function: FunctionNode, ca
     if not isinstance(value.node, ast.arg) or value.kind not in (Kind.UNKNOWN, Kind.MODULE):
         return None
     return argument_of(function, value.node.arg, call, skip_self=isinstance(call.func, ast.Attribute))
+
+
+def functions_called(inference: Inference, call: ast.Call) -> Iterator[tuple[Module, FunctionNode]]:
+    """Yield the functions of the project that `call` may call, methods among them, each with its module."""
+    for name in inference.callees(call):
+        found = inference.module.project.definition(name)
+        if found is not None and isinstance(found[1], FUNCTIONS):
+            yield found[0], found[1]
 
 
 def argument_of(function: FunctionNode, name: str, call: ast.Call, *, skip_self: bool) -> ast.expr | None:

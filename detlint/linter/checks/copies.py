@@ -48,8 +48,8 @@ def unsynchronized_copy(call: ast.Call, ctx: Context) -> Iterator[Finding]:
 @check("DET604", nodes=(ast.keyword,))
 def copy_of_project(keyword: ast.keyword, ctx: Context) -> Iterator[Finding]:
     """`move(output, device="cpu", non_blocking=True)`, where a function of the project hands both on."""
-    call = ctx.parent(keyword)
-    if keyword.arg != "non_blocking" or not isinstance(call, ast.Call) or _is_promised(call, ctx):
+    call = ctx.parent(keyword) if keyword.arg == "non_blocking" else None
+    if not isinstance(call, ast.Call) or _is_promised(call, ctx):
         return
     if copies_as_told(call, ctx):
         yield from _read_too_early(call, ctx)

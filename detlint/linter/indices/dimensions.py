@@ -109,8 +109,10 @@ def _passed_for(name: ast.Name, ctx: Context) -> Iterator[tuple[ast.expr, Contex
     """Yield what calls in the project pass for a parameter."""
     found = ctx.module.definitions(name)
     function = found[0].scope.node if len(found) == 1 and found[0].kind is BindingKind.PARAMETER else None
-    for site in calls_of(function, ctx) if isinstance(function, FUNCTIONS) else ():
-        if site is not None and isinstance(function, FUNCTIONS):
+    if not isinstance(function, FUNCTIONS):
+        return
+    for site in calls_of(function, ctx):
+        if site is not None:
             inside, call = site
             argument = argument_of(function, name.id, call, skip_self=isinstance(call.func, ast.Attribute))
             if argument is not None:

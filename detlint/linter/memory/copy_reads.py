@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from detlint.linter.analysis.calls import parameter_given
+from detlint.linter.analysis.calls import functions_called, parameter_given
 from detlint.linter.analysis.written_calls import written_out
 from detlint.linter.programs.devices import named_device
 from detlint.linter.programs.evaluation import without_gradients
@@ -283,11 +283,7 @@ def _read_of_argument(node: ast.expr, call: ast.Call, copy: Running, ctx: Contex
 
 def _is_read_inside(node: ast.expr, call: ast.Call, ctx: Context) -> bool:
     """`scores(host)` of a function of the project that reads what it is given, or says that it runs on the CPU."""
-    for name in ctx.callees(call):
-        definition = ctx.module.project.definition(name)
-        module, function = definition if definition is not None else (ctx.module, None)
-        if not isinstance(function, FUNCTIONS):
-            continue
+    for module, function in functions_called(ctx.inference, call):
         if _ON_CPU.search(function.name):
             return True
         scope = module.index.scopes[function]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from detlint.linter.analysis.calls import argument_of
+from detlint.linter.analysis.calls import argument_of, functions_called
 from detlint.linter.memory.copy_reads import WAITING_METHODS, is_cpu
-from detlint.linter.source.names import FUNCTIONS, FunctionNode
+from detlint.linter.source.names import FunctionNode
 from detlint.linter.source.nodes import identifier, walk
 
 if TYPE_CHECKING:
@@ -17,10 +17,8 @@ if TYPE_CHECKING:
 def copies_as_told(call: ast.Call, ctx: Context) -> bool:
     """`move(output, device="cpu", non_blocking=True)` of a function that tells a tensor both, and does not wait."""
     method = isinstance(call.func, ast.Attribute)
-    for name in ctx.callees(call):
-        definition = ctx.module.project.definition(name)
-        function = definition[1] if definition is not None else None
-        if not isinstance(function, FUNCTIONS) or waits(function):
+    for _, function in functions_called(ctx.inference, call):
+        if waits(function):
             continue
         for inner in (part for part in walk(function) if isinstance(part, ast.Call)):
             told = _told(inner)
@@ -35,8 +33,9 @@ def _told(call: ast.Call) -> tuple[str, str] | None:
     words = {word.arg: word.value for word in call.keywords}
     place = words.get("device", call.args[0] if call.args else None)
     flag = words.get("non_blocking")
-    named = isinstance(place, ast.Name) and isinstance(flag, ast.Name) and identifier(call.func) == "to"
-    return (place.id, flag.id) if named and isinstance(place, ast.Name) and isinstance(flag, ast.Name) else None
+    if isinstance(place, ast.Name) and isinstance(flag, ast.Name) and identifier(call.func) == "to":
+        return place.id, flag.id
+    return None
 
 
 def is_taken_to_wait(call: ast.Call, ctx: Context) -> bool:

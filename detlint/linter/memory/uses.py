@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from detlint.linter.analysis.calls import parameter_given
+from detlint.linter.analysis.calls import functions_called, parameter_given
 from detlint.linter.analysis.values import Kind
 from detlint.linter.source.names import COMPREHENSIONS, FUNCTIONS, LOOPS, Binding, BindingKind, FunctionNode
 from detlint.linter.source.nodes import identifier, is_own, walk
@@ -222,8 +222,7 @@ def _runs_a_part(call: ast.Call, ctx: Context) -> bool:
     function = ctx.function(call)
     if function is None or function.name != "forward" or not (is_own(call.func) or _is_one_of_own(call.func, ctx)):
         return False
-    found = [ctx.module.project.definition(name) for name in ctx.callees(call)]
-    return not any(definition is not None and isinstance(definition[1], FUNCTIONS) for definition in found)
+    return next(functions_called(ctx.inference, call), None) is None
 
 
 def _carries_on(node: ast.expr, call: ast.Call, names: tuple[str, ...], ctx: Context) -> bool:

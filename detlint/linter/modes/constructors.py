@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.calls_elsewhere import called_elsewhere
 from detlint.linter.analysis.project import Module
 from detlint.linter.modes.lists import held_in
@@ -77,13 +78,10 @@ class Constructors:
         if same is not None:
             yield from self.of_expression(same, index if prepared is None else ())
             return
-        names = module.inference.callees(node)
-        functions = [found for name in names if (found := module.project.definition(name)) is not None]
-        made = [found for found in functions if isinstance(found[1], FUNCTIONS)]
+        made = list(functions_called(module.inference, node))
         if not made:
             yield module, node
         for other, function in made:
-            assert isinstance(function, FUNCTIONS)
             if function in self._entered:
                 continue
             self._entered.add(function)

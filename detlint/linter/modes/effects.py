@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.flow import Flow
 from detlint.linter.analysis.project import Module
 from detlint.linter.modes.frames import Frame
@@ -57,9 +58,8 @@ class ModeEffects(ModelNames, ABC):
 
         Unknown where that is no matter of what the function is told.
         """
-        for name in self.module.inference.callees(manager):
-            module, function = self.module.project.definition(name) or (self.module, None)
-            if not isinstance(function, FUNCTIONS) or not _MANAGERS.intersection(module.inference.decorators(function)):
+        for module, function in functions_called(self.module.inference, manager):
+            if not _MANAGERS.intersection(module.inference.decorators(function)):
                 continue
             peer = self.peer(module)
             places = [part for part in walk(function) if isinstance(part, ast.Yield)]
@@ -70,10 +70,7 @@ class ModeEffects(ModelNames, ABC):
 
     def left_by(self, call: ast.Call, key: Key, steps: int = MAX_DEPTH) -> Iterator[tuple[Module, ast.AST]]:
         """Yield the switches to eval mode that may be in force when a call of a function of the project is done."""
-        for name in self.module.inference.callees(call):
-            module, function = self.module.project.definition(name) or (self.module, None)
-            if not isinstance(function, FUNCTIONS):
-                continue
+        for module, function in functions_called(self.module.inference, call):
             peer = self.peer(module)
             for inner in self._names_within(call, key, peer, function):
                 for event in peer._events_before(None, function, inner) or ():

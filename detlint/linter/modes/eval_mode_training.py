@@ -67,10 +67,10 @@ class _Search:
             loop = next((loop for loop in around if loop in self.module.index.ancestors(event.node)), None)
             if loop is None or event.mode is not Mode.EVAL or not self._evaluates(event.node):
                 continue
-            if self._is_for_one_turn(event.node, loop):
+            if self._is_for_one_turn(event.node, loop) or not self.modes.reaches(flow, event.node, run.call, events):
                 continue
             before = self._in_train_mode(run)
-            if before and self.modes.reaches(flow, event.node, run.call, events) and self._may_depend(run.key):
+            if before and self._may_depend(run.key):
                 yield loop, self._result(event, run, before)
 
     def _result(self, event: Event, run: TrainingRun, before: Reason) -> EvalModeTraining:

@@ -6,11 +6,12 @@ import ast
 import re
 from collections.abc import Iterator
 
+from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.project import Module
 from detlint.linter.modes.constructors import Constructors
 from detlint.linter.modes.names import Key, given_to
 from detlint.linter.modes.paths import Modes, Reason
-from detlint.linter.source.names import FUNCTIONS, FunctionNode, parameters
+from detlint.linter.source.names import FunctionNode, parameters
 from detlint.linter.source.nodes import identifier, walk
 
 _LOADER = re.compile(r"(load|restore|resume)_?\w*(model|net|check|weight|state|param|ckpt|snapshot)", re.I)
@@ -67,11 +68,7 @@ class LoadedWeights:
 
     def _fills(self, call: ast.Call, model: ast.expr) -> bool:
         """Does a function of the project load weights into what a call gives it?"""
-        module = self._modes.module
-        for name in module.inference.callees(call):
-            _, function = module.project.definition(name) or (module, None)
-            if not isinstance(function, FUNCTIONS):
-                continue
+        for _, function in functions_called(self._modes.module.inference, call):
             given = [part.arg for part, _ in parameters(function.args) if given_to(function, part.arg, call) is model]
             if any(_is_load_into(part, given) for part in walk(function)):
                 return True
@@ -91,11 +88,7 @@ def _loads_by(module: Module, call: ast.Call, depth: int = 2) -> bool:
         return True
     if "load" not in called or not depth:
         return False
-    for name in module.inference.callees(call):
-        place, function = module.project.definition(name) or (module, None)
-        if isinstance(function, FUNCTIONS) and _loads(place, function, depth - 1):
-            return True
-    return False
+    return any(_loads(*found, depth - 1) for found in functions_called(module.inference, call))
 
 
 def _loads(module: Module, function: FunctionNode, depth: int = 2) -> bool:

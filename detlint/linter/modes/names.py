@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from detlint.linter.analysis.calls import argument_of
+from detlint.linter.analysis.calls import argument_of, functions_called
 from detlint.linter.analysis.calls_elsewhere import constructions
 from detlint.linter.analysis.classes import class_made
 from detlint.linter.analysis.project import Module
@@ -102,13 +102,9 @@ class ModelNames:
 
     def _handed_back(self, call: ast.Call) -> ast.expr | None:
         """Return the model of `load_weights(net, path)`, a function of the project that gives it back as it was."""
-        for name in self.module.inference.callees(call):
-            found = self.module.project.definition(name)
-            if found is None or not isinstance(found[1], FUNCTIONS):
-                continue
-            parameter = self.module.project.once(handed_back, (found[0], found[1]))
-            return given_to(found[1], parameter, call) if parameter else None
-        return None
+        found = next(functions_called(self.module.inference, call), None)
+        parameter = self.module.project.once(handed_back, found) if found is not None else ""
+        return given_to(found[1], parameter, call) if found is not None and parameter else None
 
     def copied(self, call: ast.Call) -> ast.expr | None:
         """Return the model of `copy.deepcopy(net)`, which keeps its mode; so does `net.clone()` that nobody defines."""

@@ -7,6 +7,7 @@ import builtins
 import re
 from collections.abc import Iterator
 
+from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.calls_elsewhere import heirs_with
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.project import Module
@@ -224,9 +225,8 @@ def _calls_of_parameter(
 
 
 def _handed_on(module: Module, call: ast.Call, name: str, steps: int) -> Iterator[tuple[Module, ast.Call]]:
-    for called in module.inference.callees(call):
-        place, function = module.project.definition(called) or (module, None)
-        if not isinstance(function, FUNCTIONS) or switches_any(function):
+    for place, function in functions_called(module.inference, call):
+        if switches_any(function):
             continue
         for parameter, _ in parameters(function.args):
             if getattr(given_to(function, parameter.arg, call), "id", "") == name:

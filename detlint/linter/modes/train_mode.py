@@ -9,6 +9,7 @@ from functools import cached_property
 
 from detlint.conditions import Truth
 from detlint.layers import load_layers
+from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.testcode import is_test_file
@@ -176,10 +177,8 @@ class _Search:
         """`deepcopy(model)`, `prepared(model)`: a call that makes no model, but gives one in the mode that it had."""
         if self.modes.copied(made) is not None or self.modes.mode_of(made) is Mode.EVAL:
             return True
-        for name in self.module.inference.callees(made):
-            found = self.module.project.definition(name)
-            if found is not None and isinstance(found[1], FUNCTIONS) and given_back(found[0], found[1]):
-                return True
+        if any(given_back(*found) for found in functions_called(self.module.inference, made)):
+            return True
         return next(Constructors(self.modes).of_expression(made, ()), None) is None
 
     def _switched_around_part(self, key: Key, call: ast.Call) -> Key | None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.project import Module
 from detlint.linter.modes.names import Key, given_to
 from detlint.linter.modes.paths import Modes
@@ -17,7 +18,7 @@ from detlint.linter.programs.evaluation import is_inference, names_inference, wi
 from detlint.linter.programs.predictions import may_be_differentiated
 from detlint.linter.programs.step_flags import evaluates_on_request
 from detlint.linter.programs.training import training_steps
-from detlint.linter.source.names import FUNCTIONS, FunctionNode, Scope
+from detlint.linter.source.names import FunctionNode, Scope
 from detlint.linter.source.nodes import arguments_of, identifier, walk
 
 _STEPS = ("backward", "manual_backward", "step")
@@ -103,9 +104,8 @@ class TrainingRuns:
         for call in calls:
             if not _MAY_TRAIN.search(identifier(call.func)):
                 continue
-            for name in self.module.inference.callees(call):
-                module, function = self.module.project.definition(name) or (self.module, None)
-                if isinstance(function, FUNCTIONS) and self._may_train(call):
+            for module, function in functions_called(self.module.inference, call):
+                if self._may_train(call):
                     yield from self._within(call, module, function)
 
     def _within(self, call: ast.Call, module: Module, function: FunctionNode) -> Iterator[TrainingRun]:

@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.callers import calls_of
-from detlint.linter.analysis.calls import parameter_given
+from detlint.linter.analysis.calls import functions_called, parameter_given
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.analysis.values import Kind
 from detlint.linter.order.destination import OrderTracer
@@ -158,16 +158,13 @@ class _Disregard:
 
     def _is_parameter_ignored(self, given: ast.expr, call: ast.Call, depth: int) -> bool:
         """Return whether the function of the project that gets an argument ignores its order."""
-        module = self._ctx.module
-        for name in module.inference.callees(call):
-            owner, function = module.project.definition(name) or (None, None)
-            if owner is not None and isinstance(function, FUNCTIONS):
-                is_method = owner.index.class_at(function) is not None
-                parameter = parameter_given(function, call, given, skip_self=is_method)
-                inside = _Disregard(self._ctx.elsewhere(owner), self._functions)
-                binding = inside._tracer.parameter(function, parameter) if parameter is not None else None
-                if binding is not None:
-                    return inside._of_binding(binding, depth)
+        for owner, function in functions_called(self._ctx.inference, call):
+            is_method = owner.index.class_at(function) is not None
+            parameter = parameter_given(function, call, given, skip_self=is_method)
+            inside = _Disregard(self._ctx.elsewhere(owner), self._functions)
+            binding = inside._tracer.parameter(function, parameter) if parameter is not None else None
+            if binding is not None:
+                return inside._of_binding(binding, depth)
         return False
 
     def _of_variable(self, target: ast.expr, depth: int) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from detlint.linter.analysis.calls import parameter_given
 from detlint.linter.analysis.element_sort import Move, Sort, Steps, together
 from detlint.linter.order.declared import declared
-from detlint.linter.source.names import FUNCTIONS, FunctionNode
+from detlint.linter.source.names import FUNCTIONS, FunctionNode, parameters
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
@@ -65,5 +65,4 @@ def _is_field(part: ast.AnnAssign, given: ast.expr, call: ast.Call) -> bool:
 
 def _of_parameter(function: FunctionNode, call: ast.Call, given: ast.expr, *, skip_self: bool) -> ast.expr | None:
     name = parameter_given(function, call, given, skip_self=skip_self)
-    every = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
-    return next((argument.annotation for argument in every if argument.arg == name), None)
+    return next((argument.annotation for argument, _ in parameters(function.args) if argument.arg == name), None)

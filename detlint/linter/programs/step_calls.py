@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.project import Module
 from detlint.linter.programs.training import training_steps
 from detlint.linter.source.names import FUNCTIONS, LOOPS, FunctionNode
@@ -17,13 +18,8 @@ def makes_steps(module: Module, call: ast.Call, *, one: bool = False, depth: int
     """Is a call a training step, or does it lead to some (with `one` to a single one, in no loop) in the project?"""
     if call in training_steps(call):
         return True
-    for name in module.inference.callees(call) if depth else ():
-        found = module.project.definition(name)
-        if found is None or not isinstance(found[1], FUNCTIONS):
-            continue
-        if module.project.once(_trains, (found[0], found[1], one, depth - 1)):
-            return True
-    return False
+    called = functions_called(module.inference, call) if depth else ()
+    return any(module.project.once(_trains, (*found, one, depth - 1)) for found in called)
 
 
 def _trains(asked: tuple[Module, FunctionNode, bool, int]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from detlint.linter.analysis.calls import argument_of
+from detlint.linter.analysis.calls import argument_of, functions_called
 from detlint.linter.analysis.project import Module
 from detlint.linter.programs.training import file_trains, training_steps
 from detlint.linter.source.names import FUNCTIONS, FunctionNode, parameters
@@ -13,11 +13,8 @@ from detlint.linter.source.nodes import identifier, walk
 
 def evaluates_on_request(module: Module, call: ast.Call) -> bool:
     """`run_epoch(net, val_loader, train=False)`: does a call ask a function of the project for no training steps?"""
-    for name in module.inference.callees(call):
-        found = module.project.definition(name)
-        if found is not None and isinstance(found[1], FUNCTIONS) and _asks_for_no_step(found[0], found[1], call):
-            return not _makes_steps(module, call)
-    return False
+    asks = any(_asks_for_no_step(*found, call) for found in functions_called(module.inference, call))
+    return asks and not _makes_steps(module, call)
 
 
 def trains_and_evaluates(module: Module, node: ast.AST) -> bool:
