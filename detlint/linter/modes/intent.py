@@ -74,11 +74,19 @@ class Intent:
         """`if isinstance(model, nn.Module): … model.train()`, `else: model(x)`: one is switched, another predicts."""
         around = [parent for parent in self.module.index.ancestors(reason.node) if isinstance(parent, ast.If)]
         return any(
-            isinstance(parent, ast.If)
-            and parent in around
-            and _branch(parent, reason.node) is not _branch(parent, call)
-            and "isinstance(" in ast.unparse(parent.test)
+            (parent in around and _branch(parent, reason.node) is not _branch(parent, call))
+            or (_branch(parent, call) is parent.orelse and self._asks_for_module(parent.test, call))
             for parent in self.module.index.ancestors(call)
+            if isinstance(parent, ast.If) and "isinstance(" in ast.unparse(parent.test)
+        )
+
+    def _asks_for_module(self, test: ast.expr, call: ast.Call) -> bool:
+        """`isinstance(model, nn.Module)`, of what is called: where that does not hold, there is no mode."""
+        asked = test.args if isinstance(test, ast.Call) else []
+        return (
+            len(asked) == 2
+            and ast.unparse(asked[0]) == ast.unparse(call.func)
+            and "torch.nn.Module" in self.module.inference.resolve(asked[1])
         )
 
     def is_deliberate(self, call: ast.Call, reason: Reason, holds: Truth) -> bool:

@@ -78,27 +78,40 @@ class LoadedWeights:
 def loads_models(module: Module) -> bool:
     """Does a file call functions of the project that load weights into what they make: `Net.load(path)`?"""
     calls = (call for name, calls in module.index.calls_by_name.items() if "load" in name for call in calls)
-    return any(_loads_by(module, call) for call in calls)
+    return any(_loads(module, call) for call in calls)
 
 
-def _loads_by(module: Module, call: ast.Call, depth: int = 2) -> bool:
+def _loads(module: Module, call: ast.Call, depth: int = 2) -> bool:
     """Does a call of what is named after loading end in `load_state_dict`?"""
     called = identifier(call.func)
     if called == "load_state_dict":
         return True
     if "load" not in called or not depth:
         return False
-    return any(_loads(*found, depth - 1) for found in functions_called(module.inference, call))
-
-
-def _loads(module: Module, function: FunctionNode, depth: int = 2) -> bool:
-    """Does a function that makes a model load weights too?"""
-    return any(isinstance(part, ast.Call) and _loads_by(module, part, depth) for part in walk(function))
+    return any(
+        _loads(place, inner, depth - 1)
+        for place, function in functions_called(module.inference, call)
+        for inner in _calls_in(function)
+    )
 
 
 def _is_made_by_loader(module: Module, made: ast.Call) -> bool:
+    """Does the function that makes the model load weights too, by itself or as `net.load(path)`?"""
     function = module.index.function_at(made)
-    return function is not None and _loads(module, function)
+    return function is not None and any(
+        identifier(call.func) == "load_state_dict" or (_is_method_of(call, made, module) and _loads(module, call))
+        for call in _calls_in(function)
+    )
+
+
+def _calls_in(function: FunctionNode) -> Iterator[ast.Call]:
+    return (part for part in walk(function) if isinstance(part, ast.Call))
+
+
+def _is_method_of(call: ast.Call, made: ast.Call, module: Module) -> bool:
+    receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+    bindings = module.definitions(receiver) if isinstance(receiver, ast.Name) else ()
+    return any(binding.value is made for binding in bindings)
 
 
 def _is_load_into(node: ast.AST, names: list[str]) -> bool:
