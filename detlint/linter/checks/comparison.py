@@ -64,23 +64,8 @@ def exact_float_comparison(call: Call, ctx: Context) -> Iterator[Finding]:
     tensors = call.name in _OF_TENSORS
     if first is None or second is None:
         return
-    if _differ(first, second, ctx, tensors) or _differ_where_called(first, second, ctx, tensors):
+    if _differ(first, second, ctx, tensors):
         yield ctx.finding(call.node, what=call.name.rpartition(".")[2])
-
-
-def _differ_where_called(left: ast.expr, right: ast.expr, ctx: Context, tensors: bool) -> bool:
-    """`assert_same(net(x), expected)`, a helper of the file that compares what it is given."""
-    function = ctx.function(left)
-    sides = [side for side in (left, right) if isinstance(side, ast.Name)]
-    kinds = [binding.kind for side in sides for binding in ctx.module.definitions(side)]
-    if function is None or kinds != [BindingKind.PARAMETER, BindingKind.PARAMETER]:
-        return False
-    for call in islice(ctx.module.index.calls_by_name.get(function.name, ()), _MOST_CALLS):
-        method = isinstance(call.func, ast.Attribute)
-        first, second = (argument_of(function, side.id, call, skip_self=method) for side in sides)
-        if first is not None and second is not None and _differ(first, second, ctx, tensors):
-            return True
-    return False
 
 
 def _is_by_element(call: Call) -> bool:
@@ -110,6 +95,28 @@ def exact_equality_of_results(ctx: Context) -> Iterator[Finding]:
 
 
 def _differ(left: ast.expr, right: ast.expr, ctx: Context, tensors: bool = False) -> bool:
+    """Can two sides differ by rounding, as they are written or as a helper is given them?"""
+    return _differ_here(left, right, ctx, tensors) or _differ_where_called(left, right, ctx, tensors)
+
+
+def _differ_where_called(left: ast.expr, right: ast.expr, ctx: Context, tensors: bool) -> bool:
+    """`assert_same(net(x), expected)`, a helper of the file that compares what it is given."""
+    function = ctx.function(left)
+    sides = [side for side in (left, right) if isinstance(side, ast.Name)]
+    kinds = [binding.kind for side in sides for binding in ctx.module.definitions(side)]
+    if function is None or kinds != [BindingKind.PARAMETER, BindingKind.PARAMETER]:
+        return False
+    for call in islice(ctx.module.index.calls_by_name.get(function.name, ()), _MOST_CALLS):
+        if is_meant_to_differ(call, ctx):
+            continue
+        method = isinstance(call.func, ast.Attribute)
+        first, second = (argument_of(function, side.id, call, skip_self=method) for side in sides)
+        if first is not None and second is not None and _differ_here(first, second, ctx, tensors):
+            return True
+    return False
+
+
+def _differ_here(left: ast.expr, right: ast.expr, ctx: Context, tensors: bool) -> bool:
     """Return whether two sides of a comparison, or what stands in them in one place, can differ by rounding."""
     return any(
         _is_written_down(one, other, ctx)

@@ -12,18 +12,23 @@ from detlint.findings import Finding
 from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.registry import check
-from detlint.linter.memory.containers import read_of_elements, read_of_entry, read_of_value, returned_container
+from detlint.linter.memory.containers import (
+    JOINING,
+    read_of_elements,
+    read_of_entry,
+    read_of_list,
+    read_of_value,
+    returned_container,
+)
 from detlint.linter.memory.made import is_fresh
 from detlint.linter.memory.needs import guards_emptiness, is_in_each_round, reads_what_rounds_left, tests_of_need
-from detlint.linter.memory.parts import are_alternatives, names_extent, only_in_part, tells_extent
+from detlint.linter.memory.parts import are_alternatives, is_filled_by_choice, names_extent, only_in_part, tells_extent
 from detlint.linter.memory.promised import is_promised
 from detlint.linter.memory.uses import Fate, fate, registered_name
 from detlint.linter.memory.weights import unwritten_attribute
 from detlint.linter.source.names import LOOPS, Binding, FunctionNode
 from detlint.linter.source.nodes import arguments_of, identifier, walk
 
-_JOINING = frozenset({"torch.cat", "torch.concat"})
-_STACKING = _JOINING | {"torch.stack", "torch.hstack", "torch.vstack"}
 _MAX_NAMES = 3
 # What is named so, or ends in `_`, may write the rest of memory of which a part is written.
 _COMPLETES = re.compile(r"fill|copy|update|gather|reduce|broadcast|load|pad|init|complete|all_to_all|recv|send|read|_$")
@@ -49,7 +54,7 @@ def uninitialized_memory(call: Call, ctx: Context) -> Iterator[Finding]:
 
 def _pads_bytes(node: ast.Call, read: ast.expr, ctx: Context) -> bool:
     """Bytes behind a pickled object make messages of one length; who receives them cuts them off again."""
-    joined = isinstance(read, ast.Call) and _JOINING.intersection(ctx.callees(read))
+    joined = isinstance(read, ast.Call) and JOINING.intersection(ctx.callees(read))
     return bool(joined) and all(value.dtype == "uint8" for value in ctx.values(node))
 
 
@@ -58,7 +63,7 @@ def _lengthens(read: ast.expr, ctx: Context) -> bool:
     statement = ctx.statement(read)
     if not isinstance(read, ast.Call) or not isinstance(statement, ast.Assign) or statement.value is not read:
         return False
-    joined = read.args[0] if read.args and _JOINING.intersection(ctx.callees(read)) else None
+    joined = read.args[0] if read.args and JOINING.intersection(ctx.callees(read)) else None
     parts = [_unsliced(part) for part in joined.elts] if isinstance(joined, (ast.Tuple, ast.List)) else []
     return any(ast.unparse(target) in parts for target in statement.targets)
 
@@ -81,7 +86,7 @@ def _read(node: ast.expr, ctx: Context, names: int = _MAX_NAMES, begun: bool = F
     if outcome is Fate.RETURNED:
         return _read_of_result(node, place, ctx, names)
     if outcome is not Fate.STORED:
-        return _read_of_list(place, ctx) or _read_of_container(node, place, ctx)
+        return read_of_list(place, ctx) or _read_of_container(node, place, ctx)
     name = registered_name(place)
     if name is not None:
         return unwritten_attribute(name, place, ctx)
@@ -188,16 +193,20 @@ class _Memory:
         self._target, self._made, self._ctx = target, made, ctx
         # An alias may write it, once there is one.
         writes = [use for use, (outcome, _) in outcomes.items() if outcome in (Fate.WRITTEN, Fate.STORED)]
+        marks = all(_sets_to_one(use, ctx) for use in writes if isinstance(ctx.parent(use), ast.Subscript))
         handed = [
             use
             for use in writes
-            if _is_given_on(use, outcomes[use], ctx)
+            if _is_given_on(use, outcomes[use], marks, ctx)
             and (begun or any(write is not use and ctx.flow(use).path(write, use) for write in writes))
         ]
         self.moved = {use: name for use in writes if (name := _new_name(use, outcomes, ctx)) is not None}
         stores = [use for use in writes if use not in handed and use not in self.moved]
-        self.in_part = (not begun and only_in_part(stores, target, made, ctx)) if stores else begun
-        self._writes = stores if self.in_part else writes
+        fills = [use for use in stores if is_filled_by_choice(use, ctx)]
+        parts = [use for use in stores if use not in fills]
+        self.in_part = (not begun and only_in_part(parts, target, made, ctx)) if parts else begun
+        self._writes = parts if self.in_part else writes
+        self._fills = fills if self.in_part else []
         self._reads = dict(outcomes)
         if self.in_part:
             self._reads.update({use: (Fate.READ, outcomes[use][1]) for use in handed})
@@ -242,7 +251,7 @@ class _Memory:
         """Return what writes all of the memory, or gives the name to something else."""
         ctx = self._ctx
         bound = [node for node in self._others if is_in_each_round(node, ctx)]
-        barriers = [*self._others, *_loops_of(bound, use, ctx)]
+        barriers = [*self._others, *self._fills, *_loops_of(bound, use, ctx)]
         if not self.in_part:
             barriers += [*self._ends.values(), *_loops_of(self._writes, use, ctx)]
             barriers += tests_of_need(self._writes, use, self._target, self._made, ctx)
@@ -269,10 +278,11 @@ def _new_name(use: ast.Name, outcomes: dict[ast.Name, tuple[Fate, ast.expr]], ct
     return None if any(ctx.flow(use).path(use, other) for other in outcomes) else name
 
 
-def _is_given_on(use: ast.Name, outcome: tuple[Fate, ast.expr], ctx: Context) -> bool:
+def _is_given_on(use: ast.Name, outcome: tuple[Fate, ast.expr], marks: bool, ctx: Context) -> bool:
     """`out[:, :n] = x` and then `y = model(out)`: after a part was written it is given on to be read.
 
-    What only stands as a statement, or is named after it, may write the rest.
+    What only stands as a statement, or is named after it, may write the rest. Who gets lengths along knows what is in
+    use, but not of marks: what is 1 in some places is meant to be 0 in all others.
     """
     call = outcome[1]
     if isinstance(call, ast.Dict):
@@ -280,43 +290,16 @@ def _is_given_on(use: ast.Name, outcome: tuple[Fate, ast.expr], ctx: Context) ->
     if not isinstance(call, ast.Call) or use not in arguments_of(call):
         return False
     if isinstance(ctx.parent(call), ast.Expr):
-        read = _read_of_list(call, ctx, returned=True)
-        return read is not None and not tells_extent(read, "", ctx)
+        read = read_of_list(call, ctx, returned=True)
+        return read is not None and (marks or not tells_extent(read, "", ctx))
     name = identifier(call.func)
     return not (name[:1].isupper() or name == "where" or _COMPLETES.search(name))
 
 
-def _read_of_list(call: ast.expr, ctx: Context, returned: bool = False) -> ast.expr | None:
-    """`parts.append(torch.empty(n))` and `torch.stack(parts)`, where nothing in sight could fill an element.
-
-    Where a part of each is written, whoever is `returned` the list reads the rest.
-    """
-    appended = call.func if isinstance(call, ast.Call) else None
-    carrier = appended.value if isinstance(appended, ast.Attribute) and appended.attr == "append" else None
-    if not isinstance(carrier, ast.Name) or guards_emptiness(call, ctx):
-        return None
-    bindings = ctx.module.definitions(carrier)
-    if len(bindings) != 1 or isinstance(bindings[0].node, ast.arg) or ctx.flow(bindings[0].node) is not ctx.flow(call):
-        return None
-    reads: list[ast.expr] = []
-    for use in ctx.flow(call).uses(bindings[0]):
-        user = ctx.parent(use)
-        if isinstance(user, ast.Call) and _STACKING.intersection(ctx.callees(user)):
-            reads.append(user)
-        elif returned and isinstance(user, (ast.Return, ast.Tuple)):
-            reads.append(use)
-        elif not _leaves_elements(use, user, ctx):
-            return None
-    return next((read for read in reads if ctx.flow(call).path(call, read)), None)
-
-
-def _leaves_elements(use: ast.Name, user: ast.AST | None, ctx: Context) -> bool:
-    """`parts.append(x)`, `len(parts)`, `parts[-1].min()`."""
-    if isinstance(user, ast.Attribute):
-        return user.attr == "append"
-    if isinstance(user, ast.Subscript):
-        return isinstance(user.ctx, ast.Load) and fate(user, ctx)[0] in (Fate.READ, Fate.UNTOUCHED)
-    return isinstance(user, ast.Call) and "builtins.len" in ctx.callees(user)
+def _sets_to_one(write: ast.Name, ctx: Context) -> bool:
+    """`labels[start:end] = 1`."""
+    value = getattr(ctx.statement(write), "value", None)
+    return isinstance(value, ast.Constant) and value.value == 1
 
 
 def _settled(outcomes: dict[ast.Name, tuple[Fate, ast.expr]], ctx: Context) -> dict[ast.Name, tuple[Fate, ast.expr]]:

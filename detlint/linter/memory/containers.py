@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from detlint.linter.memory.copy_reads import looped
+from detlint.linter.memory.needs import guards_emptiness
 from detlint.linter.memory.updates import sets_nothing
 from detlint.linter.memory.uses import Fate, fate
 from detlint.linter.memory.weights import fate_under_names, is_initialised_unnamed
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 # What holds the elements of the list, or of the dictionary, that it is given.
 _HOLDERS = frozenset({"builtins.list", "builtins.tuple", "builtins.dict", "torch.nn.ParameterList"})
 _PARAMETERS = "torch.nn.ParameterList"
+JOINING = frozenset({"torch.cat", "torch.concat"})
+_STACKING = JOINING | {"torch.stack", "torch.hstack", "torch.vstack"}
 _Found = tuple[Fate, ast.expr]
 
 
@@ -188,3 +191,59 @@ def _fates_in_loop(loop: ast.AST, target: ast.expr, ctx: Context) -> Iterator[_F
                 yield fate_under_names(part, ctx)
             elif isinstance(ctx.parent(part), ast.AugAssign):
                 yield Fate.READ, part
+
+
+def read_of_list(call: ast.expr, ctx: Context, returned: bool = False) -> ast.expr | None:
+    """`parts.append(torch.empty(n))` and `torch.stack(parts)`, where nothing in sight could fill an element.
+
+    Where a part of each is written, whoever is `returned` the list, or an element of it, reads the rest.
+    """
+    appended = call.func if isinstance(call, ast.Call) else None
+    carrier = appended.value if isinstance(appended, ast.Attribute) and appended.attr == "append" else None
+    uses = _uses_of_list(carrier, call, ctx) if carrier is not None and not guards_emptiness(call, ctx) else []
+    reads: list[ast.expr] = []
+    for use in uses:
+        user = ctx.parent(use)
+        if isinstance(user, ast.Call) and _STACKING.intersection(ctx.callees(user)):
+            reads.append(user)
+        elif returned and isinstance(user, (ast.Return, ast.Tuple)):
+            reads.append(use)
+        elif returned and isinstance(user, ast.Subscript) and _hands_out(user, ctx):
+            reads.append(user)
+        elif not _leaves_elements(use, user, ctx):
+            return None
+    flow = ctx.flow(call)
+    return next((read for read in reads if read not in flow or flow.path(call, read)), None)
+
+
+def _uses_of_list(carrier: ast.expr, call: ast.expr, ctx: Context) -> list[ast.expr]:
+    """Return where a list is used that the function makes, or that an object has from `self.parts = []` on."""
+    if isinstance(carrier, ast.Name):
+        bindings = ctx.module.definitions(carrier)
+        flow = ctx.flow(call)
+        given = len(bindings) != 1 or isinstance(bindings[0].node, ast.arg) or ctx.flow(bindings[0].node) is not flow
+        return [] if given else list(flow.uses(bindings[0]))
+    named = ctx.module.index.names_used.get(carrier.attr, ()) if isinstance(carrier, ast.Attribute) else ()
+    stores = [use for use in named if isinstance(use, ast.Attribute) and isinstance(use.ctx, ast.Store)]
+    made = next((use for use in stores if _is_empty_list(getattr(ctx.statement(use), "value", None))), None)
+    return (_uses(made, ctx) or []) if made is not None else []
+
+
+def _is_empty_list(value: ast.expr | None) -> bool:
+    return isinstance(value, ast.List) and not value.elts
+
+
+def _leaves_elements(use: ast.expr, user: ast.AST | None, ctx: Context) -> bool:
+    """`parts.append(x)`, `len(parts)`, `parts[-1].min()`."""
+    if isinstance(user, ast.Attribute):
+        return user.attr == "append"
+    if isinstance(user, ast.Subscript):
+        return isinstance(user.ctx, ast.Load) and fate(user, ctx)[0] in (Fate.READ, Fate.UNTOUCHED)
+    return isinstance(user, ast.Call) and "builtins.len" in ctx.callees(user)
+
+
+def _hands_out(element: ast.Subscript, ctx: Context) -> bool:
+    """`return parts[i]`, `{"labels": parts[i]}`."""
+    outcome, place = fate(element, ctx)
+    one = isinstance(element.ctx, ast.Load) and not isinstance(element.slice, ast.Slice)
+    return one and (outcome is Fate.RETURNED or isinstance(place, ast.Dict))

@@ -13,6 +13,7 @@ from detlint.linter.analysis.values import Kind
 from detlint.linter.memory.rounds import (
     drops_the_last_batch,
     keeps_to_the_diagonal,
+    leaves_gaps,
     leaves_out_rounds,
     leaves_padding,
     marks_what_data_say,
@@ -71,6 +72,20 @@ def are_alternatives(one: ast.AST, other: ast.AST, ctx: Context) -> bool:
     return False
 
 
+def is_filled_by_choice(write: ast.Name, ctx: Context) -> bool:
+    """`if value != 0: out.fill_(value)`: there is as much to fill where the value is another one."""
+    method = ctx.parent(write)
+    call = ctx.parent(method) if isinstance(method, ast.Attribute) and method.attr == "fill_" else None
+    if not isinstance(call, ast.Call) or len(call.args) != 1:
+        return False
+    around = ctx.parent(ctx.statement(call))
+    given = {part.id for part in walk(call.args[0]) if isinstance(part, ast.Name)}
+    asked = (
+        {part.id for part in walk(around.test) if isinstance(part, ast.Name)} if isinstance(around, ast.If) else set()
+    )
+    return bool(given) and asked == given
+
+
 def rounds_of(write: ast.AST, target: ast.AST, ctx: Context) -> Iterator[_Loop]:
     """Yield the loops that a write is repeated by while the memory stays the same, the innermost first."""
     around = list(ctx.ancestors(target))
@@ -98,6 +113,8 @@ def tells_extent(place: ast.expr, name: str, ctx: Context) -> bool:
             beside = around.elts
         elif isinstance(around, ast.BinOp):
             beside = [around.left, around.right]
+        elif isinstance(around, ast.Dict) and names_extent(around):
+            return True
         if any(_EXTENTS.search(word) for word in map(identifier, beside) if word != name):
             return True
         if around is statement:
@@ -153,7 +170,7 @@ def _is_left_by_rounds(place: ast.Subscript, rounds: Sequence[_Loop], made: ast.
     loops = [loop for loop in rounds if isinstance(loop, ast.For)]
     if len(loops) < len(rounds):
         return False
-    if leaves_out_rounds(place, loops, ctx):
+    if leaves_out_rounds(place, loops, ctx) or leaves_gaps(place, ctx):
         return True
     if len(loops) > 1:
         return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from detlint.linter.analysis.context import Context
 from detlint.linter.source.names import BindingKind
@@ -222,6 +222,23 @@ def drops_the_last_batch(place: ast.Subscript, loop: ast.For, sizes: list[ast.ex
     return several and not _is_divided(ast.unparse(count.right), loop, ctx)
 
 
+def leaves_gaps(place: ast.Subscript, ctx: Context) -> bool:
+    """`out[row * (height + gap) : row * (height + gap) + height] = tile`: between what two rounds write."""
+    for part in _parts(place):
+        start, end = (part.lower, part.upper) if isinstance(part, ast.Slice) else (None, None)
+        if start is None or not isinstance(end, ast.BinOp) or not isinstance(end.op, ast.Add):
+            continue
+        step = _value(start, (), ctx)
+        factors = [step.left, step.right] if isinstance(step, ast.BinOp) and isinstance(step.op, ast.Mult) else []
+        written = ast.unparse(end.right)
+        sums = [factor for factor in factors if isinstance(factor, ast.BinOp) and isinstance(factor.op, ast.Add)]
+        if ast.unparse(end.left) == ast.unparse(start) and any(
+            written in (ast.unparse(each.left), ast.unparse(each.right)) for each in sums
+        ):
+            return True
+    return False
+
+
 def _is_divided(batch: str, loop: ast.For, ctx: Context) -> bool:
     """`assert len(x) % size == 0`: is it asked in the function whether anything is left?"""
     function = ctx.function(loop)
@@ -234,15 +251,25 @@ def _is_divided(batch: str, loop: ast.For, ctx: Context) -> bool:
 def leaves_padding(place: ast.Subscript, loop: ast.For, sizes: list[ast.expr], ctx: Context) -> bool:
     """`for i, row in enumerate(rows): out[i, : len(row)] = row` of `torch.empty(n, max(map(len, rows)))`."""
     parts = _parts(place)
-    if not parts or not _is_counter(identifier(parts[0]), loop):
+    if not any(_is_counter(identifier(part), loop) for part in parts):
         return False
     changing = _names(loop.target).union(*map(_bound, loop.body))
-    for at, part in enumerate(parts[: len(sizes)]):
+    for at, part in enumerate(parts):
         bounds = [part.lower, part.upper] if isinstance(part, ast.Slice) else []
         given = [bound for bound in bounds if bound is not None]
-        if len(given) == 1 and changing & {identifier(word) for word in walk(given[0])} and _is_largest(sizes[at], ctx):
+        cut = len(given) == 1 and changing & {identifier(word) for word in walk(given[0])}
+        if cut and any(_is_largest(size, ctx) for size in _sizes_at(at, sizes, ctx)):
             return not _is_noted(place, part, loop)
     return False
+
+
+def _sizes_at(at: int, sizes: list[ast.expr], ctx: Context) -> Iterator[ast.expr]:
+    """Yield what a dimension may be as large as: `longest` of `shape = (n, longest) + x.shape[1:]`."""
+    if at < len(sizes):
+        yield sizes[at]
+    for binding in ctx.module.definitions(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], ast.Name) else ():
+        shape = binding.value.left if isinstance(binding.value, ast.BinOp) else binding.value
+        yield from shape.elts[at : at + 1] if isinstance(shape, (ast.Tuple, ast.List)) else ()
 
 
 def _is_largest(size: ast.expr, ctx: Context) -> bool:
@@ -254,8 +281,8 @@ def _is_noted(place: ast.Subscript, part: ast.expr, loop: ast.For) -> bool:
     """`mask[i, : len(row)] = True` beside it tells what is padding."""
     return any(
         isinstance(other, ast.Subscript)
-        and other is not place
         and isinstance(other.ctx, ast.Store)
+        and ast.unparse(other.value) != ast.unparse(place.value)
         and ast.unparse(part) in ast.unparse(other.slice)
         for other in walk(loop)
     )
