@@ -32,10 +32,11 @@ def origins(module: Module, expression: ast.expr, callers: Sequence[Module]) -> 
 
     A parameter comes from its default and from what the functions of `callers` pass for it. What is stored in an
     object does not flow into its other attributes: `Run(time.time()).seed` does not come from the clock, but
-    `datetime.now().microsecond` comes from the call of `now`.
+    `datetime.now().microsecond` comes from the call of `now`, and `options.seed` from what is assigned to `args.seed`
+    where `args` is passed for `options`.
     """
     pending = deque([Origin(module, expression)])
-    objects: set[ast.AST] = set()  # expressions of which only an attribute is wanted
+    objects: dict[ast.AST, str] = {}  # expressions of which only an attribute is wanted
     keys: dict[ast.AST, str] = {}  # expressions of which only what stands under a key is wanted
     seen: set[ast.AST] = set()
     while pending and len(seen) < _LIMIT:
@@ -52,9 +53,14 @@ def origins(module: Module, expression: ast.expr, callers: Sequence[Module]) -> 
             continue
         behind = tuple(_behind(origin, callers))
         pending.extend(behind)
+        if isinstance(node, ast.Name) and node in objects and node.id != "self":
+            set_here = _set_to(origin.module, f"{node.id}.{objects[node]}", ast.Attribute)
+            pending.extend(Origin(origin.module, value) for value in set_here)
         for other in behind:
-            if node in objects or (isinstance(node, ast.Attribute) and other.node is node.value):
-                objects.add(other.node)
+            if isinstance(node, ast.Attribute) and other.node is node.value:
+                objects[other.node] = node.attr
+            elif node in objects:
+                objects[other.node] = objects[node]
             if isinstance(node, ast.Subscript) and other.node is node.value:
                 keys[other.node] = ast.unparse(node.slice)
             elif node in keys and not isinstance(node, ast.Call):
@@ -146,9 +152,16 @@ def _stored(module: Module, place: ast.Attribute | ast.Subscript) -> Iterator[as
     """
     text = ast.unparse(place)
     owner = module.index.class_at(place) if text.startswith("self.") else None
+    yield from _set_to(module, text, place.__class__, owner)
+
+
+def _set_to(
+    module: Module, text: str, kind: type[ast.Attribute | ast.Subscript], owner: ast.ClassDef | None = None
+) -> Iterator[ast.expr]:
+    """Yield what a module, or one class of it, assigns to the attribute or entry that is written so."""
     for statement in module.index.of_type(ast.Assign):
         for target in statement.targets:
-            same = isinstance(target, place.__class__) and ast.unparse(target) == text
+            same = isinstance(target, kind) and ast.unparse(target) == text
             if same and (owner is None or module.index.class_at(statement) is owner):
                 yield statement.value
 

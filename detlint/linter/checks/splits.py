@@ -28,6 +28,11 @@ _DRAWS_AT_ONCE = re.compile(r"random_split$|train_test_split$")
 # Functions that split, and parameters that seed them.
 _SPLITS = re.compile(r"_split(_|$)|(^|_)split_")
 _RANDOM_SPLIT = "random_split"
+_SPLITTER = re.compile(r"(^|_)split(_|$)")
+# What orders rows at random, by the library that it draws from, and names of what the two parts are for.
+_PERMUTATIONS = {"torch.randperm": "torch", "numpy.random.permutation": "numpy"}
+_TRAINS = re.compile(r"(^|_)(tr|train|training)(_|$)", re.IGNORECASE)
+_TESTS = re.compile(r"(^|_)(te|test|testing|val|valid|validation|eval|dev|holdout)(_|$)", re.IGNORECASE)
 _SEED = re.compile(r"(^|_)(seed|random_state|generator|rng)$")
 _RANDOM_STATES = ("generator", "random_state", "seed")
 
@@ -77,6 +82,44 @@ def unseeded_split_of_project(ctx: Context) -> Iterator[Finding]:
             if library and not isinstance(ctx.parent(call), ast.Expr):
                 program = ctx.program_or_library
                 yield from _unless_seeded(call, name, library, program, ctx)
+
+
+@check_file("DET105")
+def unseeded_split_by_hand(ctx: Context) -> Iterator[Finding]:
+    """A function `split` of a library: `rows = torch.randperm(n)`, `rows[:k]` to train on and `rows[k:]` to test on.
+
+    Silent where a library does so on its way, as it draws batches too, and in programs, where it is one draw of DET101.
+    """
+    if ctx.program is not None or is_unit_test(ctx.module):
+        return
+    for call in calls_named(ctx.module, [name.rpartition(".")[2] for name in _PERMUTATIONS]):
+        function = ctx.function(call)
+        if function is None or not _SPLITTER.search(function.name):
+            continue
+        name = next((name for name in ctx.callees(call) if name in _PERMUTATIONS), "")
+        own = next((keyword.value for keyword in call.keywords if keyword.arg == "generator"), None)
+        if name and (own is None or ctx.constant(own) is None) and _divides(call, ctx):
+            yield from _unless_seeded(call, name, _PERMUTATIONS[name], ctx.program_or_library, ctx)
+
+
+def _divides(permutation: ast.Call, ctx: Context) -> bool:
+    """Is a permutation cut in two at one place, and do names around say that the parts train and test?"""
+    node: ast.expr = permutation
+    while isinstance(method := ctx.parent(node), ast.Attribute) and isinstance(made := ctx.parent(method), ast.Call):
+        node = made  # torch.randperm(n).tolist()
+    binding = ctx.binding(node)
+    uses = ctx.flow(node).uses(binding) if binding is not None else ()
+    parts = [part for part in map(ctx.parent, uses) if isinstance(part, ast.Subscript)]
+    cuts = [(part, part.slice) for part in parts if isinstance(part.slice, ast.Slice) and part.slice.step is None]
+    heads = {ast.unparse(cut.upper): part for part, cut in cuts if cut.lower is None and cut.upper is not None}
+    tails = {ast.unparse(cut.lower): part for part, cut in cuts if cut.upper is None and cut.lower is not None}
+    return any(_is_for(heads[at], tails[at], ctx) for at in heads.keys() & tails.keys())
+
+
+def _is_for(head: ast.Subscript, tail: ast.Subscript, ctx: Context) -> bool:
+    statements = (ctx.statement(head), ctx.statement(tail))
+    words = {identifier(part) for statement in statements for part in walk(statement) if isinstance(part, ast.expr)}
+    return any(map(_TRAINS.search, words)) and any(map(_TESTS.search, words))
 
 
 def _draws_without(call: ast.Call, name: str, ctx: Context) -> str:
