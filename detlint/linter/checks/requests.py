@@ -38,14 +38,14 @@ def determinism_not_requested(ctx: Context) -> Iterator[Finding]:
 
     In a library, seeds are for its callers to make the most of, but for those of a trainer that stands beside them.
     """
-    if is_test_file(ctx.module) or _only_times(ctx) or not uses_cuda(ctx):
+    if is_test_file(ctx.module) or _only_times(ctx):
         return
     if ctx.program is None:
         place = _seeded_trainer(ctx)
-        if place is not None:
+        if place is not None and uses_cuda(ctx):
             yield ctx.finding(place, who="trainer", work="trains")
         return
-    work = _work(ctx)
+    work = _work(ctx) if uses_cuda(ctx) else ""
     if not work:
         return
     seeding = seeding_of(ctx.program)

@@ -52,18 +52,10 @@ class LoadedWeights:
 
     def _by_what_it_is_given(self, key: Key) -> bool:
         """`load_model(path, model)`, `self._fill(self.net, path)`: helpers that load weights into what they get."""
-        for name, calls in self._index.calls_by_name.items():
-            named = _LOADER.match(name.lstrip("_")) is not None
-            for call in calls:
-                models = [
-                    argument
-                    for argument in call.args
-                    if isinstance(argument, (ast.Name, ast.Attribute))
-                    and identifier(argument) == key.name
-                    and self._modes.key(argument) == key
-                ]
-                if models and (named or self._fills(call, models[0])):
-                    return True
+        for call, argument in self._modes.module.project.once(_calls_by_argument, self._modes.module).get(key.name, ()):
+            named = _LOADER.match(identifier(call.func).lstrip("_")) is not None
+            if self._modes.key(argument) == key and (named or self._fills(call, argument)):
+                return True
         return False
 
     def _fills(self, call: ast.Call, model: ast.expr) -> bool:
@@ -73,6 +65,16 @@ class LoadedWeights:
             if any(_is_load_into(part, given) for part in walk(function)):
                 return True
         return False
+
+
+def _calls_by_argument(module: Module) -> dict[str, list[tuple[ast.Call, ast.expr]]]:
+    """Return the calls of a file that are handed a variable or an attribute, by its last name."""
+    calls: dict[str, list[tuple[ast.Call, ast.expr]]] = {}
+    for call in module.index.of_type(ast.Call):
+        for argument in call.args:
+            if isinstance(argument, (ast.Name, ast.Attribute)):
+                calls.setdefault(identifier(argument), []).append((call, argument))
+    return calls
 
 
 def loads_models(module: Module) -> bool:
