@@ -117,7 +117,7 @@ class Operator:
     note: str
     source: tuple[str, ...]
     when: Mapping[str, Any] = field(hash=False)
-    exact_when: Mapping[str, Any] = field(hash=False)
+    exact_when: Mapping[str, Any] | None = field(hash=False)
     exact_is_reported: bool
     only_in_training: bool
     only_learned: bool
@@ -151,7 +151,7 @@ class Operator:
 
     def is_exact(self, arguments: Arguments) -> Truth:
         """Is nothing but the alert left of the hazard with these arguments?"""
-        return holds(self.exact_when, arguments) if self.exact_when else Truth.NO
+        return Truth.NO if self.exact_when is None else holds(self.exact_when, arguments)
 
 
 def in_force(
@@ -293,7 +293,7 @@ def _operator(path: Path, number: int, entry: Any, signatures: Mapping[str, tupl
         note=entry.get("note", ""),
         source=tuple(entry["source"]),
         when=entry.get("when", {}),
-        exact_when=entry.get("exact-when", {}),
+        exact_when=entry.get("exact-when"),
         exact_is_reported=entry.get("exact-is-reported", False),
         only_in_training=entry.get("only-in-training", False),
         only_learned=entry.get("only-learned", False),
