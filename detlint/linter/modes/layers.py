@@ -65,7 +65,7 @@ class ModelParts:
         return Truth.UNKNOWN if self._unknown else Truth.NO
 
     def _call(self, module: Module, call: ast.Call, frame: Frame | None) -> bool:
-        names = tuple(_loaded_class(module, call)) or module.inference.callees(call)
+        names = names_made(module, call)
         if from_torchvision_by_name(module, call):
             return True
         if set(names) <= _ANY_MODULE:
@@ -213,10 +213,11 @@ def from_torchvision_by_name(module: Module, call: ast.Call) -> bool:
     return "torchvision.models" in looked_up_in(module, call.func)
 
 
-def _loaded_class(module: Module, call: ast.Call) -> Iterator[str]:
-    """`LitNet.load_from_checkpoint(path)` makes an instance of the class."""
-    if isinstance(call.func, ast.Attribute) and call.func.attr == "load_from_checkpoint":
-        yield from (name for name in module.inference.resolve(call.func.value) if module.project.definition(name))
+def names_made(module: Module, call: ast.Call) -> tuple[str, ...]:
+    """Return what a call makes: `LitNet.load_from_checkpoint(path)` makes an instance of the class."""
+    loads = isinstance(call.func, ast.Attribute) and call.func.attr == "load_from_checkpoint"
+    names = module.inference.resolve(call.func.value) if loads and isinstance(call.func, ast.Attribute) else ()
+    return tuple(filter(module.project.definition, names)) or module.inference.callees(call)
 
 
 def _is_layer_by_name(module: Module, call: ast.Call) -> bool:
@@ -271,7 +272,7 @@ def decorated_to_switch(module: Module, function: FunctionNode) -> bool:
     for decorator in function.decorator_list:
         for name in module.inference.resolve(decorating(decorator)):
             found = module.project.definition(name)
-            if found is not None and switches_any(found[1]):
+            if found is not None and switches_any(*found):
                 return True
     return False
 
@@ -309,7 +310,7 @@ def _may_make_a_layer(call: ast.Call) -> bool:
     key = function.slice if isinstance(function, ast.Subscript) else None
     name = str(key.value) if isinstance(key, ast.Constant) else identifier(function)
     if isinstance(function, ast.Attribute) and name[:1].islower():
-        return name.startswith(("from_", "create_", "build", "make_", "load_"))
+        return name.startswith(("from_", "create_", "build", "make_", "load_")) and name != "load_state_dict"
     makes = name.endswith(_MAKES_LAYERS) and not name.startswith(_MAKES_OTHERS)
     return name[:1].isupper() or makes or name.startswith(("build", "make_"))
 

@@ -135,11 +135,15 @@ class _Search:
         if not reasons:
             return None
         made = list(Constructors(self.modes).of_key(key))
+        if self._runs.switches_as_made(call, made):
+            return None
         as_made = all(reason.created for reason in reasons)
         holds = parts_of(made, made=as_made) if made else self._holds_by_class(key)
         if holds is Truth.NO:
             return None
         if holds is Truth.UNKNOWN:
+            if any(_says_what_a_call_does(module, call) for module, call in made):
+                reasons = [reason for reason in reasons if not reason.created]
             reasons = [reason for reason in reasons if not reason.created or self._is_forgotten(key, reason)]
             reasons = [reason for reason in reasons if not self._is_own_method(reason.node, key)]
         if not reasons:
@@ -285,6 +289,17 @@ class _Search:
         """`with self.stochastic_mode():`, a function of the project that switches to a mode that cannot be told."""
         managers = [manager for manager in self.modes.managers(call) if self._runs.switches_itself(manager)]
         return any(self.modes.mode_within(manager, key) is Mode.UNKNOWN for manager in managers)
+
+
+def _says_what_a_call_does(module: Module, made: ast.Call) -> bool:
+    """`Schedule(0.5)`, of a class that is no module and has a `__call__` of its own."""
+    inference = module.inference
+    found = (info for info in map(inference.class_named, inference.callees(made)) if info is not None)
+    return any(
+        not inference.is_module_class(info.name)
+        and any("__call__" in ancestor.methods for ancestor in inference.mro(info))
+        for info in found
+    )
 
 
 def _is_layer(module: Module, made: ast.Call) -> bool:
