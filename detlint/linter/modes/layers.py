@@ -8,6 +8,7 @@ from collections.abc import Hashable, Iterable, Iterator
 
 from detlint.conditions import Truth
 from detlint.layers import Layer, load_layers
+from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.context import MISSING, Call
 from detlint.linter.analysis.project import Module
@@ -15,7 +16,7 @@ from detlint.linter.analysis.written_calls import written_out
 from detlint.linter.modes.frames import Frame, literal_of, number_of
 from detlint.linter.modes.settled_parts import settled_parts
 from detlint.linter.modes.switches import switches_any
-from detlint.linter.source.names import FunctionNode, parameters
+from detlint.linter.source.names import BindingKind, FunctionNode, parameters
 from detlint.linter.source.nodes import arguments_of, decorating, identifier, is_own, walk
 
 _MAX_PARTS = 80
@@ -87,6 +88,7 @@ class ModelParts:
             return holds is True
         definition = module.project.definition(name)
         if definition is not None:
+            self._unknown |= _takes_parts(module, call, definition)
             return self._definition(*definition, written_out(module, call, name), frame)
         if name.startswith("torch.nn.functional.") and name.rpartition(".")[2] in _FUNCTIONAL:
             return self._functional and any("training" in ast.unparse(argument) for argument in arguments_of(call))
@@ -292,6 +294,28 @@ def _keeps_given(statement: ast.Assign, function: FunctionNode) -> bool:
     return identifier(statement.value) in given and any(
         is_own(target) and _PART.search(identifier(target)) for target in statement.targets
     )
+
+
+def _takes_parts(module: Module, call: ast.Call, made: tuple[Module, FunctionNode | ast.ClassDef]) -> bool:
+    """`Fused(encoders, head)` in a function that is given both: parts of the model that are made elsewhere."""
+    info = made[0].inference.class_info(made[1]) if isinstance(made[1], ast.ClassDef) else None
+    built = info.methods.get("__init__") if info is not None else None
+    if info is None or built is None:
+        return False
+    given = {part.arg: argument_of(built, part.arg, call, skip_self=True) for part, _ in parameters(built.args)}
+    handed = {name for name, value in given.items() if isinstance(value, ast.Name) and _is_only_given(module, value)}
+    run = {identifier(part.func) for part in walk(info.node) if isinstance(part, ast.Call) and is_own(part.func)}
+    return any(
+        identifier(target) in run and is_own(target) and identifier(write.value) in handed
+        for write in walk(built)
+        if isinstance(write, ast.Assign)
+        for target in write.targets
+    )
+
+
+def _is_only_given(module: Module, name: ast.Name) -> bool:
+    bindings = module.definitions(name)
+    return bool(bindings) and all(binding.kind is BindingKind.PARAMETER for binding in bindings)
 
 
 def _is_handed_on(node: ast.expr, module: Module) -> bool:

@@ -13,6 +13,7 @@ from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.values import Kind
 from detlint.linter.modes.layers import decorated_to_switch, names_made
+from detlint.linter.modes.loaded_weights import LoadedWeights
 from detlint.linter.modes.names import given_to
 from detlint.linter.modes.paths import Modes
 from detlint.linter.modes.switches import switched, switches_any
@@ -180,7 +181,12 @@ class ModelRuns:
             return True
         if any(value.kind is Kind.INSTANCE for value in values):
             return False
-        return bool(MODEL.search(identifier(node)))
+        return bool(MODEL.search(identifier(node))) or self._is_loaded(node)
+
+    def _is_loaded(self, node: ast.expr) -> bool:
+        """`ae.load_state_dict(state)`: a model, whatever it is called."""
+        key = self.modes.key(node)
+        return key is not None and LoadedWeights(self.modes).from_state(key)
 
     def _is_model_method(self, call: ast.Call) -> bool:
         return any(self.module.project.definition(name) is not None for name in self.module.inference.callees(call))

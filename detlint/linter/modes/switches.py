@@ -17,6 +17,7 @@ _HARMLESS = (
     "builtins.",
     "copy.",
     "fvcore.",
+    "lightning.pytorch.Trainer.",
     "logging.",
     "numpy.",
     "ptflops.",
