@@ -129,6 +129,9 @@ def _call_of(inference: Inference, name: str, node: ast.Call) -> Iterator[Value]
         yield Value(Kind.ITERATOR, node=node, module=inference.module, elements=(items,))
     elif name in types.modules or inference.is_module_class(name):
         yield inference.made(Kind.MODULE, node, name)
+    elif last == "load_from_checkpoint" and isinstance(node.func, ast.Attribute):
+        classes = filter(inference.is_module_class, inference.resolve(node.func.value))
+        yield from (inference.made(Kind.MODULE, node, made) for made in classes)
     elif name == "torch.nn.Parameter" or name in ("torch.Tensor", "torch.FloatTensor"):
         yield inference.made(Kind.TENSOR, node, dtype="float")
     elif name == "torch.LongTensor":

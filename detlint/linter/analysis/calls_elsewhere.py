@@ -71,14 +71,14 @@ def _heirs(made: str, place: Module) -> Iterator[ast.ClassDef]:
             yield heir
 
 
-def heirs_with(module: Module, owner: ast.ClassDef, method: str) -> Iterator[ast.ClassDef]:
+def heirs_with(module: Module, owner: ast.ClassDef, method: str) -> Iterator[tuple[Module, ast.ClassDef]]:
     """Yield the classes of the project that inherit from one and have a method of their own of that name."""
     made = module.qualified(owner)
     search = module.project.search(method, module, _MOST_FILES)
     for path in (search.found if search is not None else None) or ():
         place = module.project.at(path) if path != module.path else module
         heirs = _heirs(made, place)
-        yield from (heir for heir in heirs if method in place.inference.class_info(heir).methods)
+        yield from ((place, heir) for heir in heirs if method in place.inference.class_info(heir).methods)
 
 
 def _bases_of(heir: ast.ClassDef, place: Module) -> tuple[ClassInfo, ...]:

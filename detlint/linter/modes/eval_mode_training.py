@@ -81,15 +81,21 @@ class _Search:
     def _in_train_mode(self, run: TrainingRun) -> Reason | None:
         """Return why a model is in train mode the first time: put there, or just made.
 
-        Where a file calls `train()`, that may be meant for the model that was made, under the name of a part of it.
+        Where a file calls `train()`, that may be meant for the model that was made, under the name of a part of it; not
+        so where it stands in the function that trains, and is no switch back.
         """
         reasons, modes = self.modes.reasons(run.key, run.call)
         put = next((reason for reason in reasons if not reason.created), None)
-        if put is not None or any(switched(call) is Mode.TRAIN for call in self._calls_of_train):
+        scope = self.modes.body_of(run.call)
+        known = {event.node for event in self.modes.events(scope, run.key)}
+        others = (call for call in self._calls_of_train if switched(call) is Mode.TRAIN and call not in known)
+        if put is not None or next(others, None) is not None:
             return put
-        made = self.modes.events_anywhere(run.key) if Mode.SAME in modes else ()
         fresh = [
-            Reason(self.module, event.node, None, True) for event in made if event.made and event.mode is Mode.TRAIN
+            Reason(peer.module, event.node, None, True)
+            for peer, key in (self.modes.as_inherited(run.key) if Mode.SAME in modes else ())
+            for event in peer.events_anywhere(key)
+            if event.made and event.mode is Mode.TRAIN
         ]
         return next(iter((*reasons, *fresh)), None)
 

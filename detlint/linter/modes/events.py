@@ -12,10 +12,9 @@ from detlint.linter.analysis.project import Module
 from detlint.linter.modes.effects import Event, ModeEffects
 from detlint.linter.modes.lists import gone_round
 from detlint.linter.modes.names import Key, given_to
-from detlint.linter.modes.switches import Mode, may_switch, switched, switches_any
+from detlint.linter.modes.switches import Mode, may_switch, names_switches, switched, switched_by_library, switches_any
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope
 from detlint.linter.source.nodes import arguments_of, identifier, walk
-from detlint.randomness import load_sources
 
 _RUNS = ("__init__", "forward", "train", "eval")
 
@@ -275,18 +274,18 @@ class ModeEvents(ModeEffects, ABC):
             peer = self.peer(module)
             if isinstance(definition, ast.ClassDef):
                 return (
-                    Mode.UNKNOWN if switches_any(definition) else Mode.SAME
+                    Mode.UNKNOWN if switches_any(module, definition) else Mode.SAME
                 )  # it holds the model, and may do so any time
             for parameter in (*definition.args.posonlyargs, *definition.args.args, *definition.args.kwonlyargs):
                 given = given_to(definition, parameter.arg, call)
                 if given is argument or (given is not None and argument in walk(given)):
                     if any(isinstance(item, (ast.With, ast.AsyncWith)) for item in self._with_around(call)):
-                        return Mode.UNKNOWN if switches_any(definition) else Mode.SAME
+                        return Mode.UNKNOWN if switches_any(module, definition) else Mode.SAME
                     return peer.effect(definition, Key(definition, parameter.arg), call)
-            return Mode.UNKNOWN if switches_any(definition) else Mode.SAME
-        modes = {load_sources().switches.get(name) for name in names} - {None}
-        if modes:
-            return Mode(modes.pop()) if len(modes) == 1 else Mode.UNKNOWN
+            return Mode.UNKNOWN if switches_any(module, definition) else Mode.SAME
+        known = switched_by_library(names)
+        if known is not None:
+            return known
         return Mode.UNKNOWN if may_switch(identifier(call.func), names) else Mode.SAME
 
     def _with_around(self, call: ast.Call) -> Iterator[ast.AST]:
@@ -295,25 +294,26 @@ class ModeEvents(ModeEffects, ABC):
             yield self.index.parents[parent]
 
     def _effect_of_method(self, method: ast.Attribute) -> Mode:
-        """`model.freeze()`, where that is a method of the project's that calls `self.eval()`."""
-        for name in self.module.inference.resolve(method):
+        """`model.freeze()`, where that is a method of the project's that calls `self.eval()`, or a known library's."""
+        names = self.module.inference.resolve(method)
+        for name in names:
             module, definition = self.module.project.definition(name) or (self.module, None)
-            if isinstance(definition, FUNCTIONS) and {"eval", "train"} & module.index.calls_by_name.keys():
+            if isinstance(definition, FUNCTIONS) and names_switches(module):
                 receiver = [*definition.args.posonlyargs, *definition.args.args][:1]
                 own = Key(definition, receiver[0].arg) if receiver else None
                 call = self.index.parents.get(method)
                 made = call if isinstance(call, ast.Call) else None
                 effect = self.peer(module).effect(definition, own, made) if own is not None else Mode.SAME
-                return Mode.UNKNOWN if effect is Mode.SAME and switches_any(definition) else effect
-        return Mode.SAME
+                return Mode.UNKNOWN if effect is Mode.SAME and switches_any(module, definition) else effect
+        return switched_by_library(names) or Mode.SAME
 
     def _switches(self, function: ast.expr) -> bool:
         """Return whether a function given to `model.apply` switches submodules one by one."""
         if isinstance(function, ast.Lambda):
-            return switches_any(function)
+            return switches_any(self.module, function)
         for name in self.module.inference.resolve(function):
             found = self.module.project.definition(name)
-            if found is not None and switches_any(found[1]):
+            if found is not None and switches_any(*found):
                 return True
         return False
 

@@ -114,10 +114,13 @@ class Intent:
         if goal and any(flow.path(goal, step, avoiding=switches) for step in self._steps_of(reason)):
             return True
         flow = self.module.flow_at(call)
+        again = [part for part in self.module.index.calls_by_name.get("train", ()) if switched(part) is Mode.TRAIN]
         ends = (
             end.func.value
             for end in self.module.index.calls_by_name.get("eval", ())
-            if switched(end) is Mode.EVAL and isinstance(end.func, ast.Attribute) and flow.path(call, end)
+            if switched(end) is Mode.EVAL
+            and isinstance(end.func, ast.Attribute)
+            and flow.path(call, end, avoiding=again)
         )
         return any(self.modes.key(model) == key for model in ends)
 

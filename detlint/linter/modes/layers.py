@@ -8,6 +8,7 @@ from collections.abc import Hashable, Iterable, Iterator
 
 from detlint.conditions import Truth
 from detlint.layers import Layer, load_layers
+from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.context import MISSING, Call
 from detlint.linter.analysis.project import Module
@@ -15,7 +16,7 @@ from detlint.linter.analysis.written_calls import written_out
 from detlint.linter.modes.frames import Frame, literal_of, number_of
 from detlint.linter.modes.settled_parts import settled_parts
 from detlint.linter.modes.switches import switches_any
-from detlint.linter.source.names import FunctionNode, parameters
+from detlint.linter.source.names import BindingKind, FunctionNode, parameters
 from detlint.linter.source.nodes import arguments_of, decorating, identifier, is_own, walk
 
 _MAX_PARTS = 80
@@ -65,7 +66,7 @@ class ModelParts:
         return Truth.UNKNOWN if self._unknown else Truth.NO
 
     def _call(self, module: Module, call: ast.Call, frame: Frame | None) -> bool:
-        names = tuple(_loaded_class(module, call)) or module.inference.callees(call)
+        names = names_made(module, call)
         if from_torchvision_by_name(module, call):
             return True
         if set(names) <= _ANY_MODULE:
@@ -87,6 +88,7 @@ class ModelParts:
             return holds is True
         definition = module.project.definition(name)
         if definition is not None:
+            self._unknown |= _takes_parts(module, call, definition)
             return self._definition(*definition, written_out(module, call, name), frame)
         if name.startswith("torch.nn.functional.") and name.rpartition(".")[2] in _FUNCTIONAL:
             return self._functional and any("training" in ast.unparse(argument) for argument in arguments_of(call))
@@ -213,10 +215,11 @@ def from_torchvision_by_name(module: Module, call: ast.Call) -> bool:
     return "torchvision.models" in looked_up_in(module, call.func)
 
 
-def _loaded_class(module: Module, call: ast.Call) -> Iterator[str]:
-    """`LitNet.load_from_checkpoint(path)` makes an instance of the class."""
-    if isinstance(call.func, ast.Attribute) and call.func.attr == "load_from_checkpoint":
-        yield from (name for name in module.inference.resolve(call.func.value) if module.project.definition(name))
+def names_made(module: Module, call: ast.Call) -> tuple[str, ...]:
+    """Return what a call makes: `LitNet.load_from_checkpoint(path)` makes an instance of the class."""
+    loads = isinstance(call.func, ast.Attribute) and call.func.attr == "load_from_checkpoint"
+    names = module.inference.resolve(call.func.value) if loads and isinstance(call.func, ast.Attribute) else ()
+    return tuple(filter(module.project.definition, names)) or module.inference.callees(call)
 
 
 def _is_layer_by_name(module: Module, call: ast.Call) -> bool:
@@ -271,7 +274,7 @@ def decorated_to_switch(module: Module, function: FunctionNode) -> bool:
     for decorator in function.decorator_list:
         for name in module.inference.resolve(decorating(decorator)):
             found = module.project.definition(name)
-            if found is not None and switches_any(found[1]):
+            if found is not None and switches_any(*found):
                 return True
     return False
 
@@ -293,6 +296,28 @@ def _keeps_given(statement: ast.Assign, function: FunctionNode) -> bool:
     )
 
 
+def _takes_parts(module: Module, call: ast.Call, made: tuple[Module, FunctionNode | ast.ClassDef]) -> bool:
+    """`Fused(encoders, head)` in a function that is given both: parts of the model that are made elsewhere."""
+    info = made[0].inference.class_info(made[1]) if isinstance(made[1], ast.ClassDef) else None
+    built = info.methods.get("__init__") if info is not None else None
+    if info is None or built is None:
+        return False
+    given = {part.arg: argument_of(built, part.arg, call, skip_self=True) for part, _ in parameters(built.args)}
+    handed = {name for name, value in given.items() if isinstance(value, ast.Name) and _is_only_given(module, value)}
+    run = {identifier(part.func) for part in walk(info.node) if isinstance(part, ast.Call) and is_own(part.func)}
+    return any(
+        identifier(target) in run and is_own(target) and identifier(write.value) in handed
+        for write in walk(built)
+        if isinstance(write, ast.Assign)
+        for target in write.targets
+    )
+
+
+def _is_only_given(module: Module, name: ast.Name) -> bool:
+    bindings = module.definitions(name)
+    return bool(bindings) and all(binding.kind is BindingKind.PARAMETER for binding in bindings)
+
+
 def _is_handed_on(node: ast.expr, module: Module) -> bool:
     """Return whether a name stands where a class is passed along: an argument or a default, and not in a type test."""
     parent = module.index.parents.get(node)
@@ -309,7 +334,7 @@ def _may_make_a_layer(call: ast.Call) -> bool:
     key = function.slice if isinstance(function, ast.Subscript) else None
     name = str(key.value) if isinstance(key, ast.Constant) else identifier(function)
     if isinstance(function, ast.Attribute) and name[:1].islower():
-        return name.startswith(("from_", "create_", "build", "make_", "load_"))
+        return name.startswith(("from_", "create_", "build", "make_", "load_")) and name != "load_state_dict"
     makes = name.endswith(_MAKES_LAYERS) and not name.startswith(_MAKES_OTHERS)
     return name[:1].isupper() or makes or name.startswith(("build", "make_"))
 

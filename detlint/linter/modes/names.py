@@ -272,7 +272,7 @@ def _may_switch(call: ast.Call, name: str, module: Module) -> bool:
         return False
     names = module.inference.callees(call)
     found = [definition for each in names if (definition := module.project.definition(each)) is not None]
-    return any(switches_any(node) for _, node in found) if found else may_switch(identifier(call.func), names)
+    return any(switches_any(*each) for each in found) if found else may_switch(identifier(call.func), names)
 
 
 def given_to(function: FunctionNode, name: str, call: ast.Call) -> ast.expr | None:

@@ -260,7 +260,7 @@ class Modes(ModeEvents):
         found: list[Reason] = []
         revived: list[Reason] = []  # in an instance that a method of the class makes and returns
         settled = False
-        for peer, inherited in self._as_inherited(key):
+        for peer, inherited in self.as_inherited(key):
             for event in peer.events_anywhere(inherited):
                 if peer.is_replaced_in(key.owner, event.node):
                     continue
@@ -282,7 +282,7 @@ class Modes(ModeEvents):
         for reason in switches[:1] or found:
             trace.reasons.setdefault(reason.node, reason)
 
-    def _as_inherited(self, key: Key) -> Iterator[tuple[Modes, Key]]:
+    def as_inherited(self, key: Key) -> Iterator[tuple[Modes, Key]]:
         """Yield the variable, and the attribute as the base classes of the project know it."""
         yield self, key
         if isinstance(key.owner, ast.ClassDef):

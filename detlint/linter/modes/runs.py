@@ -5,14 +5,15 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.calls_elsewhere import heirs_with
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.values import Kind
-from detlint.linter.modes.layers import decorated_to_switch
+from detlint.linter.modes.layers import decorated_to_switch, names_made
+from detlint.linter.modes.loaded_weights import LoadedWeights
 from detlint.linter.modes.names import given_to
 from detlint.linter.modes.paths import Modes
 from detlint.linter.modes.switches import switched, switches_any
@@ -159,7 +160,7 @@ class ModelRuns:
         models = [part.func.value for part in switches if isinstance(part.func, ast.Attribute)]
         if len({ast.unparse(model) for model in models}) != 1 or not is_own(models[0]):
             return None
-        return None if any(switches_any(heir) for heir in heirs_with(self.module, owner, method.name)) else models[0]
+        return None if any(switches_any(*heir) for heir in heirs_with(self.module, owner, method.name)) else models[0]
 
     def _runs_own_model(self, call: ast.Call, owner: ast.ClassDef) -> bool:
         """`self.model(x)`, where that is no method."""
@@ -180,20 +181,38 @@ class ModelRuns:
             return True
         if any(value.kind is Kind.INSTANCE for value in values):
             return False
-        return bool(MODEL.search(identifier(node)))
+        return bool(MODEL.search(identifier(node))) or self._is_loaded(node)
+
+    def _is_loaded(self, node: ast.expr) -> bool:
+        """`ae.load_state_dict(state)`: a model, whatever it is called."""
+        key = self.modes.key(node)
+        return key is not None and LoadedWeights(self.modes).from_state(key)
 
     def _is_model_method(self, call: ast.Call) -> bool:
         return any(self.module.project.definition(name) is not None for name in self.module.inference.callees(call))
 
     def switches_itself(self, call: ast.Call) -> bool:
         """Return whether what a call runs switches modes itself, or is decorated to."""
-        for name in self.module.inference.callees(call):
-            found = self.module.project.definition(name)
-            if found is not None and (
-                switches_any(found[1]) or (isinstance(found[1], FUNCTIONS) and decorated_to_switch(found[0], found[1]))
-            ):
-                return True
+        found = map(self.module.project.definition, self.module.inference.callees(call))
+        return any(_switches_modes(*definition) for definition in found if definition is not None)
+
+    def switches_as_made(self, call: ast.Call, made: Iterable[tuple[Module, ast.Call]]) -> bool:
+        """`net.predict(x)`: does that method switch modes in a class that the model may have been made of?"""
+        called = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        for module, maker in made if called else ():
+            for info in filter(None, map(module.inference.class_named, names_made(module, maker))):
+                found = next((each for each in module.inference.mro(info) if called in each.methods), None)
+                if found is not None and _switches_modes(found.module, found.methods[called]):
+                    return True
         return False
+
+
+def _switches_modes(module: Module, node: FunctionNode | ast.ClassDef, steps: int = 2) -> bool:
+    """Does a function switch modes, or another method of its object that it calls?"""
+    if switches_any(module, node) or (isinstance(node, FUNCTIONS) and decorated_to_switch(module, node)):
+        return True
+    own = (part for part in walk(node) if isinstance(part, ast.Call) and is_own(part.func)) if steps else ()
+    return any(_switches_modes(*found, steps - 1) for call in own for found in functions_called(module.inference, call))
 
 
 def _is_left_open(method: FunctionNode) -> bool:
@@ -226,7 +245,7 @@ def _calls_of_parameter(
 
 def _handed_on(module: Module, call: ast.Call, name: str, steps: int) -> Iterator[tuple[Module, ast.Call]]:
     for place, function in functions_called(module.inference, call):
-        if switches_any(function):
+        if switches_any(place, function):
             continue
         for parameter, _ in parameters(function.args):
             if getattr(given_to(function, parameter.arg, call), "id", "") == name:

@@ -47,15 +47,27 @@ def _overwritten(body: ast.AST) -> Iterator[ast.Attribute]:
 
 
 def _is_sure(module: Module, call: ast.Call) -> bool:
-    """Is a switch under no condition, and in a method that runs before the model predicts?"""
+    """Is a switch under no condition, and in a method that runs before the model predicts?
+
+    `try:` is none: what is caught there comes of loading weights, and leaves no model to predict with.
+    """
     function = module.index.function_at(call)
-    if module.index.parents.get(module.index.statement(call)) is not (function or module.tree):
+    around = module.index.parents.get(module.index.statement(call))
+    while isinstance(around, (ast.With, ast.Try)):
+        if isinstance(around, ast.Try) and call not in _parts(around.body):
+            return False
+        around = module.index.parents.get(around)
+    if around is not (function or module.tree):
         return False
     return (
         function is None
         or function.name in _RUN_FIRST
         or not isinstance(module.index.parents.get(function), ast.ClassDef)
     )
+
+
+def _parts(statements: list[ast.stmt]) -> Iterator[ast.AST]:
+    return (part for statement in statements for part in walk(statement))
 
 
 def _targets(module: Module, value: ast.expr) -> list[ast.expr]:

@@ -7,7 +7,9 @@ import re
 from collections.abc import Collection
 from enum import Enum
 
-from detlint.linter.source.nodes import walk
+from detlint.linter.analysis.project import Module
+from detlint.linter.source.nodes import identifier, walk
+from detlint.randomness import load_sources
 
 # Functions outside the project that are handed a model and leave its mode alone (or put it back).
 _HARMLESS = (
@@ -15,6 +17,7 @@ _HARMLESS = (
     "builtins.",
     "copy.",
     "fvcore.",
+    "lightning.pytorch.Trainer.",
     "logging.",
     "numpy.",
     "ptflops.",
@@ -65,9 +68,30 @@ def switched(call: ast.Call) -> Mode | None:
     return Mode.UNKNOWN
 
 
-def switches_any(node: ast.AST) -> bool:
+def switched_by_library(names: Collection[str]) -> Mode | None:
+    """Return the mode that a function or method of a library leaves a model in, or None where it is known for none."""
+    modes = {load_sources().switches.get(name) for name in names} - {None}
+    if not modes:
+        return None
+    return Mode(modes.pop()) if len(modes) == 1 else Mode.UNKNOWN
+
+
+def names_switches(module: Module) -> bool:
+    """Return whether a file calls anything at all by a name that switches modes."""
+    called = module.index.calls_by_name
+    return "train" in called or not load_sources().switches.lasts.isdisjoint(called)
+
+
+def switches_any(module: Module, node: ast.AST) -> bool:
     """Return whether anything under `node` switches the mode of some model."""
-    return any(isinstance(part, ast.Call) and switched(part) is not None for part in walk(node))
+    return any(isinstance(part, ast.Call) and _switches(module, part) for part in walk(node))
+
+
+def _switches(module: Module, call: ast.Call) -> bool:
+    if switched(call) is not None:
+        return True
+    known = identifier(call.func) in load_sources().switches.lasts
+    return known and switched_by_library(module.inference.resolve(call.func)) is not None
 
 
 def may_switch(called: str, names: Collection[str]) -> bool:

@@ -14,6 +14,7 @@ from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.modes.constructors import Constructors
+from detlint.linter.modes.effects import Event
 from detlint.linter.modes.intent import Intent
 from detlint.linter.modes.layers import ModelParts, parts_of, parts_of_class
 from detlint.linter.modes.loaded_weights import LoadedWeights, is_pretrained, loads_models
@@ -135,11 +136,15 @@ class _Search:
         if not reasons:
             return None
         made = list(Constructors(self.modes).of_key(key))
+        if self._runs.switches_as_made(call, made):
+            return None
         as_made = all(reason.created for reason in reasons)
         holds = parts_of(made, made=as_made) if made else self._holds_by_class(key)
         if holds is Truth.NO:
             return None
         if holds is Truth.UNKNOWN:
+            if any(_says_what_a_call_does(module, call) for module, call in made):
+                reasons = [reason for reason in reasons if not reason.created]
             reasons = [reason for reason in reasons if not reason.created or self._is_forgotten(key, reason)]
             reasons = [reason for reason in reasons if not self._is_own_method(reason.node, key)]
         if not reasons:
@@ -163,15 +168,24 @@ class _Search:
 
         So is what a function of the project makes with `pretrained=True`.
         """
-        if not without_gradients(self.module, call):
+        if not (self._trains or without_gradients(self.module, call)):
             return []
-        events = self.modes.events_anywhere(key)
+        events = self._events_before(call, key)
         made = self.modes.unwrapped(events[0].made) if len(events) == 1 and events[0].made is not None else None
         if not isinstance(made, ast.Call) or _LOADED.search(identifier(made.func)) or self._is_handed_back(made):
             return []
         loaded = self._weights.from_state(key) or is_pretrained(made)
         seen_here = loaded and (key.owner is self.module.tree or key.owner in self.module.index.ancestors(call))
         return [Reason(self.module, events[0].node, call, True)] if seen_here else []
+
+    def _events_before(self, call: ast.Call, key: Key) -> list[Event]:
+        """Return what may have decided the mode of a variable when a call runs, in its own body what leads there."""
+        events = self.modes.events_anywhere(key)
+        scope = self.modes.body_of(call)
+        if key.owner is not scope.node:
+            return events
+        flow, own = self.module.flow(scope), self.modes.events(scope, key)
+        return [event for event in events if event not in own or self.modes.reaches(flow, event.node, call, own)]
 
     def _is_handed_back(self, made: ast.Call) -> bool:
         """`deepcopy(model)`, `prepared(model)`: a call that makes no model, but gives one in the mode that it had."""
@@ -285,6 +299,17 @@ class _Search:
         """`with self.stochastic_mode():`, a function of the project that switches to a mode that cannot be told."""
         managers = [manager for manager in self.modes.managers(call) if self._runs.switches_itself(manager)]
         return any(self.modes.mode_within(manager, key) is Mode.UNKNOWN for manager in managers)
+
+
+def _says_what_a_call_does(module: Module, made: ast.Call) -> bool:
+    """`Schedule(0.5)`, of a class that is no module and has a `__call__` of its own."""
+    inference = module.inference
+    found = (info for info in map(inference.class_named, inference.callees(made)) if info is not None)
+    return any(
+        not inference.is_module_class(info.name)
+        and any("__call__" in ancestor.methods for ancestor in inference.mro(info))
+        for info in found
+    )
 
 
 def _is_layer(module: Module, made: ast.Call) -> bool:

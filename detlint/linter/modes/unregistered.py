@@ -208,6 +208,6 @@ def _depends_on_mode(call: ast.Call, ctx: Context) -> bool:
     if len(names) != 1 or any(identifier(argument) == "self" for argument in arguments_of(call)):
         return False  # a part that is given the whole may register itself
     found = ctx.module.project.definition(names[0])
-    function = found is not None and isinstance(found[1], FUNCTIONS) and not switches_any(found[1])
+    function = found is not None and isinstance(found[1], FUNCTIONS) and not switches_any(*found)
     made = function or ctx.inference.is_module_class(names[0])
     return made and ModelParts().made_by(ctx.module, call) is Truth.YES

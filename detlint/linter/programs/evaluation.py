@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.values import load_types
 from detlint.linter.programs.predictions import is_read_only_at, may_be_differentiated, takes_batch_of
 from detlint.linter.programs.step_calls import step_takes_same
 from detlint.linter.programs.step_flags import evaluates_on_request, trains_and_evaluates
@@ -124,7 +125,7 @@ def says_evaluation(module: Module, node: ast.AST) -> bool:
     if function is not None and evaluates(function):
         return True
     return any(
-        isinstance(loop, ast.For) and _takes_evaluation_data(loop.iter) and not trains(loop)
+        isinstance(loop, ast.For) and module.project.once(_is_evaluation_data, (module, loop.iter)) and not trains(loop)
         for loop in _loops(module, node)
     )
 
@@ -272,6 +273,21 @@ def goes_with_step(module: Module, call: ast.Call) -> bool:
         and file_trains(module)
         and step_takes_same(module, call, loop)
         and not _is_given_evaluation_data(module, call)
+    )
+
+
+def _is_evaluation_data(asked: tuple[Module, ast.expr]) -> bool:
+    """Does an expression give such data: `enumerate(test_loader)`, or a name for `tqdm(test_loader)`?"""
+    module, node = asked
+    if _takes_evaluation_data(node):
+        return True
+    bindings = module.definitions(node) if isinstance(node, ast.Name) else ()
+    calls = [binding.value for binding in bindings if isinstance(binding.value, ast.Call) and binding.value.args]
+    return bool(calls) and all(
+        len(calls) == len(bindings)
+        and not load_types().bars.isdisjoint(module.inference.callees(call))
+        and _takes_evaluation_data(call.args[0])
+        for call in calls
     )
 
 
