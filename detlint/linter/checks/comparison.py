@@ -10,16 +10,17 @@ from detlint.findings import Finding
 from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.context import MISSING, Call, Context
 from detlint.linter.analysis.registry import check, check_file
-from detlint.linter.analysis.taken import elements_of, entries_at, taken
 from detlint.linter.analysis.values import Kind
 from detlint.linter.numbers.computed import is_called_result, is_computed, is_of_shares, is_result
+from detlint.linter.numbers.convergence import stops_at_repetition
 from detlint.linter.numbers.differences import difference
 from detlint.linter.numbers.hand_worked import is_made_of_tensors, is_worked_by_hand
 from detlint.linter.numbers.insisting import insists_on_equality, is_meant_to_differ, is_over_all
 from detlint.linter.numbers.kept_bits import is_loaded, keep_bits
+from detlint.linter.numbers.one_source import are_rows_of_one, is_passed, is_recorded, is_repeated, made_as, source_of
 from detlint.linter.numbers.written_results import is_given_by_call, is_written_result
 from detlint.linter.source.names import BindingKind, unpacked
-from detlint.linter.source.nodes import arguments_of, identifier, walk
+from detlint.linter.source.nodes import identifier
 from detlint.linter.tables.rounding import rounding_table
 
 # Comparisons that only tensors can pass, so that an operand nothing is known about is one too.
@@ -40,11 +41,10 @@ _LITERALS = frozenset({"torch.tensor", "torch.as_tensor", "torch.Tensor", "numpy
 _ONES = frozenset({"torch.ones", "torch.ones_like"})
 _TO_ONE = ("sum", "norm")
 _OF_TENSORS_ALONE = ("detach", "numpy", "cpu")
+_EXPECTED = frozenset({"expected", "reference", "golden", "desired"})
 _HUGE = 1e300
 # Calls of a helper that are looked at.
 _MOST_CALLS = 20
-# Views on the way from one side of a comparison to the other.
-_MOST_VIEWS = 12
 # Functions that compare within tolerances ask for equal bits where both are zero.
 _TOLERANCES = ("rtol", "atol")
 
@@ -74,10 +74,11 @@ def _is_by_element(call: Call) -> bool:
 
 @check("DET501", nodes=(ast.Compare,))
 def exact_float_equality(compare: ast.Compare, ctx: Context) -> Iterator[Finding]:
-    """`==` in an assert, or over all elements; `!=` that is refused."""
+    """`==` in an assert, over all elements, or where a loop stops; `!=` that is refused."""
     if len(compare.ops) != 1 or not isinstance(compare.ops[0], (ast.Eq, ast.NotEq)):
         return
-    if insists_on_equality(compare, ctx) and _differ(compare.left, compare.comparators[0], ctx):
+    insists = insists_on_equality(compare, ctx) and _differ(compare.left, compare.comparators[0], ctx)
+    if insists or stops_at_repetition(compare, ctx):
         yield ctx.finding(compare, what="==" if isinstance(compare.ops[0], ast.Eq) else "!=")
 
 
@@ -136,7 +137,7 @@ def _is_written_down(node: ast.expr, other: ast.expr, ctx: Context) -> bool:
 
 def _adds_up_to_one(total: ast.expr, one: ast.expr, ctx: Context) -> bool:
     """`is_normalized = (x.sum(-1) == 1.0).all()`: names tell that fractions are added."""
-    made = _made(total, ctx) or total
+    made = made_as(total, ctx) or total
     if not isinstance(made, ast.Call) or identifier(made.func) != "sum" or not _is_float_one(one, ctx):
         return False
     if any(value.is_integral for part in (made, *made.args) for value in ctx.values(part)):
@@ -176,7 +177,7 @@ def _pairs(left: ast.expr, right: ast.expr, ctx: Context) -> Iterator[tuple[ast.
 
 def _entries(node: ast.expr, ctx: Context) -> dict[str, ast.expr]:
     """Return what a display holds, by key or position."""
-    node = _made(node, ctx) or node
+    node = made_as(node, ctx) or node
     if isinstance(node, ast.Dict):
         return {ast.unparse(key): value for key, value in zip(node.keys, node.values, strict=True) if key is not None}
     elements = node.elts if isinstance(node, (ast.List, ast.Tuple)) else []
@@ -190,16 +191,17 @@ def _differ_by_rounding(left: ast.expr, right: ast.expr, ctx: Context, tensors: 
         sides = (left, right)
         results = tensors and all(is_result(ctx.module, side) for side in sides)
         results = results or _are_called_results(left, right, ctx)
-        return results and not _is_repeated(left, right, ctx) and not keep_bits(left, right, ctx)
+        return results and not is_repeated(left, right, ctx) and not keep_bits(left, right, ctx)
     if _is_plain(left, right, ctx) or _is_plain(right, left, ctx):
         return False
-    if len(computed) == 2 and (_is_repeated(left, right, ctx) or _are_rows_of_one(left, right, ctx)):
+    if len(computed) == 2 and (is_repeated(left, right, ctx) or are_rows_of_one(left, right, ctx)):
         return False
     if len(computed) == 1:
         other = right if computed[0] is left else left
-        if _is_passed(other, computed[0], ctx) or _is_recorded(other, computed[0], ctx):
+        if is_passed(other, computed[0], ctx) or is_recorded(other, computed[0], ctx):
             return False
-        if not _is_value(other, ctx) and not (tensors and _is_opaque(other, ctx) and _is_fresh(computed[0], ctx)):
+        given = _is_opaque(other, ctx) or _is_expected(other, ctx)
+        if not _is_value(other, ctx) and not (tensors and given and _is_fresh(computed[0], ctx)):
             return False
     return not keep_bits(left, right, ctx)
 
@@ -209,7 +211,7 @@ def _are_called_results(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
     named = [side for side in (left, right) if is_called_result(ctx.module, side)]
     if len(named) != 1:
         return len(named) == 2
-    made = _made(named[0], ctx)
+    made = made_as(named[0], ctx)
     divided = isinstance(made, ast.BinOp) and any(isinstance(part, ast.Div) for part in ast.walk(made))
     return divided and _is_opaque(right if named[0] is left else left, ctx)
 
@@ -221,6 +223,13 @@ def _is_opaque(node: ast.expr, ctx: Context) -> bool:
         return False
     made = [binding.value for binding in ctx.module.definitions(source)]
     return bool(made) and all(isinstance(value, ast.Call) for value in made)
+
+
+def _is_expected(node: ast.expr, ctx: Context) -> bool:
+    """Return whether a side is a parameter that by its name holds what is to come out."""
+    named = isinstance(node, ast.Name) and not _EXPECTED.isdisjoint(node.id.split("_"))
+    kinds = {binding.kind for binding in ctx.module.definitions(node)} if isinstance(node, ast.Name) and named else ()
+    return kinds == {BindingKind.PARAMETER}
 
 
 def _is_fresh(node: ast.expr, ctx: Context) -> bool:
@@ -256,49 +265,12 @@ def _is_simple(number: float) -> bool:
 
 def _holds_simple_numbers(node: ast.expr, ctx: Context) -> bool:
     """`torch.tensor([0.5, 1.0])`, also under a name or seen through `.view(-1)`."""
-    node = _source(node, ctx)
+    node = source_of(node, ctx)
     if not isinstance(node, ast.Call) or not node.args or not _LITERALS.intersection(ctx.resolve(node.func)):
         return False
     numbers = [part.value for part in ast.walk(node.args[0]) if isinstance(part, ast.Constant)]
     names = any(isinstance(part, (ast.Name, ast.Call)) for part in ast.walk(node.args[0]))
     return not names and all(isinstance(number, (int, float)) and _is_simple(number) for number in numbers)
-
-
-def _source(node: ast.expr, ctx: Context, depth: int = 6) -> ast.expr:
-    """Return what an expression is a view or another name of."""
-    inner: ast.expr | None = None
-    if isinstance(node, ast.Subscript):
-        inner = node.value
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        inner = node.func.value if node.func.attr in rounding_table().keeping else None
-    elif isinstance(node, ast.Name):
-        made = [unpacked(binding) or binding.value for binding in ctx.module.definitions(node)]
-        inner = made[0] if len(made) == 1 else None
-    return node if inner is None or depth == 0 else _source(inner, ctx, depth - 1)
-
-
-def _is_passed(given: ast.expr, computed: ast.expr, ctx: Context) -> bool:
-    """`picked = Sampler(x)(y)`, compared with rows of `x` or `y`: an object that hands on what it is given."""
-    call = _source(computed, ctx)
-    if not isinstance(call, ast.Call) or any(name.startswith("torch.") for name in ctx.resolve(call.func)):
-        return False
-    receiver = call.func.value if isinstance(call.func, ast.Attribute) else call.func
-    maker = _source(receiver, ctx)
-    calls = [call, *([maker] if isinstance(maker, ast.Call) else [])]
-    passed = [value for one in calls for value in arguments_of(one)]
-    source = _source(given, ctx)
-    return not isinstance(source, ast.Constant) and any(_source(value, ctx) is source for value in passed)
-
-
-def _is_recorded(other: ast.expr, computed: ast.expr, ctx: Context) -> bool:
-    """`cache = record(net)`, where `cache["layer"]` is compared with `net(x)`: it holds what `net` returned."""
-    call, source = _source(computed, ctx), other
-    while isinstance(source, (ast.Subscript, ast.Attribute)):
-        source = source.value
-    maker = _made(source, ctx)
-    if not isinstance(call, ast.Call) or not isinstance(maker, ast.Call) or source is other:
-        return False
-    return ast.unparse(call.func) in map(ast.unparse, arguments_of(maker))
 
 
 def _behind(node: ast.expr, ctx: Context) -> Iterator[ast.AST]:
@@ -324,98 +296,10 @@ def _is_value(node: ast.expr, ctx: Context) -> bool:
         return True
     if not all(value.kind is Kind.UNKNOWN for value in values):
         return False
-    made = _made(node, ctx) or node
+    made = made_as(node, ctx) or node
     return isinstance(node, (ast.Subscript, ast.Call)) or _is_cut(made) or is_loaded(ctx.module, node)
 
 
 def _is_cut(node: ast.expr) -> bool:
     """`outputs[name].detach().numpy()`: only tensors have such methods."""
     return isinstance(node, ast.Call) and identifier(node.func) in _OF_TENSORS_ALONE
-
-
-def _origin(node: ast.expr, ctx: Context) -> str:
-    """The text of the computation behind a name: equal texts mean the same computation, done twice."""
-    if isinstance(node, ast.Name):
-        for binding in ctx.module.definitions(node):
-            if binding.kind is BindingKind.ITERATION:
-                return " ".join(_origin(element, ctx) for element in taken(ctx.module, binding)) or node.id
-            value = unpacked(binding) or binding.value
-            if value is not None:
-                return _origin(value, ctx)
-    if isinstance(node, ast.Subscript):
-        return f"{_origin(node.value, ctx)}[{ast.unparse(node.slice)}]"
-    return ast.unparse(node)
-
-
-def _is_repeated(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
-    """Is one computation done twice, with nothing put into what it computes with in between?"""
-    if _origin(left, ctx) != _origin(right, ctx):
-        return False
-    first, second = sorted((_made(left, ctx) or left, _made(right, ctx) or right), key=lambda made: made.lineno)
-    with_names = {part.id for part in ast.walk(first) if isinstance(part, ast.Name)}
-    function = ctx.function(first)
-    return function is None or not any(
-        isinstance(part, (ast.Attribute, ast.Subscript))
-        and isinstance(part.ctx, ast.Store)
-        and first.lineno < part.lineno < second.lineno
-        and _root(part) in with_names
-        for part in walk(function)
-    )
-
-
-def _root(node: ast.expr) -> str:
-    """`net` of `net[0].weight`."""
-    while isinstance(node, (ast.Attribute, ast.Subscript)):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-def _are_rows_of_one(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
-    """Return whether both sides were picked out of one tensor: equal rows of it are exact copies."""
-    if isinstance(left, ast.Subscript) and isinstance(right, ast.Subscript) and _root(left) == _root(right) != "":
-        return not _are_entries(left, right, ctx)
-    return not {*_picked_from(left, ctx)}.isdisjoint(_picked_from(right, ctx))
-
-
-def _are_entries(left: ast.Subscript, right: ast.Subscript, ctx: Context) -> bool:
-    """`outs["ours"]` and `outs["theirs"]` of `outs = {"ours": net(x), "theirs": other(x)}`."""
-    found = [
-        entries_at(ctx.module, side.value, side.slice.value) if isinstance(side.slice, ast.Constant) else []
-        for side in (left, right)
-    ]
-    return bool(found[0] and found[1]) and found[0] != found[1]
-
-
-def _picked_from(node: ast.expr, ctx: Context, steps: int = _MOST_VIEWS) -> Iterator[ast.expr]:
-    """Yield what made the tensors that `node` is a view, a selection or put together of, the nearest first."""
-    table = rounding_table()
-    function = node.func if isinstance(node, ast.Call) else None
-    inner: list[ast.expr] = []
-    if isinstance(node, ast.Subscript):
-        inner = [node.value]
-    elif isinstance(node, ast.Call) and identifier(function) in table.joining and node.args:
-        inner = elements_of(ctx.module, node.args[0])
-    elif isinstance(function, ast.Attribute) and function.attr in table.keeping - table.adding:
-        inner = [function.value]
-    elif isinstance(node, ast.Name):
-        for binding in ctx.module.definitions(node):
-            inner += taken(ctx.module, binding)
-        made = _made(node, ctx) or _cut_up(node, ctx) if not inner else None
-        inner += [made] if made is not None else []
-        yield from inner
-    for part in inner if steps else ():
-        yield from _picked_from(part, ctx, steps - 1)
-
-
-def _cut_up(node: ast.Name, ctx: Context) -> ast.expr | None:
-    """`first, second = outs.chunk(2)`."""
-    found = ctx.module.definitions(node)
-    whole = found[0].value if len(found) == 1 else None
-    cut = isinstance(whole, ast.Call) and identifier(whole.func) in rounding_table().keeping
-    return whole if cut else None
-
-
-def _made(node: ast.expr, ctx: Context) -> ast.expr | None:
-    """Return the expression that a name stands for, or None where there are several or it is a parameter."""
-    found = ctx.module.definitions(node) if isinstance(node, ast.Name) else ()
-    return unpacked(found[0]) if len(found) == 1 else None

@@ -22,7 +22,15 @@ from detlint.linter.memory.containers import (
 )
 from detlint.linter.memory.made import is_fresh
 from detlint.linter.memory.needs import guards_emptiness, is_in_each_round, reads_what_rounds_left, tests_of_need
-from detlint.linter.memory.parts import are_alternatives, is_filled_by_choice, names_extent, only_in_part, tells_extent
+from detlint.linter.memory.parts import (
+    are_alternatives,
+    is_filled_by_choice,
+    is_under_same_choice,
+    left_to_choice,
+    names_extent,
+    only_in_part,
+    tells_extent,
+)
 from detlint.linter.memory.promised import is_promised
 from detlint.linter.memory.uses import Fate, fate, registered_name
 from detlint.linter.memory.weights import unwritten_attribute
@@ -204,6 +212,13 @@ class _Memory:
         stores = [use for use in writes if use not in handed and use not in self.moved]
         fills = [use for use in stores if is_filled_by_choice(use, ctx)]
         parts = [use for use in stores if use not in fills]
+        conditional = [use for use in parts if _is_conditional(use, target, ctx)]
+        self._choice = left_to_choice(conditional, parts, made, ctx)
+        if self._choice is not None:
+            if self._choice in tests_of_need(conditional, target, target, made, ctx):
+                self._choice = None
+            else:
+                fills, parts = [*fills, *conditional], [use for use in parts if use not in conditional]
         self.in_part = (not begun and only_in_part(parts, target, made, ctx)) if parts else begun
         self._writes = parts if self.in_part else writes
         self._fills = fills if self.in_part else []
@@ -228,6 +243,8 @@ class _Memory:
         ctx = self._ctx
         if self.in_part and (isinstance(ctx.parent(use), ast.Subscript) or tells_extent(place, self._target.id, ctx)):
             return False  # it may be the part
+        if self._choice is not None and is_under_same_choice(use, self._choice, ctx):
+            return False
         if self._may_be_complementary and any(
             write.lineno <= use.lineno and use not in walk(done) for write, done in self._ends.items()
         ):
@@ -325,8 +342,10 @@ def _allocates(function: FunctionNode) -> bool:
 
 
 def _is_conditional(write: ast.AST, target: ast.AST, ctx: Context) -> bool:
-    around = set(ctx.ancestors(target))
-    return any(isinstance(parent, ast.If) and parent not in around for parent in ctx.ancestors(write))
+    """Does a write stand under a condition of its own, not of the memory?"""
+    given = {ast.unparse(parent.test) for parent in ctx.ancestors(target) if isinstance(parent, ast.If)}
+    tests = (parent.test for parent in ctx.ancestors(write) if isinstance(parent, ast.If))
+    return any(ast.unparse(test) not in given for test in tests)
 
 
 def _reads_a_part(use: ast.AST, writes: list[ast.Name], ctx: Context) -> bool:

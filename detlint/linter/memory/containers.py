@@ -61,7 +61,16 @@ def read_of_entry(entry: ast.Subscript, ctx: Context) -> ast.expr | None:
     named = isinstance(entry.slice, ast.Name) or isinstance(getattr(entry.slice, "value", None), str)
     if not named or not isinstance(entry.value, (ast.Name, ast.Attribute, ast.Subscript)):
         return None
+    attribute = entry.value if isinstance(entry.value, ast.Attribute) and _holds_parameters(entry, ctx) else None
+    if attribute is not None and is_initialised_unnamed(attribute, ctx):
+        return None
     return _read_at_key(entry.value, entry.slice, ctx)
+
+
+def _holds_parameters(entry: ast.Subscript, ctx: Context) -> bool:
+    """`self.weights[key] = nn.Parameter(torch.empty(n))`: hooks and checkpoints reach it."""
+    value = getattr(ctx.statement(entry), "value", None)
+    return isinstance(value, ast.Call) and "torch.nn.Parameter" in ctx.callees(value)
 
 
 def read_of_value(made: ast.expr, entries: ast.expr, ctx: Context) -> ast.expr | None:
@@ -151,7 +160,9 @@ def _uses(target: ast.Name | ast.Attribute, ctx: Context) -> list[ast.expr] | No
 
 def _fates(use: ast.expr, ctx: Context) -> Iterator[_Found]:
     """Yield what happens to the elements of a container where it is used."""
-    loop = looped(use, ctx)
+    if getattr(ctx.function(use), "name", "") == "state_dict":
+        return  # it hands out what is there, to be saved
+    loop = looped(_all_of(use, ctx) or use, ctx)
     if loop is not None:
         yield from _fates_in_loop(*loop, ctx)
         return
@@ -166,6 +177,13 @@ def _fates(use: ast.expr, ctx: Context) -> Iterator[_Found]:
         yield fate_under_names(around, ctx)
     else:
         yield _fate_of_store(around, ctx), around
+
+
+def _all_of(use: ast.expr, ctx: Context) -> ast.Call | None:
+    """Return `weights.items()` of `for key, weight in weights.items()`."""
+    method = ctx.parent(use)
+    call = ctx.parent(method) if isinstance(method, ast.Attribute) and method.attr in ("items", "values") else None
+    return call if isinstance(call, ast.Call) and call.func is method else None
 
 
 def _fate_of_store(element: ast.Subscript, ctx: Context) -> Fate:

@@ -86,6 +86,27 @@ def is_filled_by_choice(write: ast.Name, ctx: Context) -> bool:
     return bool(given) and asked == given
 
 
+def left_to_choice(
+    conditional: Sequence[ast.Name], writes: Sequence[ast.Name], made: ast.expr, ctx: Context
+) -> ast.If | None:
+    """Return `if wanted: out[:, 2] = x` around the one write under a condition, where no other makes up for it."""
+    around = ctx.parent(ctx.statement(conditional[0])) if len(conditional) == 1 else None
+    rest = [ctx.parent(write) for write in writes if write not in conditional]
+    places = [place for place in rest if isinstance(place, ast.Subscript)]
+    if not isinstance(around, ast.If) or around.orelse or not places or len(places) < len(rest):
+        return None
+    return around if _leaves_columns(places, made, ctx) else None
+
+
+def is_under_same_choice(use: ast.AST, choice: ast.If, ctx: Context) -> bool:
+    """Is memory looked at on a condition that has to do with the one on which it was written?"""
+    names = set(map(identifier, walk(choice.test))) - {""}
+    return any(
+        isinstance(parent, (ast.If, ast.IfExp)) and not names.isdisjoint(map(identifier, walk(parent.test)))
+        for parent in ctx.ancestors(use)
+    )
+
+
 def rounds_of(write: ast.AST, target: ast.AST, ctx: Context) -> Iterator[_Loop]:
     """Yield the loops that a write is repeated by while the memory stays the same, the innermost first."""
     around = list(ctx.ancestors(target))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from detlint.linter.memory.parts import tells_extent
 from detlint.linter.memory.uses import Fate, fate
 from detlint.linter.source.nodes import arguments_of, identifier, is_own, walk
 
@@ -38,7 +39,37 @@ def is_made_of_itself(node: ast.Attribute, name: str, ctx: Context) -> bool:
     return kept and all(identifier(part) != "where" for part in parts)
 
 
+def is_put_back(value: ast.expr, name: str, ctx: Context) -> bool:
+    """`self.mean = self.mean.to(device)`, `self.queue[1:] = self.queue[:-1].clone()`: no other name for the memory."""
+    statement = ctx.parent(value)
+    target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    if isinstance(target, ast.Subscript):
+        target = target.value
+    return target is not None and is_own(target) and identifier(target) == name
+
+
+def updates(place: ast.expr) -> bool:
+    """`self.mean.mul_(0.9)`, of all that reads an attribute."""
+    return isinstance(place, ast.Attribute) and place.attr.endswith("_")
+
+
+def one_entry(node: ast.Attribute, ctx: Context) -> str | None:
+    """Return the places of `self.queue[row, 0] = x`, of which one is a number: the others stay what they are."""
+    place = ctx.parent(node)
+    if not isinstance(place, ast.Subscript) or not isinstance(ctx.parent(place), ast.Assign):
+        return None
+    parts = place.slice.elts if isinstance(place.slice, ast.Tuple) else [place.slice]
+    return ast.unparse(place.slice) if any(type(ctx.constant(part)) is int for part in parts) else None
+
+
+def reads_the_whole(node: ast.expr, place: ast.expr, ctx: Context) -> bool:
+    """`self.queue.max(dim=1)`, and not `self.queue[:count]` or `attend(self.queue, mask)`."""
+    return not isinstance(ctx.parent(node), ast.Subscript) and not tells_extent(place, identifier(node), ctx)
+
+
 def sets_nothing(target: ast.Attribute, ctx: Context) -> bool:
-    """`self.bias = None`, where there is to be none."""
+    """`self.bias = None`, `del self.bias`, where there is to be none."""
+    if isinstance(target.ctx, ast.Del):
+        return True
     value = getattr(ctx.statement(target), "value", None)
     return isinstance(value, ast.Constant) and value.value is None

@@ -211,7 +211,8 @@ def _argument(node: ast.expr, parent: ast.Call | ast.keyword, ctx: Context, dept
         return Fate.WRITTEN, call
     if all(name in types.tensors or name in types.tensor_tuples or name in _READERS for name in names):
         return Fate.READ, call
-    return _inside(node, call, ctx, depth), call
+    outcome = _inside(node, call, ctx, depth)
+    return (None if outcome is Fate.RETURNED else outcome), call
 
 
 def _runs_a_part(call: ast.Call, ctx: Context) -> bool:
@@ -263,7 +264,10 @@ def _is_put_back(node: ast.expr, call: ast.Call, ctx: Context) -> bool:
 
 
 def _inside(node: ast.expr, call: ast.Call, ctx: Context, depth: int) -> Fate:
-    """Return what a function of the project does with an argument: it reads it only if all that it does is in sight."""
+    """Return what a function of the project does with an argument: it reads it only if all that it does is in sight.
+
+    What it only gives back, `return weight.to(x.device)`, is what its caller makes of the result.
+    """
     found = [ctx.module.project.definition(name) for name in ctx.callees(call)]
     definition = found[0] if len(found) == 1 else None
     if depth == 0 or definition is None or not isinstance(definition[1], FUNCTIONS):
@@ -281,9 +285,10 @@ def _inside(node: ast.expr, call: ast.Call, ctx: Context, depth: int) -> Fate:
         return Fate.WRITTEN
     fates = {outcome for binding in bindings for outcome in _fates_in(function, binding, inside, depth - 1)}
     fates.update(Fate.READ for _ in updates)
-    if fates == {Fate.UNTOUCHED}:
+    fates.discard(Fate.UNTOUCHED)
+    if not fates:
         return Fate.UNTOUCHED
-    return Fate.READ if Fate.READ in fates and fates <= {Fate.READ, Fate.UNTOUCHED} else Fate.WRITTEN
+    return fates.pop() if len(fates) == 1 and fates <= {Fate.READ, Fate.RETURNED} else Fate.WRITTEN
 
 
 def _is_update(node: ast.AST, ctx: Context) -> bool:
@@ -300,6 +305,8 @@ def _fates_in(
             yield Fate.WRITTEN  # whoever gets the closure may never call it
             continue
         outcome, place = fate(use, ctx, depth)
+        if outcome is Fate.RETURNED and (_is_display(place) or not isinstance(ctx.parent(place), ast.Return)):
+            outcome = Fate.WRITTEN  # one of several
         other = ctx.binding(place) if outcome is Fate.STORED and names and not _is_display(place) else None
         if other is None:
             yield outcome

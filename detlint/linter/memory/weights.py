@@ -6,7 +6,6 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from detlint.linter.analysis.values import Kind
 from detlint.linter.memory.hooks import (
     ALL_PARAMETERS,
     BY_ANY_NAME,
@@ -19,9 +18,18 @@ from detlint.linter.memory.hooks import (
     takes_a_model,
     takes_no_model,
 )
+from detlint.linter.memory.layers import holds_layers_of_torch, is_a_part, is_about_a_part
 from detlint.linter.memory.loads import is_initialised_by_users, is_only_loaded, loads_something_else
 from detlint.linter.memory.parts import are_alternatives
-from detlint.linter.memory.updates import is_made_of_itself, keeps_a_part, sets_nothing
+from detlint.linter.memory.updates import (
+    is_made_of_itself,
+    is_put_back,
+    keeps_a_part,
+    one_entry,
+    reads_the_whole,
+    sets_nothing,
+    updates,
+)
 from detlint.linter.memory.uses import Fate, fate, registered_name
 from detlint.linter.source.names import FUNCTIONS, FunctionNode, parameters
 from detlint.linter.source.nodes import identifier, is_own, walk
@@ -46,7 +54,6 @@ _MODULES = frozenset(
     | {"torchmetrics.Metric", "torchmetrics.metric.Metric", "torcheval.metrics.Metric"}
     | {"pytorch_lightning.LightningModule", "lightning.LightningModule", "lightning.pytorch.LightningModule"}
 )
-_CONTAINERS = (".Sequential", "List", "Dict", "Parallel", ".Module")
 _ALIASES = 3
 
 
@@ -64,28 +71,40 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
     constants = (part for part in _within(owner, ctx) if isinstance(part, ast.Constant))
     if any(_is_spelt(constant, name, made, ctx) for constant in constants):
         return None
-    read: ast.expr | None = None
-    trained = _is_trained(made, ctx)
+    reads: list[tuple[ast.expr, ast.expr]] = []
+    entries: set[str] = set()
+    updated, trained = False, _is_trained(made, ctx)
     for node in index.of_type(ast.Attribute):
         if node.attr != name or _is_of_another(node, owner, ctx):
             continue
+        own = index.class_at(node) is owner
         if not isinstance(node.ctx, ast.Load):
-            kept = node is made or keeps_a_part(node, name, ctx) or sets_nothing(node, ctx)
-            if not kept and not are_alternatives(node, made, ctx):
+            kept = keeps_a_part(node, name, ctx)
+            if not (kept or node is made or sets_nothing(node, ctx) or are_alternatives(node, made, ctx)):
                 return None
-            if read is None and isinstance(ctx.parent(node), ast.AugAssign) and index.class_at(node) is owner:
-                read = node  # `self.total += rows` reads what is there
+            updated = updated or kept
+            if own and isinstance(ctx.parent(node), ast.AugAssign):
+                reads.append((node, node))  # `self.total += rows` reads what is there
             continue
         outcome, place = fate_under_names(node, ctx, trained=trained)
-        if outcome is Fate.WRITTEN and is_made_of_itself(node, name, ctx):
+        out_of_itself = is_made_of_itself(node, name, ctx)
+        updated = updated or out_of_itself or updates(place)
+        if is_put_back(place, name, ctx) if outcome is Fate.STORED else outcome is Fate.WRITTEN and out_of_itself:
             continue
-        if outcome in (Fate.WRITTEN, Fate.STORED) and not _is_left_out_by_default(place, owner, ctx):
+        entry = one_entry(node, ctx) if outcome is Fate.WRITTEN else None
+        if entry is not None:
+            entries.add(entry)
+        elif outcome in (Fate.WRITTEN, Fate.STORED) and not _is_left_out_by_default(place, owner, ctx):
             return None
-        if outcome in (Fate.READ, Fate.ADDED_TO) and read is None and index.class_at(node) is owner:
-            read = place
-    if read is None or is_initialised_by_users(owner, ctx):
+        elif own and outcome in (Fate.READ, Fate.ADDED_TO):
+            reads.append((node, place))
+    if entries:
+        shifted = updated and len(entries) == 1
+        reads = [(node, place) for node, place in reads if shifted and reads_the_whole(node, place, ctx)]
+    if not reads or is_initialised_by_users(owner, ctx):
         return None
-    return read if _fills_another(name, owner, ctx) or not is_only_loaded(owner, ctx) else None
+    loaded = not updated and not _fills_another(name, owner, ctx) and is_only_loaded(owner, ctx)
+    return None if loaded else reads[0][1]
 
 
 def is_initialised_unnamed(target: ast.Attribute, ctx: Context) -> bool:
@@ -167,19 +186,10 @@ def _is_of_another(node: ast.Attribute, owner: ast.ClassDef, ctx: Context) -> bo
         return not _is_kin(ctx.module.index.class_at(node), owner, ctx)
     if isinstance(user := ctx.parent(node), ast.Call) and user.func is node:
         return True  # `x.mean(0)` is a method
-    if _is_layer_of_torch(node.value, ctx) or is_of_a_layer_of_torch(node, ctx):
+    if holds_layers_of_torch(node.value, ctx) or is_of_a_layer_of_torch(node, ctx):
         return True
     function = ctx.function(node)
     return function is not None and takes_a_model(function, ctx) and is_for_layers_of_torch(function.body, ctx)
-
-
-def _is_layer_of_torch(node: ast.expr, ctx: Context) -> bool:
-    """Is a module known that holds no module of the project?"""
-    values = ctx.values(node)
-    return bool(values) and all(
-        value.kind is Kind.MODULE and value.type.startswith("torch.nn.") and not value.type.endswith(_CONTAINERS)
-        for value in values
-    )
 
 
 def _is_kin(node: ast.ClassDef | None, owner: ast.ClassDef, ctx: Context) -> bool:
@@ -290,7 +300,7 @@ def _initialises_itself(info: ClassInfo, hooks: set[str], tended: bool, ctx: Con
 
     What is saved was trained, from the start as well; then loading is no excuse either.
     """
-    methods = [part for part in _within(info.node, ctx) if isinstance(part, FUNCTIONS)]
+    methods = [part for part in _within(info.node, ctx) if isinstance(part, FUNCTIONS) and part.name != "state_dict"]
     if tended or any(_SAVES.search(method.name) for method in methods):
         methods = [method for method in methods if not LOADED_WHOLE.search(method.name)]
     methods = [method for method in methods if _INITIALISES.search(method.name)]
@@ -308,6 +318,8 @@ def _hides_what_it_sets(method: FunctionNode, info: ClassInfo, hooks: set[str], 
         call = parents.get(part)
         if isinstance(call, ast.Call) and (_calls_known_hook(call, hooks) or _is_of_any(call, parents.get(call))):
             continue
+        if isinstance(part, ast.Attribute) and is_own(part.value):
+            continue  # `self.encoder.parameters()`
         if name in ALL_PARAMETERS or name in BY_ANY_NAME:
             return True
         if name == "self" and not isinstance(call, (ast.Attribute, ast.Return)) and not _only_asks(call):
@@ -336,19 +348,10 @@ def _initialises_all(loop: ast.For, owner: ast.ClassDef, hooks: set[str], ctx: C
     """
     if not goes_through_all(loop) or is_for_layers_of_torch(loop.body, ctx) or names_what_it_fills(loop, ctx):
         return False
-    if _is_about_a_part(loop, owner, ctx):
+    if is_about_a_part(loop, owner, ctx):
         return False
     statements = [statement for statement in loop.body if not _calls_one_of(statement, hooks)]
     return any(_writes(part) for statement in statements for part in walk(statement))
-
-
-def _is_about_a_part(loop: ast.For, owner: ast.ClassDef, ctx: Context) -> bool:
-    """`self.head.parameters()` as against `self.parameters()`: a part of the object, or of another a layer of torch."""
-    function = loop.iter.func if isinstance(loop.iter, ast.Call) else None
-    part = function.value if isinstance(function, ast.Attribute) else None
-    if part is None or not is_own(part):
-        return False
-    return ctx.module.index.class_at(loop) is owner or _is_layer_of_torch(part, ctx)
 
 
 def _calls_one_of(statement: ast.stmt, hooks: set[str]) -> bool:
@@ -370,7 +373,7 @@ def _reaches_models(call: ast.Call, owner: ast.ClassDef, ctx: Context) -> bool:
     `self.apply(init)` reaches all that an object holds; `Function.apply(x)` is about no module at all.
     """
     function, name = call.func, identifier(call.func)
-    if isinstance(function, ast.Attribute) and _is_a_part(function.value, owner, ctx):
+    if isinstance(function, ast.Attribute) and is_a_part(function.value, owner, ctx):
         return False
     if isinstance(function, ast.Attribute) and name == "apply":
         return isinstance(ctx.parent(call), ast.Expr)
@@ -387,8 +390,3 @@ def _reaches_models(call: ast.Call, owner: ast.ClassDef, ctx: Context) -> bool:
     elif any(each.name == name for each in ctx.module.index.of_type(ast.FunctionDef)) or takes_no_model(call, ctx):
         return False  # of this file, and no hook, or of another one: it takes no model
     return any(isinstance(argument, ast.Name) for argument in call.args)
-
-
-def _is_a_part(receiver: ast.expr, owner: ast.ClassDef, ctx: Context) -> bool:
-    """`self.encoder` of `self.encoder.load_state_dict(…)`, in the class itself: its own weights are no part of it."""
-    return is_own(receiver) and ctx.module.index.class_at(receiver) is owner

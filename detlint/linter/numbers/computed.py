@@ -74,15 +74,18 @@ def _is_computed_item(module: Module, several: ast.expr, position: object, depth
     return any(value.kind is Kind.TENSOR for value in found) and is_computed(module, several, depth)
 
 
-def is_result(module: Module, node: ast.expr) -> bool:
-    """Return whether an expression is `outcome.mean` or the like, of an outcome that some call gave."""
+def is_result(module: Module, node: ast.expr, depth: int = _DEPTH) -> bool:
+    """Return whether an expression is `outcome.mean` or the like, of an outcome that some call gave, or its name."""
     if isinstance(node, ast.Subscript):
-        return is_result(module, node.value)
+        return is_result(module, node.value, depth)
+    if isinstance(node, ast.Name) and depth:
+        named = [unpacked(binding) for binding in module.definitions(node)]
+        return len(named) == 1 and named[0] is not None and is_result(module, named[0], depth - 1)
     if not isinstance(node, ast.Attribute) or node.attr not in rounding_table().results:
         return False
-    if not isinstance(node.value, ast.Name):
-        return False
-    made = [binding.value for binding in module.definitions(node.value)]
+    made: list[ast.expr | None] = [node.value]
+    if isinstance(node.value, ast.Name):
+        made = [binding.value for binding in module.definitions(node.value)]
     return bool(made) and all(isinstance(value, ast.Call) and not _constructs(module, value) for value in made)
 
 

@@ -1,0 +1,143 @@
+"""Do two sides come of one computation: done twice, cut in rows, handed on, or written down on the way?"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.taken import elements_of, entries_at, taken
+from detlint.linter.numbers.settings_around import are_set_apart
+from detlint.linter.source.names import BindingKind, unpacked
+from detlint.linter.source.nodes import arguments_of, identifier, walk
+from detlint.linter.tables.rounding import rounding_table
+
+# Views on the way from one side of a comparison to the other.
+_MOST_VIEWS = 12
+
+
+def is_repeated(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
+    """Is one computation done twice, with nothing put into what it computes with in between?"""
+    if _origin(left, ctx) != _origin(right, ctx):
+        return False
+    first, second = sorted((made_as(left, ctx) or left, made_as(right, ctx) or right), key=lambda made: made.lineno)
+    if are_set_apart(first, second, ctx):
+        return False
+    with_names = {part.id for part in ast.walk(first) if isinstance(part, ast.Name)}
+    function = ctx.function(first)
+    return function is None or not any(
+        isinstance(part, (ast.Attribute, ast.Subscript))
+        and isinstance(part.ctx, ast.Store)
+        and first.lineno < part.lineno < second.lineno
+        and _root(part) in with_names
+        for part in walk(function)
+    )
+
+
+def are_rows_of_one(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
+    """Return whether both sides were picked out of one tensor: equal rows of it are exact copies."""
+    if isinstance(left, ast.Subscript) and isinstance(right, ast.Subscript) and _root(left) == _root(right) != "":
+        return not _are_entries(left, right, ctx)
+    return not {*_picked_from(left, ctx)}.isdisjoint(_picked_from(right, ctx))
+
+
+def is_passed(given: ast.expr, computed: ast.expr, ctx: Context) -> bool:
+    """`picked = Sampler(x)(y)`, compared with rows of `x` or `y`: an object that hands on what it is given."""
+    call = source_of(computed, ctx)
+    if not isinstance(call, ast.Call) or any(name.startswith("torch.") for name in ctx.resolve(call.func)):
+        return False
+    receiver = call.func.value if isinstance(call.func, ast.Attribute) else call.func
+    maker = source_of(receiver, ctx)
+    calls = [call, *([maker] if isinstance(maker, ast.Call) else [])]
+    passed = [value for one in calls for value in arguments_of(one)]
+    source = source_of(given, ctx)
+    return not isinstance(source, ast.Constant) and any(source_of(value, ctx) is source for value in passed)
+
+
+def is_recorded(other: ast.expr, computed: ast.expr, ctx: Context) -> bool:
+    """`cache = record(net)`, where `cache["layer"]` is compared with `net(x)`: it holds what `net` returned."""
+    call, source = source_of(computed, ctx), other
+    while isinstance(source, (ast.Subscript, ast.Attribute)):
+        source = source.value
+    maker = made_as(source, ctx)
+    if not isinstance(call, ast.Call) or not isinstance(maker, ast.Call) or source is other:
+        return False
+    return ast.unparse(call.func) in map(ast.unparse, arguments_of(maker))
+
+
+def made_as(node: ast.expr, ctx: Context) -> ast.expr | None:
+    """Return the expression that a name stands for, or None where there are several or it is a parameter."""
+    found = ctx.module.definitions(node) if isinstance(node, ast.Name) else ()
+    return unpacked(found[0]) if len(found) == 1 else None
+
+
+def source_of(node: ast.expr, ctx: Context, depth: int = 6) -> ast.expr:
+    """Return what an expression is a view or another name of."""
+    inner: ast.expr | None = None
+    if isinstance(node, ast.Subscript):
+        inner = node.value
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        inner = node.func.value if node.func.attr in rounding_table().keeping else None
+    elif isinstance(node, ast.Name):
+        made = [unpacked(binding) or binding.value for binding in ctx.module.definitions(node)]
+        inner = made[0] if len(made) == 1 else None
+    return node if inner is None or depth == 0 else source_of(inner, ctx, depth - 1)
+
+
+def _origin(node: ast.expr, ctx: Context) -> str:
+    """The text of the computation behind a name: equal texts mean the same computation, done twice."""
+    if isinstance(node, ast.Name):
+        for binding in ctx.module.definitions(node):
+            if binding.kind is BindingKind.ITERATION:
+                return " ".join(_origin(element, ctx) for element in taken(ctx.module, binding)) or node.id
+            value = unpacked(binding) or binding.value
+            if value is not None:
+                return _origin(value, ctx)
+    if isinstance(node, ast.Subscript):
+        return f"{_origin(node.value, ctx)}[{ast.unparse(node.slice)}]"
+    return ast.unparse(node)
+
+
+def _root(node: ast.expr) -> str:
+    """`net` of `net[0].weight`."""
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _are_entries(left: ast.Subscript, right: ast.Subscript, ctx: Context) -> bool:
+    """`outs["ours"]` and `outs["theirs"]` of `outs = {"ours": net(x), "theirs": other(x)}`."""
+    found = [
+        entries_at(ctx.module, side.value, side.slice.value) if isinstance(side.slice, ast.Constant) else []
+        for side in (left, right)
+    ]
+    return bool(found[0] and found[1]) and found[0] != found[1]
+
+
+def _picked_from(node: ast.expr, ctx: Context, steps: int = _MOST_VIEWS) -> Iterator[ast.expr]:
+    """Yield what made the tensors that `node` is a view, a selection or put together of, the nearest first."""
+    table = rounding_table()
+    function = node.func if isinstance(node, ast.Call) else None
+    inner: list[ast.expr] = []
+    if isinstance(node, ast.Subscript):
+        inner = [node.value]
+    elif isinstance(node, ast.Call) and identifier(function) in table.joining and node.args:
+        inner = elements_of(ctx.module, node.args[0])
+    elif isinstance(function, ast.Attribute) and function.attr in table.keeping - table.adding:
+        inner = [function.value]
+    elif isinstance(node, ast.Name):
+        for binding in ctx.module.definitions(node):
+            inner += taken(ctx.module, binding)
+        made = made_as(node, ctx) or _cut_up(node, ctx) if not inner else None
+        inner += [made] if made is not None else []
+        yield from inner
+    for part in inner if steps else ():
+        yield from _picked_from(part, ctx, steps - 1)
+
+
+def _cut_up(node: ast.Name, ctx: Context) -> ast.expr | None:
+    """`first, second = outs.chunk(2)`."""
+    found = ctx.module.definitions(node)
+    whole = found[0].value if len(found) == 1 else None
+    cut = isinstance(whole, ast.Call) and identifier(whole.func) in rounding_table().keeping
+    return whole if cut else None
