@@ -23,6 +23,7 @@ from detlint.linter.programs.smoke import is_smoke_test
 from detlint.linter.randomness.purpose import decides
 from detlint.linter.randomness.seeded_later import is_seeded_later
 from detlint.linter.randomness.seeding import Seeding, seeding_of
+from detlint.linter.randomness.switched_off import is_switched_off
 from detlint.linter.randomness.unused_seeds import seed_defaults, unused_seeds
 from detlint.linter.source.names import parameters
 from detlint.randomness import LIBRARIES, load_sources
@@ -94,7 +95,7 @@ def _unseeded_draws(ctx: Context, options: Container[ast.Call]) -> Iterator[Find
             of_library = [draw for draw in of_library if not _is_asked_for(draw.node, ctx)]
             early = [draw for draw in of_library if is_seeded_later(library, ctx.module, draw.node, seeding)]
             of_library = list(_drawn_seeds(of_library, seeding, library)) or early
-        found = [draw for draw in of_library if _matters(draw, ctx)]
+        found = [draw for draw in of_library if _matters(draw, ctx) and not is_switched_off(draw.node, ctx)]
         if found:
             first, *more = found
             related = [(ctx.module, draw.node, f"{draw.name} draws from it too") for draw in more[:_RELATED]]
