@@ -79,9 +79,7 @@ def _passed(parameter: ast.arg, ctx: Context, steps: int) -> list[object]:
     return found
 
 
-def _passed_by(
-    site: CallSite, parameter: ast.arg, function: FunctionNode, ctx: Context, steps: int
-) -> list[object]:
+def _passed_by(site: CallSite, parameter: ast.arg, function: FunctionNode, ctx: Context, steps: int) -> list[object]:
     inside, call = site
     if any(isinstance(argument, ast.Starred) for argument in call.args) or any(k.arg is None for k in call.keywords):
         return []

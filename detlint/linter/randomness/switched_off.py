@@ -31,9 +31,7 @@ def is_switched_off(node: ast.AST, ctx: Context) -> bool:
 
     What an option of a command line is by default says nothing: it is there to be given.
     """
-    return any(
-        _truth(test, ctx) is Truth.of(not holds) for test, holds in ctx.module.index.conditions_around(node)
-    )
+    return any(_truth(test, ctx) is Truth.of(not holds) for test, holds in ctx.module.index.conditions_around(node))
 
 
 def _truth(test: ast.expr, ctx: Context) -> Truth:
