@@ -72,14 +72,14 @@ def _passed(parameter: ast.arg, ctx: Context, steps: int) -> list[object]:
             return []
         if is_test_file(site[0].module):
             continue
-        literals = _passed_by(site, parameter, function, steps)
+        literals = _passed_by(site, parameter, function, ctx, steps)
         if not literals:
             return []
         found += literals
     return found
 
 
-def _passed_by(site: CallSite, parameter: ast.arg, function: FunctionNode, steps: int) -> list[object]:
+def _passed_by(site: CallSite, parameter: ast.arg, function: FunctionNode, ctx: Context, steps: int) -> list[object]:
     inside, call = site
     if any(isinstance(argument, ast.Starred) for argument in call.args) or any(k.arg is None for k in call.keywords):
         return []
@@ -87,7 +87,8 @@ def _passed_by(site: CallSite, parameter: ast.arg, function: FunctionNode, steps
     if given is not None:
         return literals_of(given, inside, steps)
     default = next((default for argument, default in parameters(function.args) if argument is parameter), None)
-    return [default.value] if isinstance(default, ast.Constant) else []
+    known = ctx.constant(default)
+    return [] if known is MISSING else [known]
 
 
 def _truth(test: ast.expr, ctx: Context) -> Truth:

@@ -23,12 +23,12 @@ from detlint.linter.programs.smoke import is_smoke_test
 from detlint.linter.randomness.purpose import decides
 from detlint.linter.randomness.seeded_later import is_seeded_later
 from detlint.linter.randomness.seeding import Seeding, seeding_of
+from detlint.linter.randomness.switched_off import is_switched_off
 from detlint.linter.randomness.unused_seeds import seed_defaults, unused_seeds
 from detlint.linter.source.names import parameters
-from detlint.randomness import LIBRARIES, load_sources
+from detlint.randomness import LIBRARIES, TITLES, load_sources
 from detlint.rulebook import Trigger
 
-_TITLES = {"torch": "torch", "numpy": "NumPy", "random": "Python's random"}
 # What seeds a library's global generator, and the package to import for it.
 _SEEDS = {
     "torch": ("torch", "{}.manual_seed(0)"),
@@ -74,7 +74,7 @@ def unseeded_rng(ctx: Context) -> Iterator[Finding]:
 
 
 def _what(draw: _Drawn) -> str:
-    return f"{draw.name} draws from {_TITLES[draw.library]}'s global generator"
+    return f"{draw.name} draws from {TITLES[draw.library]}'s global generator"
 
 
 def _unseeded_draws(ctx: Context, options: Container[ast.Call]) -> Iterator[Finding]:
@@ -94,7 +94,7 @@ def _unseeded_draws(ctx: Context, options: Container[ast.Call]) -> Iterator[Find
             of_library = [draw for draw in of_library if not _is_asked_for(draw.node, ctx)]
             early = [draw for draw in of_library if is_seeded_later(library, ctx.module, draw.node, seeding)]
             of_library = list(_drawn_seeds(of_library, seeding, library)) or early
-        found = [draw for draw in of_library if _matters(draw, ctx)]
+        found = [draw for draw in of_library if _matters(draw, ctx) and not is_switched_off(draw.node, ctx)]
         if found:
             first, *more = found
             related = [(ctx.module, draw.node, f"{draw.name} draws from it too") for draw in more[:_RELATED]]
@@ -157,7 +157,7 @@ def global_rng_in_library(ctx: Context) -> Iterator[Finding]:
             _GENERATOR_PARAMETERS.search(parameter.arg) for parameter, _ in parameters(function.args)
         ):
             continue
-        yield ctx.finding(draw.node, call=draw.name, library=_TITLES[draw.library], place=f"{function.name}()")
+        yield ctx.finding(draw.node, call=draw.name, library=TITLES[draw.library], place=f"{function.name}()")
 
 
 def _draws(ctx: Context) -> Iterator[_Drawn]:

@@ -37,15 +37,18 @@ def unseeded_generator(call: Call, ctx: Context) -> Iterator[Finding]:
         return
     if torch and is_test_file(ctx.module):
         return  # a test is glad of numbers that are always the same
-    constant = torch and not _is_reseeded(call.node, ctx)
+    asked = _asked_for_numbers(call.node, ctx) if torch else []
+    if asked and all(asked):
+        return  # nothing is drawn from it: what comes of the number is for the rule about seeds
+    constant = torch and not any(asked)
     yield ctx.finding(call.node, call=f"{call.name}()", consequence=_CONSTANT if constant else _SYSTEM)
 
 
-def _is_reseeded(node: ast.Call, ctx: Context) -> bool:
-    """`g.seed()` gives a torch generator a number of the system's."""
+def _asked_for_numbers(node: ast.Call, ctx: Context) -> list[bool]:
+    """Return of each use of a torch generator whether it is `g.seed()`, which gives it a number of the system's."""
     binding = ctx.binding(node)
-    uses = ctx.flow(node).uses(binding) if binding is not None else ()
-    return any(isinstance(parent := ctx.parent(use), ast.Attribute) and parent.attr == "seed" for use in uses)
+    uses = ctx.flow(node).uses(binding) if binding is not None else (node,)
+    return [isinstance(parent := ctx.parent(use), ast.Attribute) and parent.attr == "seed" for use in uses]
 
 
 def _has_seed(call: Call, generator: OwnGenerator, ctx: Context) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from detlint.conditions import Truth
 from detlint.findings import Finding
@@ -20,7 +20,7 @@ from detlint.linter.randomness.seeded_later import is_seeded_later
 from detlint.linter.randomness.seeding import depends_on_rank, seeding_of
 from detlint.linter.source.names import FUNCTIONS, FunctionNode, parameters
 from detlint.linter.source.nodes import identifier, walk
-from detlint.randomness import load_sources
+from detlint.randomness import TITLES, load_sources
 
 _BY_RANK = "with a seed that depends on the process rank"
 # Other splitters draw where they are used.
@@ -30,9 +30,16 @@ _SPLITS = re.compile(r"_split(_|$)|(^|_)split_")
 _RANDOM_SPLIT = "random_split"
 _SPLITTER = re.compile(r"(^|_)split(_|$)")
 # What orders rows at random, by the library that it draws from, and names of what the two parts are for.
-_PERMUTATIONS = {"torch.randperm": "torch", "numpy.random.permutation": "numpy"}
-_TRAINS = re.compile(r"(^|_)(tr|train|training)(_|$)", re.IGNORECASE)
-_TESTS = re.compile(r"(^|_)(te|test|testing|val|valid|validation|eval|dev|holdout)(_|$)", re.IGNORECASE)
+_PERMUTATIONS = {
+    "torch.randperm": "torch",
+    "numpy.random.permutation": "numpy",
+    "numpy.random.shuffle": "numpy",
+    "random.shuffle": "random",
+}
+_TRAINS = re.compile(r"(^|_)(tr|train|training)(set|data|loader|idx)?(_|$)", re.IGNORECASE)
+_TESTS = re.compile(
+    r"(^|_)(te|test|testing|val|valid|validation|eval|dev|holdout)(set|data|loader|idx)?(_|$)", re.IGNORECASE
+)
 _SEED = re.compile(r"(^|_)(seed|random_state|generator|rng)$")
 _RANDOM_STATES = ("generator", "random_state", "seed")
 
@@ -86,7 +93,7 @@ def unseeded_split_of_project(ctx: Context) -> Iterator[Finding]:
 
 @check_file("DET105")
 def unseeded_split_by_hand(ctx: Context) -> Iterator[Finding]:
-    """A function `split` of a library: `rows = torch.randperm(n)`, `rows[:k]` to train on and `rows[k:]` to test on.
+    """A function of a library for it: `rows = torch.randperm(n)`, `rows[:k]` to train on and `rows[k:]` to test on.
 
     Silent where a library does so on its way, as it draws batches too, and in programs, where it is one draw of DET101.
     """
@@ -94,32 +101,51 @@ def unseeded_split_by_hand(ctx: Context) -> Iterator[Finding]:
         return
     for call in calls_named(ctx.module, [name.rpartition(".")[2] for name in _PERMUTATIONS]):
         function = ctx.function(call)
-        if function is None or not _SPLITTER.search(function.name):
+        if function is None or not _makes_parts(function.name):
             continue
         name = next((name for name in ctx.callees(call) if name in _PERMUTATIONS), "")
         own = next((keyword.value for keyword in call.keywords if keyword.arg == "generator"), None)
-        if name and (own is None or ctx.constant(own) is None) and _divides(call, ctx):
+        if name and (own is None or ctx.constant(own) is None) and _divides(_shuffled(call, ctx), ctx):
             yield from _unless_seeded(call, name, _PERMUTATIONS[name], ctx.program_or_library, ctx)
 
 
-def _divides(permutation: ast.Call, ctx: Context) -> bool:
-    """Is a permutation cut in two at one place, and do names around say that the parts train and test?"""
-    node: ast.expr = permutation
+def _makes_parts(function: str) -> bool:
+    """`split_rows`, `train_val_loaders`."""
+    return bool(_SPLITTER.search(function) or (_TRAINS.search(function) and _TESTS.search(function)))
+
+
+def _shuffled(draw: ast.Call, ctx: Context) -> Iterator[ast.expr]:
+    """Yield where a permutation is used, the rows that it puts in order, or the list that is shuffled in place."""
+    node: ast.expr = draw
     while isinstance(method := ctx.parent(node), ast.Attribute) and isinstance(made := ctx.parent(method), ast.Call):
         node = made  # torch.randperm(n).tolist()
-    binding = ctx.binding(node)
-    uses = ctx.flow(node).uses(binding) if binding is not None else ()
-    parts = [part for part in map(ctx.parent, uses) if isinstance(part, ast.Subscript)]
+    in_place = draw.args[0] if isinstance(ctx.parent(draw), ast.Expr) and draw.args else None
+    if isinstance(in_place, ast.Name):
+        bindings = list(ctx.module.definitions(in_place))
+    else:
+        bindings = [binding for binding in [ctx.binding(node)] if binding is not None]
+    for use in (use for binding in bindings for use in ctx.flow(draw).uses(binding)):
+        yield use
+        ordered = ctx.parent(use)
+        if isinstance(ordered, ast.Subscript) and ordered.slice is use:
+            binding = ctx.binding(ordered)
+            yield from ctx.flow(draw).uses(binding) if binding is not None else ()
+
+
+def _divides(rows: Iterable[ast.expr], ctx: Context) -> bool:
+    """Are rows cut into parts that lie side by side, and do names around say that these train and test?"""
+    parts = [part for part in map(ctx.parent, rows) if isinstance(part, ast.Subscript)]
     cuts = [(part, part.slice) for part in parts if isinstance(part.slice, ast.Slice) and part.slice.step is None]
-    heads = {ast.unparse(cut.upper): part for part, cut in cuts if cut.lower is None and cut.upper is not None}
-    tails = {ast.unparse(cut.lower): part for part, cut in cuts if cut.upper is None and cut.lower is not None}
-    return any(_is_for(heads[at], tails[at], ctx) for at in heads.keys() & tails.keys())
-
-
-def _is_for(head: ast.Subscript, tail: ast.Subscript, ctx: Context) -> bool:
-    statements = (ctx.statement(head), ctx.statement(tail))
-    words = {identifier(part) for statement in statements for part in walk(statement) if isinstance(part, ast.expr)}
-    return any(map(_TRAINS.search, words)) and any(map(_TESTS.search, words))
+    ends = {ast.unparse(cut.upper) for _, cut in cuts if cut.lower is None and cut.upper is not None}
+    begins = {ast.unparse(cut.lower) for _, cut in cuts if cut.lower is not None}
+    if ends.isdisjoint(begins):
+        return False
+    statements = {ctx.statement(part) for part, _ in cuts}
+    words = {identifier(part) for each in statements for part in walk(each) if isinstance(part, ast.expr)}
+    trains, tests = any(map(_TRAINS.search, words)), any(map(_TESTS.search, words))
+    # What is handed back at once has no names: there one word is enough, for how much the test takes.
+    unnamed = len(statements) == 1 and all(isinstance(each, ast.Return) for each in statements)
+    return (trains or tests) if unnamed else (trains and tests)
 
 
 def _draws_without(call: ast.Call, name: str, ctx: Context) -> str:
@@ -179,7 +205,7 @@ def _splits_itself(call: ast.Call, ctx: Context) -> bool:
 
 def _unless_seeded(node: ast.Call, name: str, library: str, program: Program, ctx: Context) -> Iterator[Finding]:
     seeding = seeding_of(program)
-    title = "NumPy" if library == "numpy" else library
+    title = TITLES[library]
     if _DRAWS_AT_ONCE.search(name) and is_seeded_later(library, ctx.module, node, seeding):
         yield ctx.finding(node, call=name, reason=f"from {title}'s global generator, before it is seeded")
         return
