@@ -6,13 +6,15 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from detlint.linter.source.names import Binding
+from detlint.linter.analysis.only_values import only_value
+from detlint.linter.source.nodes import is_own
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
 
 _AGREEING = (ast.Eq, ast.In, ast.Is)
 _COMPARING = (*_AGREEING, ast.NotEq, ast.NotIn, ast.IsNot)
+_MAX_STEPS = 3
 
 
 def settled(node: ast.expr, ctx: Context) -> ast.Constant | None:
@@ -26,40 +28,53 @@ def ruled_out(node: ast.expr, ctx: Context) -> list[object]:
     return [literal.value for literals, alike in _compared_with(node, ctx) if not alike for literal in literals]
 
 
+def conditions_met(node: ast.AST, ctx: Context) -> Iterator[tuple[ast.expr, bool]]:
+    """Yield each condition around a node, and whether it holds there; what a flag was set to, where that asks one."""
+    for test, holds in ctx.module.index.conditions_around(node):
+        yield from _parts(test, holds, ctx)
+
+
 def _compared_with(node: ast.expr, ctx: Context) -> Iterator[tuple[list[ast.Constant], bool]]:
     """Yield literals that a condition around a name or attribute lists, and whether it is one of them or none."""
     if not isinstance(node, (ast.Name, ast.Attribute)):
         return
-    written, made = ast.unparse(node), _definitions(node, ctx)
-    for test, holds in ctx.module.index.conditions_around(node):
-        for part, part_holds in _parts(test, holds):
-            found = _compared(part, written)
-            if found is not None and isinstance(part, ast.Compare) and _definitions(part.left, ctx) == made:
+    same: list[ast.expr] = [node]
+    if isinstance(node, ast.Attribute) and (stored := only_value(ctx.module, node)) is not None:
+        same.append(stored)  # `p` of `self.p = p`, in a condition beside it
+    for part, holds in conditions_met(node, ctx):
+        if isinstance(part, ast.Compare) and any(_is_same(part.left, known, ctx) for known in same):
+            found = _compared(part)
+            if found is not None:
                 literals, alike = found
-                yield literals, alike is part_holds
+                yield literals, alike is holds
 
 
-def _definitions(node: ast.expr, ctx: Context) -> set[Binding]:
-    """Return what sets a name before it is read: another value between a condition and its use is another matter."""
-    return set(ctx.module.definitions(node)) if isinstance(node, ast.Name) else set()
+def _is_same(left: ast.expr, known: ast.expr, ctx: Context) -> bool:
+    """Are two expressions written alike, and set by the same: another value between them is another matter."""
+    if ast.unparse(left) != ast.unparse(known):
+        return False
+    if isinstance(left, ast.Name) and isinstance(known, ast.Name):
+        return set(ctx.module.definitions(left)) == set(ctx.module.definitions(known))
+    return is_own(left) or ctx.function(left) is ctx.function(known)
 
 
-def _parts(test: ast.expr, holds: bool) -> Iterator[tuple[ast.expr, bool]]:
+def _parts(test: ast.expr, holds: bool, ctx: Context, steps: int = _MAX_STEPS) -> Iterator[tuple[ast.expr, bool]]:
     """Yield what follows from a condition: both sides of an `and` that holds, and of an `or` that does not."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        yield from _parts(test.operand, not holds)
+        yield from _parts(test.operand, not holds, ctx, steps)
     elif isinstance(test, ast.BoolOp):
         for part in test.values if isinstance(test.op, ast.And) is holds else ():
-            yield from _parts(part, holds)
+            yield from _parts(part, holds, ctx, steps)
     else:
         yield test, holds
+        flag = only_value(ctx.module, test) if steps and isinstance(test, (ast.Name, ast.Attribute)) else None
+        if flag is not None:
+            yield from _parts(flag, holds, ctx, steps - 1)
 
 
-def _compared(test: ast.expr, written: str) -> tuple[list[ast.Constant], bool] | None:
+def _compared(test: ast.Compare) -> tuple[list[ast.Constant], bool] | None:
     """`mode == "reflect"`, `mode not in ("reflect", "replicate")`: with what, and whether it is to be one of them."""
-    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], _COMPARING):
-        return None
-    if ast.unparse(test.left) != written:
+    if len(test.ops) != 1 or not isinstance(test.ops[0], _COMPARING):
         return None
     other = test.comparators[0]
     listed = other.elts if isinstance(other, (ast.Tuple, ast.List, ast.Set)) else [other]

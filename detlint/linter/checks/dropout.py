@@ -13,6 +13,7 @@ from detlint.linter.analysis.callers import calls_of, is_set_from_outside
 from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.context import MISSING, Argument, Call, Context
+from detlint.linter.analysis.guards import conditions_met, settled
 from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.registry import check
 from detlint.linter.analysis.repairs import Repair, operand, safe, set_argument, unsafe
@@ -50,6 +51,8 @@ def functional_dropout_always_on(call: Call, ctx: Context) -> Iterator[Finding]:
     """Silent where the mode decides, the caller decides, or nothing is dropped."""
     rate = _at_inference(call.argument(_rate(call)).value)
     if _is_zero(rate, ctx) or spared_by_mode(ctx.module, call.node):
+        return
+    if rate is not None and _is_ruled_out(rate, ctx):
         return
     if rate is not None and (
         depends_on_mode(ctx.module, rate) or (_is_callers(rate, ctx) and not without_gradients(ctx.module, call.node))
@@ -201,6 +204,20 @@ def _repair(call: Call, ctx: Context) -> Repair | None:
 def _is_zero(rate: ast.expr | None, ctx: Context) -> bool:
     value = ctx.constant(rate)
     return isinstance(value, (int, float)) and value == 0
+
+
+def _is_ruled_out(rate: ast.expr, ctx: Context) -> bool:
+    """`if self.flash:` after `self.flash = self.p == 0.0`, `else` of `if self.p > 0:`: nothing is dropped there."""
+    known = settled(rate, ctx)
+    if known is not None and _is_zero(known, ctx):
+        return True
+    stored = only_value(ctx.module, rate) if isinstance(rate, ast.Attribute) else None
+    return any(
+        _asks_for_rate(test, rate, ctx)
+        or (stored is not None and ctx.function(test) is ctx.function(stored) and _asks_for_rate(test, stored, ctx))
+        for test, holds in conditions_met(rate, ctx)
+        if not holds
+    )
 
 
 def _is_callers(rate: ast.expr, ctx: Context) -> bool:

@@ -8,6 +8,7 @@ from detlint.linter.analysis.element_fills import put_in
 from detlint.linter.analysis.element_sort import Move
 from detlint.linter.order.form import CHOICE
 from detlint.linter.order.questions import OrderQuestions
+from detlint.linter.programs.trial_runs import SHAPES
 from detlint.linter.source.names import FUNCTIONS
 
 _AT_MOST_ONE = frozenset({(ast.Eq, 1), (ast.LtE, 1), (ast.Lt, 2)})
@@ -122,13 +123,32 @@ class OrderCounts(OrderQuestions):
         parent = self.index.parents.get(chosen)
         if isinstance(parent, (ast.Compare, ast.Expr)) or self.complains(node) or self.shown(chosen):
             return None
-        if self.is_only_element(node):
+        if self._is_asked_for_form(chosen) or self.is_only_element(node):
             return None
         if isinstance(parent, ast.Call) and {"builtins.len", "builtins.isinstance", "builtins.type"}.intersection(
             self.inference.callees(parent)
         ):
             return None
         return CHOICE
+
+    def _is_asked_for_form(self, chosen: ast.expr) -> bool:
+        """`next(iter(weights)).device`, `weights[0][0].values.dtype`, which the others share; also by a variable."""
+        parent = self.index.parents.get(chosen)
+        if isinstance(parent, ast.Assign) and isinstance(parent.targets[0], ast.Name):
+            binding = self.binding_of(parent.targets[0])
+            if binding is None or not isinstance(binding.scope.node, FUNCTIONS) or len(parent.targets) > 1:
+                return False
+            uses = self.module.flow(binding.scope).uses(binding)
+            return bool(uses) and all(map(self._leads_to_form, uses))
+        return self._leads_to_form(chosen)
+
+    def _leads_to_form(self, part: ast.expr) -> bool:
+        parent = self.index.parents.get(part)
+        while isinstance(parent, (ast.Attribute, ast.Subscript)) and parent.value is part:
+            if isinstance(parent, ast.Attribute) and parent.attr in SHAPES:
+                return True
+            part, parent = parent, self.index.parents.get(parent)
+        return False
 
 
 def _things_in(node: ast.AST) -> set[str]:

@@ -91,7 +91,8 @@ class LoopEffects(LoopParts):
                 if self._tracer.adds_nodes(node) and self._is_outside(function.value):
                     return self._collected(function.value, node, replace(self._trail, form=Form.GRAPH))
                 if function.attr in methods["writing"]:
-                    written = self._is_open_file(function.value) and not self.stores_by_name(node)
+                    shown = any(map(self._tracer.shown, given))
+                    written = self._is_open_file(function.value) and not (shown or self.stores_by_name(node))
                     return "the text that is written" if written else None
                 if function.attr == "update" and self._is_outside(function.value):
                     return self._updated(function.value, node)

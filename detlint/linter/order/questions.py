@@ -115,9 +115,15 @@ class OrderQuestions:
         names = self.inference.callees(call)
         if not self.table.functions["showing"].isdisjoint(names):
             return keyword not in _CHOSEN
-        if any(name.startswith("tqdm.") and name.endswith(".write") for name in names):
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "write" and self._is_bar(call.func.value):
             return True
         return "warnings.warn" in names or ("builtins.print" in names and self.printed_to(call) is None)
+
+    def _is_bar(self, node: ast.expr) -> bool:
+        """`tqdm` of `tqdm.write(line)`, and `bar` of `bar = tqdm(files)`: lines above a progress bar."""
+        made = [binding.value for binding in self.module.definitions(node)] if isinstance(node, ast.Name) else []
+        names = [name for value in made if isinstance(value, ast.Call) for name in self.inference.callees(value)]
+        return any(name.startswith("tqdm.") for name in names or self.inference.resolve(node))
 
     def printed_to(self, call: ast.Call) -> ast.expr | None:
         """Return the file that `print(…, file=…)` writes to; None where people read it."""

@@ -13,6 +13,8 @@ from detlint.linter.analysis.program import outermost_definition
 from detlint.linter.analysis.testcode import is_unit_test
 from detlint.linter.programs.data_code import prepares_data
 from detlint.linter.programs.training import file_trains
+from detlint.linter.source.names import BindingKind, unpacked
+from detlint.linter.source.nodes import arguments_of
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 _ON_CPU = re.compile(r"(^|_)cpu(_|$)")
 # Longer texts tell people something.
 _LONGEST_WORD = 40
+_MOVES = frozenset({"to", "cuda", "type_as"})
 _VIEWS = frozenset({"view", "reshape", "flatten", "long", "float"})
 # What says that a file may work on another device.
 _DEVICES = frozenset({"cuda", "device", "devices", "get_device", "torch_device", "to", "set_default_device"})
@@ -43,6 +46,8 @@ def runs_on_cpu(call: ast.Call, tensor: ast.expr | None, operands: Iterable[ast.
     if _stays_on_cpu(tensor) or prepares_data(call, ctx) or _tests_on_cpu(ctx):
         return True
     if ctx.program is not None and _is_model_of_file(call, ctx) and ctx.module.project.once(_trains_on_cpu, ctx.module):
+        return True
+    if tensor is not None and _is_moved_to_cpu(tensor, ctx):
         return True
     return any(_comes_from_numpy(operand, ctx) for operand in operands)
 
@@ -94,6 +99,22 @@ def _only_converts(call: ast.Call, function: ast.Attribute, ctx: Context) -> boo
     """`rows.to(torch.float)`: another dtype on the same device."""
     dtypes = [dtype_named(ctx.inference, argument) for argument in call.args]
     return function.attr == "to" and not call.keywords and bool(dtypes) and all(dtypes)
+
+
+def _is_moved_to_cpu(tensor: ast.expr, ctx: Context, steps: int = 4) -> bool:
+    """`labels` of `labels = labels.cpu()`, `labels.view(-1)` of that: the last move of a tensor was to the CPU."""
+    if isinstance(tensor, ast.Name):
+        bindings = ctx.module.definitions(tensor) if steps else ()
+        made = [unpacked(binding) if binding.kind is BindingKind.ASSIGN else None for binding in bindings]
+        return bool(made) and all(node is not None and _is_moved_to_cpu(node, ctx, steps - 1) for node in made)
+    if isinstance(tensor, (ast.Subscript, ast.Attribute)):
+        return _is_moved_to_cpu(tensor.value, ctx, steps)
+    method = tensor.func if isinstance(tensor, ast.Call) else None
+    if not isinstance(method, ast.Attribute) or not isinstance(tensor, ast.Call):
+        return False
+    if method.attr in _MOVES and not _only_converts(tensor, method, ctx):
+        return any(ctx.constant(given) == "cpu" for given in arguments_of(tensor))
+    return method.attr == "cpu" or _is_moved_to_cpu(method.value, ctx, steps)
 
 
 def _stays_on_cpu(tensor: ast.expr | None) -> bool:
