@@ -9,9 +9,14 @@ from functools import cached_property
 
 from detlint.linter.source.index import Index
 from detlint.linter.source.names import FUNCTIONS, SCOPES, Binding, Scope
-from detlint.linter.source.nodes import ends_program, walk
+from detlint.linter.source.nodes import ends_program, identifier, walk
 
 _REMEMBERED_CONDITIONS = 6
+# Calls that answer the same each time they are asked of the same object.
+_LASTING = frozenset(
+    {"numel", "nelement", "size", "dim", "ndimension", "is_floating_point", "is_complex", "is_tensor"}
+    | {"isinstance", "issubclass", "callable"}
+)
 
 
 class _Block:
@@ -387,13 +392,19 @@ def _order(node: ast.AST) -> tuple[int, int, int]:
 
 
 def _condition(test: ast.expr) -> tuple[str, bool] | None:
-    """Return a condition's text and whether it is stated positively; None where calls make it unrepeatable."""
+    """Return a condition's text and whether it is stated positively; None where calls make it unrepeatable.
+
+    Those that only ask for a form or a type, `x.numel() > 0`, answer the same until the name is bound anew.
+    """
     positive = True
     while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         positive = not positive
         test = test.operand
-    if any(isinstance(node, (ast.Call, ast.NamedExpr, ast.Await, *SCOPES)) for node in walk(test)):
-        return None
+    for node in walk(test):
+        if isinstance(node, (ast.NamedExpr, ast.Await, *SCOPES)):
+            return None
+        if isinstance(node, ast.Call) and identifier(node.func) not in _LASTING:
+            return None
     return ast.unparse(test), positive
 
 

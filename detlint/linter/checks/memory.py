@@ -20,6 +20,7 @@ from detlint.linter.memory.containers import (
     read_of_value,
     returned_container,
 )
+from detlint.linter.memory.erased import is_erased
 from detlint.linter.memory.made import is_fresh
 from detlint.linter.memory.needs import guards_emptiness, is_in_each_round, reads_what_rounds_left, tests_of_need
 from detlint.linter.memory.parts import (
@@ -373,7 +374,8 @@ def _bound_at(binding: Binding, ctx: Context) -> ast.AST:
 
 
 def _updates(binding: Binding, ctx: Context) -> bool:
-    return isinstance(ctx.parent(binding.node), ast.AugAssign)
+    update = ctx.parent(binding.node)
+    return isinstance(update, ast.AugAssign) and not is_erased(update.target, update, ctx)
 
 
 def _loops_of(writes: Sequence[ast.AST], read: ast.AST, ctx: Context) -> Iterator[ast.AST]:

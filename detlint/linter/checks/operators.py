@@ -18,11 +18,10 @@ from detlint.linter.analysis.values import Kind
 from detlint.linter.analysis.written_calls import mapped, written_out
 from detlint.linter.gradients.flow import can_need_gradient, runs_trained_models
 from detlint.linter.gradients.learned import is_learned
-from detlint.linter.gradients.provenance import without_gradient_dtype
 from detlint.linter.gradients.unapplied import is_never_applied
-from detlint.linter.gradients.writes import written_into
 from detlint.linter.indices.arguments import LayerArguments, SourceArguments, branches
 from detlint.linter.modes.derived_layers import constructions, overrides
+from detlint.linter.numbers.whole_numbers import are_counted
 from detlint.linter.programs.autotuning import adds_two_parts
 from detlint.linter.programs.kernels import KERNEL_LANGUAGES
 from detlint.linter.programs.on_cpu import runs_on_cpu
@@ -38,10 +37,6 @@ _WEIGHTED = ("Conv", "Embedding")
 _ARGUMENT = re.compile(r"(?P<name>\w+)=(?P<value>True)(?: \([^)]*\))?")
 # Operators that are a backward pass themselves: they are called where a derivative is written by hand.
 _DERIVATIVE = re.compile(r"_(backward|grad)$")
-# Another dtype for the same numbers.
-_CASTS = frozenset({"float", "double", "long", "int"})
-_MOVES = frozenset({"to", "cuda", "type", "type_as"})
-_VIEWS = frozenset({"view", "reshape", "flatten", "squeeze", "unsqueeze", "expand", "contiguous"})
 _Table = Mapping[str, tuple[Trigger, tuple[Operator, ...]]]
 
 
@@ -265,7 +260,7 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
     silent = _is_exact(operator, call, ctx) and not operator.exact_is_reported
     if silent and not asks_for_deterministic_algorithms(ctx):
         return False
-    if _only_counts(call, ctx) or _is_entry(call, ctx):
+    if are_counted(_added(call), ctx) or _is_entry(call, ctx):
         return False
     if call.name.startswith(KERNEL_LANGUAGES) and adds_two_parts(call.node, ctx):
         return False
@@ -319,30 +314,10 @@ def _is_entry(call: Call, ctx: Context) -> bool:
     return any(isinstance(part, ast.Attribute) and call.name in ctx.resolve(part) for part in marked)
 
 
-def _only_counts(call: Call, ctx: Context) -> bool:
-    """Sums of whole numbers are exact, in whatever order they are added: of ones, or of zeros partly set to one."""
-    values = next(
-        (call.argument(name).value for name in ("src", "source", "weights") if call.argument(name).given), None
-    )
-    made = [value.node for value in ctx.values(values)] if values is not None else []
-    written = written_into(values, ctx) if isinstance(values, ast.Name) else ()
-    return (
-        bool(made)
-        and all(_is_whole(node, ctx) for node in made)
-        and all(ctx.constant(node) in (0, 1) for node in written)
-    )
-
-
-def _is_whole(node: ast.AST | None, ctx: Context) -> bool:
-    """`torch.ones(n).to(device)`, `valid.new_zeros(n)`, and `(labels == x).long()` or `.float()`."""
-    function = node.func if isinstance(node, ast.Call) else None
-    if not isinstance(function, ast.Attribute):
-        return False
-    if function.attr in _MOVES or function.attr in _VIEWS:
-        return _is_whole(function.value, ctx)
-    if function.attr in _CASTS:
-        return isinstance(function.value, ast.Compare) or without_gradient_dtype(ctx.values(function.value))
-    return function.attr.removeprefix("new_").removesuffix("_like") in ("ones", "zeros")
+def _added(call: Call) -> ast.expr | None:
+    """Return what is added up: `x` of `index_add_(0, rows, x)`."""
+    given = (call.argument(name) for name in ("src", "source", "weights"))
+    return next((argument.value for argument in given if argument.given), None)
 
 
 def _input(call: Call) -> ast.expr | None:

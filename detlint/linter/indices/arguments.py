@@ -15,7 +15,8 @@ from detlint.linter.analysis.never_taken import literals_of
 from detlint.linter.analysis.values import Kind, Value, load_types
 from detlint.linter.analysis.words import MAX_CALLS, words_of
 from detlint.linter.indices.dimensions import dimensions, names_pixels
-from detlint.linter.indices.distinct_indices import are_distinct, belongs_to_one_choice, holds_positions, is_permutation
+from detlint.linter.indices.distinct_indices import are_distinct, belongs_to_one_choice, is_permutation
+from detlint.linter.indices.positions import holds_positions
 from detlint.linter.indices.single_elements import SingleElements, is_one_number, names_choice
 from detlint.linter.programs.kernels import KERNEL_LANGUAGES, computes_floats
 from detlint.linter.source.nodes import identifier, walk

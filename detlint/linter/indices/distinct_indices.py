@@ -1,4 +1,4 @@
-"""Indices that name every place at most once, going by how they were collected."""
+"""Indices that name every place at most once, going by the operators that made them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.context import MISSING
+from detlint.linter.indices.positions import SAME_ELEMENTS
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind
 from detlint.linter.source.nodes import identifier
 from detlint.linter.tables.gradients import gradient_table
@@ -30,97 +31,8 @@ _UNIQUE = frozenset(f"torch.{owner}{name}" for name in ("unique", "unique_consec
 _VIEWS = frozenset(
     {"expand", "expand_as", "flatten", "long", "repeat", "reshape", "squeeze", "to", "unsqueeze", "view"}
 )
-_TENSORS = frozenset({"torch.as_tensor", "torch.tensor", "torch.LongTensor"})
-_SAME_ELEMENTS = frozenset({"contiguous", "cuda", "int", "long", "to"})
 _WIDENING = frozenset({"broadcast_to", "expand", "repeat", "tile"})
 _FLATTENING = frozenset({"flatten", "ravel", "reshape", "view"})
-
-
-def holds_positions(index: ast.expr, ctx: Context) -> bool:
-    """Return whether a tensor is made of a list of positions: `torch.tensor(rows)` after `rows.append(i)` in a loop.
-
-    The list may be one of several that a dict holds: `groups.setdefault(key, []).append(i)`. One that is written out
-    holds different numbers, or a single element: `torch.tensor([0, 1])`, `torch.tensor([rank])`.
-    """
-    rows = _listed(index, ctx)
-    return rows is not None and _lists_positions(rows, ctx)
-
-
-def _lists_positions(rows: ast.expr, ctx: Context, calls: int = 2) -> bool:
-    if isinstance(rows, (ast.List, ast.Tuple)):
-        return _are_different(rows.elts, ctx)
-    if isinstance(rows, ast.ListComp):
-        return len(rows.generators) == 1 and _counts(rows.elt, ctx)
-    if not isinstance(rows, ast.Name):
-        return False
-    found = ctx.module.definitions(rows)
-    if len(found) == 1 and isinstance(found[0].node, ast.arg):
-        return calls > 0 and _gets_positions(found[0], ctx, calls - 1)
-    holder = _holder(rows, ctx)
-    if holder is None:
-        return False
-    scope = ctx.module.index.scope_at(rows)
-    added = [
-        call
-        for call in ctx.module.index.calls_by_name.get("append", ())
-        if isinstance(call.func, ast.Attribute)
-        and _root(call.func.value) == holder
-        and ctx.module.index.scope_at(call).lookup(holder) is scope.lookup(holder)
-    ]
-    return bool(added) and all(len(call.args) == 1 and _counts(call.args[0], ctx) for call in added)
-
-
-def _gets_positions(parameter: Binding, ctx: Context, calls: int) -> bool:
-    """Does each call in the project pass a list of positions, or leave a parameter at None by default?"""
-    function = parameter.scope.node
-    optional = _is_none(parameter.value)
-    called = False
-    for site in calls_of(function, ctx) if isinstance(function, FUNCTIONS) else ():
-        if site is None or not isinstance(function, FUNCTIONS):
-            return False
-        inside, call = site
-        passed = argument_of(function, parameter.name, call, skip_self=True)
-        if passed is None and not (optional and _writes_all_out(call)):
-            return False
-        if passed is not None and not _lists_positions(passed, inside, calls):
-            return False
-        called = called or passed is not None
-    return called
-
-
-def _writes_all_out(call: ast.Call) -> bool:
-    return not any(isinstance(argument, ast.Starred) for argument in call.args) and all(k.arg for k in call.keywords)
-
-
-def _listed(index: ast.expr, ctx: Context) -> ast.expr | None:
-    """Return the list that a tensor is made of, seen through names, conversions and copies to a device."""
-    for _ in range(_MAX_STEPS):
-        if isinstance(index, ast.Name):
-            found = [binding for binding in ctx.module.definitions(index) if not _is_none(binding.value)]
-            if len(found) != 1 or found[0].index or found[0].value is None or found[0].kind is not BindingKind.ASSIGN:
-                return None
-            index = found[0].value
-        elif not isinstance(index, ast.Call):
-            return None
-        elif index.args and _TENSORS.intersection(ctx.callees(index)):
-            return index.args[0]
-        elif isinstance(index.func, ast.Attribute) and index.func.attr in _SAME_ELEMENTS:
-            index = index.func.value
-        else:
-            return None
-    return None
-
-
-def _is_none(node: ast.expr | None) -> bool:
-    """A tensor that is None is no index: `index = None` before `if rows is not None: index = torch.tensor(rows)`."""
-    return isinstance(node, ast.Constant) and node.value is None
-
-
-def _are_different(elements: list[ast.expr], ctx: Context) -> bool:
-    if any(isinstance(element, ast.Starred) for element in elements):
-        return False
-    numbers = [ctx.constant(element) for element in elements]
-    return len(elements) == 1 or (all(isinstance(n, int) for n in numbers) and len(set(numbers)) == len(numbers))
 
 
 def is_inverse(index: ast.expr, ctx: Context) -> bool:
@@ -143,12 +55,12 @@ def _unmoved(index: ast.expr, ctx: Context) -> ast.expr:
         if isinstance(index, ast.Name):
             found = ctx.module.definitions(index)
             made = found[0].value if len(found) == 1 and not found[0].index else None
-            if not isinstance(made, ast.Call) or identifier(made.func) not in _SAME_ELEMENTS:
+            if not isinstance(made, ast.Call) or identifier(made.func) not in SAME_ELEMENTS:
                 return index
             index = made
         elif not isinstance(index, ast.Call) or not isinstance(index.func, ast.Attribute):
             return index
-        elif index.func.attr in _SAME_ELEMENTS:
+        elif index.func.attr in SAME_ELEMENTS:
             index = index.func.value
         else:
             return index
@@ -297,7 +209,7 @@ def _is_widened(node: ast.expr, ctx: Context) -> bool:
             return False
         elif node.func.attr in _WIDENING:
             return _widens(node, ctx)
-        elif node.func.attr in _SAME_ELEMENTS:
+        elif node.func.attr in SAME_ELEMENTS:
             node = node.func.value
         else:
             return False
@@ -353,31 +265,3 @@ def _gets_permutations(parameter: Binding, ctx: Context, depth: int) -> bool:
             return False
         called = True
     return called
-
-
-def _holder(rows: ast.Name, ctx: Context) -> str | None:
-    """Return the name of the list itself, or of the dict that a loop takes it from."""
-    found = ctx.module.definitions(rows)
-    if len(found) != 1 or found[0].value is None:
-        return None
-    value = found[0].value
-    if found[0].kind is BindingKind.ITERATION and isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
-        items = (value.func.attr, found[0].index) in (("items", (1,)), ("values", ()))
-        return _root(value.func.value) if items else None
-    return rows.id if isinstance(value, ast.List) and not value.elts else None
-
-
-def _root(node: ast.expr) -> str | None:
-    """`groups` in `groups[key]` and `groups.setdefault(key, [])`."""
-    while isinstance(node, (ast.Subscript, ast.Call, ast.Attribute)):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return node.id if isinstance(node, ast.Name) else None
-
-
-def _counts(node: ast.expr, ctx: Context) -> bool:
-    """Is it the counter of a loop over `range(…)` or `enumerate(…)`?"""
-    found = ctx.module.definitions(node) if isinstance(node, ast.Name) else ()
-    if len(found) != 1 or found[0].kind is not BindingKind.ITERATION or not isinstance(found[0].value, ast.Call):
-        return False
-    names = ctx.callees(found[0].value)
-    return ("builtins.enumerate" in names and found[0].index == (0,)) or "builtins.range" in names

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.calls import functions_called, parameter_given
 from detlint.linter.analysis.values import Kind
+from detlint.linter.memory.erased import is_erased
 from detlint.linter.source.names import COMPREHENSIONS, FUNCTIONS, LOOPS, Binding, BindingKind, FunctionNode
 from detlint.linter.source.nodes import identifier, is_own, walk
 
@@ -141,6 +142,9 @@ def fate(node: ast.expr, ctx: Context, depth: int = 2) -> tuple[Fate, ast.expr]:
     """
     while True:
         parent = ctx.parent(node)
+        if is_erased(node, parent, ctx):
+            in_place = isinstance(parent, ast.Attribute) and parent.attr.endswith("_")
+            return (Fate.WRITTEN if in_place else Fate.UNTOUCHED), node
         if isinstance(parent, ast.Attribute):
             outcome, following = _method(parent, ctx)
         elif isinstance(parent, (ast.Call, ast.keyword)):

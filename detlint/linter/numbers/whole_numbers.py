@@ -1,0 +1,54 @@
+"""Are numbers that are added up whole ones, so that each order of adding them gives the same bits?"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from detlint.linter.analysis.only_values import only_value
+from detlint.linter.gradients.provenance import without_gradient_dtype
+from detlint.linter.gradients.writes import written_into
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.context import Context
+
+# Another dtype for the same numbers.
+_CASTS = frozenset({"float", "double", "long", "int"})
+_MOVES = frozenset({"to", "cuda", "type", "type_as"})
+_VIEWS = frozenset({"view", "reshape", "flatten", "squeeze", "unsqueeze", "expand", "contiguous"})
+
+
+def are_counted(values: ast.expr | None, ctx: Context) -> bool:
+    """Sums of whole numbers are exact, in whatever order they are added: of ones, or of zeros partly set to one."""
+    made = [value.node for value in ctx.values(values)] if values is not None else []
+    written = written_into(values, ctx) if isinstance(values, ast.Name) else ()
+    return (
+        bool(made)
+        and all(_is_whole(node, ctx) for node in made)
+        and all(ctx.constant(node) in (0, 1) for node in written)
+    )
+
+
+def _is_whole(node: ast.AST | None, ctx: Context) -> bool:
+    """`torch.ones(n).to(device)`, `valid.new_zeros(n)`, `(labels == x).float()`, `mask.to(x.dtype)` of such a mask."""
+    if isinstance(node, ast.expr) and _is_comparison(node, ctx):
+        return True
+    function = node.func if isinstance(node, ast.Call) else None
+    if not isinstance(function, ast.Attribute):
+        return False
+    if function.attr in _MOVES or function.attr in _VIEWS:
+        return _is_whole(function.value, ctx)
+    if function.attr in _CASTS:
+        return _is_whole(function.value, ctx) or without_gradient_dtype(ctx.values(function.value))
+    return function.attr.removeprefix("new_").removesuffix("_like") in ("ones", "zeros")
+
+
+def _is_comparison(node: ast.expr, ctx: Context) -> bool:
+    """`labels == x`, `~(a & b)` of such, also under a name."""
+    if isinstance(node, ast.UnaryOp):
+        return isinstance(node.op, ast.Invert) and _is_comparison(node.operand, ctx)
+    if isinstance(node, ast.BinOp):
+        sides = (node.left, node.right)
+        return isinstance(node.op, (ast.BitAnd, ast.BitOr)) and all(_is_comparison(side, ctx) for side in sides)
+    made = only_value(ctx.module, node) if isinstance(node, ast.Name) else None
+    return isinstance(node, ast.Compare) or (made is not None and _is_comparison(made, ctx))
