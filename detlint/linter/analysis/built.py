@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.context import Context
@@ -32,7 +33,7 @@ class _Built:
 
 
 def _built(node: ast.expr, ctx: Context) -> _Built:
-    """Climb from a constructor through `.to(…)` and nn.Sequential to the whole module, and see if that is called."""
+    """Climb from a constructor through `.to(…)`, nn.Sequential and choices to the whole, and see if that is called."""
     expression = node
     while True:
         parent = ctx.parent(expression)
@@ -45,10 +46,17 @@ def _built(node: ast.expr, ctx: Context) -> _Built:
             if parent.attr not in _TRANSPARENT:
                 return _Built(expression)
             expression = around
-        elif isinstance(parent, ast.Call) and "torch.nn.Sequential" in ctx.resolve(parent.func):
+        elif _goes_on_as(expression, parent, ctx):
             expression = parent
         else:
             return _Built(expression)
+
+
+def _goes_on_as(part: ast.expr, whole: ast.AST | None, ctx: Context) -> TypeGuard[ast.expr]:
+    """`nn.Sequential(part, …)`, `part if rate else nn.Identity()`."""
+    if isinstance(whole, ast.IfExp):
+        return part is not whole.test
+    return isinstance(whole, ast.Call) and "torch.nn.Sequential" in ctx.resolve(whole.func)
 
 
 def moved(node: ast.expr, ctx: Context) -> ast.expr:

@@ -23,6 +23,8 @@ def holds_layers_of_torch(node: ast.expr, ctx: Context) -> bool:
 
 def _is_of_torch(value: Value, ctx: Context) -> bool:
     """`nn.Linear(n, m)`, and `nn.ModuleList([nn.Linear(n, m) for _ in range(k)])` of this file."""
+    if isinstance(value.node, ast.List) and not value.node.elts:
+        return True  # `self.heads = []`, until there are layers
     if value.kind is not Kind.MODULE or not value.type.startswith("torch.nn."):
         return False
     if not value.type.endswith(_CONTAINERS):

@@ -109,11 +109,17 @@ class ModeEvents(ModeEffects, ABC):
         """
         statement = self.index.statement(call)
         around = self.index.parents.get(statement)
-        if isinstance(around, ast.If) and statement in around.body and not around.orelse:
-            about = [part for part in ast.walk(around.test) if isinstance(part, (ast.Name, ast.Attribute))]
-            if any(self.key(part) == key for part in about) or self._is_on_by_default(around.test):
-                return around.test
-        return call
+        if not isinstance(around, ast.If) or statement not in around.body or around.orelse:
+            return call
+        asked = any(self._asks_about(key, part) for part in walk(around.test))
+        return around.test if asked or self._is_on_by_default(around.test) else call
+
+    def _asks_about(self, key: Key, part: ast.AST) -> bool:
+        """Is part of a test the model itself or its mode, and not another attribute: `if self.early_stopping`?"""
+        around = self.index.parents.get(part)
+        if not isinstance(part, (ast.Name, ast.Attribute)) or self.key(part) != key:
+            return False
+        return not isinstance(around, ast.Attribute) or around.attr == "training"
 
     def _is_on_by_default(self, test: ast.expr) -> bool:
         bindings = self.module.definitions(test) if isinstance(test, ast.Name) else ()

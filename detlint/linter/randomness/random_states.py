@@ -15,7 +15,7 @@ from detlint.linter.source.nodes import identifier, is_own, walk
 _STATE = re.compile(r"^[hc](_?[0ntx]|s|idden|ell)?$|hid|state|init|cell", re.IGNORECASE)
 _RECURRENT = re.compile(r"rnn|lstm|gru", re.IGNORECASE)
 _WRAPPER = "torch.Tensor"  # `torch.autograd.Variable` is another name of it
-_STEPS = 6
+_STEPS = 9
 
 
 def starts_recurrence(draw: ast.expr, ctx: Context, steps: int = _STEPS) -> bool:
@@ -31,6 +31,8 @@ def starts_recurrence(draw: ast.expr, ctx: Context, steps: int = _STEPS) -> bool
         if _WRAPPER in ctx.callees(parent):
             return starts_recurrence(parent, ctx, steps - 1)
         return parent.args[1:2] == [node] and _is_recurrent(parent, ctx)
+    if isinstance(parent, ast.BinOp) and isinstance(parent.op, (ast.Mult, ast.Div)):  # `* 0.01`
+        return starts_recurrence(parent, ctx, steps - 1)
     if isinstance(parent, ast.Return):
         return _is_called_for_state(parent, ctx, steps)
     binding = ctx.binding(node)
@@ -77,7 +79,12 @@ def _is_called_for_state(result: ast.Return, ctx: Context, steps: int) -> bool:
 
 
 def _is_read_as_state(target: ast.expr, ctx: Context, steps: int) -> bool:
-    """`self.hidden = self.init_hidden()`, then `self.lstm(x, self.hidden)`, in one function."""
+    """`self.hidden = self.init_hidden()`, then `self.lstm(x, self.hidden)`, in one function; or `h, c = …`."""
+    if isinstance(target, ast.Tuple):
+        names = [name for name in target.elts if isinstance(name, ast.Name) and _STATE.search(name.id)]
+        bindings = [binding for name in names for binding in ctx.module.index.bindings_of(name) if binding.node is name]
+        uses = (use for binding in bindings for use in ctx.flow(binding.node).uses(binding))
+        return any(starts_recurrence(use, ctx, steps - 1) for use in uses)
     function = ctx.function(target)
     if not is_own(target) or not isinstance(function, FUNCTIONS) or not _STATE.search(identifier(target)):
         return False
