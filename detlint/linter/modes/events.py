@@ -44,6 +44,28 @@ class ModeEvents(ModeEffects, ABC):
             self._events[scope, key] = known
         return known
 
+    def events_anywhere(self, key: Key) -> list[Event]:
+        """Return what decides the mode of a variable, in every body that can see it."""
+        return [event for scope in self._scopes_of(key) for event in self.events(scope, key)]
+
+    def _scopes_of(self, key: Key) -> Iterator[Scope]:
+        """Yield every body that can see the variable."""
+        if not isinstance(key.owner, ast.ClassDef):
+            yield self.index.scopes[key.owner]
+        for node in self._functions_in.get(key.owner, ()):
+            yield self.index.scopes[node]
+
+    @cached_property
+    def _functions_in(self) -> dict[ast.AST, list[FunctionNode]]:
+        """The functions inside each node that holds any, in source order."""
+        found: dict[ast.AST, list[FunctionNode]] = {}
+        functions: list[FunctionNode] = [*self.index.of_type(ast.FunctionDef)]
+        functions += self.index.of_type(ast.AsyncFunctionDef)
+        for function in sorted(functions, key=lambda function: function.lineno):
+            for around in self.index.ancestors(function):
+                found.setdefault(around, []).append(function)
+        return found
+
     def _find_events(self, scope: Scope, key: Key) -> Iterator[Event]:
         flow = self.module.flow(scope)
         for mention in self._mentions(scope, key, flow):

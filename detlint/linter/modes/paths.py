@@ -17,11 +17,9 @@ from detlint.linter.modes.events import ModeEvents
 from detlint.linter.modes.layers import from_torchvision_by_name, switches_itself
 from detlint.linter.modes.lists import held_in
 from detlint.linter.modes.names import Key, given_to
+from detlint.linter.modes.siblings import switches_of_siblings
 from detlint.linter.modes.switches import Mode, switched
-from detlint.linter.programs.evaluation import evaluates, without_gradients
-from detlint.linter.programs.training import chosen_by_caller, training_steps, trains
 from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode, Scope
-from detlint.linter.source.nodes import walk
 from detlint.randomness import load_sources
 
 # Where projects keep their models: what is called from there, and not found, is taken for a constructor.
@@ -253,7 +251,7 @@ class Modes(ModeEvents):
                 self.peer(module)._trace_given(key, function, call, replace(trace, modes=theirs))
             trace.modes.update(theirs)
             if theirs != {Mode.EVAL}:
-                self._trace_sibling(key, function, trace.reasons)
+                self._trace_siblings(key, function, trace)
             return
         if function.name == "__init__" or self._switched_elsewhere(key):
             return
@@ -270,10 +268,10 @@ class Modes(ModeEvents):
                 elif event.made is not None and event.mode is Mode.EVAL:
                     settled = True
                 elif event.mode is not Mode.UNKNOWN or event.made is None:
-                    self._trace_sibling(key, function, trace.reasons)
+                    self._trace_siblings(key, function, trace)
                     return
         if settled:
-            self._trace_sibling(key, function, trace.reasons)
+            self._trace_siblings(key, function, trace)
             found.clear()
         found += revived
         switches = [reason for reason in found if not reason.created]
@@ -282,16 +280,17 @@ class Modes(ModeEvents):
         for reason in switches[:1] or found:
             trace.reasons.setdefault(reason.node, reason)
 
+    def _trace_siblings(self, key: Key, function: FunctionNode, trace: _Trace) -> None:
+        """What others set their mode for, a function that evaluates beside them has to set its own for as well."""
+        for switch in switches_of_siblings(self, key, function):
+            trace.reasons.setdefault(switch, Reason(self.module, switch, None, False))
+
     def as_inherited(self, key: Key) -> Iterator[tuple[Modes, Key]]:
         """Yield the variable, and the attribute as the base classes of the project know it."""
         yield self, key
         if isinstance(key.owner, ast.ClassDef):
             for base in self.module.inference.mro(self.module.classes[key.owner])[1:]:
                 yield self.peer(base.module), Key(base.node, key.name)
-
-    def events_anywhere(self, key: Key) -> list[Event]:
-        """Return what decides the mode of a variable, in every body that can see it."""
-        return [event for scope in self._scopes_of(key) for event in self.events(scope, key)]
 
     def _is_of_made_one(self, event: Event, key: Key) -> bool:
         """`made = cls(); made.net = Net()`: nothing that other methods do happens to an object that is just made."""
@@ -313,66 +312,6 @@ class Modes(ModeEvents):
         return (len(key.owner.bases) > 0 and not bases) or any(
             _MANAGES.search(base.rpartition(".")[2]) for base in bases
         )
-
-    def _scopes_of(self, key: Key) -> Iterator[Scope]:
-        """Yield every body that can see the variable."""
-        if not isinstance(key.owner, ast.ClassDef):
-            yield self.index.scopes[key.owner]
-        for node in self._functions_in.get(key.owner, ()):
-            yield self.index.scopes[node]
-
-    @cached_property
-    def _functions_in(self) -> dict[ast.AST, list[FunctionNode]]:
-        """The functions inside each node that holds any, in source order."""
-        found: dict[ast.AST, list[FunctionNode]] = {}
-        functions: list[FunctionNode] = [*self.index.of_type(ast.FunctionDef)]
-        functions += self.index.of_type(ast.AsyncFunctionDef)
-        for function in sorted(functions, key=lambda function: function.lineno):
-            for around in self.index.ancestors(function):
-                found.setdefault(around, []).append(function)
-        return found
-
-    def _trace_sibling(self, key: Key, function: FunctionNode, reasons: dict[ast.AST, Reason]) -> None:
-        """`train(model)` beside `test(model)`: where one sets its own mode, the other has to set its own as well."""
-        around = self.index.parents.get(function)
-        own = key.owner is function
-        loops = [part for part in walk(function) if isinstance(part, (ast.For, ast.GeneratorExp, ast.ListComp))]
-        whole = any(not own or without_gradients(self.module, loop) for loop in loops)
-        if not whole or not evaluates(function) or self.events(self.index.scopes[function], key):
-            return
-        for other in ast.iter_child_nodes(around) if around is not None else ():
-            if not isinstance(other, FUNCTIONS) or other is function or not trains(other):
-                continue
-            if own and key.name not in self.index.scopes[other].bindings:
-                continue
-            theirs = Key(other, key.name) if own else key
-            switch = self._kept_after_steps(other, theirs)
-            if switch is not None:
-                reasons.setdefault(switch, Reason(self.module, switch, None, False))
-
-    def _kept_after_steps(self, function: FunctionNode, key: Key) -> ast.AST | None:
-        """Return the `train()` under which a function makes its training steps, if it may end in that mode.
-
-        One that is asked for, as in `update(x, measure=False)`, is no sign where others prepare for a prediction.
-        """
-        scope = self.index.scopes[function]
-        flow = self.module.flow(scope)
-        switches = [event for event in self.events(scope, key) if event.made is None]
-        places = [switch.node for switch in switches]
-        for switch in switches:
-            if switch.mode is not Mode.TRAIN or not any(
-                flow.path(switch.node, step, avoiding=places) and flow.path(step, None, avoiding=places)
-                for step in training_steps(function)
-            ):
-                continue
-            asked = chosen_by_caller(self.module, switch.node)
-            if not asked or not (key.owner is function or self._leaves_train_outside(function, key)):
-                return switch.node
-        return None
-
-    def _leaves_train_outside(self, function: FunctionNode, key: Key) -> bool:
-        inside = self.events(self.index.scopes[function], key)
-        return any(event.mode is Mode.EVAL and event not in inside for event in self.events_anywhere(key))
 
     def _switched_elsewhere(self, key: Key) -> bool:
         """Return whether the model is switched under another name: `trainer.model.eval()`, or in a base class."""

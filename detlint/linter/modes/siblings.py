@@ -1,0 +1,58 @@
+"""Functions that train and evaluate side by side: where one sets its own mode, the other has to set its own as well."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from detlint.linter.modes.events import ModeEvents
+from detlint.linter.modes.names import Key
+from detlint.linter.modes.switches import Mode
+from detlint.linter.programs.evaluation import evaluates, without_gradients
+from detlint.linter.programs.training import chosen_by_caller, training_steps, trains
+from detlint.linter.source.names import FUNCTIONS, FunctionNode
+from detlint.linter.source.nodes import walk
+
+
+def switches_of_siblings(modes: ModeEvents, key: Key, function: FunctionNode) -> Iterator[ast.AST]:
+    """`train(model)` beside `test(model)`: yield the `train()` that is left on for a function that evaluates."""
+    around = modes.index.parents.get(function)
+    own = key.owner is function
+    loops = [part for part in walk(function) if isinstance(part, (ast.For, ast.GeneratorExp, ast.ListComp))]
+    whole = any(not own or without_gradients(modes.module, loop) for loop in loops)
+    if not whole or not evaluates(function) or modes.events(modes.index.scopes[function], key):
+        return
+    for other in ast.iter_child_nodes(around) if around is not None else ():
+        if not isinstance(other, FUNCTIONS) or other is function or not trains(other):
+            continue
+        if own and key.name not in modes.index.scopes[other].bindings:
+            continue
+        switch = _kept_after_steps(modes, other, Key(other, key.name) if own else key)
+        if switch is not None:
+            yield switch
+
+
+def _kept_after_steps(modes: ModeEvents, function: FunctionNode, key: Key) -> ast.AST | None:
+    """Return the `train()` under which a function makes its training steps, if it may end in that mode.
+
+    One that is asked for, as in `update(x, measure=False)`, is no sign where others prepare for a prediction.
+    """
+    scope = modes.index.scopes[function]
+    flow = modes.module.flow(scope)
+    switches = [event for event in modes.events(scope, key) if event.made is None]
+    places = [switch.node for switch in switches]
+    for switch in switches:
+        if switch.mode is not Mode.TRAIN or not any(
+            flow.path(switch.node, step, avoiding=places) and flow.path(step, None, avoiding=places)
+            for step in training_steps(function)
+        ):
+            continue
+        asked = chosen_by_caller(modes.module, switch.node)
+        if not asked or not (key.owner is function or _leaves_train_outside(modes, function, key)):
+            return switch.node
+    return None
+
+
+def _leaves_train_outside(modes: ModeEvents, function: FunctionNode, key: Key) -> bool:
+    inside = modes.events(modes.index.scopes[function], key)
+    return any(event.mode is Mode.EVAL and event not in inside for event in modes.events_anywhere(key))
