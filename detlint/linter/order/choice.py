@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from detlint.linter.order.form import names_in
+from detlint.linter.order.form import names_in, stored_names
 from detlint.linter.order.loop import LoopBody
 
 _COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
@@ -21,9 +21,15 @@ class LoopChoice(LoopBody):
     def _picks(self, node: ast.stmt) -> bool:
         """Return whether the statement keeps whichever element comes first (or last) of those that qualify."""
         conditions = list(self._conditions(node))
-        if any(map(_compares, conditions)) or self._is_pinned(node):
+        if any(map(_compares, self._explained(conditions))) or self._is_pinned(node):
             return False
         return any(map(self._has_element, conditions))
+
+    def _explained(self, conditions: list[ast.expr]) -> Iterator[ast.expr]:
+        """Yield conditions, and what the names in them stand for: `better = score < best`."""
+        named = frozenset().union(*map(names_in, conditions))
+        yield from conditions
+        yield from (value for target, value in self._made if value is not None and stored_names(target) & named)
 
     def _leaves(self, node: ast.stmt) -> bool:
         """Return whether a `break` follows in the same block."""
