@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _PROPERTIES = frozenset({"builtins.property", "functools.cached_property"})
 _MAX_ALTERNATIVES = 8
+_WITHOUT_ATTRIBUTES = frozenset({Kind.STRING, Kind.NUMBER, Kind.BOOL, Kind.LIST, Kind.TUPLE, Kind.SET, Kind.DICT})
 
 
 class Inference:
@@ -233,7 +234,7 @@ class Inference:
                 yield self.made(kind, node, dtype=_arithmetic_dtype(numbers, op))
                 return
         kinds = {value.kind for value in sides}
-        if isinstance(op, ast.Div) and any(value.type == "pathlib.Path" for value in sides):
+        if isinstance(op, ast.Div) and (any(value.type == "pathlib.Path" for value in sides) or _joins(left, right)):
             yield self.made(Kind.INSTANCE, node, "pathlib.Path")
         elif kinds == {Kind.NUMBER}:
             yield self.made(Kind.NUMBER, node, dtype=_arithmetic_dtype(list(sides), op))
@@ -311,6 +312,8 @@ class Inference:
                 yield from self._tensor_attribute(node, value)
             elif self._holds_attribute(value, node.attr):
                 yield from self._attribute_values(value.type, node)
+            elif node.attr == "value" and value.kind in _WITHOUT_ATTRIBUTES:
+                yield value  # of a member of an enum, which is taken for what it is set to
             elif value.kind is Kind.TUPLE and node.attr in ("values", "indices"):
                 dtype = "int" if node.attr == "indices" else None
                 yield self.made(Kind.TENSOR, node, dtype=dtype)
@@ -387,6 +390,12 @@ class Inference:
         key = node.slice.value if isinstance(node.slice, ast.Constant) else None
         items = written_items(self.module, node.value) if isinstance(key, str) else None
         return items.get(str(key)) if items is not None else None
+
+
+def _joins(left: tuple[Value, ...], right: tuple[Value, ...]) -> bool:
+    """`folder / "samples"`: nothing but a path is divided by text."""
+    untyped = all(value.kind is Kind.UNKNOWN and not value.type for value in left)
+    return bool(left and right) and untyped and all(value.kind is Kind.STRING for value in right)
 
 
 def _arithmetic_dtype(operands: list[Value], op: ast.operator) -> str | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.calls import functions_called, parameter_given
+from detlint.linter.analysis.values import Kind
 from detlint.linter.analysis.written_calls import written_out
 from detlint.linter.programs.devices import named_device
 from detlint.linter.programs.evaluation import without_gradients
@@ -109,7 +110,7 @@ def read(node: ast.expr, copy: Running, ctx: Context) -> ast.expr | None:
     if isinstance(parent, ast.Attribute):
         return _read_of_attribute(parent, copy, ctx)
     if isinstance(parent, ast.Assign) and parent.value is node:
-        return _first(read_of_place(target, copy, ctx) for target in parent.targets)
+        return _first(_read_of_target(target, copy, ctx) for target in parent.targets)
     if isinstance(parent, ast.AnnAssign) and parent.value is node:
         return read_of_place(parent.target, copy, ctx)
     if isinstance(parent, ast.Subscript) and parent.value is node:
@@ -162,6 +163,20 @@ def _read_of_names(loop: ast.AST, target: ast.expr, copy: Running, ctx: Context)
     whole = ctx.parent(loop) or loop
     uses = [node for node in ast.walk(whole) if isinstance(node, ast.Name) and node.id == target.id]
     return _read_of_uses(target.id, [use for use in uses if use is not target], copy, ctx)
+
+
+def _read_of_target(target: ast.expr, copy: Running, ctx: Context) -> ast.expr | None:
+    """`first, second = hosts` gives copies names; `whole[start:end] = host` reads one to fill a tensor or an array."""
+    if isinstance(target, (ast.Tuple, ast.List)):
+        return _first(_read_of_target(part, copy, ctx) for part in target.elts)
+    if isinstance(target, ast.Subscript) and _is_filled_at_once(target.value, ctx):
+        return target
+    return read_of_place(target, copy, ctx)
+
+
+def _is_filled_at_once(container: ast.expr, ctx: Context) -> bool:
+    """Is this memory of the CPU, and no list or dict that keeps what it is given?"""
+    return {value.kind for value in ctx.values(container)} == {Kind.ARRAY} or is_of_cpu(container, ctx)
 
 
 def read_of_place(place: ast.expr, copy: Running, ctx: Context) -> ast.expr | None:

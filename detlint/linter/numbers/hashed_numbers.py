@@ -18,17 +18,29 @@ _OF_NO_MATTER = re.compile(
     r"^id$|path|file|dir|partition|overflow|pool|stripe|pid|bucket_of",
     re.IGNORECASE,
 )
+_ALWAYS_SAME = re.compile(r"(^|_)(stable|consistent|deterministic|reproducible|repeatable)_", re.IGNORECASE)
 _TELLING = frozenset({"print", "debug", "info", "warning", "log"})
 _BYTES = frozenset({"dumps", "encode", "tobytes", "read_bytes", "join", "str", "repr", "format"})
 
 
 def hashed_numbers(module: Module) -> Iterator[ast.Call]:
-    """Yield each `hash(text)` of a file of which a remainder is taken, and which says nothing of names and work."""
+    """Yield each `hash(text)` of a file that picks a number for more than names and work.
+
+    A remainder is taken of it, or the function promises a stable number.
+    """
     for call in module.index.calls_by_name.get("hash", ()):
         if "builtins.hash" not in module.inference.callees(call) or len(call.args) != 1:
             continue
-        if _is_text(module, call.args[0]) and any(_picks(module, part) for part in _remainders(module, call)):
+        if not _is_text(module, call.args[0]):
+            continue
+        if _is_promised(module, call) or any(_picks(module, part) for part in _remainders(module, call)):
             yield call
+
+
+def _is_promised(module: Module, call: ast.Call) -> bool:
+    """`def stable_hash(name): return hash(name) & 0xFFFF`: the function says that it always gives the same number."""
+    function = module.index.function_at(call)
+    return function is not None and _ALWAYS_SAME.search(function.name) is not None
 
 
 def _remainders(module: Module, call: ast.Call) -> Iterator[ast.BinOp]:

@@ -302,7 +302,10 @@ class OrderCalls(OrderArrays):
         private = function.name.startswith("_") or nested or lookup
         if callers and private and not trail.partial and trail.calls < MAX_CALLS:
             inner = replace(trail, calls=trail.calls + 1)
-            return self.first(self.destination(call, inner) for call in callers)
+            found = self.first(self.destination(call, inner) for call in callers)
+            # What is listed may only be gone through; what was worked out at the same time is kept for its values.
+            if found is not None or lookup or not self.is_finished_work:
+                return found
         return None if lookup else GivenBack(self.module, function, word)
 
     def _fills_page(self, function: FunctionNode) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.values import Kind
+from detlint.linter.order.beside import LoopPartners, is_name_of
 from detlint.linter.order.form import (
     CHECKSUM,
     CHOICE,
@@ -21,7 +22,6 @@ from detlint.linter.order.form import (
     names_in,
     stored_names,
 )
-from detlint.linter.order.parts import LoopParts
 from detlint.linter.source.names import FUNCTIONS, FunctionNode, by_place
 from detlint.linter.source.nodes import arguments_of, identifier
 
@@ -41,7 +41,7 @@ class Called:
     arguments: dict[str, ast.expr]
 
 
-class LoopEffects(LoopParts):
+class LoopEffects(LoopPartners):
     """The effects of a loop (or of a function called from it) on what stands outside."""
 
     def __init__(
@@ -79,7 +79,7 @@ class LoopEffects(LoopParts):
     def _call(self, node: ast.Call) -> str | None:
         function = node.func
         methods = self._tracer.table.methods
-        if self._changes_partner(node):
+        if self._changes_partner(node) or self._applies_partner(node):
             return PAIRING
         if isinstance(function, ast.Attribute):
             given = arguments_of(node)
@@ -116,18 +116,6 @@ class LoopEffects(LoopParts):
         if self._draws_from_one_stream(node):
             return "the order of random draws"
         return self._through_function(node)
-
-    def _changes_partner(self, call: ast.Call) -> bool:
-        """`row.tags.update(answer)`, `row.set_answer(answer)`, `setattr(row, "answer", answer)`."""
-        function = call.func
-        if isinstance(function, ast.Attribute):
-            changes = function.attr.partition("_")[0] in self._tracer.table.methods["changing"]
-            partner = function.value if changes else None
-        else:
-            partner = call.args[0] if identifier(function) == "setattr" and call.args else None
-        if partner is None or not any(map(self._has_element, arguments_of(call))):
-            return False
-        return self._is_partner(partner) or _is_name_of(partner, self._positions)
 
     def _updates_weights(self) -> bool:
         """`optimizer.step()` in the same loop."""
@@ -181,7 +169,7 @@ class LoopEffects(LoopParts):
         if name not in self._tracer.table.methods["storing"]:
             if not self._tracer.is_parameter(function):
                 return False
-            numbered = [value for value in numbered if not _is_name_of(value, self._positions)]
+            numbered = [value for value in numbered if not is_name_of(value, self._positions)]
         others = [value for value in given if value not in numbered]
         if isinstance(function, ast.Attribute):
             others.append(function.value)
@@ -298,9 +286,6 @@ class LoopEffects(LoopParts):
         made = [b.value for b in self._tracer.module.definitions(container)] if isinstance(container, ast.Name) else []
         return any(isinstance(value, ast.BinOp) and isinstance(value.left, ast.List) for value in made)
 
-    def _is_module(self, node: ast.expr) -> bool:
-        return {value.kind for value in self._tracer.inference.values(node)} == {Kind.MODULE}
-
     def _makes_module(self, node: ast.expr) -> bool:
         """Return whether an expression constructs a new module, and does not wrap one that is there already."""
         inference = self._tracer.inference
@@ -354,12 +339,11 @@ class LoopEffects(LoopParts):
         return CHOICE
 
 
-def _is_name_of(value: ast.expr, names: frozenset[str]) -> bool:
-    return isinstance(value, ast.Name) and value.id in names
-
-
 def _is_entry(value: ast.expr) -> bool:
-    """`yield from weights.items()`, `yield name, weights[name]`: whoever takes them goes by the name."""
+    """`yield from weights.items()`, `yield name, weights[name]`: whoever takes them goes by the name.
+
+    So for `yield name, getattr(state, name)`.
+    """
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
         return value.func.attr == "items"
     if not isinstance(value, ast.Tuple) or len(value.elts) != 2 or not isinstance(value.elts[0], ast.Name):
@@ -368,6 +352,8 @@ def _is_entry(value: ast.expr) -> bool:
     key = held.slice if isinstance(held, ast.Subscript) else None
     if isinstance(held, ast.Call) and isinstance(held.func, ast.Attribute) and held.func.attr in ("pop", "get_tensor"):
         key = held.args[0] if held.args else None
+    elif isinstance(held, ast.Call) and identifier(held.func) == "getattr":
+        key = held.args[1] if len(held.args) > 1 else None
     return isinstance(key, ast.Name) and key.id == name
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from detlint.linter.analysis.values import Kind
 from detlint.linter.order.form import base_names, counted_up, names_in, stored_names
 from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode
 from detlint.linter.source.nodes import arguments_of
@@ -205,7 +206,9 @@ class LoopBody:
             return True
         if self._is_outside(node):
             values = self._places.inference.values(node)
-            return not self._is_imported(node) and not any(value.type.startswith(_NO_TEXT) for value in values)
+            # A progress bar is gone through, and writes beside itself.
+            aside = (value.kind is Kind.ITERATOR or value.type.startswith(_NO_TEXT) for value in values)
+            return not self._is_imported(node) and not any(aside)
         # `out = train if drawn else valid`: another name for a file that stands outside
         given = [binding.value for binding in self._places.module.definitions(node)]
         return any(

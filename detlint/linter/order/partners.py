@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.elements import gone_through
+from detlint.linter.analysis.values import Kind
 from detlint.linter.order.counts import OrderCounts
 from detlint.linter.order.form import names_in
 from detlint.linter.source.names import BindingKind
@@ -26,6 +27,11 @@ class OrderPartners(OrderCounts):
         super().__init__(module)
         self._source = source
         self._handed_in: set[ast.AST] = set()  # parameters that get the order from a call
+
+    @property
+    def is_finished_work(self) -> bool:
+        """Is the order that in which parallel work finishes?"""
+        return self._source is not None
 
     def partners(self, target: ast.expr, iterable: ast.expr) -> frozenset[str]:
         """`label` of `for label, path in zip(labels, paths)` where labels have their own order: as good as a number."""
@@ -66,6 +72,8 @@ class OrderPartners(OrderCounts):
         """Return whether a sequence is what the caller gives, or made of that one by one."""
         if isinstance(value, ast.Name) and self.is_parameter(value):
             return self._handed_in.isdisjoint(binding.node for binding in self.module.definitions(value))
+        if {found.kind for found in self.inference.values(value)} == {Kind.MODULE}:
+            return True  # layers, whose weights are saved by their number
         if not steps:
             return False
         if isinstance(value, ast.Name):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.values import Kind
-from detlint.linter.order.form import KEEPING_ORDER, KEYED, Form, Trail, unboxed
+from detlint.linter.order.form import KEEPING_ORDER, KEYED, Form, Trail, boxed, unboxed
 from detlint.linter.order.partners import OrderPartners
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind
 from detlint.linter.source.nodes import identifier, is_own
@@ -59,6 +59,8 @@ class OrderPlaces(OrderPartners):
             return None
         if isinstance(record, ast.Attribute):
             return self._entry_of_part(record, key, trail)
+        if isinstance(record, ast.Subscript):  # `rows[i]["labels"] = labels`
+            return None if trail.form in KEYED else self.target(record, statement, boxed(trail))
         if not isinstance(record, ast.Name):
             return None
         scope = self.index.scope_at(record).lookup(record.id)

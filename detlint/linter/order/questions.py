@@ -36,11 +36,15 @@ class OrderQuestions:
         return next((answer for answer in answers if answer is not None), None)
 
     def is_complaint(self, name: str) -> bool:
-        """`missing_keys`, `unexpectedKeys`, `duplicates`: not `extract_words`, which says something else than extra."""
+        """`missing_keys`, `unexpectedKeys`, `duplicates`: not `extract_words`, which says something else than extra.
+
+        And not `drop_duplicates`, which gives what is left.
+        """
+        parts = [part.lower() for part in _WORD.findall(name)]
+        if parts and parts[0] in self.table.cleaning:
+            return False
         return any(
-            part.lower().startswith(word) and part[len(word) :].lower() in _ENDINGS
-            for part in _WORD.findall(name)
-            for word in self.table.complaints
+            part.startswith(word) and part[len(word) :] in _ENDINGS for part in parts for word in self.table.complaints
         )
 
     def complains(self, node: ast.expr) -> bool:

@@ -14,6 +14,7 @@ from detlint.linter.order.element_uses import elements_of, used_as
 from detlint.linter.order.takers import holder_taken_as
 from detlint.linter.source.names import Binding, BindingKind
 from detlint.linter.tables.elements import element_table
+from detlint.linter.tables.order import order_table
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
@@ -25,6 +26,8 @@ _ALGEBRA = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.Sub)
 def is_set(node: ast.expr, ctx: Context) -> bool:
     """Return whether the expression is a set, a variable on some path; the algebra of dict views included."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, _ALGEBRA):
+        if any(value.type in order_table().functions["ordered-sets"] for value in ctx.values(node.left)):
+            return False
         sides = (node.left, node.right)
         return any(is_set(side, ctx) or _is_view(side) for side in sides)
     kinds = {value.kind for value in ctx.values(node)} - {Kind.NONE}

@@ -34,6 +34,7 @@ _FUNCTIONS = (
     "membership",
     "bases",
     "showing",
+    "ordered-sets",
     "temporary",
 )
 # How names begin or end; the others are whole names.
@@ -63,7 +64,7 @@ _METHODS = (
     "membership",
     "walking",
 )
-_WORDS = ("complaints", "lookups", "descriptions", "progress", "patterns", "files", "asking")
+_WORDS = ("complaints", "cleaning", "lookups", "descriptions", "progress", "patterns", "files", "asking")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ class OrderTable:
     methods: dict[str, frozenset[str]]
     receiving_endings: tuple[str, ...]
     complaints: tuple[str, ...]
+    cleaning: frozenset[str]
     lookups: tuple[str, ...]
     descriptions: frozenset[str]
     progress: tuple[str, ...]
@@ -99,6 +101,7 @@ def order_table(path: Path = RULES_FOLDER / "order.toml") -> OrderTable:
         methods={key: frozenset(names) for key, names in methods.items()},
         receiving_endings=tuple(functions["receiving-endings"]),
         complaints=tuple(said["complaints"]),
+        cleaning=frozenset(said["cleaning"]),
         lookups=tuple(said["lookups"]),
         descriptions=frozenset(said["descriptions"]),
         progress=tuple(said["progress"]),

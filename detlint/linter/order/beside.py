@@ -1,0 +1,39 @@
+"""Does a body put an element together with what stands at the same place of another sequence?"""
+
+from __future__ import annotations
+
+import ast
+
+from detlint.linter.analysis.values import Kind
+from detlint.linter.order.parts import LoopParts
+from detlint.linter.source.nodes import arguments_of, identifier
+
+
+class LoopPartners(LoopParts):
+    """Answers about calls that bring both together."""
+
+    def _changes_partner(self, call: ast.Call) -> bool:
+        """`row.tags.update(answer)`, `row.set_answer(answer)`, `setattr(row, "answer", answer)`."""
+        function = call.func
+        if isinstance(function, ast.Attribute):
+            changes = function.attr.partition("_")[0] in self._places.table.methods["changing"]
+            partner = function.value if changes else None
+        else:
+            partner = call.args[0] if identifier(function) == "setattr" and call.args else None
+        if partner is None or not any(map(self._has_element, arguments_of(call))):
+            return False
+        return self._is_partner(partner) or is_name_of(partner, self._positions)
+
+    def _applies_partner(self, call: ast.Call) -> bool:
+        """`self.layers[i](graph[name])`, `layer(graph[name])` of a layer that stands at the same place."""
+        layer = call.func
+        numbered = isinstance(layer, ast.Subscript) and self._is_numbered(layer.slice) and self._is_module(layer.value)
+        return (numbered or is_name_of(layer, self._positions)) and any(map(self._has_element, arguments_of(call)))
+
+    def _is_module(self, node: ast.expr) -> bool:
+        return {value.kind for value in self._places.inference.values(node)} == {Kind.MODULE}
+
+
+def is_name_of(value: ast.expr, names: frozenset[str]) -> bool:
+    """Is this a variable of one of these names?"""
+    return isinstance(value, ast.Name) and value.id in names
