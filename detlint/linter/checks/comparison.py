@@ -226,10 +226,16 @@ def _is_opaque(node: ast.expr, ctx: Context) -> bool:
 
 
 def _is_expected(node: ast.expr, ctx: Context) -> bool:
-    """Return whether a side is a parameter that by its name holds what is to come out."""
-    named = isinstance(node, ast.Name) and not _EXPECTED.isdisjoint(node.id.split("_"))
-    kinds = {binding.kind for binding in ctx.module.definitions(node)} if isinstance(node, ast.Name) and named else ()
-    return kinds == {BindingKind.PARAMETER}
+    """Return whether a side is a parameter of a helper that by its name holds what is to come out.
+
+    Those of tests are written out for them, mostly in simple numbers.
+    """
+    function = ctx.function(node)
+    if not isinstance(node, ast.Name) or _EXPECTED.isdisjoint(node.id.split("_")):
+        return False
+    if function is None or function.name.startswith("test"):
+        return False
+    return {binding.kind for binding in ctx.module.definitions(node)} == {BindingKind.PARAMETER}
 
 
 def _is_fresh(node: ast.expr, ctx: Context) -> bool:

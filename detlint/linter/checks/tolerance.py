@@ -58,7 +58,7 @@ def _bounded(node: ast.expr, size: ast.expr | None, bound: ast.expr | None, ctx:
 def registered_tolerance_below_precision(table: ast.Dict, ctx: Context) -> Iterator[Finding]:
     """`TOLERANCES = {torch.float16: {"rtol": 1e-6, "atol": 1e-6}}`."""
     for key, dtype, tolerance in registered(table, ctx):
-        if tolerance.bound < EPSILON[dtype] / 2:
+        if tolerance.is_finer_than(dtype):
             yield _finding(key, "the table", tolerance, dtype, ctx)
 
 
@@ -67,7 +67,7 @@ def parametrized_tolerance_below_precision(ctx: Context) -> Iterator[Finding]:
     """`@pytest.mark.parametrize("dtype, rtol, atol", [(torch.float16, 1e-6, 1e-6)])`."""
     for decorator in ctx.module.index.calls_by_name.get("parametrize", ()):
         for place, dtype, tolerance in registered_runs(decorator, ctx):
-            if tolerance.bound < EPSILON[dtype] / 2:
+            if tolerance.is_finer_than(dtype):
                 yield _finding(place, "the test", tolerance, dtype, ctx)
 
 
@@ -90,7 +90,7 @@ def _judged(node: ast.expr, what: str, tolerance: Tolerance, sides: list[ast.exp
     if not dtypes or not any(_is_worked_out(side, ctx) for side in sides):
         return
     coarsest = max(dtypes, key=lambda dtype: EPSILON[dtype])
-    if tolerance.bound < EPSILON[coarsest] / 2:
+    if tolerance.is_finer_than(coarsest):
         yield _finding(node, what, tolerance, coarsest, ctx)
 
 

@@ -63,8 +63,10 @@ def one_entry(node: ast.Attribute, ctx: Context) -> str | None:
 
 
 def reads_the_whole(node: ast.expr, place: ast.expr, ctx: Context) -> bool:
-    """`self.queue.max(dim=1)`, and not `self.queue[:count]` or `attend(self.queue, mask)`."""
-    return not isinstance(ctx.parent(node), ast.Subscript) and not tells_extent(place, identifier(node), ctx)
+    """`self.queue.max(dim=1)`, and not `self.queue[:count]`, `attend(self.queue, mask)` or `if self.full: …`."""
+    if isinstance(ctx.parent(node), ast.Subscript) or tells_extent(place, identifier(node), ctx):
+        return False
+    return not any(isinstance(around, (ast.If, ast.IfExp)) for around in ctx.ancestors(node))
 
 
 def sets_nothing(target: ast.Attribute, ctx: Context) -> bool:

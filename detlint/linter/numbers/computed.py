@@ -116,10 +116,18 @@ def _is_rounded_arithmetic(module: Module, node: ast.BinOp, depth: int) -> bool:
         return True
     if isinstance(node.op, (ast.MatMult, ast.Div)) and all(_is_float_tensor(module, side) for side in sides):
         return True
+    if isinstance(node.op, ast.Div) and _is_float_tensor(module, node.left) and _is_untold(module, node.right):
+        return True
     if isinstance(node.op, ast.MatMult) and _is_turned(*sides):
         return not any(value.is_integral for side in sides for value in module.inference.values(side))
     chained = any(isinstance(side, ast.BinOp) and isinstance(side.op, _ARITHMETIC) for side in sides)
     return chained and _is_float_tensor(module, node) and any(_has_fractions(module, side) for side in sides)
+
+
+def _is_untold(module: Module, node: ast.expr) -> bool:
+    """`params["scale"]`, `self.std`: some number or tensor, of which nothing says that dividing by it is exact."""
+    named = isinstance(node, (ast.Name, ast.Attribute, ast.Subscript))
+    return named and all(value.kind is Kind.UNKNOWN for value in module.inference.values(node))
 
 
 def _is_turned(left: ast.expr, right: ast.expr) -> bool:

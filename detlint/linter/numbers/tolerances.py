@@ -29,6 +29,11 @@ class Tolerance:
 
     text: str
     bound: float
+    is_relative: bool = False
+
+    def is_finer_than(self, dtype: str) -> bool:
+        """Is it less than rounding once moves a number by, or relative and less than two neighbours are apart?"""
+        return self.bound < EPSILON[dtype] * (1 if self.is_relative else 0.5)
 
 
 def allowed(call: Call, ctx: Context) -> Tolerance | None:
@@ -55,7 +60,8 @@ def _allowed(call: Call, ctx: Context) -> Tolerance | None:
         return None
     if relative == 0 and absolute == 0:
         return None
-    return Tolerance(f"{relative_name}={relative:g}, {absolute_name}={absolute:g}", relative + absolute)
+    text = f"{relative_name}={relative:g}, {absolute_name}={absolute:g}"
+    return Tolerance(text, relative + absolute, is_relative=absolute == 0)
 
 
 def _said(node: ast.expr | None, ctx: Context) -> object:
