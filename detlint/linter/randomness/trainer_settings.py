@@ -1,4 +1,4 @@
-"""Settings of trainers that a configuration makes: `cfg.trainer.deterministic = True`, before Hydra makes the trainer."""
+"""Settings of trainers that a configuration makes: `cfg.trainer.deterministic = True`, before the trainer is made."""
 
 from __future__ import annotations
 
