@@ -46,13 +46,13 @@ def _built(node: ast.expr, ctx: Context) -> _Built:
             if parent.attr not in _TRANSPARENT:
                 return _Built(expression)
             expression = around
-        elif _goes_on_as(expression, parent, ctx):
+        elif _is_whole(parent, expression, ctx):
             expression = parent
         else:
             return _Built(expression)
 
 
-def _goes_on_as(part: ast.expr, whole: ast.AST | None, ctx: Context) -> TypeGuard[ast.expr]:
+def _is_whole(whole: ast.AST | None, part: ast.expr, ctx: Context) -> TypeGuard[ast.expr]:
     """`nn.Sequential(part, …)`, `part if rate else nn.Identity()`."""
     if isinstance(whole, ast.IfExp):
         return part is not whole.test

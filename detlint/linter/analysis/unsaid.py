@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from detlint.conditions import Truth
 from detlint.linter.analysis.context import Context
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind
 from detlint.linter.source.nodes import identifier, walk
@@ -35,30 +36,55 @@ def stand_in(node: ast.expr) -> ast.expr | None:
 
 
 def asks_whether(test: ast.expr, given: ast.expr, missing: bool) -> bool:
-    """`given is None` and `not given` say that something is missing; `given is not None` and `given` that it is not."""
+    """`given is None` and `not given` say that something is missing; `given is not None` and `given` that it is not.
+
+    So does `given in ("", None)`.
+    """
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return asks_whether(test.operand, given, not missing)
-    if isinstance(test, ast.Compare) and isinstance(test.comparators[0], ast.Constant):
-        none = test.comparators[0].value is None and isinstance(test.ops[0], ast.Is if missing else ast.IsNot)
-        return none and ast.dump(test.left) == ast.dump(given)
+    if isinstance(test, ast.Compare) and ast.dump(test.left) == ast.dump(given):
+        asked, other = test.ops[0], test.comparators[0]
+        if isinstance(other, (ast.Tuple, ast.List, ast.Set)):
+            return isinstance(asked, ast.In if missing else ast.NotIn) and all(map(_is_nothing, other.elts))
+        return isinstance(asked, ast.Is if missing else ast.IsNot) and _is_nothing(other)
     return not missing and ast.dump(test) == ast.dump(given)
 
 
+def _is_nothing(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value in (None, "")
+
+
 def only_definition(node: ast.Name, ctx: Context) -> Binding | None:
-    """Return the one definition of a name, or the one that fills it in: `if mode is None: mode = "x"`."""
+    """Return the one definition of a name, or the one that fills it in: `if mode is None: mode = "x"`.
+
+    What is filled in under a condition of its own, `if fast: mode = "y"`, is for whoever asks for that.
+    """
     bindings = ctx.module.definitions(node)
-    if len(bindings) == 2:
-        filled = [binding for binding in bindings if _fills_in(binding, ctx)]
-        left_out = [binding for binding in bindings if binding.kind is BindingKind.PARAMETER]
-        return filled[0] if len(filled) == len(left_out) == 1 else None
-    return bindings[0] if len(bindings) == 1 else None
+    if len(bindings) == 1:
+        return bindings[0]
+    fills = {binding: _fills_in(binding, ctx) for binding in bindings}
+    by_default = [binding for binding, answer in fills.items() if answer is Truth.YES]
+    left_open = all(_is_given(binding) for binding, answer in fills.items() if answer is Truth.NO)
+    return by_default[0] if len(by_default) == 1 and left_open else None
 
 
-def _fills_in(binding: Binding, ctx: Context) -> bool:
+def _fills_in(binding: Binding, ctx: Context) -> Truth:
+    """Does a binding stand in for what is missing? Unknown where it asks for more than that."""
     if binding.kind is not BindingKind.ASSIGN or not isinstance(binding.node, ast.Name):
-        return False
-    around = ctx.parent(ctx.statement(binding.node))
-    return isinstance(around, ast.If) and asks_whether(around.test, ast.Name(binding.name, ast.Load()), missing=True)
+        return Truth.NO
+    name, asks_more = ast.Name(binding.name, ast.Load()), False
+    for test, holds in ctx.module.index.branches_around(binding.node):
+        if asks_whether(test, name, missing=holds):
+            return Truth.UNKNOWN if asks_more else Truth.YES
+        asks_more |= holds
+    return Truth.NO
+
+
+def _is_given(binding: Binding) -> bool:
+    """Is this what a caller or a setting says, or nothing yet: `mode = config.mode`, `mode = None`?"""
+    value = binding.value
+    said = isinstance(value, (ast.Attribute, ast.Subscript)) or (value is not None and _is_nothing(value))
+    return binding.kind is BindingKind.PARAMETER or (binding.kind is BindingKind.ASSIGN and said)
 
 
 def kept(node: ast.Attribute, ctx: Context) -> Found | None:

@@ -20,6 +20,7 @@ _OF_NO_MATTER = re.compile(
 )
 _ALWAYS_SAME = re.compile(r"(^|_)(stable|consistent|deterministic|reproducible|repeatable)_", re.IGNORECASE)
 _TELLING = frozenset({"print", "debug", "info", "warning", "log"})
+_TAKES = (ast.Mod, ast.BitAnd)
 _BYTES = frozenset({"dumps", "encode", "tobytes", "read_bytes", "join", "str", "repr", "format"})
 
 
@@ -44,19 +45,19 @@ def _is_promised(module: Module, call: ast.Call) -> bool:
 
 
 def _remainders(module: Module, call: ast.Call) -> Iterator[ast.BinOp]:
-    """Yield `hash(x) % n`, `abs(hash(x)) % n`, and `h % n` after `h = hash(x)`."""
+    """Yield `hash(x) % n`, `abs(hash(x)) % n`, `hash(x) & mask`, and `h % n` after `h = hash(x)`."""
     number, parent = call, module.index.parents.get(call)
     if isinstance(parent, ast.Call) and identifier(parent.func) in ("abs", "int"):
         number, parent = parent, module.index.parents.get(parent)
     if isinstance(parent, ast.BinOp):
-        if isinstance(parent.op, ast.Mod) and parent.left is number:
+        if isinstance(parent.op, _TAKES) and parent.left is number:
             yield parent
     elif isinstance(parent, ast.Assign) and isinstance(parent.targets[0], ast.Name):
         flow = module.flow_at(call)
         bound = [b for b in flow.scope.bindings.get(parent.targets[0].id, ()) if b.value is parent.value]
         for use in (use for binding in bound for use in flow.uses(binding)):
             taken = module.index.parents.get(use)
-            if isinstance(taken, ast.BinOp) and isinstance(taken.op, ast.Mod) and taken.left is use:
+            if isinstance(taken, ast.BinOp) and isinstance(taken.op, _TAKES) and taken.left is use:
                 yield taken
 
 

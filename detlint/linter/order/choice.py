@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from detlint.linter.order.form import names_in, stored_names
+from detlint.linter.order.form import names_in
 from detlint.linter.order.loop import LoopBody
 
 _COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)

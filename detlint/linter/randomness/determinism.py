@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from detlint.linter.analysis.context import Call
 from detlint.linter.analysis.program import Program, calls_named
 from detlint.linter.randomness.seeding import is_off, seeding_of
+from detlint.linter.randomness.trainer_settings import determinism_settings
 from detlint.randomness import load_sources
 
 if TYPE_CHECKING:
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 # Switches cuDNN alone, which leaves torch's own kernels as they are.
 _CUDNN_ONLY = "torch.backends.cudnn.flags"
+_SETTING = "deterministic"
+_MAKES = "hydra.utils.instantiate"
+_MOST_FILES = 16
 
 
 def asks_for_deterministic_algorithms(ctx: Context) -> bool:
@@ -23,14 +27,27 @@ def asks_for_deterministic_algorithms(ctx: Context) -> bool:
     cudnn.deterministic = True does not: operators of torch itself do not look at it.
     """
     if ctx.program is None:
-        return _asks(ctx.module, None)
+        return _asks(ctx.module, None) or _is_asked_by_maker(ctx)
     if any(_asks(module, ctx.program) for module in ctx.program.modules):
         return True
     seeds = seeding_of(ctx.program).seeds
     return any(seed.seeder is not None and seed.seeder.deterministic == "always" for seed in seeds)
 
 
+def _is_asked_by_maker(ctx: Context) -> bool:
+    """Does a program of the project ask for it that makes whatever a configuration names, and so may run any code?"""
+    search = ctx.module.project.search(_SETTING, ctx.module, _MOST_FILES)
+    for path in (search.found or ()) if search is not None else ():
+        other = ctx.module.project.at(path)
+        makes = any(_MAKES in other.inference.callees(call) for call in calls_named(other, ("instantiate",)))
+        if makes and any(not is_off(value) for value in determinism_settings(other)):
+            return True
+    return False
+
+
 def _asks(module: Module, program: Program | None) -> bool:
+    if any(not is_off(value) for value in determinism_settings(module)):
+        return True
     requests = load_sources().requests
     for call in calls_named(module, requests.lasts):
         for name in module.inference.callees(call):

@@ -15,6 +15,7 @@ from detlint.linter.analysis.program import Program, attribute_writes, calls_nam
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.reach import SEEDS, Reach, uses_of
 from detlint.linter.programs.loader_workers import in_loader_worker
+from detlint.linter.randomness.trainer_settings import determinism_settings
 from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode
 from detlint.linter.source.nodes import identifier
 from detlint.randomness import LIBRARIES, Seeder, load_sources
@@ -220,6 +221,7 @@ class Seeding:
                         found.append(call)
             for call in calls_named(module, ("set_defaults",)):  # of a parser, whatever it is called
                 found += [keyword.value for keyword in call.keywords if keyword.arg == "deterministic"]
+            found += determinism_settings(module)
             lasts = frozenset(name.rpartition(".")[2] for name in table.request_assignments)
             found += [
                 write.value
