@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+from detlint.linter.analysis.outline import is_main_guard
 from detlint.linter.analysis.program import program_of
 from detlint.linter.analysis.project import Module
+from detlint.linter.source.names import FUNCTIONS
 
 _FOLDERS = frozenset({"test", "tests", "testing", "unittests"})
 _RUNNERS = ("unittest.", "pytest.", "absl.testing.", "numpy.testing.")
@@ -23,7 +25,10 @@ def is_test_file(module: Module) -> bool:
 
 
 def is_unit_test(module: Module) -> bool:
-    """Return whether a test file leaves it to a test runner to execute it: no program, at most `unittest.main()`."""
+    """Return whether a test file leaves it to a test runner to execute it: no program, at most `unittest.main()`.
+
+    What stands between tests that nothing here calls only sets them up.
+    """
     if not is_test_file(module):
         return False
     runs = any(
@@ -32,7 +37,13 @@ def is_unit_test(module: Module) -> bool:
         for call in module.index.calls_by_name.get(word, ())
         for name in module.inference.callees(call)
     )
-    return runs or program_of(module) is None
+    return runs or program_of(module) is None or _only_sets_up(module)
+
+
+def _only_sets_up(module: Module) -> bool:
+    tests = [node.name for node in module.tree.body if isinstance(node, FUNCTIONS) and node.name.startswith("test_")]
+    guarded = any(is_main_guard(node) for node in module.tree.body if isinstance(node, ast.If))
+    return bool(tests) and not guarded and module.index.names_used.keys().isdisjoint(tests)
 
 
 def _is_named_test(path: Path) -> bool:

@@ -19,7 +19,7 @@ from detlint.linter.analysis.testcode import is_test_file, is_unit_test
 from detlint.linter.analysis.values import Kind
 from detlint.linter.programs.evaluation import identifiers
 from detlint.linter.programs.loader_workers import worker_initialisers
-from detlint.linter.programs.smoke import is_trial
+from detlint.linter.programs.smoke import is_smoke_test, is_trial
 from detlint.linter.randomness.purpose import decides
 from detlint.linter.randomness.repeatable import made_up, why_unrepeatable
 from detlint.linter.randomness.seeding import seeding_of, seeds_in
@@ -129,7 +129,7 @@ def _runs_unseeded(node: ast.AST, ctx: Context) -> bool:
     Library code is followed to the programs that use it only where the whole project knows no word for seeding:
     anywhere else that takes long, and says little of what else its programs import.
     """
-    if ctx.program is not None:
+    if ctx.program is not None and not is_smoke_test(ctx.module):
         return ctx.program.runs(ctx.module, node) and not seeding_of(ctx.program).shared("torch")
     if _project_seeds(ctx.module):
         return False

@@ -15,6 +15,7 @@ from detlint.linter.analysis.repairs import Repair, unsafe
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.programs.devices import moves_to_cuda, uses_cuda
 from detlint.linter.programs.program_start import insert_at_start
+from detlint.linter.programs.smoke import is_smoke_test
 from detlint.linter.programs.training import file_trains, trains
 from detlint.linter.randomness.seeding import Seed, seeding_of, seeds_in
 from detlint.linter.source.nodes import identifier
@@ -46,7 +47,7 @@ def determinism_not_requested(ctx: Context) -> Iterator[Finding]:
             yield ctx.finding(place, who="trainer", work="trains")
         return
     work = _work(ctx) if uses_cuda(ctx) else ""
-    if not work:
+    if not work or is_smoke_test(ctx.module):
         return
     seeding = seeding_of(ctx.program)
     explicit = [seed for seed in seeding.of("torch") if seed.seeder is None or not seed.seeder.implicit]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
+from detlint.conditions import Truth
 from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.calls import functions_called, parameter_given
 from detlint.linter.analysis.testcode import is_test_file
@@ -12,6 +13,7 @@ from detlint.linter.analysis.values import Kind
 from detlint.linter.order.destination import OrderTracer
 from detlint.linter.order.form import GivenBack, Trail, names_in
 from detlint.linter.order.loop import LoopBody
+from detlint.linter.order.own_names import stores_under_own_name
 from detlint.linter.source.names import FUNCTIONS, Binding, FunctionNode
 from detlint.linter.source.nodes import identifier
 from detlint.linter.tables.order import order_table
@@ -82,6 +84,8 @@ class _Disregard:
             return all(isinstance(test, (ast.In, ast.NotIn)) for test in parent.ops) and node is not parent.left
         if isinstance(parent, ast.Call):
             return node is not parent.func and self._of_argument(node, parent, inner)
+        if isinstance(parent, ast.Attribute):
+            return self._fills(parent)
         if isinstance(parent, ast.keyword):
             return tracer.is_lookup(parent.arg or "")
         if isinstance(parent, ast.comprehension):
@@ -108,16 +112,27 @@ class _Disregard:
         if not self._leads_nowhere(self._tracer.destination(loop.iter, Trail(gathered=True))):
             return False
         body = LoopBody(self._tracer, loop, names_in(loop.target), frozenset())
-        return all(self._only_keeps(call) or body.stores_by_name(call) for call in body.actions())
+        return all(
+            self._only_keeps(call) or body.stores_by_name(call) or self._is_handled_alone(call, loop)
+            for call in body.actions()
+        )
+
+    def _is_handled_alone(self, call: ast.Call, loop: ast.For) -> bool:
+        """`separate(model, path)`, a function of the project that writes a file named after this one."""
+        return stores_under_own_name(call, names_in(loop.target), self._ctx) is Truth.YES
 
     def _only_keeps(self, call: ast.Call) -> bool:
         """`seen.add(name)`, `logger.info(name)`, `lines.append(text)` of what a message is made of."""
         if self._tracer.shown(call.args[0] if call.args else call):
             return True
-        methods = self._tracer.table.methods
-        if isinstance(call.func, ast.Attribute) and call.func.attr in methods["appending"] | methods["extending"]:
+        if self._fills(call.func):
             return self._is_shown(call.func.value)
         return identifier(call.func) == "add" or self._asks_set(call)
+
+    def _fills(self, method: ast.AST) -> TypeGuard[ast.Attribute]:
+        """`names.append`, `names.extend`."""
+        methods = self._tracer.table.methods
+        return isinstance(method, ast.Attribute) and method.attr in methods["appending"] | methods["extending"]
 
     def _is_shown(self, container: ast.expr) -> bool:
         """Is a list only filled, asked whether it is empty, and shown to people?"""
@@ -146,6 +161,8 @@ class _Disregard:
             return True
         if not functions["carrying"].isdisjoint(names):
             return self.of(call, depth)
+        if self._fills(call.func):
+            return self._of_container(call.func.value, depth)
         return self._is_parameter_ignored(given, call, depth)
 
     def _asks_set(self, call: ast.Call) -> bool:
@@ -170,6 +187,11 @@ class _Disregard:
     def _of_variable(self, target: ast.expr, depth: int) -> bool:
         binding = self._tracer.binding_of(target) if isinstance(target, ast.Name) else None
         return binding is not None and self._of_binding(binding, depth)
+
+    def _of_container(self, container: ast.expr, depth: int) -> bool:
+        """Return whether a list that is filled here is not asked for its order either."""
+        bindings = self._tracer.module.definitions(container) if isinstance(container, ast.Name) else ()
+        return bool(bindings) and all(self._of_binding(binding, depth) for binding in bindings)
 
     def _of_binding(self, binding: Binding, depth: int) -> bool:
         if not isinstance(binding.scope.node, FUNCTIONS):

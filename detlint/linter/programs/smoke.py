@@ -16,7 +16,7 @@ from detlint.linter.analysis.values import Kind
 from detlint.linter.programs.training import training_steps
 from detlint.linter.programs.unseen import shows_forms_only
 from detlint.linter.source.names import FUNCTIONS
-from detlint.linter.source.nodes import identifier, walk
+from detlint.linter.source.nodes import arguments_of, identifier, walk
 from detlint.randomness import load_sources
 
 _EXAMPLES = frozenset({"example", "examples", "tutorial", "tutorials", "scripts", "experiments", "demo", "demos"})
@@ -26,14 +26,17 @@ _LOADS = "load_state_dict"
 def is_smoke_test(module: Module) -> bool:
     """Return whether all that a file executes is a main guard that tries a model of the file out, or makes objects.
 
-    So is one that only shows the forms of what it made, as of the items of a data set.
+    So is one that only shows the forms of what it made, as of the items of a data set, wherever it does.
     """
-    if not is_trial(module):
-        return False
     guards = _guards(module)
-    if _defines_model(module) or all(map(_only_makes, guards)):
+    if not is_trial(module):
+        if module.source.is_notebook:  # which shows the values of what stands in a line of its own
+            return False
+        executed = (node for node in module.tree.body if not isinstance(node, (*FUNCTIONS, ast.ClassDef)))
+        return shows_forms_only(module, executed, through=True)
+    if _defines_model(module) or _runs_tests(module, guards) or all(map(_only_makes, guards)):
         return True
-    return all(shows_forms_only(module, guard) for guard in guards)
+    return shows_forms_only(module, guards)
 
 
 def is_trial(module: Module) -> bool:
@@ -41,7 +44,8 @@ def is_trial(module: Module) -> bool:
 
     In a package that is any guard that reads no command line, hands over to no `main()`, does not train and save, nor
     train as one of the package's examples, and prints something or writes no files; a model that was trained before is
-    as good. Elsewhere the file has to define models and the guard to do nothing but build, call and show them.
+    as good. So is one that runs tests of the file alone. Elsewhere the file has to define models and the guard to do
+    nothing but build, call and show them.
     """
     guards = _guards(module)
     others = [node for node in module.tree.body if node not in guards]
@@ -49,12 +53,25 @@ def is_trial(module: Module) -> bool:
         return False
     calls = [call for guard in guards for call in _calls(guard)]
     if in_package(module):
+        if _runs_tests(module, guards):
+            return True
         learned = any(map(training_steps, guards)) or any(identifier(call.func) == _LOADS for call in calls)
         if learned and (_is_example(module) or any(_writes(module, call) for call in calls)):
             return False
         shows = any("builtins.print" in module.inference.callees(call) for call in calls)
         return not any(_hands_over(module, call) or (not shows and _writes_files(module, call)) for call in calls)
     return _defines_model(module) and all(_is_harmless(module, call) for call in calls)
+
+
+def _runs_tests(module: Module, guards: list[ast.If]) -> bool:
+    """`test_gradients()`, and all that stands beside it: functions of the file that are given nothing, and assert."""
+    done = [getattr(statement, "value", None) for guard in guards for statement in guard.body]
+    called = [node.func.id for node in done if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
+    plain = all(isinstance(node, ast.Call) and not arguments_of(node) for node in done)
+    if not plain or len(called) < len(done) or not all(name.startswith("test_") for name in called):
+        return False
+    tests = [node for node in module.tree.body if isinstance(node, FUNCTIONS) and node.name in called]
+    return any(isinstance(part, ast.Assert) for test in tests for part in walk(test))
 
 
 def _is_example(module: Module) -> bool:

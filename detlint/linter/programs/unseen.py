@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable, Iterator
 
 from detlint.linter.analysis.project import Module
 from detlint.linter.programs.trial_runs import SHAPES
-from detlint.linter.source.names import FUNCTIONS
+from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind
 from detlint.linter.source.nodes import arguments_of, identifier, walk
 from detlint.randomness import load_sources
 
@@ -16,19 +17,37 @@ _TELLING = frozenset({"print", "debug", "info", "warning", "warn", "error", "log
 _FORMS = frozenset({"len", "type", "isinstance", "id", "size", "dim", "numel", "element_size", "nelement", "keys"})
 _WORDED = frozenset({"format", "str", "repr", "list", "tuple", "round", "int", "float", "join", "enumerate", "range"})
 _NAMED = SHAPES | {"__name__", "__class__", "nbytes"}
-_QUIET = ("torch.", "warnings.", "numpy.random.", "random.", "time.", "gc.", "sys.path.", "logging.", "os.environ")
+_QUIET = (
+    *("torch.", "warnings.", "numpy.random.", "random.", "time.", "gc.", "sys.path.", "logging.", "os.environ"),
+    *("builtins.next", "builtins.list.", "builtins.dict.", "builtins.set."),
+)
 _PARTS = (ast.BinOp, ast.Tuple, ast.List, ast.Compare, ast.UnaryOp, ast.BoolOp, ast.IfExp, ast.Starred, ast.JoinedStr)
 
 
-def shows_forms_only(module: Module, code: ast.AST) -> bool:
+def shows_forms_only(module: Module, code: Iterable[ast.AST], *, through: bool = False) -> bool:
     """Return whether code prints forms and times and no more, writes no file, draws no picture and checks nothing.
 
     What a call gives may be kept in variables; a call for its effect alone has to be known to be quiet. Code that
-    prints nothing at all may be there for an effect that nobody sees here.
+    prints nothing at all may be there for an effect that nobody sees here. With `through`, all of this is asked of the
+    functions and classes of the file that it leads to as well, as of a `main()` that prints the times.
     """
-    nodes = list(walk(code))
-    tells = any(isinstance(node, ast.Call) and _tells(module, node) for node in nodes)
-    return tells and not any(_shows(module, node) for node in nodes)
+    bodies, tells = [*code], False
+    for body in bodies:  # grows on the way
+        for node in walk(body):
+            if _shows(module, node):
+                return False
+            if isinstance(node, ast.Call):
+                tells = tells or _tells(module, node)
+                bodies += [found for found in _own(module, node) if found not in bodies] if through else []
+    return tells
+
+
+def _own(module: Module, call: ast.Call) -> Iterator[ast.AST]:
+    """Yield the functions and classes of the file that a call leads to."""
+    for name in module.inference.callees(call):
+        owner, found = module.project.definition(name) or (None, None)
+        if owner is module and found is not None:
+            yield found
 
 
 def _shows(module: Module, node: ast.AST) -> bool:
@@ -97,8 +116,21 @@ def _tells_form(module: Module, node: ast.expr, steps: int = _STEPS) -> bool:
         return _tells_form(module, node.elt, steps)
     if isinstance(node, ast.Call):
         return _gives_form(module, node, steps)
-    made = [binding.value for binding in module.definitions(node)] if isinstance(node, ast.Name) and steps else ()
-    return bool(made) and all(value is not None and _tells_form(module, value, steps - 1) for value in made)
+    made = module.definitions(node) if isinstance(node, ast.Name) and steps else ()
+    return bool(made) and all(
+        _counts(module, binding) or (binding.value is not None and _tells_form(module, binding.value, steps - 1))
+        for binding in made
+    )
+
+
+def _counts(module: Module, binding: Binding) -> bool:
+    """`i` of `for i, batch in enumerate(loader)`."""
+    first = binding.kind is BindingKind.ITERATION and binding.index == (0,)
+    return (
+        first
+        and isinstance(binding.value, ast.Call)
+        and "builtins.enumerate" in module.inference.callees(binding.value)
+    )
 
 
 def _gives_form(module: Module, call: ast.Call, steps: int) -> bool:
