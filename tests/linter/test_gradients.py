@@ -119,6 +119,29 @@ GRADIENTS = {
         "    def forward(self, x, labels):\n        return self._up(labels) + self._up(x)\n",
         True,
     ),
+    "features from the other caller, without gradients": (
+        "class A(nn.Module):\n    def _up(self, x):\n        return op(x)\n    def forward(self, x, labels):\n"
+        "        with torch.no_grad():\n            y = self._up(x)\n        return self._up(labels) + y\n",
+        False,
+    ),
+    "a gradient that was computed": ("def f(x):\n    x.sum().backward()\n    return op(x.grad.abs())\n", False),
+    "what a model that is loaded by itself is given": (
+        "import transformers\nclass A(transformers.PreTrainedModel):\n    def forward(self, x, depth):\n"
+        "        return op(depth)\n",
+        False,
+    ),
+    "what another model computed": (
+        "import transformers\nclass A(transformers.PreTrainedModel):\n    def forward(self, x, hidden_states):\n"
+        "        return op(hidden_states)\n",
+        True,
+    ),
+    "what a model inside another one is given": (
+        "import transformers\nclass A(transformers.PreTrainedModel):\n    def forward(self, x, depth):\n"
+        "        return op(depth)\n"
+        "class B(nn.Module):\n    def __init__(self, config):\n        super().__init__()\n"
+        "        self.a = A(config)\n",
+        True,
+    ),
     "handed on as a value": (
         "class A(nn.Module):\n    def _up(self, x):\n        return op(x)\n"
         "    def forward(self, x, labels):\n"
@@ -186,6 +209,14 @@ PROJECTS = {
     "runs trained models": ({"run.py": RUNS}, False),
     "trains them too": ({"run.py": RUNS, "fit.py": "def fit(out):\n    out.backward()\n"}, True),
     "has losses": ({"run.py": RUNS, "losses.py": "def l1_loss(loss):\n    return loss\n"}, True),
+    "holds two loops of inference, and comments on losses": (
+        {"run.py": RUNS, "show.py": RUNS} | {f"{name}.py": "# the loss of a step\n" for name in "abc"},
+        False,
+    ),
+    "holds two loops of inference, and losses": (
+        {"run.py": RUNS, "show.py": RUNS} | {f"{name}.py": "def step(loss):\n    return loss\n" for name in "abc"},
+        True,
+    ),
     "loads no weights": ({"run.py": RUNS.replace("model.load_state_dict(path)", "pass")}, True),
     "a collection of models": ({}, True),
 }

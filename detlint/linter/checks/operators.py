@@ -20,6 +20,7 @@ from detlint.linter.gradients.flow import can_need_gradient, runs_trained_models
 from detlint.linter.gradients.learned import is_learned
 from detlint.linter.gradients.unapplied import is_never_applied
 from detlint.linter.indices.arguments import LayerArguments, SourceArguments, branches
+from detlint.linter.indices.sparse_graphs import multiplies_sparse
 from detlint.linter.modes.derived_layers import constructions, overrides
 from detlint.linter.numbers.whole_numbers import are_counted
 from detlint.linter.programs.autotuning import adds_two_parts
@@ -249,6 +250,8 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
     layer = _layer_derived_from(operator, call)
     if layer is not None:
         if any(overrides(method, call.node, ctx) for method in _called_by(operator, call)):
+            return False
+        if multiplies_sparse(call.node, ctx):
             return False
         views = [
             SourceArguments(Call(node, layer), inside) for node, inside in constructions(layer.name, call.node, ctx)

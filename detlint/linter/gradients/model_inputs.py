@@ -17,6 +17,8 @@ from detlint.linter.tables.gradients import gradient_table
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
 
+# A class that more files mention may stand in another model.
+_MOST_FILES = 16
 _CONVOLUTIONS = frozenset({"torch.nn.Conv2d", "torch.nn.Conv3d"})
 
 
@@ -25,7 +27,11 @@ def is_model_input(parameter: ast.arg, function: FunctionNode, ctx: Context) -> 
     if _is_predicted(parameter.arg, function) or _is_beside_results(parameter.arg, function):
         return True
     owner = ctx.module.index.class_at(function)
-    if owner is None or not _starts_there(parameter, function):
+    if owner is None:
+        return False
+    if _is_given_from_outside(parameter, function, owner, ctx):
+        return True
+    if not _starts_there(parameter, function):
         return False
     if _is_whole(owner, ctx):
         return True
@@ -80,6 +86,33 @@ def _is_whole(owner: ast.ClassDef, ctx: Context) -> bool:
     """Does a framework hand batches to the class, going by its base?"""
     bases = ctx.inference.external_bases(ctx.inference.class_info(owner))
     return any(gradient_table().whole_models.search(base) for base in bases)
+
+
+def _is_given_from_outside(parameter: ast.arg, function: FunctionNode, owner: ast.ClassDef, ctx: Context) -> bool:
+    """Is it an input of a model that is loaded by itself, and that no other model of the project holds?
+
+    What another model computed goes by names of its own: `forward(self, sample, encoder_hidden_states)`.
+    """
+    table = gradient_table()
+    if function.name != "forward" or table.features.search(parameter.arg):
+        return False
+    info = ctx.inference.class_info(owner)
+    bases = [*(cls.name for cls in ctx.inference.mro(info)), *ctx.inference.external_bases(info)]
+    return any(map(table.published_models.search, bases)) and not _is_held(owner, ctx)
+
+
+def _is_held(owner: ast.ClassDef, ctx: Context) -> bool:
+    """Does another module of the project name a class? Of one that many files mention that is taken for granted."""
+    search = ctx.module.project.search(owner.name, ctx.module, _MOST_FILES)
+    if search is not None and search.found is None:
+        return True
+    others = [ctx.module.project.at(path) for path in search.found or ()] if search is not None else []
+    return any(
+        around is not owner and module.inference.is_module_class(module.qualified(around))
+        for module in dict.fromkeys((ctx.module, *others))
+        for use in module.index.names_used.get(owner.name, ())
+        if (around := module.index.class_at(use)) is not None
+    )
 
 
 def _starts_from_data(owner: ast.ClassDef, ctx: Context) -> bool:

@@ -46,18 +46,22 @@ def _serves(module: Module) -> bool:
         return False
     running = min(len(set().union(*(_files(module, word) or () for word in words))) for words in _RUNNING)
     few = int(running * _MOST_TRAINING)
-    if running > 0 and _all_in_few(("backward", *_LOSSES), few, module) and _optimizes_in_few(few, module):
+    if running > 0 and _mentioned_in_few(("backward", *_LOSSES), few, module) and _used_in_few(_STEPS, few, module):
         return True
-    return running >= _LEAST_RUNNING and _all_in_few(_LOSSES, running, module) and _minimises_nothing(module)
+    seldom = _mentioned_in_few(_LOSSES, running, module) or _used_in_few(_LOSSES, 0, module)
+    return running >= _LEAST_RUNNING and seldom and _minimises_nothing(module)
 
 
-def _all_in_few(words: tuple[str, ...], few: int, module: Module) -> bool:
+def _mentioned_in_few(words: tuple[str, ...], few: int, module: Module) -> bool:
     return all(_files(module, word, at_most=few) is not None for word in words)
 
 
-def _optimizes_in_few(few: int, module: Module) -> bool:
-    """Do no more files use an optimizer or a trainer? `import torch.optim as optim` stands over many that do not."""
-    for word in _STEPS:
+def _used_in_few(words: tuple[str, ...], few: int, module: Module) -> bool:
+    """Do no more files use one of the words than `few`?
+
+    `import torch.optim as optim` stands over many that do not, and comments speak of losses that nobody computes.
+    """
+    for word in words:
         if _files(module, word, few) is None:
             mentions = _files(module, word, few + _MOST_MENTIONS)
             if mentions is None or sum(_names(module.project.at(path), word) for path in mentions) > few:
@@ -68,7 +72,7 @@ def _optimizes_in_few(few: int, module: Module) -> bool:
 def _minimises_nothing(module: Module) -> bool:
     """Does no file mention an optimizer, and none differentiate, whatever its comments say of `backward`?"""
     backward = _files(module, "backward", _MOST_MENTIONS)
-    if backward is None or not _all_in_few(_STEPS, 0, module):
+    if backward is None or not _mentioned_in_few(_STEPS, 0, module):
         return False
     return not any(_names(module.project.at(path), "backward") for path in backward)
 

@@ -19,6 +19,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
         "data",
         "positions",
         "computed",
+        "features",
         "given",
         "results",
         "numbers",
@@ -39,6 +40,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
         "entry-methods",
         "image-makers",
         "whole-models",
+        "published-models",
         "judging-classes",
         "losses",
         "image-channels",
@@ -63,6 +65,7 @@ class GradientTable:
     data: re.Pattern[str]
     positions: re.Pattern[str]
     computed: re.Pattern[str]
+    features: re.Pattern[str]
     given: re.Pattern[str]
     results: re.Pattern[str]
     numbers: re.Pattern[str]
@@ -81,6 +84,7 @@ class GradientTable:
     entry_methods: re.Pattern[str]
     image_makers: re.Pattern[str]
     whole_models: re.Pattern[str]
+    published_models: re.Pattern[str]
     judging_classes: re.Pattern[str]
     losses: re.Pattern[str]
     image_channels: re.Pattern[str]
@@ -114,6 +118,7 @@ def gradient_table(path: Path = RULES_FOLDER / "gradients.toml") -> GradientTabl
         data=_pattern(path, "words.data", words["data"], r"(^|_)({})(_|\d|$)"),
         positions=_pattern(path, "words.positions", words["positions"], r"(^|_)({})(_\d|_[a-z])?$"),
         computed=_pattern(path, "words.computed", words["computed"], r"(?:^|(?<=_))({})"),
+        features=_pattern(path, "words.features", words["features"], r"(^|_)({})$"),
         given=_pattern(path, "words.given", words["given"], r"^({})$"),
         results=_pattern(path, "words.results", words["results"], r"^({})$"),
         numbers=_pattern(path, "words.numbers", words["numbers"], r"(^|_)({})$"),
@@ -132,6 +137,7 @@ def gradient_table(path: Path = RULES_FOLDER / "gradients.toml") -> GradientTabl
         entry_methods=_pattern(path, "names.entry-methods", names["entry-methods"], r"^({})$", flags=0),
         image_makers=_pattern(path, "names.image-makers", names["image-makers"], r"^({})$", flags=0),
         whole_models=_pattern(path, "names.whole-models", names["whole-models"], r"\.({})$", flags=0),
+        published_models=_pattern(path, "names.published-models", names["published-models"], r"(^|\.)({})$", flags=0),
         losses=_pattern(path, "names.losses", names["losses"], r"({})$", flags=0),
         judging_classes=_pattern(path, "names.judging-classes", names["judging-classes"], r"({})", flags=0),
         image_channels=_pattern(path, "names.image-channels", names["image-channels"], r"^({})$"),
