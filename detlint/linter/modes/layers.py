@@ -88,7 +88,7 @@ class ModelParts:
             return holds is True
         definition = module.project.definition(name)
         if definition is not None:
-            self._unknown |= _takes_parts(module, call, definition)
+            self._unknown |= frame is None and _takes_parts(module, call, definition)
             return self._definition(*definition, written_out(module, call, name), frame)
         if name.startswith("torch.nn.functional.") and name.rpartition(".")[2] in _FUNCTIONAL:
             return self._functional and any("training" in ast.unparse(argument) for argument in arguments_of(call))
@@ -217,9 +217,10 @@ def from_torchvision_by_name(module: Module, call: ast.Call) -> bool:
 
 def names_made(module: Module, call: ast.Call) -> tuple[str, ...]:
     """Return what a call makes: `LitNet.load_from_checkpoint(path)` makes an instance of the class."""
-    loads = isinstance(call.func, ast.Attribute) and call.func.attr == "load_from_checkpoint"
-    names = module.inference.resolve(call.func.value) if loads and isinstance(call.func, ast.Attribute) else ()
-    return tuple(filter(module.project.definition, names)) or module.inference.callees(call)
+    loaded: tuple[str, ...] = ()
+    if isinstance(call.func, ast.Attribute) and call.func.attr == "load_from_checkpoint":
+        loaded = tuple(filter(module.project.definition, module.inference.resolve(call.func.value)))
+    return loaded or module.inference.callees(call)
 
 
 def _is_layer_by_name(module: Module, call: ast.Call) -> bool:

@@ -34,7 +34,7 @@ from detlint.linter.programs.evaluation import (
 from detlint.linter.programs.predictions import leaves_graph
 from detlint.linter.programs.step_flags import evaluates_on_request
 from detlint.linter.programs.training import file_trains, trains
-from detlint.linter.programs.trial_runs import is_demo, is_unused
+from detlint.linter.programs.trial_runs import is_demo, is_in_unit_test, is_unused
 from detlint.linter.source.names import FUNCTIONS
 from detlint.linter.source.nodes import identifier, walk
 
@@ -125,7 +125,7 @@ class _Search:
             return None
         if is_unused(self.module, call) and not evaluates_on_request(self.module, call):
             return None
-        if self._is_switched_around(call, key):
+        if self._is_switched_around(call, key) or is_in_unit_test(self.module, call):
             return None
         if not is_inference(self.module, call) and (self._trains or not self._weights.into(key)):
             return None
@@ -166,7 +166,8 @@ class _Search:
     def _made_unknown(self, key: Key, call: ast.Call) -> list[Reason]:
         """`net = arch.base(8)`, `net.load_state_dict(state)`: what still has to be loaded is made in train mode.
 
-        So is what a function of the project makes with `pretrained=True`.
+        So is what a function of the project makes with `pretrained=True`. Names alone are no evidence that such a thing
+        predicts: gradients are off, or the file trains, and this is no part of that.
         """
         if not (self._trains or without_gradients(self.module, call)):
             return []

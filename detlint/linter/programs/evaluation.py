@@ -279,16 +279,16 @@ def goes_with_step(module: Module, call: ast.Call) -> bool:
 def _is_evaluation_data(asked: tuple[Module, ast.expr]) -> bool:
     """Does an expression give such data: `enumerate(test_loader)`, or a name for `tqdm(test_loader)`?"""
     module, node = asked
-    if _takes_evaluation_data(node):
-        return True
     bindings = module.definitions(node) if isinstance(node, ast.Name) else ()
-    calls = [binding.value for binding in bindings if isinstance(binding.value, ast.Call) and binding.value.args]
-    return bool(calls) and all(
-        len(calls) == len(bindings)
-        and not load_types().bars.isdisjoint(module.inference.callees(call))
-        and _takes_evaluation_data(call.args[0])
-        for call in calls
+    return _takes_evaluation_data(node) or (
+        bool(bindings) and all(_is_bar_over_evaluation_data(module, binding.value) for binding in bindings)
     )
+
+
+def _is_bar_over_evaluation_data(module: Module, value: ast.AST | None) -> bool:
+    if not isinstance(value, ast.Call) or not value.args or not _takes_evaluation_data(value.args[0]):
+        return False
+    return not load_types().bars.isdisjoint(module.inference.callees(value))
 
 
 def _takes_evaluation_data(node: ast.AST) -> bool:

@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from detlint.linter.analysis.project import Module
-from detlint.linter.source.nodes import walk
+from detlint.linter.source.names import parameters
+from detlint.linter.source.nodes import identifier, walk
 
 SHAPES = frozenset({"shape", "size", "dim", "ndim", "numel", "dtype", "device"})
 _MAKERS = frozenset({"randn", "rand", "zeros", "ones", "randint", "empty"})
@@ -21,6 +22,17 @@ def is_unused(module: Module, call: ast.Call) -> bool:
     names = [part for target in targets for part in walk(target) if isinstance(part, ast.Name)]
     plain = all(isinstance(target, (ast.Name, ast.Tuple)) for target in targets)
     return bool(names) and plain and all(_only_shape(module, name, call) for name in names)
+
+
+def is_in_unit_test(module: Module, call: ast.Call) -> bool:
+    """`def test_net():` beside the code that it tests: it takes nothing, and asserts something."""
+    function = module.index.function_at(call)
+    if function is None or not function.name.startswith("test_") or next(parameters(function.args), None) is not None:
+        return False
+    return any(
+        isinstance(part, ast.Assert) or (isinstance(part, ast.Call) and identifier(part.func).startswith("assert"))
+        for part in walk(function)
+    )
 
 
 def is_demo(module: Module, call: ast.Call) -> bool:
