@@ -110,7 +110,7 @@ def read(node: ast.expr, copy: Running, ctx: Context) -> ast.expr | None:
     if isinstance(parent, ast.Attribute):
         return _read_of_attribute(parent, copy, ctx)
     if isinstance(parent, ast.Assign) and parent.value is node:
-        return _first(_read_of_target(target, copy, ctx) for target in parent.targets)
+        return _first(_read_of_target(node, target, copy, ctx) for target in parent.targets)
     if isinstance(parent, ast.AnnAssign) and parent.value is node:
         return read_of_place(parent.target, copy, ctx)
     if isinstance(parent, ast.Subscript) and parent.value is node:
@@ -165,10 +165,11 @@ def _read_of_names(loop: ast.AST, target: ast.expr, copy: Running, ctx: Context)
     return _read_of_uses(target.id, [use for use in uses if use is not target], copy, ctx)
 
 
-def _read_of_target(target: ast.expr, copy: Running, ctx: Context) -> ast.expr | None:
-    """`first, second = hosts` gives copies names; `whole[start:end] = host` reads one to fill a tensor or an array."""
+def _read_of_target(made: ast.expr, target: ast.expr, copy: Running, ctx: Context) -> ast.expr | None:
+    """`first, second = [each.to("cpu") for each in pair]`; `whole[start:end] = host` reads it to fill a tensor."""
     if isinstance(target, (ast.Tuple, ast.List)):
-        return _first(_read_of_target(part, copy, ctx) for part in target.elts)
+        parts = target.elts if isinstance(made, ast.ListComp) else ()  # in other things there may be more than copies
+        return _first(_read_of_target(made, part, copy, ctx) for part in parts)
     if isinstance(target, ast.Subscript) and _is_filled_at_once(target.value, ctx):
         return target
     return read_of_place(target, copy, ctx)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from detlint.linter.order.form import names_in
 from detlint.linter.order.loop import LoopBody
+from detlint.linter.source.nodes import identifier
 
 _COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _PINS = (ast.Eq, ast.Is)
 _SEARCHES = frozenset({"startswith", "endswith", "match", "search", "fullmatch"})
 _CLEANING = frozenset({"lower", "upper", "strip", "lstrip"})
+_CHECKSUM = re.compile(r"hash|digest|checksum|md5|sha(1|256|512)|uuid", re.IGNORECASE)
 _MAX_STEPS = 3
 
 
@@ -81,6 +84,10 @@ class LoopChoice(LoopBody):
             for value in made
         )
 
+    def _is_picked_by_number(self, node: ast.AST) -> bool:
+        """`if i < count:`, `if i in chosen:`: does the place of an element decide what is done with it?"""
+        return any(map(self._has_position, self._conditions(node)))
+
     def _conditions(self, node: ast.AST) -> Iterator[ast.expr]:
         """Yield the tests inside the body that decide whether `node` runs."""
         for branch in self._branches(node):
@@ -97,7 +104,7 @@ class LoopChoice(LoopBody):
         """Return whether a test asks for one particular element, or for one of a given collection."""
         around = {node, *self._index.ancestors(node)}
         return any(
-            self._has_element(part) and (self._asks_for_one(part) or self._is_wanted(part))
+            self._has_element(part) and (self._asks_for_one(part) or self._is_wanted(part) or _asks_for_checksum(part))
             for branch in self._branches(node)
             if around.intersection(branch.body)  # not where the test failed
             for part in ast.walk(branch.test)
@@ -155,6 +162,11 @@ def _ranks(test: ast.Compare) -> bool:
 def _is_test(value: ast.expr) -> bool:
     """`score > best`, `best is None or score > best`, `not worse`, `score > best if maximize else score < best`."""
     return isinstance(value, (ast.Compare, ast.BoolOp, ast.UnaryOp, ast.IfExp))
+
+
+def _asks_for_checksum(test: ast.Compare) -> bool:
+    """`digest in name`: whoever looks for a checksum looks for one thing."""
+    return isinstance(test.ops[0], ast.In) and _CHECKSUM.search(identifier(test.left)) is not None
 
 
 def _is_name(node: ast.expr, other: ast.expr) -> bool:

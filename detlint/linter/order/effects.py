@@ -109,7 +109,7 @@ class LoopEffects(LoopPartners):
                     return SUM
         if self._prints(node):
             return "the text that is written"
-        if self._trail.subset and self._handles(node):
+        if self._handles(node) and (self._trail.subset or self._is_picked_by_number(node)):
             return CHOICE
         if self._stores_numbered(node):
             return NUMBERING

@@ -285,13 +285,16 @@ class OrderPlaces(OrderPartners):
         )
 
     def _only_tests(self, load: ast.Attribute) -> bool:
-        """`self.files is None`, `not self.files`, `len(self.files) < 1`: which tells nothing of who takes them up."""
+        """`self.files is None`, `not self.files`, `len(self.files) < 1`, `print(len(self.files))`.
+
+        Which tells nothing of who takes them up.
+        """
         parent = self.index.parents.get(load)
         if isinstance(parent, ast.Compare):
             return all(isinstance(op, (ast.Is, ast.IsNot)) for op in parent.ops)
         if isinstance(parent, ast.Call):
-            compared = isinstance(self.index.parents.get(parent), ast.Compare)
-            return compared and "builtins.len" in self.inference.callees(parent)
+            told = isinstance(self.index.parents.get(parent), ast.Compare) or self.shown(load)
+            return told and "builtins.len" in self.inference.callees(parent)
         return isinstance(parent, ast.UnaryOp) or (isinstance(parent, ast.If) and parent.test is load)
 
     def _only_fills(self, load: ast.Attribute) -> bool:

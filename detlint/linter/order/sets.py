@@ -34,7 +34,7 @@ def is_set(node: ast.expr, ctx: Context) -> bool:
     if isinstance(node, ast.Name) and kinds == {Kind.UNKNOWN} and _is_difference_of_views(node, ctx):
         return True
     if isinstance(node, ast.Name) and Kind.SET in kinds:
-        return any(map(_assigns_set, ctx.module.definitions(node))) or kinds == {Kind.SET}
+        return any(map(_assigns_set, ctx.module.definitions(node))) or kinds <= {Kind.SET, Kind.UNKNOWN}
     return kinds == {Kind.SET} or (kinds <= {Kind.UNKNOWN, Kind.LIST} and _is_entry(node, ctx))
 
 
