@@ -167,12 +167,19 @@ def _pairs(left: ast.expr, right: ast.expr, ctx: Context) -> Iterator[tuple[ast.
     if entries[0] and entries[1]:
         yield from ((value, entries[1][key]) for key, value in entries[0].items() if key in entries[1])
         return
-    for entry in entries[0].values():
-        if is_computed(ctx.module, entry):
-            yield entry, right
-    for entry in entries[1].values():
-        if is_computed(ctx.module, entry):
-            yield left, entry
+    for entry in _computed_among(entries[0], ctx):
+        yield entry, right
+    for entry in _computed_among(entries[1], ctx):
+        yield left, entry
+
+
+def _computed_among(entries: dict[str, ast.expr], ctx: Context) -> Iterator[ast.expr]:
+    """Yield what was computed of the entries of a display, and of displays in it: `[[x.std().item(), 0], [0, 1]]`."""
+    for entry in entries.values():
+        if isinstance(entry, (ast.List, ast.Tuple)):
+            yield from _computed_among(_entries(entry, ctx), ctx)
+        elif is_computed(ctx.module, entry):
+            yield entry
 
 
 def _entries(node: ast.expr, ctx: Context) -> dict[str, ast.expr]:

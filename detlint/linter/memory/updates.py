@@ -42,15 +42,22 @@ def is_made_of_itself(node: ast.Attribute, name: str, ctx: Context) -> bool:
 def is_put_back(value: ast.expr, name: str, ctx: Context) -> bool:
     """`self.mean = self.mean.to(device)`, `self.queue[1:] = self.queue[:-1].clone()`: no other name for the memory."""
     statement = ctx.parent(value)
-    target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    return isinstance(statement, ast.Assign) and _sets(statement, name)
+
+
+def updates(place: ast.expr, name: str, ctx: Context) -> bool:
+    """`self.mean.mul_(0.9)` and `self.mean = 0.9 * self.mean + …`, of all that reads an attribute."""
+    in_place = isinstance(place, ast.Attribute) and place.attr.endswith("_")
+    statement = ctx.statement(place)
+    return in_place or (isinstance(statement, ast.Assign) and _sets(statement, name))
+
+
+def _sets(statement: ast.Assign, name: str) -> bool:
+    """`self.name = …`, `self.name[0] = …`."""
+    target = statement.targets[0]
     if isinstance(target, ast.Subscript):
         target = target.value
-    return target is not None and is_own(target) and identifier(target) == name
-
-
-def updates(place: ast.expr) -> bool:
-    """`self.mean.mul_(0.9)`, of all that reads an attribute."""
-    return isinstance(place, ast.Attribute) and place.attr.endswith("_")
+    return len(statement.targets) == 1 and is_own(target) and identifier(target) == name
 
 
 def one_entry(node: ast.Attribute, ctx: Context) -> str | None:

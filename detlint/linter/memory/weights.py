@@ -19,6 +19,7 @@ from detlint.linter.memory.hooks import (
     takes_no_model,
 )
 from detlint.linter.memory.layers import holds_layers_of_torch, is_a_part, is_about_a_part
+from detlint.linter.memory.left_out import is_left_out_by_default, is_read_in_any_case, is_written_by_choice
 from detlint.linter.memory.loads import is_initialised_by_users, is_only_loaded, loads_something_else
 from detlint.linter.memory.parts import are_alternatives
 from detlint.linter.memory.updates import (
@@ -31,7 +32,7 @@ from detlint.linter.memory.updates import (
     updates,
 )
 from detlint.linter.memory.uses import Fate, fate, registered_name
-from detlint.linter.source.names import FUNCTIONS, FunctionNode, parameters
+from detlint.linter.source.names import FUNCTIONS, FunctionNode
 from detlint.linter.source.nodes import identifier, is_own, walk
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
         return None
     reads: list[tuple[ast.expr, ast.expr]] = []
     entries: set[str] = set()
+    chosen: list[ast.Attribute] = []
     updated, trained = False, _is_trained(made, ctx)
     for node in index.of_type(ast.Attribute):
         if node.attr != name or _is_of_another(node, owner, ctx):
@@ -82,25 +84,30 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
             kept = keeps_a_part(node, name, ctx)
             if not (kept or node is made or sets_nothing(node, ctx) or are_alternatives(node, made, ctx)):
                 return None
-            updated = updated or kept
             if own and isinstance(ctx.parent(node), ast.AugAssign):
                 reads.append((node, node))  # `self.total += rows` reads what is there
+                updated = True
             continue
         outcome, place = fate_under_names(node, ctx, trained=trained)
         out_of_itself = is_made_of_itself(node, name, ctx)
-        updated = updated or out_of_itself or updates(place)
+        updated = updated or out_of_itself or (outcome is Fate.READ and updates(place, name, ctx))
         if is_put_back(place, name, ctx) if outcome is Fate.STORED else outcome is Fate.WRITTEN and out_of_itself:
             continue
         entry = one_entry(node, ctx) if outcome is Fate.WRITTEN else None
         if entry is not None:
             entries.add(entry)
-        elif outcome in (Fate.WRITTEN, Fate.STORED) and not _is_left_out_by_default(place, owner, ctx):
+        elif outcome is Fate.WRITTEN and own and is_written_by_choice(node, made, ctx):
+            chosen.append(node)
+        elif outcome in (Fate.WRITTEN, Fate.STORED) and not is_left_out_by_default(place, owner, ctx):
             return None
         elif own and outcome in (Fate.READ, Fate.ADDED_TO):
             reads.append((node, place))
+    if chosen:
+        once = chosen[0] if len(chosen) == 1 else None
+        reads = [each for each in reads if once is not None and is_read_in_any_case(each[0], once, ctx)]
     if entries:
         shifted = updated and len(entries) == 1
-        reads = [(node, place) for node, place in reads if shifted and reads_the_whole(node, place, ctx)]
+        reads = [each for each in reads if shifted and reads_the_whole(*each, ctx)]
     if not reads or is_initialised_by_users(owner, ctx):
         return None
     loaded = not updated and not _fills_another(name, owner, ctx) and is_only_loaded(owner, ctx)
@@ -120,36 +127,6 @@ def _within(owner: ast.ClassDef, ctx: Context) -> list[ast.AST]:
 
 def _nodes(owner: ast.ClassDef) -> list[ast.AST]:
     return list(walk(owner))
-
-
-def _is_left_out_by_default(place: ast.expr, owner: ast.ClassDef, ctx: Context) -> bool:
-    """`if self.fill is not None: self.fill(self.bias)` where the constructor has `fill=None`."""
-    filler = ast.unparse(place.func) if isinstance(place, ast.Call) else None
-    tests = (parent for parent in ctx.ancestors(place) if isinstance(parent, ast.If) and not parent.orelse)
-    if filler is None or not any(_is_given(parent.test, filler) for parent in tests):
-        return False
-    constructor = next((part for part in owner.body if getattr(part, "name", "") == "__init__"), None)
-    if not isinstance(constructor, FUNCTIONS):
-        return False
-    nothing = {
-        argument.arg
-        for argument, default in parameters(constructor.args)
-        if isinstance(default, ast.Constant) and default.value is None
-    }
-    kept = {
-        ast.unparse(target)
-        for part in walk(constructor)
-        if isinstance(part, ast.Assign) and getattr(part.value, "id", "") in nothing
-        for target in part.targets
-    }
-    return filler in kept or (filler in nothing and ctx.function(place) is constructor)
-
-
-def _is_given(test: ast.expr, name: str) -> bool:
-    """`fill`, `fill is not None`."""
-    if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.IsNot):
-        test = test.left
-    return ast.unparse(test) == name
 
 
 def _fills_another(name: str, owner: ast.ClassDef, ctx: Context) -> bool:

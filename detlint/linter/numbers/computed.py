@@ -184,7 +184,9 @@ def _gives_several(module: Module, node: ast.expr) -> bool:
     if isinstance(node, ast.Name):
         made = (unpacked(binding) or binding.value for binding in module.definitions(node))
         return any(value is not None and _gives_several(module, value) for value in made)
-    return isinstance(node, ast.Call) and not any(value.kind is Kind.TENSOR for value in module.inference.values(node))
+    if not isinstance(node, ast.Call) or identifier(node.func) in rounding_table().floating:
+        return False  # `x.std(dim=0)` gives one tensor, whoever has it
+    return not any(value.kind is Kind.TENSOR for value in module.inference.values(node))
 
 
 def _is_computed_call(module: Module, call: ast.Call, depth: int) -> bool:

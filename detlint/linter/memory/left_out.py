@@ -1,0 +1,70 @@
+"""Is the code that initialises an attribute left out, by default or by a choice?"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from detlint.linter.source.names import FUNCTIONS, parameters
+from detlint.linter.source.nodes import identifier, is_own, walk
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.context import Context
+
+# What is run once, before anything is read.
+_SETS_UP = re.compile(r"^_*(init|reset)")
+# Flags that say whether there is anything to initialise, or whether something else does.
+_SAYS_WHETHER = re.compile(r"init|load|pretrain|train|first|meta|fit|ready|done|seen|reset|resum|rank|skip|defer|lazy")
+
+
+def is_left_out_by_default(place: ast.expr, owner: ast.ClassDef, ctx: Context) -> bool:
+    """`if self.fill is not None: self.fill(self.bias)` where the constructor has `fill=None`."""
+    filler = ast.unparse(place.func) if isinstance(place, ast.Call) else None
+    tests = (parent for parent in ctx.ancestors(place) if isinstance(parent, ast.If) and not parent.orelse)
+    if filler is None or not any(_is_given(parent.test, filler) for parent in tests):
+        return False
+    constructor = next((part for part in owner.body if getattr(part, "name", "") == "__init__"), None)
+    if not isinstance(constructor, FUNCTIONS):
+        return False
+    nothing = {
+        argument.arg
+        for argument, default in parameters(constructor.args)
+        if isinstance(default, ast.Constant) and default.value is None
+    }
+    kept = {
+        ast.unparse(target)
+        for part in walk(constructor)
+        if isinstance(part, ast.Assign) and getattr(part.value, "id", "") in nothing
+        for target in part.targets
+    }
+    return filler in kept or (filler in nothing and ctx.function(place) is constructor)
+
+
+def _is_given(test: ast.expr, name: str) -> bool:
+    """`fill`, `fill is not None`."""
+    if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.IsNot):
+        test = test.left
+    return ast.unparse(test) == name
+
+
+def is_written_by_choice(node: ast.Attribute, made: ast.AST, ctx: Context) -> bool:
+    """`if self.centered: nn.init.zeros_(self.mean)` in a reset, of a mean that is there in any case."""
+    choices, function = _choices(node, ctx), ctx.function(node)
+    if len(choices) != 1 or _choices(made, ctx) or function is None or not _SETS_UP.search(function.name):
+        return False
+    test = choices[0].test
+    flag = test.operand if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else test
+    chosen = (is_own(flag) or isinstance(flag, ast.Name)) and not _SAYS_WHETHER.search(identifier(flag))
+    return chosen and not choices[0].orelse and identifier(flag) != node.attr
+
+
+def is_read_in_any_case(node: ast.expr, written: ast.Attribute, ctx: Context) -> bool:
+    """Is an attribute read on no condition that has to do with the one on which it is written?"""
+    names = {identifier(part) for choice in _choices(written, ctx) for part in walk(choice.test)} - {"", "self"}
+    tests = (around.test for around in ctx.ancestors(node) if isinstance(around, (ast.If, ast.IfExp)))
+    return all(names.isdisjoint(map(identifier, walk(test))) for test in tests)
+
+
+def _choices(node: ast.AST, ctx: Context) -> list[ast.If]:
+    return [around for around in ctx.ancestors(node) if isinstance(around, ast.If)]
