@@ -20,6 +20,7 @@ from detlint.linter.analysis.testcode import is_test_file, is_unit_test
 from detlint.linter.programs.loader_workers import in_loader_worker
 from detlint.linter.programs.program_start import insert_at_start
 from detlint.linter.programs.smoke import is_smoke_test
+from detlint.linter.randomness.early_weights import built_before_seed
 from detlint.linter.randomness.purpose import decides
 from detlint.linter.randomness.seeded_later import is_seeded_later
 from detlint.linter.randomness.seeding import Seeding, seeding_of
@@ -71,6 +72,21 @@ def unseeded_rng(ctx: Context) -> Iterator[Finding]:
     if unused and not seeding_of(ctx.program).seeds:
         for place, name in unused:
             yield ctx.finding(place, what=f"{name} is never read", it="anything")
+
+
+@check_file("DET101")
+def weights_before_seed(ctx: Context) -> Iterator[Finding]:
+    """A finding at the first model that the program trains and builds before it seeds torch.
+
+    Where nothing is seeded at all, first weights are no draw: nobody asked for the same ones.
+    """
+    if ctx.program is None or is_test_file(ctx.module) or is_smoke_test(ctx.module):
+        return
+    first, *more = tuple(built_before_seed(ctx.program, ctx)) or (None,)
+    if first is not None:
+        related = [(ctx.module, call, "built before it too") for call in more[:_RELATED]]
+        what = f"{ast.unparse(first.func)}() draws its first weights from {TITLES['torch']}'s global generator"
+        yield ctx.finding(first, related=related, what=what, it="it before")
 
 
 def _what(draw: _Drawn) -> str:
