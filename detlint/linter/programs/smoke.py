@@ -14,7 +14,7 @@ from detlint.linter.analysis.program import executes, in_package
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.values import Kind
 from detlint.linter.programs.training import training_steps
-from detlint.linter.programs.unseen import shows_forms_only
+from detlint.linter.programs.unseen import shows_forms_only, tells_times_only
 from detlint.linter.source.names import FUNCTIONS
 from detlint.linter.source.nodes import arguments_of, identifier, walk
 from detlint.randomness import load_sources
@@ -26,14 +26,15 @@ _LOADS = "load_state_dict"
 def is_smoke_test(module: Module) -> bool:
     """Return whether all that a file executes is a main guard that tries a model of the file out, or makes objects.
 
-    So is one that only shows the forms of what it made, as of the items of a data set, wherever it does.
+    So is one that only shows the forms of what it made, as of the items of a data set, and any program that only tells
+    how long something takes.
     """
     guards = _guards(module)
     if not is_trial(module):
         if module.source.is_notebook:  # which shows the values of what stands in a line of its own
             return False
         executed = (node for node in module.tree.body if not isinstance(node, (*FUNCTIONS, ast.ClassDef)))
-        return shows_forms_only(module, executed, through=True)
+        return tells_times_only(module, executed)
     if _defines_model(module) or _runs_tests(module, guards) or all(map(_only_makes, guards)):
         return True
     return shows_forms_only(module, guards)

@@ -14,6 +14,8 @@ from detlint.randomness import load_sources
 _DEPTH = 3  # of functions that call each other
 _STEPS = 4
 _TELLING = frozenset({"print", "debug", "info", "warning", "warn", "error", "log", "pprint"})
+_ASKING_SYSTEM = ("time.", "os.")  # for the time, the number of the process, the number of cores
+_DRAWING = frozenset({"show", "imshow"})  # `figure = mesh.show()`
 _FORMS = frozenset({"len", "type", "isinstance", "id", "size", "dim", "numel", "element_size", "nelement", "keys"})
 _WORDED = frozenset({"format", "str", "repr", "list", "tuple", "round", "int", "float", "join", "enumerate", "range"})
 _NAMED = SHAPES | {"__name__", "__class__", "nbytes"}
@@ -24,22 +26,29 @@ _QUIET = (
 _PARTS = (ast.BinOp, ast.Tuple, ast.List, ast.Compare, ast.UnaryOp, ast.BoolOp, ast.IfExp, ast.Starred, ast.JoinedStr)
 
 
-def shows_forms_only(module: Module, code: Iterable[ast.AST], *, through: bool = False) -> bool:
+def shows_forms_only(module: Module, code: Iterable[ast.AST]) -> bool:
     """Return whether code prints forms and times and no more, writes no file, draws no picture and checks nothing.
 
     What a call gives may be kept in variables; a call for its effect alone has to be known to be quiet. Code that
-    prints nothing at all may be there for an effect that nobody sees here. With `through`, all of this is asked of the
-    functions and classes of the file that it leads to as well, as of a `main()` that prints the times.
+    prints nothing at all may be there for an effect that nobody sees here.
     """
-    bodies, tells = [*code], False
+    nodes = [node for body in code for node in walk(body)]
+    tells = any(isinstance(node, ast.Call) and _tells(module, node) for node in nodes)
+    return tells and not any(_shows(module, node) for node in nodes)
+
+
+def tells_times_only(module: Module, code: Iterable[ast.AST]) -> bool:
+    """Return whether code takes the time, and it and what it leads to in its file print forms and times and no more."""
+    bodies, tells, times = [*code], False, False
     for body in bodies:  # grows on the way
         for node in walk(body):
             if _shows(module, node):
                 return False
             if isinstance(node, ast.Call):
                 tells = tells or _tells(module, node)
-                bodies += [found for found in _own(module, node) if found not in bodies] if through else []
-    return tells
+                times = times or _reads_clock(module, node)
+                bodies += [found for found in _own(module, node) if found not in bodies]
+    return tells and times
 
 
 def _own(module: Module, call: ast.Call) -> Iterator[ast.AST]:
@@ -57,7 +66,7 @@ def _shows(module: Module, node: ast.AST) -> bool:
         return False
     if _tells(module, node):
         return not all(_tells_form(module, given) for given in arguments_of(node))
-    if _writes(module, node):
+    if _writes(module, node) or identifier(node.func) in _DRAWING:
         return True
     names = module.inference.callees(node)
     definitions = [found for found in map(module.project.definition, names) if found is not None]
@@ -135,6 +144,10 @@ def _counts(module: Module, binding: Binding) -> bool:
 
 def _gives_form(module: Module, call: ast.Call, steps: int) -> bool:
     last = identifier(call.func)
-    if last in _FORMS or any(name.startswith("time.") for name in module.inference.callees(call)):
+    if last in _FORMS or any(name.startswith(_ASKING_SYSTEM) for name in module.inference.callees(call)):
         return True
     return last in _WORDED and all(_tells_form(module, given, steps) for given in arguments_of(call))
+
+
+def _reads_clock(module: Module, call: ast.Call) -> bool:
+    return any(name.startswith("time.") for name in module.inference.callees(call))
