@@ -126,17 +126,27 @@ GRADIENTS = {
     ),
     "a gradient that was computed": ("def f(x):\n    x.sum().backward()\n    return op(x.grad.abs())\n", False),
     "what a model that is loaded by itself is given": (
-        "import transformers\nclass A(transformers.PreTrainedModel):\n    def forward(self, x, depth):\n"
+        "import transformers\nclass A(transformers.PreTrainedModel):\n    def forward(self, depth, x):\n"
         "        return op(depth)\n",
         False,
     ),
+    "what it is given beside that": (
+        "import diffusers\nclass A(diffusers.ModelMixin):\n    def forward(self, sample, effnet):\n"
+        "        return op(effnet)\n",
+        True,
+    ),
+    "latents beside that": (
+        "import diffusers\nclass A(diffusers.ModelMixin):\n    def forward(self, sample, history_latents):\n"
+        "        return op(history_latents)\n",
+        False,
+    ),
     "what another model computed": (
-        "import transformers\nclass A(transformers.PreTrainedModel):\n    def forward(self, x, hidden_states):\n"
+        "import transformers\nclass A(transformers.PreTrainedModel):\n    def forward(self, hidden_states):\n"
         "        return op(hidden_states)\n",
         True,
     ),
     "what a model inside another one is given": (
-        "import transformers\nclass A(transformers.PreTrainedModel):\n    def forward(self, x, depth):\n"
+        "import transformers\nclass A(transformers.PreTrainedModel):\n    def forward(self, depth, x):\n"
         "        return op(depth)\n"
         "class B(nn.Module):\n    def __init__(self, config):\n        super().__init__()\n"
         "        self.a = A(config)\n",

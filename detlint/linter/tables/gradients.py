@@ -20,6 +20,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
         "positions",
         "computed",
         "features",
+        "noised",
         "given",
         "results",
         "numbers",
@@ -66,6 +67,7 @@ class GradientTable:
     positions: re.Pattern[str]
     computed: re.Pattern[str]
     features: re.Pattern[str]
+    noised: re.Pattern[str]
     given: re.Pattern[str]
     results: re.Pattern[str]
     numbers: re.Pattern[str]
@@ -119,6 +121,7 @@ def gradient_table(path: Path = RULES_FOLDER / "gradients.toml") -> GradientTabl
         positions=_pattern(path, "words.positions", words["positions"], r"(^|_)({})(_\d|_[a-z])?$"),
         computed=_pattern(path, "words.computed", words["computed"], r"(?:^|(?<=_))({})"),
         features=_pattern(path, "words.features", words["features"], r"(^|_)({})$"),
+        noised=_pattern(path, "words.noised", words["noised"], r"(^|_)({})(_|\d|$)"),
         given=_pattern(path, "words.given", words["given"], r"^({})$"),
         results=_pattern(path, "words.results", words["results"], r"^({})$"),
         numbers=_pattern(path, "words.numbers", words["numbers"], r"(^|_)({})$"),
