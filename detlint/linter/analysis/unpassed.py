@@ -32,6 +32,15 @@ def optional_in(name: ast.Name, ctx: Context) -> FunctionNode | None:
     return function if missing and isinstance(function, FUNCTIONS) else None
 
 
+def is_asked_about(value: ast.expr, ctx: Context) -> bool:
+    """Does a condition of the function, or of the class for an attribute, look at a value? It may provide for None."""
+    around = ctx.function(value) if isinstance(value, ast.Name) else ctx.module.index.class_at(value)
+    text = ast.unparse(value)
+    parts = ast.walk(around) if around is not None else ()
+    tests = (part.test for part in parts if isinstance(part, (ast.If, ast.IfExp, ast.Assert)))
+    return any(isinstance(part, ast.expr) and ast.unparse(part) == text for test in tests for part in ast.walk(test))
+
+
 def _is_left_out(function: FunctionNode, parameter: str, ctx: Context, depth: int, *, used: bool) -> bool:
     owner = ctx.module.index.class_at(function)
     called = owner if function.name == "__init__" and owner is not None else function

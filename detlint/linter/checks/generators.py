@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from detlint.findings import Finding
 from detlint.linter.analysis.callers import is_set_from_outside, is_used_elsewhere
 from detlint.linter.analysis.context import Call, Context
-from detlint.linter.analysis.registry import check
-from detlint.linter.analysis.testcode import is_test_file
+from detlint.linter.analysis.registry import check, check_file
+from detlint.linter.analysis.testcode import is_test_file, is_unit_test
 from detlint.linter.analysis.unpassed import is_never_passed
+from detlint.linter.programs.smoke import is_smoke_test
+from detlint.linter.randomness.left_out_seeds import calls_without_seed
 from detlint.linter.randomness.purpose import draws_decide
 from detlint.linter.source.names import FUNCTIONS, BindingKind
 from detlint.linter.source.nodes import is_own
@@ -42,6 +44,19 @@ def unseeded_generator(call: Call, ctx: Context) -> Iterator[Finding]:
         return  # nothing is drawn from it: what comes of the number is for the rule about seeds
     constant = torch and not any(asked)
     yield ctx.finding(call.node, call=f"{call.name}()", consequence=_CONSTANT if constant else _SYSTEM)
+
+
+@check_file("DET102")
+def seed_left_out(ctx: Context) -> Iterator[Finding]:
+    """A finding a function that a program calls without the seed of the generator which it makes; libraries hand on."""
+    if ctx.program is None or is_unit_test(ctx.module) or is_smoke_test(ctx.module):
+        return
+    calls: dict[str, list[ast.Call]] = {}
+    for name, call in calls_without_seed(ctx):
+        calls.setdefault(name, []).append(call)
+    for first, *more in calls.values():
+        related = [(ctx.module, other, "left out here too") for other in more]
+        yield ctx.finding(first, related=related, call=f"{ast.unparse(first.func)}()", consequence=_SYSTEM)
 
 
 def _asked_for_numbers(node: ast.Call, ctx: Context) -> list[bool]:

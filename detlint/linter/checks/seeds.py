@@ -13,7 +13,7 @@ from detlint.linter.analysis.program import calls_named
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.registry import check_file
 from detlint.linter.analysis.testcode import is_test_file
-from detlint.linter.analysis.unpassed import optional_in
+from detlint.linter.analysis.unpassed import is_asked_about, optional_in
 from detlint.linter.numbers.hashed_numbers import hashed_numbers
 from detlint.linter.programs.loader_workers import worker_initialisers
 from detlint.linter.randomness.purpose import draws_decide
@@ -81,7 +81,7 @@ def _reseeding(ctx: Context) -> Iterator[Seed]:
             continue
         if any(_HELPER.search(place.name) for place in (function, owner) if place is not None):
             continue
-        if seed.value is not None and _is_none_by_default(seed.value, ctx) and not _is_asked_for(seed.value, ctx):
+        if seed.value is not None and _is_none_by_default(seed.value, ctx) and not is_asked_about(seed.value, ctx):
             seen.add(function)
             yield seed
 
@@ -94,15 +94,6 @@ def _is_none_by_default(value: ast.expr, ctx: Context) -> bool:
         return False
     writes = [write.value for _, write in ctx.inference.attribute_writes(ctx.inference.class_info(owner), value.attr)]
     return bool(writes) and all(isinstance(write, ast.Name) and optional_in(write, ctx) for write in writes)
-
-
-def _is_asked_for(value: ast.expr, ctx: Context) -> bool:
-    """Does a condition of the function, or of the class for an attribute, look at the seed? It may provide for None."""
-    around = ctx.function(value) if isinstance(value, ast.Name) else ctx.module.index.class_at(value)
-    text = ast.unparse(value)
-    parts = ast.walk(around) if around is not None else ()
-    tests = (part.test for part in parts if isinstance(part, (ast.If, ast.IfExp, ast.Assert)))
-    return any(isinstance(part, ast.expr) and ast.unparse(part) == text for test in tests for part in ast.walk(test))
 
 
 def _holds_source(module: Module) -> bool:
