@@ -73,7 +73,7 @@ class ModelParts:
             drops = _drops(call, frame)
             if drops and _is_layer_by_name(module, call):
                 return True
-            self._unknown |= drops or (not names and _may_make_a_layer(module, call))
+            self._unknown |= drops or (not names and _may_make_a_layer(call))
         return any(self._named(name, module, call, frame) for name in names)
 
     def _named(self, name: str, module: Module, call: ast.Call, frame: Frame | None) -> bool:
@@ -329,19 +329,13 @@ def _is_handed_on(node: ast.expr, module: Module) -> bool:
     return isinstance(parent, ast.arguments)
 
 
-def _may_make_a_layer(module: Module, call: ast.Call) -> bool:
-    """`Block(…)`, `norm_layer(…)`, `props["norm_op"](…)`, `build_encoder(…)` of no known origin.
-
-    What `part.load_state_dict(state)` loads goes into a part that is there already.
-    """
+def _may_make_a_layer(call: ast.Call) -> bool:
+    """`Block(…)`, `norm_layer(…)`, `props["norm_op"](…)`, `build_encoder(…)` of no known origin."""
     function = call.func
     key = function.slice if isinstance(function, ast.Subscript) else None
     name = str(key.value) if isinstance(key, ast.Constant) else identifier(function)
     if isinstance(function, ast.Attribute) and name[:1].islower():
-        loads_into = name == "load_state_dict" or (
-            name.startswith("load_") and isinstance(module.index.parents.get(call), ast.Expr)
-        )
-        return name.startswith(("from_", "create_", "build", "make_", "load_")) and not loads_into
+        return name.startswith(("from_", "create_", "build", "make_", "load_")) and name != "load_state_dict"
     makes = name.endswith(_MAKES_LAYERS) and not name.startswith(_MAKES_OTHERS)
     return name[:1].isupper() or makes or name.startswith(("build", "make_"))
 

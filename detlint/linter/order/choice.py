@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from detlint.linter.order.form import names_in
+from detlint.linter.order.form import names_in, stored_names
 from detlint.linter.order.loop import LoopBody
 from detlint.linter.source.nodes import identifier
 
@@ -24,23 +24,15 @@ class LoopChoice(LoopBody):
     def _picks(self, node: ast.stmt) -> bool:
         """Return whether the statement keeps whichever element comes first (or last) of those that qualify."""
         conditions = list(self._conditions(node))
-        if any(map(self._compares, conditions)) or self._is_pinned(node):
+        if any(map(_compares, self._explained(conditions))) or self._is_pinned(node):
             return False
         return any(map(self._has_element, conditions))
 
-    def _compares(self, condition: ast.expr, steps: int = _MAX_STEPS) -> bool:
-        """`score > best`, `better` of `better = score > best`: the best one is kept, whichever comes first."""
-        if any(isinstance(part, ast.Compare) and _ranks(part) for part in ast.walk(condition)):
-            return True
-        named = names_in(condition) if steps else frozenset()
-        return any(
-            isinstance(target, ast.Name)
-            and target.id in named
-            and value is not None
-            and _is_test(value)
-            and self._compares(value, steps - 1)
-            for target, value in self._made
-        )
+    def _explained(self, conditions: list[ast.expr]) -> Iterator[ast.expr]:
+        """Yield conditions, and what the names in them stand for: `better = score < best`."""
+        named = frozenset().union(*map(names_in, conditions))
+        yield from conditions
+        yield from (value for target, value in self._made if value is not None and stored_names(target) & named)
 
     def _leaves(self, node: ast.stmt) -> bool:
         """Return whether a `break` follows in the same block."""
@@ -155,13 +147,11 @@ class LoopChoice(LoopBody):
         )
 
 
-def _ranks(test: ast.Compare) -> bool:
-    return any(isinstance(op, _COMPARISONS) for op in test.ops)
-
-
-def _is_test(value: ast.expr) -> bool:
-    """`score > best`, `best is None or score > best`, `not worse`, `score > best if maximize else score < best`."""
-    return isinstance(value, (ast.Compare, ast.BoolOp, ast.UnaryOp, ast.IfExp))
+def _compares(condition: ast.expr) -> bool:
+    return any(
+        isinstance(node, ast.Compare) and any(isinstance(op, _COMPARISONS) for op in node.ops)
+        for node in ast.walk(condition)
+    )
 
 
 def _asks_for_checksum(test: ast.Compare) -> bool:
