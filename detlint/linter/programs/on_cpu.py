@@ -117,11 +117,12 @@ def _is_moved_to_cpu(tensor: ast.expr, ctx: Context, steps: int = 4) -> bool:
     return method.attr == "cpu" or _is_moved_to_cpu(method.value, ctx, steps)
 
 
-def _stays_on_cpu(tensor: ast.expr | None) -> bool:
-    """`labels.cpu().float()`, `labels.to("cpu")`: the tensor was moved to the CPU in the same expression."""
-    parts = list(ast.walk(tensor)) if tensor is not None else []
-    return any(
-        (isinstance(part, ast.Attribute) and part.attr in ("cpu", "numpy"))
-        or (isinstance(part, ast.Constant) and part.value == "cpu")
-        for part in parts
-    )
+def _stays_on_cpu(node: ast.AST | None) -> bool:
+    """`labels.cpu().float()`, `labels.to("cpu")`: moved there in the same expression, and by no choice of a device."""
+    if node is None or isinstance(node, ast.IfExp):
+        return False
+    if isinstance(node, ast.Attribute) and node.attr in ("cpu", "numpy"):
+        return True
+    if isinstance(node, ast.Constant):
+        return node.value == "cpu"
+    return any(map(_stays_on_cpu, ast.iter_child_nodes(node)))
