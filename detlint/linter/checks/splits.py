@@ -41,6 +41,7 @@ _TESTS = re.compile(
     r"(^|_)(te|test|testing|val|valid|validation|eval|dev|holdout)(set|data|loader|idx)?(_|$)", re.IGNORECASE
 )
 _SEED = re.compile(r"(^|_)(seed|random_state|generator|rng)$")
+_EXISTENCE = frozenset({"exists", "isfile", "is_file"})
 _RANDOM_STATES = ("generator", "random_state", "seed")
 
 
@@ -101,12 +102,19 @@ def unseeded_split_by_hand(ctx: Context) -> Iterator[Finding]:
         return
     for call in calls_named(ctx.module, [name.rpartition(".")[2] for name in _PERMUTATIONS]):
         function = ctx.function(call)
-        if function is None or not _makes_parts(function.name):
+        if function is None or not _makes_parts(function.name) or _is_made_once(call, ctx):
             continue
         name = next((name for name in ctx.callees(call) if name in _PERMUTATIONS), "")
         own = next((keyword.value for keyword in call.keywords if keyword.arg == "generator"), None)
         if name and (own is None or ctx.constant(own) is None) and _divides(_shuffled(call, ctx), ctx):
             yield from _unless_seeded(call, name, _PERMUTATIONS[name], ctx.program_or_library, ctx)
+
+
+def _is_made_once(draw: ast.Call, ctx: Context) -> bool:
+    """`if not path.exists():` around it: the parts are written to a file, which later runs read."""
+    tests = (parent.test for parent in ctx.ancestors(draw) if isinstance(parent, ast.If))
+    calls = (part for test in tests for part in walk(test) if isinstance(part, ast.Call))
+    return any(identifier(call.func) in _EXISTENCE for call in calls)
 
 
 def _makes_parts(function: str) -> bool:
