@@ -35,7 +35,7 @@ from detlint.linter.programs.predictions import leaves_graph
 from detlint.linter.programs.step_flags import evaluates_on_request
 from detlint.linter.programs.training import file_trains, trains
 from detlint.linter.programs.trial_runs import is_demo, is_in_unit_test, is_unused
-from detlint.linter.source.names import FUNCTIONS
+from detlint.linter.source.names import FUNCTIONS, FunctionNode
 from detlint.linter.source.nodes import identifier, walk
 
 # Losses and metrics are modules too, but nothing they compute is a prediction.
@@ -172,12 +172,37 @@ class _Search:
         if not (self._trains or without_gradients(self.module, call)):
             return []
         events = self._events_before(call, key)
-        made = self.modes.unwrapped(events[0].made) if len(events) == 1 and events[0].made is not None else None
-        if not isinstance(made, ast.Call) or _LOADED.search(identifier(made.func)) or self._is_handed_back(made):
+        made = self._maker(events)
+        if made is None or not self._is_loaded_as_made(key, made):
             return []
-        loaded = self._weights.from_state(key) or is_pretrained(made)
-        seen_here = loaded and (key.owner is self.module.tree or key.owner in self.module.index.ancestors(call))
+        seen_here = key.owner is self.module.tree or key.owner in self.module.index.ancestors(call)
         return [Reason(self.module, events[0].node, call, True)] if seen_here else []
+
+    def _maker(self, events: list[Event]) -> ast.Call | None:
+        """Return the call that made a model, where that is all that decided its mode."""
+        made = self.modes.unwrapped(events[0].made) if len(events) == 1 and events[0].made is not None else None
+        return made if isinstance(made, ast.Call) else None
+
+    def _is_loaded_as_made(self, key: Key, made: ast.Call) -> bool:
+        """Are weights loaded into what a call makes, by this file or by that call, which hands it on in train mode?"""
+        if not _LOADED.search(identifier(made.func)):
+            return (self._weights.from_state(key) or is_pretrained(made)) and not self._is_handed_back(made)
+        found = list(functions_called(self.module.inference, made))
+        return bool(found) and all(
+            module.project.once(_Search, module)._hands_on_as_made(function) for module, function in found
+        )
+
+    def _hands_on_as_made(self, function: FunctionNode) -> bool:
+        """`net = instantiate(config)`, `net.load_state_dict(state)`, `return net`: nothing in between switches it."""
+        returned = [part.value for part in walk(function) if isinstance(part, ast.Return)]
+        keys = [self.modes.key(value) if isinstance(value, ast.Name) else None for value in returned]
+        for key in keys:
+            made = self._maker(self.modes.events_anywhere(key)) if key is not None and key.owner is function else None
+            if key is None or made is None or _LOADED.search(identifier(made.func)):
+                return False
+            if not self._is_loaded_as_made(key, made):
+                return False
+        return bool(keys)
 
     def _events_before(self, call: ast.Call, key: Key) -> list[Event]:
         """Return what may have decided the mode of a variable when a call runs, in its own body what leads there."""
@@ -287,8 +312,13 @@ class _Search:
     def _is_forgotten(self, key: Key, reason: Reason) -> bool:
         """A model of unknown class is loaded, and the whole file never switches anything to eval mode."""
         switches = (switched(call) for call in self.module.index.calls_by_name.get("eval", ()))
-        return all(mode is None for mode in switches) and (
-            self._weights.from_state(key) or self._weights.where_made(key, reason)
+        if any(mode is not None for mode in switches):
+            return False
+        made = self._maker(self.modes.events_anywhere(key))
+        return (
+            self._weights.from_state(key)
+            or self._weights.where_made(key, reason)
+            or (made is not None and self._is_loaded_as_made(key, made))
         )
 
     def _is_own_method(self, switch: ast.AST, key: Key) -> bool:
