@@ -15,7 +15,6 @@ from detlint.rulebook import Trigger, parse_trigger
 from detlint.tables import RULES_FOLDER, check_keys, entries, one_of, read_table, word_lists
 
 LIBRARIES = ("torch", "numpy", "random")
-TITLES = {"torch": "torch", "numpy": "NumPy", "random": "Python's random"}
 MODES = ("eval", "train")
 _HELPERS = ("verbs", "about", "wide", "never", "elsewhere")
 _INDIFFERENT = ("calls", "attributes", "words", "functions", "naming", "ciphers")

@@ -27,9 +27,10 @@ from detlint.linter.randomness.seeding import Seeding, seeding_of
 from detlint.linter.randomness.switched_off import is_switched_off
 from detlint.linter.randomness.unused_seeds import seed_defaults, unused_seeds
 from detlint.linter.source.names import parameters
-from detlint.randomness import LIBRARIES, TITLES, load_sources
+from detlint.randomness import LIBRARIES, load_sources
 from detlint.rulebook import Trigger
 
+_TITLES = {"torch": "torch", "numpy": "NumPy", "random": "Python's random"}
 # What seeds a library's global generator, and the package to import for it.
 _SEEDS = {
     "torch": ("torch", "{}.manual_seed(0)"),
@@ -85,12 +86,12 @@ def weights_before_seed(ctx: Context) -> Iterator[Finding]:
     first, *more = tuple(built_before_seed(ctx.program, ctx)) or (None,)
     if first is not None:
         related = [(ctx.module, call, "built before it too") for call in more[:_RELATED]]
-        what = f"{ast.unparse(first.func)}() draws its first weights from {TITLES['torch']}'s global generator"
+        what = f"{ast.unparse(first.func)}() draws its first weights from torch's global generator"
         yield ctx.finding(first, related=related, what=what, it="it before")
 
 
 def _what(draw: _Drawn) -> str:
-    return f"{draw.name} draws from {TITLES[draw.library]}'s global generator"
+    return f"{draw.name} draws from {_TITLES[draw.library]}'s global generator"
 
 
 def _unseeded_draws(ctx: Context, options: Container[ast.Call]) -> Iterator[Finding]:
@@ -173,7 +174,7 @@ def global_rng_in_library(ctx: Context) -> Iterator[Finding]:
             _GENERATOR_PARAMETERS.search(parameter.arg) for parameter, _ in parameters(function.args)
         ):
             continue
-        yield ctx.finding(draw.node, call=draw.name, library=TITLES[draw.library], place=f"{function.name}()")
+        yield ctx.finding(draw.node, call=draw.name, library=_TITLES[draw.library], place=f"{function.name}()")
 
 
 def _draws(ctx: Context) -> Iterator[_Drawn]:

@@ -12,9 +12,9 @@ from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.testcode import is_test_file, is_unit_test
 from detlint.linter.analysis.unpassed import is_never_passed
-from detlint.linter.programs.smoke import is_smoke_test
 from detlint.linter.randomness.left_out_seeds import calls_without_seed
 from detlint.linter.randomness.purpose import draws_decide
+from detlint.linter.randomness.seeding import seeding_of
 from detlint.linter.source.names import FUNCTIONS, BindingKind
 from detlint.linter.source.nodes import is_own
 from detlint.randomness import OwnGenerator, load_sources
@@ -48,12 +48,18 @@ def unseeded_generator(call: Call, ctx: Context) -> Iterator[Finding]:
 
 @check_file("DET102")
 def seed_left_out(ctx: Context) -> Iterator[Finding]:
-    """A finding a function that a program calls without the seed of the generator which it makes; libraries hand on."""
-    if ctx.program is None or is_unit_test(ctx.module) or is_smoke_test(ctx.module):
+    """A finding a function that a program calls without the seed of the generator that it makes, and seeds others.
+
+    Who seeds nothing did not ask for the same data again; a library hands on what it is given.
+    """
+    if ctx.program is None or is_unit_test(ctx.module):
         return
     calls: dict[str, list[ast.Call]] = {}
     for name, call in calls_without_seed(ctx):
         calls.setdefault(name, []).append(call)
+    seeding = seeding_of(ctx.program) if calls else None
+    if seeding is None or all(seeding.place_in(ctx.module, seed) is None for seed in seeding.seeds):
+        return
     for first, *more in calls.values():
         related = [(ctx.module, other, "left out here too") for other in more]
         yield ctx.finding(first, related=related, call=f"{ast.unparse(first.func)}()", consequence=_SYSTEM)

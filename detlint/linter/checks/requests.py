@@ -17,7 +17,7 @@ from detlint.linter.programs.devices import moves_to_cuda, uses_cuda
 from detlint.linter.programs.program_start import insert_at_start
 from detlint.linter.programs.smoke import is_smoke_test
 from detlint.linter.programs.training import file_trains, trains
-from detlint.linter.randomness.seeding import Seed, seeding_of, seeds_in
+from detlint.linter.randomness.seeding import seeding_of, seeds_in
 from detlint.linter.source.nodes import identifier
 
 _WORK = re.compile(
@@ -52,7 +52,8 @@ def determinism_not_requested(ctx: Context) -> Iterator[Finding]:
     seeding = seeding_of(ctx.program)
     explicit = [seed for seed in seeding.of("torch") if seed.seeder is None or not seed.seeder.implicit]
     if explicit and not seeding.mentions_determinism:
-        place = _place(explicit, ctx)
+        places = (seeding.place_in(ctx.module, seed) for seed in explicit)
+        place = next((place for place in places if place is not None), None)
         if place is not None:
             yield ctx.finding(place, repair=_requested(ctx), who="program", work=work)
 
@@ -133,18 +134,3 @@ def _runs_on_cuda(call: ast.Call, ctx: Context) -> bool:
     """`calculator(x)`, after `calculator = Calculator(path, device="cuda")`."""
     made = [binding.value for binding in ctx.module.definitions(call.func)] if isinstance(call.func, ast.Name) else []
     return any(isinstance(value, ast.Call) and moves_to_cuda(value) for value in made)
-
-
-def _place(seeds: list[Seed], ctx: Context) -> ast.Call | None:
-    """Return the first seed of this file, or the first call in it that leads to a seed in another one.
-
-    A library that seeds somewhere deep inside is not this program seeding: the helpers have to say so by name.
-    """
-    seeding = seeding_of(ctx.program) if ctx.program is not None else None
-    for seed in seeds:
-        place = seed.node if seed.module is ctx.module else None
-        if place is None and seeding is not None:
-            place = seeding.call_of(seed, (ctx.module,))
-        if place is not None:
-            return place
-    return None

@@ -20,7 +20,7 @@ from detlint.linter.randomness.seeded_later import is_seeded_later
 from detlint.linter.randomness.seeding import depends_on_rank, seeding_of
 from detlint.linter.source.names import FUNCTIONS, FunctionNode, parameters
 from detlint.linter.source.nodes import identifier, walk
-from detlint.randomness import TITLES, load_sources
+from detlint.randomness import load_sources
 
 _BY_RANK = "with a seed that depends on the process rank"
 # Other splitters draw where they are used.
@@ -30,12 +30,7 @@ _SPLITS = re.compile(r"_split(_|$)|(^|_)split_")
 _RANDOM_SPLIT = "random_split"
 _SPLITTER = re.compile(r"(^|_)split(_|$)")
 # What orders rows at random, by the library that it draws from, and names of what the two parts are for.
-_PERMUTATIONS = {
-    "torch.randperm": "torch",
-    "numpy.random.permutation": "numpy",
-    "numpy.random.shuffle": "numpy",
-    "random.shuffle": "random",
-}
+_PERMUTATIONS = {"torch.randperm": "torch", "numpy.random.permutation": "numpy"}
 _TRAINS = re.compile(r"(^|_)(tr|train|training)(set|data|loader|idx)?(_|$)", re.IGNORECASE)
 _TESTS = re.compile(
     r"(^|_)(te|test|testing|val|valid|validation|eval|dev|holdout)(set|data|loader|idx)?(_|$)", re.IGNORECASE
@@ -123,21 +118,20 @@ def _makes_parts(function: str) -> bool:
 
 
 def _shuffled(draw: ast.Call, ctx: Context) -> Iterator[ast.expr]:
-    """Yield where a permutation is used, the rows that it puts in order, or the list that is shuffled in place."""
+    """Yield where a permutation is used, and the rows that it puts in order."""
     node: ast.expr = draw
     while isinstance(method := ctx.parent(node), ast.Attribute) and isinstance(made := ctx.parent(method), ast.Call):
         node = made  # torch.randperm(n).tolist()
-    in_place = draw.args[0] if isinstance(ctx.parent(draw), ast.Expr) and draw.args else None
-    if isinstance(in_place, ast.Name):
-        bindings = list(ctx.module.definitions(in_place))
-    else:
-        bindings = [binding for binding in [ctx.binding(node)] if binding is not None]
-    for use in (use for binding in bindings for use in ctx.flow(draw).uses(binding)):
+    for use in _uses(node, ctx):
         yield use
         ordered = ctx.parent(use)
         if isinstance(ordered, ast.Subscript) and ordered.slice is use:
-            binding = ctx.binding(ordered)
-            yield from ctx.flow(draw).uses(binding) if binding is not None else ()
+            yield from _uses(ordered, ctx)
+
+
+def _uses(node: ast.expr, ctx: Context) -> Iterable[ast.expr]:
+    binding = ctx.binding(node)
+    return ctx.flow(node).uses(binding) if binding is not None else ()
 
 
 def _divides(rows: Iterable[ast.expr], ctx: Context) -> bool:
@@ -213,7 +207,7 @@ def _splits_itself(call: ast.Call, ctx: Context) -> bool:
 
 def _unless_seeded(node: ast.Call, name: str, library: str, program: Program, ctx: Context) -> Iterator[Finding]:
     seeding = seeding_of(program)
-    title = TITLES[library]
+    title = "NumPy" if library == "numpy" else library
     if _DRAWS_AT_ONCE.search(name) and is_seeded_later(library, ctx.module, node, seeding):
         yield ctx.finding(node, call=name, reason=f"from {title}'s global generator, before it is seeded")
         return

@@ -31,20 +31,20 @@ def calls_without_seed(ctx: Context) -> Iterator[tuple[str, ast.Call]]:
                 continue
             owner, made = definition
             later = isinstance(made, ast.ClassDef) and _may_be_seeded(call, ctx)
-            if not later and _leaves_seed(_run(made), call, ctx.elsewhere(owner)):
+            if not later and any(_leaves_seed(function, call, ctx.elsewhere(owner)) for function in _run_by(made)):
                 yield name, call
 
 
-def _run(definition: ast.AST) -> FunctionNode | None:
-    if isinstance(definition, ast.ClassDef):
-        made = (part for part in definition.body if isinstance(part, FUNCTIONS) and part.name == "__init__")
-        return next(made, None)
-    return definition if isinstance(definition, FUNCTIONS) else None
+def _run_by(definition: ast.AST) -> Iterator[FunctionNode]:
+    """Yield the function that a call runs: `__init__` of a class."""
+    for part in definition.body if isinstance(definition, ast.ClassDef) else [definition]:
+        if isinstance(part, FUNCTIONS) and (part is definition or part.name == "__init__"):
+            yield part
 
 
-def _leaves_seed(function: FunctionNode | None, call: ast.Call, inside: Context) -> bool:
+def _leaves_seed(function: FunctionNode, call: ast.Call, inside: Context) -> bool:
     """Does a function seed a generator of its own with nothing but a parameter that a call leaves at None?"""
-    for made in (part for part in walk(function) if isinstance(part, ast.Call)) if function is not None else ():
+    for made in (part for part in walk(function) if isinstance(part, ast.Call)):
         generators = (load_sources().generators.get(name) for name in inside.callees(made))
         if not any(generator is not None and generator.seed for generator in generators):
             continue

@@ -150,6 +150,13 @@ class Seeding:
     def _own_modules(self) -> tuple[Module, ...]:
         return tuple(module for module in self.program.modules if module not in self._library)
 
+    def place_in(self, module: Module, seed: Seed) -> ast.Call | None:
+        """Return where a module seeds: the seed itself, or the first call in it that leads to the seed in another one.
+
+        A library that seeds somewhere deep inside is not this module seeding: the helpers have to say so by name.
+        """
+        return seed.node if seed.module is module else self.call_of(seed, (module,))
+
     def call_of(self, seed: Seed, places: Sequence[Module]) -> ast.Call | None:
         """Return the first call in `places` that leads to a seed, through functions whose names speak of seeding."""
         wanted = [(seed.module, seed.module.index.function_at(seed.node))]
