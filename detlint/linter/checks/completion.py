@@ -22,10 +22,23 @@ _RUNNING = frozenset({"run_until_complete", "run"})
 def completion_order(call: Call, ctx: Context) -> Iterator[Finding]:
     """Silent where results are stored by key, counted, reduced or sorted."""
     tracer = OrderTracer(ctx.module, source=call.node)
-    finished = _iterations_of_done(call.node, tracer, ctx) if call.name.endswith(".wait") else [call.node]
+    finished = _finished(call, tracer, ctx)
     sink = tracer.first(tracer.destination(node, Trail(gathered=True)) for node in finished)
     if sink is not None and not is_given_in_vain(sink, ctx):
         yield ctx.finding(call.node, call=f"{call.name}()", sink=sink)
+
+
+def _finished(call: Call, tracer: OrderTracer, ctx: Context) -> Iterator[ast.expr]:
+    """Yield what gives results as they finish."""
+    if call.name.endswith(".wait"):
+        yield from _iterations_of_done(call.node, tracer, ctx)
+    elif call.name != "joblib.Parallel":
+        yield call.node
+    elif ctx.constant(call.argument("return_as").value) == "generator_unordered":
+        binding = ctx.binding(call.node)
+        pools = ctx.flow(call.node).uses(binding) if binding is not None else (call.node,)
+        runs = ((pool, ctx.parent(pool)) for pool in pools)
+        yield from (run for pool, run in runs if isinstance(run, ast.Call) and run.func is pool)
 
 
 def _iterations_of_done(call: ast.Call, tracer: OrderTracer, ctx: Context) -> Iterator[ast.expr]:

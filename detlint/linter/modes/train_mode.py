@@ -185,8 +185,12 @@ class _Search:
 
     def _is_loaded_as_made(self, key: Key, made: ast.Call) -> bool:
         """Are weights loaded into what a call makes, by this file or by that call, which hands it on in train mode?"""
-        if not _LOADED.search(identifier(made.func)):
-            return (self._weights.from_state(key) or is_pretrained(made)) and not self._is_handed_back(made)
+        if _LOADED.search(identifier(made.func)):
+            return self._loads_in_sight(made)
+        return (self._weights.from_state(key) or is_pretrained(made)) and not self._is_handed_back(made)
+
+    def _loads_in_sight(self, made: ast.Call) -> bool:
+        """`load_model(path)` of the project, which loads weights into what it makes and switches nothing."""
         found = list(functions_called(self.module.inference, made))
         return bool(found) and all(
             module.project.once(_Search, module)._hands_on_as_made(function) for module, function in found
@@ -318,7 +322,7 @@ class _Search:
         return (
             self._weights.from_state(key)
             or self._weights.where_made(key, reason)
-            or (made is not None and self._is_loaded_as_made(key, made))
+            or (made is not None and self._loads_in_sight(made))
         )
 
     def _is_own_method(self, switch: ast.AST, key: Key) -> bool:
