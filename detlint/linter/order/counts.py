@@ -112,7 +112,7 @@ class OrderCounts(OrderQuestions):
         asked = (type(compare.ops[0]), number)
         statement = self.index.parents.get(compare)
         if isinstance(statement, ast.Assert):
-            return statement if asked in _AT_MOST_ONE else None
+            return statement if asked in _AT_MOST_ONE or _lists_no_more_than_one(compare) else None
         if isinstance(statement, ast.BoolOp) and isinstance(statement.op, ast.Or):
             statement = self.index.parents.get(statement)
         leaves = isinstance(statement, ast.If) and isinstance(statement.body[-1], (ast.Raise, ast.Return))
@@ -173,3 +173,10 @@ def _leaves(statement: ast.stmt) -> bool:
         called = statement.value.func
         return getattr(called, "attr", getattr(called, "id", "")) in _STOPPING
     return isinstance(statement, _LEAVING)
+
+
+def _lists_no_more_than_one(compare: ast.Compare) -> bool:
+    """`len(files) in [0, 1]`."""
+    listed = compare.comparators[0]
+    numbers = [getattr(each, "value", None) for each in getattr(listed, "elts", ())]
+    return isinstance(compare.ops[0], ast.In) and bool(numbers) and {0, 1}.issuperset(numbers)

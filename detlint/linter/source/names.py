@@ -231,11 +231,15 @@ def unpacked(binding: Binding) -> ast.expr | None:
 def import_in_force(bindings: Iterable[Binding], parents: Mapping[ast.AST, ast.AST]) -> Binding | None:
     """Return the import that readers of a file see: of `import a` and a later `try: import a.b as a` the second.
 
-    Of what is tried and what stands in for it, it is what is tried; None where no import binds the name.
+    Of what is tried and what stands in for it, it is what is tried; None where no import binds the name, or where a
+    function or class of the file takes it over.
     """
     found: Binding | None = None
     for binding in bindings:
         if binding.kind is not BindingKind.IMPORT:
+            defined = isinstance(binding.node, (*FUNCTIONS, ast.ClassDef))
+            if defined and isinstance(parents.get(binding.node), ast.Module):
+                found = None
             continue
         statement = parents.get(binding.node)
         block = parents.get(statement) if statement is not None else None
