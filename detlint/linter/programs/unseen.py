@@ -39,6 +39,8 @@ def shows_forms_only(module: Module, code: Iterable[ast.AST]) -> bool:
 
 def tells_times_only(module: Module, code: Iterable[ast.AST]) -> bool:
     """Return whether code takes the time, and it and what it leads to in its file print forms and times and no more."""
+    if not _imports_clock(module):
+        return False
     bodies, tells, times = [*code], False, False
     for body in bodies:  # grows on the way
         for node in walk(body):
@@ -49,6 +51,11 @@ def tells_times_only(module: Module, code: Iterable[ast.AST]) -> bool:
                 times = times or _reads_clock(module, node)
                 bodies += [found for found in _own(module, node) if found not in bodies]
     return tells and times
+
+
+def _imports_clock(module: Module) -> bool:
+    modules = [alias.name for statement in module.index.of_type(ast.Import) for alias in statement.names]
+    return "time" in [*modules, *(statement.module for statement in module.index.of_type(ast.ImportFrom))]
 
 
 def _own(module: Module, call: ast.Call) -> Iterator[ast.AST]:
