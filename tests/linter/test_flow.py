@@ -30,6 +30,8 @@ PATHS = {
     "negated condition": ("start()\nif not flag:\n    stop()\nif flag:\n    goal()", True),
     "negated condition that stops": ("start()\nif not flag:\n    stop()\nif not flag:\n    goal()", False),
     "condition that changes": ("start()\nif flag:\n    stop()\nflag = other\nif flag:\n    goal()", True),
+    "attribute that changes": ("start()\nif x.on:\n    stop()\nx.on = other\nif x.on:\n    goal()", True),
+    "another attribute that changes": ("start()\nif x.on:\n    stop()\nx.off = other\nif x.on:\n    goal()", False),
     "same question twice": ("start()\nif x.numel() > 0:\n    stop()\nif x.numel() > 0:\n    goal()", False),
     "same question of another": ("start()\nif x.numel():\n    stop()\nx = y\nif x.numel():\n    goal()", True),
     "question that may be answered anew": ("start()\nif ask():\n    stop()\nif ask():\n    goal()", True),

@@ -191,7 +191,7 @@ class Flow:
 
     @cached_property
     def _forgetting(self) -> Mapping[_Block, set[str]]:
-        """By the block that binds a name: the repeated conditions that read it, and may have another outcome then."""
+        """By the block that binds a name or sets an attribute: the repeated conditions that read it, and may change."""
         conditions = {
             block.condition[0]: block.test
             for block in self._blocks
@@ -200,10 +200,16 @@ class Flow:
         forgetting: defaultdict[_Block, set[str]] = defaultdict(set)
         for key, test in conditions.items():
             names = {node.id for node in walk(test) if isinstance(node, ast.Name)}
-            bindings = (binding for name in names for binding in self.scope.bindings.get(name, ()))
-            for block in filter(None, (self._block_at(binding.node) for binding in bindings)):
+            attributes = {node.attr for node in walk(test) if isinstance(node, ast.Attribute)}
+            changes = [binding.node for name in names for binding in self.scope.bindings.get(name, ())]
+            changes += [write for write in self._attribute_writes if write.attr in attributes]
+            for block in filter(None, map(self._block_at, changes)):
                 forgetting[block].add(key)
         return dict(forgetting)
+
+    @cached_property
+    def _attribute_writes(self) -> list[ast.Attribute]:
+        return [node for node in self._index.of_type(ast.Attribute) if not isinstance(node.ctx, ast.Load)]
 
     # --- places -------------------------------------------------------------------------------------------------
 
