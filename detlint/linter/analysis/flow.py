@@ -202,14 +202,10 @@ class Flow:
             names = {node.id for node in walk(test) if isinstance(node, ast.Name)}
             attributes = {node.attr for node in walk(test) if isinstance(node, ast.Attribute)}
             changes = [binding.node for name in names for binding in self.scope.bindings.get(name, ())]
-            changes += [write for write in self._attribute_writes if write.attr in attributes]
+            changes += [change for name in attributes for change in self._index.attribute_changes.get(name, ())]
             for block in filter(None, map(self._block_at, changes)):
                 forgetting[block].add(key)
         return dict(forgetting)
-
-    @cached_property
-    def _attribute_writes(self) -> list[ast.Attribute]:
-        return [node for node in self._index.of_type(ast.Attribute) if not isinstance(node.ctx, ast.Load)]
 
     # --- places -------------------------------------------------------------------------------------------------
 

@@ -89,6 +89,15 @@ class NodeLists:
         return used
 
     @cached_property
+    def attribute_changes(self) -> dict[str, list[ast.Attribute]]:
+        """Where code sets or deletes each attribute by its name."""
+        changes: dict[str, list[ast.Attribute]] = {}
+        for attribute in self.of_type(ast.Attribute):
+            if not isinstance(attribute.ctx, ast.Load):
+                changes.setdefault(attribute.attr, []).append(attribute)
+        return changes
+
+    @cached_property
     def attributes_written(self) -> frozenset[str]:
         """Attributes that assignments set, and those that `setattr` sets by a literal name."""
         pending: list[ast.expr] = [target for node in self.of_type(ast.Assign) for target in node.targets]
