@@ -207,6 +207,14 @@ class Context:
             return Truth.UNKNOWN
         return Truth.YES if value else Truth.NO
 
+    def chained(self, node: ast.expr) -> ast.expr:
+        """Return what methods called on a node one after the other give: the whole of `node.to(device).eval()`."""
+        while isinstance(method := self.parent(node), ast.Attribute) and isinstance(
+            call := self.parent(method), ast.Call
+        ):
+            node = call
+        return node
+
     def binding(self, node: ast.expr) -> Binding | None:
         """Return the binding made by `name = <node>`, a walrus or `name, other = <node>, …`, or None."""
         parent = self.parent(node)

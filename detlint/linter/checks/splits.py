@@ -119,10 +119,7 @@ def _makes_parts(function: str) -> bool:
 
 def _shuffled(draw: ast.Call, ctx: Context) -> Iterator[ast.expr]:
     """Yield where a permutation is used, and the rows that it puts in order."""
-    node: ast.expr = draw
-    while isinstance(method := ctx.parent(node), ast.Attribute) and isinstance(made := ctx.parent(method), ast.Call):
-        node = made  # torch.randperm(n).tolist()
-    for use in _uses(node, ctx):
+    for use in _uses(ctx.chained(draw), ctx):  # torch.randperm(n).tolist()
         yield use
         ordered = ctx.parent(use)
         if isinstance(ordered, ast.Subscript) and ordered.slice is use:

@@ -6,7 +6,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from detlint.linter.source.names import FUNCTIONS, FunctionNode, parameters
+from detlint.linter.source.names import FUNCTIONS, FunctionNode, parameters, run_by
 from detlint.linter.source.nodes import identifier, walk
 
 if TYPE_CHECKING:
@@ -56,19 +56,12 @@ def _kinds(question: ast.Call, ctx: Context) -> list[str]:
 def takes_no_model(call: ast.Call, ctx: Context) -> bool:
     """`init_inputs(values, device)` of a function or a class of the project that is in sight."""
     found = [ctx.module.project.definition(each) for each in ctx.callees(call)]
-    run = [(each[0], _run(each[1])) for each in found if each is not None]
+    run = [(each[0], run_by(each[1])) for each in found if each is not None]
     return (
         bool(found)
         and len(run) == len(found)
         and all(function is not None and not takes_a_model(function, ctx.elsewhere(module)) for module, function in run)
     )
-
-
-def _run(definition: FunctionNode | ast.ClassDef) -> FunctionNode | None:
-    """Return a function itself, of a class its own constructor."""
-    if isinstance(definition, FUNCTIONS):
-        return definition
-    return next((part for part in definition.body if isinstance(part, FUNCTIONS) and part.name == "__init__"), None)
 
 
 def goes_through_all(loop: ast.For) -> bool:

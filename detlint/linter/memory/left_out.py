@@ -6,7 +6,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from detlint.linter.source.names import FUNCTIONS, parameters
+from detlint.linter.source.names import parameters, run_by
 from detlint.linter.source.nodes import identifier, is_own, walk
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ def is_left_out_by_default(place: ast.expr, owner: ast.ClassDef, ctx: Context) -
     tests = (parent for parent in ctx.ancestors(place) if isinstance(parent, ast.If) and not parent.orelse)
     if filler is None or not any(_is_given(parent.test, filler) for parent in tests):
         return False
-    constructor = next((part for part in owner.body if getattr(part, "name", "") == "__init__"), None)
-    if not isinstance(constructor, FUNCTIONS):
+    constructor = run_by(owner)
+    if constructor is None:
         return False
     nothing = {
         argument.arg

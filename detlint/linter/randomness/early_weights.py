@@ -13,6 +13,7 @@ from detlint.linter.programs.evaluation import identifiers
 from detlint.linter.programs.training import file_trains
 from detlint.linter.randomness.seeded_later import is_seeded_later
 from detlint.linter.randomness.seeding import seeding_of
+from detlint.linter.source.names import run_by
 from detlint.linter.source.nodes import arguments_of, identifier, walk
 
 _WITH_WEIGHTS = re.compile(r"^torch\.nn\.(Linear|Bilinear|Conv|Embedding|LSTM|GRU|RNN|Transformer|Multihead)")
@@ -44,9 +45,9 @@ def _draws_weights(call: ast.Call, ctx: Context) -> bool:
     for name in ctx.callees(call):
         definition = ctx.module.project.definition(name)
         if definition is not None:
-            made = [part for part in ast.iter_child_nodes(definition[1]) if getattr(part, "name", "") == "__init__"]
-            loads = any(_REPLACES.search(word) for part in made for word in identifiers(part))
-            return bool(made) and not loads and not any(_is_model(given, ctx) for given in arguments_of(call))
+            made = run_by(definition[1]) if isinstance(definition[1], ast.ClassDef) else None
+            loads = made is None or any(map(_REPLACES.search, identifiers(made)))
+            return not loads and not any(_is_model(given, ctx) for given in arguments_of(call))
     layers = (part for part in walk(call) if isinstance(part, ast.Call))
     return any(_WITH_WEIGHTS.search(name) for layer in layers for name in ctx.callees(layer))
 
@@ -57,11 +58,8 @@ def _is_model(node: ast.expr, ctx: Context) -> bool:
 
 def _is_trained(call: ast.Call, ctx: Context) -> bool:
     """Is what a call makes kept under a name and trained there, and do no other weights come into it?"""
-    node: ast.expr = call
-    while isinstance(method := ctx.parent(node), ast.Attribute) and isinstance(made := ctx.parent(method), ast.Call):
-        node = made  # Net().to(device)
-    binding = ctx.binding(node)
-    uses = ctx.flow(node).uses(binding) if binding is not None else ()
+    binding = ctx.binding(ctx.chained(call))  # Net().to(device)
+    uses = ctx.flow(call).uses(binding) if binding is not None else ()
     told = [_done_with(use, ctx) for use in uses]
     return not any(map(_REPLACES.search, told)) and any(_trains(word, ctx) for word in told)
 

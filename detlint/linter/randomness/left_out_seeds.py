@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.unpassed import is_asked_about, optional_in
 from detlint.linter.programs.left_on import takes_default
-from detlint.linter.source.names import FUNCTIONS, FunctionNode
+from detlint.linter.source.names import FunctionNode, run_by
 from detlint.linter.source.nodes import arguments_of, walk
 from detlint.randomness import load_sources
 
@@ -31,15 +31,9 @@ def calls_without_seed(ctx: Context) -> Iterator[tuple[str, ast.Call]]:
                 continue
             owner, made = definition
             later = isinstance(made, ast.ClassDef) and _may_be_seeded(call, ctx)
-            if not later and any(_leaves_seed(function, call, ctx.elsewhere(owner)) for function in _run_by(made)):
+            function = None if later else run_by(made)
+            if function is not None and _leaves_seed(function, call, ctx.elsewhere(owner)):
                 yield name, call
-
-
-def _run_by(definition: ast.AST) -> Iterator[FunctionNode]:
-    """Yield the function that a call runs: `__init__` of a class."""
-    for part in definition.body if isinstance(definition, ast.ClassDef) else [definition]:
-        if isinstance(part, FUNCTIONS) and (part is definition or part.name == "__init__"):
-            yield part
 
 
 def _leaves_seed(function: FunctionNode, call: ast.Call, inside: Context) -> bool:

@@ -263,6 +263,17 @@ def parameters(arguments: ast.arguments) -> Iterator[tuple[ast.arg, ast.expr | N
         yield arguments.kwarg, None
 
 
+def run_by(definition: FunctionNode | ast.ClassDef) -> FunctionNode | None:
+    """Return what a call of a definition runs: a function itself, of a class its own constructor, if it has one.
+
+    Of several that is the last: those before it are declared with `typing.overload`, or bound anew.
+    """
+    if isinstance(definition, FUNCTIONS):
+        return definition
+    made = (part for part in reversed(definition.body) if isinstance(part, FUNCTIONS) and part.name == "__init__")
+    return next(made, None)
+
+
 def by_place(arguments: ast.arguments) -> list[str]:
     """Return the names of the parameters that arguments without a name go to, one each."""
     return [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)]
