@@ -12,6 +12,7 @@ from detlint.findings import Finding
 from detlint.linter.analysis.callers import users_of
 from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.defaults import truth_by_default
+from detlint.linter.analysis.never_taken import is_switched_off
 from detlint.linter.analysis.origins import made_by
 from detlint.linter.analysis.program import among_scripts, calls_named
 from detlint.linter.analysis.registry import check_file
@@ -24,7 +25,6 @@ from detlint.linter.randomness.early_weights import built_before_seed
 from detlint.linter.randomness.purpose import decides
 from detlint.linter.randomness.seeded_later import is_seeded_later
 from detlint.linter.randomness.seeding import Seeding, seeding_of
-from detlint.linter.randomness.switched_off import is_switched_off
 from detlint.linter.randomness.unused_seeds import seed_defaults, unused_seeds
 from detlint.linter.source.names import parameters
 from detlint.randomness import LIBRARIES, load_sources

@@ -11,7 +11,7 @@ from detlint.linter.analysis.context import MISSING, Argument, Call, Context, de
 from detlint.linter.analysis.defaults import default_of
 from detlint.linter.analysis.guards import ruled_out, settled
 from detlint.linter.analysis.lengths import length
-from detlint.linter.analysis.never_taken import literals_of
+from detlint.linter.analysis.passed import literals_of
 from detlint.linter.analysis.values import Kind, Value, load_types
 from detlint.linter.analysis.words import MAX_CALLS, words_of
 from detlint.linter.indices.dimensions import dimensions, names_pixels
