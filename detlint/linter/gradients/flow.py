@@ -59,7 +59,7 @@ def _is_cut_off(node: ast.expr, ctx: Context, steps: int = 3) -> bool:
             return False
         if without_gradient_dtype(ctx.values(call)):
             return True  # lengths.cumsum(0, dtype=torch.int32)
-        return parent.attr in table.through_methods and _is_cut_off(call, ctx, steps)
+        return parent.attr in table.of_receiver_methods and _is_cut_off(call, ctx, steps)
     if isinstance(parent, ast.Tuple) and isinstance(ctx.parent(parent), ast.Subscript):
         return True  # table[rows.gather(0, last), 1]
     if isinstance(parent, ast.Subscript):

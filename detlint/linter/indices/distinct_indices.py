@@ -50,14 +50,17 @@ def is_inverse(index: ast.expr, ctx: Context) -> bool:
 
 
 def _unmoved(index: ast.expr, ctx: Context) -> ast.expr:
-    """Return the `rows` that `rows.to(device)` was, or that `rows = rows.long()` set anew."""
+    """Return the `rows` that `rows.to(device)` was, that `rows = rows.long()` set anew, or that `rows[:100]` is of."""
     for _ in range(_MAX_STEPS):
         if isinstance(index, ast.Name):
             found = ctx.module.definitions(index)
             made = found[0].value if len(found) == 1 and not found[0].index else None
-            if not isinstance(made, ast.Call) or identifier(made.func) not in SAME_ELEMENTS:
+            moved = isinstance(made, ast.Call) and identifier(made.func) in SAME_ELEMENTS
+            if made is None or not (moved or _is_slice(made)):
                 return index
             index = made
+        elif isinstance(index, ast.Subscript) and _is_slice(index):
+            index = index.value
         elif not isinstance(index, ast.Call) or not isinstance(index.func, ast.Attribute):
             return index
         elif index.func.attr in SAME_ELEMENTS:
@@ -65,6 +68,10 @@ def _unmoved(index: ast.expr, ctx: Context) -> ast.expr:
         else:
             return index
     return index
+
+
+def _is_slice(node: ast.expr) -> bool:
+    return isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice)
 
 
 def _gives_inverse(call: ast.Call, ctx: Context) -> bool:

@@ -13,7 +13,7 @@ from detlint.tables import RULES_FOLDER, read_table, word_lists
 
 _KEYS: Mapping[str, tuple[str, ...]] = {
     "functions": ("sources", "cuts", "of-first", "leaves", "unrecorded-decorators"),
-    "methods": ("cuts", "through", "of-receiver", "loading"),
+    "methods": ("cuts", "of-receiver", "loading"),
     "attributes": ("cuts",),
     "words": (
         "data",
@@ -59,7 +59,6 @@ class GradientTable:
     leaf_functions: frozenset[str]
     unrecorded_decorators: frozenset[str]
     cutting_methods: frozenset[str]
-    through_methods: frozenset[str]
     of_receiver_methods: frozenset[str]
     loading_methods: frozenset[str]
     cutting_attributes: frozenset[str]
@@ -113,8 +112,7 @@ def gradient_table(path: Path = RULES_FOLDER / "gradients.toml") -> GradientTabl
         leaf_functions=frozenset(table["functions"]["leaves"]),
         unrecorded_decorators=frozenset(table["functions"]["unrecorded-decorators"]),
         cutting_methods=frozenset(table["methods"]["cuts"]),
-        through_methods=frozenset(table["methods"]["through"]),
-        of_receiver_methods=frozenset([*table["methods"]["of-receiver"], *table["methods"]["through"]]),
+        of_receiver_methods=frozenset(table["methods"]["of-receiver"]),
         loading_methods=frozenset(table["methods"]["loading"]),
         cutting_attributes=frozenset(table["attributes"]["cuts"]),
         data=_pattern(path, "words.data", words["data"], r"(^|_)({})(_|\d|$)"),
