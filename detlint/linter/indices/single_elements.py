@@ -53,6 +53,8 @@ class SingleElements:
             assigned = [b for b in found if b.kind is BindingKind.ASSIGN and (not b.index or _keeps_dimension(b.value))]
             known = [b.value for b in assigned if b.value is not None]
             return bool(known) and all(self._has_one(value, dim, steps - 1) for value in known)
+        if isinstance(index, (ast.Attribute, ast.Subscript)) and _keeps_dimension(index.value):
+            return True  # `scores.max(dim=1, keepdim=True).indices`
         if isinstance(index, ast.Subscript) and isinstance(index.slice, ast.Tuple):
             return self._is_picked(index.slice.elts, dim)
         if isinstance(index, ast.Subscript) and dim < 0 and not isinstance(index.slice, ast.Slice):
