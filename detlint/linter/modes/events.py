@@ -82,10 +82,19 @@ class ModeEvents(ModeEffects, ABC):
         if scope not in self._aliases:
             self._aliases[scope] = {name: self._stands_for(bindings) for name, bindings in scope.bindings.items()}
         aliases = {name for name, other in self._aliases[scope].items() if other == key}
-        for name in sorted(aliases | {key.name}):
+        for name in sorted(aliases | {key.name.partition("[")[0]}):
             for node in self.index.names_used.get(name, ()):
-                if isinstance(node, ast.expr) and self.body_of(node) is scope and self.key(node) == key:
-                    yield node
+                if self.body_of(node) is scope:
+                    yield from (mention for mention in self._with_items(node) if self.key(mention) == key)
+
+    def _with_items(self, node: ast.AST) -> Iterator[ast.expr]:
+        """Yield `nets`, `nets[name]` and `nets[name]["net"]` around a name."""
+        while isinstance(node, ast.expr):
+            yield node
+            parent = self.index.parents.get(node)
+            if not isinstance(parent, ast.Subscript) or parent.value is not node:
+                return
+            node = parent
 
     def _stands_for(self, bindings: list[Binding]) -> Key | None:
         """Return the variable that another one of these bindings is a name for: often itself, None where unclear."""
@@ -103,7 +112,8 @@ class ModeEvents(ModeEffects, ABC):
             if isinstance(call, ast.Call) and call.func is parent:
                 mode = switched(call)
                 if mode is not None:
-                    yield Event(self._place_of_switch(call, key), mode, asked=_asked(call, mode))
+                    known = Mode.UNKNOWN if mode is Mode.TRAIN and self._is_put_back(call, key) else mode
+                    yield Event(self._place_of_switch(call, key), known, asked=_asked(call, mode))
                 elif parent.attr == "apply" and call.args and self._switches(call.args[0]):
                     yield Event(call, Mode.UNKNOWN)
                 elif parent.attr not in _RUNS:
@@ -135,6 +145,16 @@ class ModeEvents(ModeEffects, ABC):
             return call
         asked = any(self._asks_about(key, part) for part in walk(around.test))
         return around.test if asked or self._is_on_by_default(around.test) else call
+
+    def _is_put_back(self, call: ast.Call, key: Key) -> bool:
+        """`if was_training: net.train()`, with `was_training = net.training` before: the mode that it had."""
+        around = self.index.parents.get(self.index.statement(call))
+        test = around.test if isinstance(around, ast.If) else None
+        values = [binding.value for binding in self.module.definitions(test)] if isinstance(test, ast.Name) else []
+        return bool(values) and all(
+            isinstance(value, ast.Attribute) and value.attr == "training" and self.key(value.value) == key
+            for value in values
+        )
 
     def _asks_about(self, key: Key, part: ast.AST) -> bool:
         """Is part of a test the model itself or its mode, and not another attribute: `if self.early_stopping`?"""

@@ -148,7 +148,7 @@ class ModelRuns:
             return None
         if self.switches_itself(call):
             return None
-        if _is_left_open(method):
+        if is_left_open(method):
             return self._model_of_heirs(owner, method) if without_gradients(self.module, call) else None
         runs = [part for part in walk(method) if isinstance(part, ast.Call) and self._runs_own_model(part, owner)]
         told = any(is_inference(self.module, run) for run in runs)
@@ -163,16 +163,18 @@ class ModelRuns:
         return None if any(switches_any(*heir) for heir in heirs_with(self.module, owner, method.name)) else models[0]
 
     def _runs_own_model(self, call: ast.Call, owner: ast.ClassDef) -> bool:
-        """`self.model(x)`, where that is no method."""
+        """`self.model(x)`, where that is no method, and `net(x)` for a `net` of `self.nets`."""
         called = call.func
-        if not isinstance(called, ast.Attribute) or not isinstance(called.value, ast.Name):
+        key = self.modes.key(called) if isinstance(called, (ast.Name, ast.Attribute)) else None
+        info = self.module.inference.class_info(owner)
+        if key is None or key.owner is not owner or key.name in info.methods:
             return False
-        own = self.modes.self_class(called.value) is owner
-        return (
-            own
-            and MODEL.search(called.attr) is not None
-            and called.attr not in self.module.inference.class_info(owner).methods
-        )
+        return MODEL.search(key.name) is not None or self._is_held_module(info, key.name)
+
+    def _is_held_module(self, info: ClassInfo, name: str) -> bool:
+        writes = self.module.inference.attribute_writes(info, name)
+        values = (value for place, write in writes for value in place.module.inference.values(write.value))
+        return any(value.kind is Kind.MODULE for value in values)
 
     def _is_module(self, node: ast.expr) -> bool:
         """Trainers and estimators train and predict too: what is no call of the model itself needs more evidence."""
@@ -215,7 +217,7 @@ def _switches_modes(module: Module, node: FunctionNode | ast.ClassDef, steps: in
     return any(_switches_modes(*found, steps - 1) for call in own for found in functions_called(module.inference, call))
 
 
-def _is_left_open(method: FunctionNode) -> bool:
+def is_left_open(method: FunctionNode) -> bool:
     """`raise NotImplementedError`: does a method leave it to derived classes what it does?"""
     raised = method.body[-1].exc if isinstance(method.body[-1], ast.Raise) else None
     named = raised.func if isinstance(raised, ast.Call) else raised

@@ -20,7 +20,8 @@ from detlint.linter.modes.layers import ModelParts, parts_of, parts_of_class
 from detlint.linter.modes.loaded_weights import LoadedWeights, is_pretrained, loads_models
 from detlint.linter.modes.names import Key, given_back
 from detlint.linter.modes.paths import Modes, Reason
-from detlint.linter.modes.runs import ModelRuns
+from detlint.linter.modes.runs import ModelRuns, is_left_open
+from detlint.linter.modes.settled_parts import stays_in_mode
 from detlint.linter.modes.switches import Mode, switched
 from detlint.linter.programs.evaluation import (
     computes_loss,
@@ -42,6 +43,8 @@ from detlint.linter.source.nodes import identifier, walk
 _NO_MODEL = re.compile(r"criteri|loss|metric|(^|_)crit(_|$)|transform|augment", re.I)
 # What is made so comes in eval mode, or in the mode that it was saved in.
 _LOADED = re.compile(r"from_pretrained|load|hub", re.I)
+# Bases that make no module of a class.
+_PLAIN_BASES = ("abc.", "builtins.", "typing.", "collections.")
 _MARKS = ("no_grad", "inference_mode", "set_grad_enabled", "load_state_dict", "generate")
 
 
@@ -117,7 +120,8 @@ class _Search:
         key = self.modes.key(model)
         if key is None or _NO_MODEL.search(key.name):
             return None
-        shown = ast.unparse(model)
+        behind = isinstance(key.owner, ast.ClassDef) and isinstance(model, ast.Name)
+        shown = f"self.{key.name}" if behind else ast.unparse(model)
         if self._is_own(key):
             key = self._switched_around_part(key, call)
             shown = key.name if key is not None and self.modes.class_behind(key) else shown
@@ -178,16 +182,20 @@ class _Search:
         seen_here = key.owner is self.module.tree or key.owner in self.module.index.ancestors(call)
         return [Reason(self.module, events[0].node, call, True)] if seen_here else []
 
-    def _maker(self, events: list[Event]) -> ast.Call | None:
-        """Return the call that made a model, where that is all that decided its mode."""
+    def _maker(self, events: list[Event], steps: int = 2) -> ast.Call | None:
+        """Return the call that made a model, itself or under another name, where that is all that decided its mode."""
         made = self.modes.unwrapped(events[0].made) if len(events) == 1 and events[0].made is not None else None
+        key = self.modes.key(made) if isinstance(made, ast.Name) and steps else None
+        if key is not None:
+            return self._maker(self.modes.events_anywhere(key), steps - 1)
         return made if isinstance(made, ast.Call) else None
 
     def _is_loaded_as_made(self, key: Key, made: ast.Call) -> bool:
         """Are weights loaded into what a call makes, by this file or by that call, which hands it on in train mode?"""
-        if _LOADED.search(identifier(made.func)):
-            return self._loads_in_sight(made)
-        return (self._weights.from_state(key) or is_pretrained(made)) and not self._is_handed_back(made)
+        if self._loads_in_sight(made):
+            return True
+        loaded = not _LOADED.search(identifier(made.func)) and (self._weights.from_state(key) or is_pretrained(made))
+        return loaded and not self._is_handed_back(made)
 
     def _loads_in_sight(self, made: ast.Call) -> bool:
         """`load_model(path)` of the project, which loads weights into what it makes and switches nothing."""
@@ -197,16 +205,24 @@ class _Search:
         )
 
     def _hands_on_as_made(self, function: FunctionNode) -> bool:
-        """`net = instantiate(config)`, `net.load_state_dict(state)`, `return net`: nothing in between switches it."""
+        """`net = instantiate(config)`, `net.load_state_dict(state)`, `return net, config`: nothing switches it."""
         returned = [part.value for part in walk(function) if isinstance(part, ast.Return)]
-        keys = [self.modes.key(value) if isinstance(value, ast.Name) else None for value in returned]
-        for key in keys:
-            made = self._maker(self.modes.events_anywhere(key)) if key is not None and key.owner is function else None
-            if key is None or made is None or _LOADED.search(identifier(made.func)):
-                return False
-            if not self._is_loaded_as_made(key, made):
-                return False
-        return bool(keys)
+        parts = [value.elts if isinstance(value, ast.Tuple) else [value] for value in returned]
+        return bool(parts) and all(any(self._is_loaded_here(part, function) for part in each) for each in parts)
+
+    def _is_loaded_here(self, returned: ast.expr | None, function: FunctionNode) -> bool:
+        key = self.modes.key(returned) if isinstance(returned, ast.Name) else None
+        if key is None or key.owner is not function:
+            return False
+        events, flow = self.modes.events_anywhere(key), self.module.flow_at(function.body[0])
+        made = self._maker([event for event in events if event.made is not None])
+        kept = any(event.made is not None and self.modes.reaches(flow, event.node, returned, events) for event in events)
+        return (
+            made is not None
+            and kept
+            and not _LOADED.search(identifier(made.func))
+            and self._is_loaded_as_made(key, made)
+        )
 
     def _events_before(self, call: ast.Call, key: Key) -> list[Event]:
         """Return what may have decided the mode of a variable when a call runs, in its own body what leads there."""
@@ -221,8 +237,11 @@ class _Search:
         """`deepcopy(model)`, `prepared(model)`: a call that makes no model, but gives one in the mode that it had."""
         if self.modes.copied(made) is not None or self.modes.mode_of(made) is Mode.EVAL:
             return True
-        if any(given_back(*found) for found in functions_called(self.module.inference, made)):
+        called = list(functions_called(self.module.inference, made))
+        if any(given_back(*found) for found in called):
             return True
+        if called and all(is_left_open(function) for _, function in called):
+            return False  # `cls.build_model(config)`, which each heir makes in its own way
         return next(Constructors(self.modes).of_expression(made, ()), None) is None
 
     def _switched_around_part(self, key: Key, call: ast.Call) -> Key | None:
@@ -277,7 +296,7 @@ class _Search:
 
         Not so in what is called a model and is none, as far as can be seen, if it puts its part in train mode.
         """
-        if not isinstance(key.owner, ast.ClassDef):
+        if not isinstance(key.owner, ast.ClassDef) or stays_in_mode(key.owner, key.name):
             return False
         info = self.module.inference.class_info(key.owner)
         if key.name in info.methods or self.module.inference.is_module_class(info.name):
@@ -311,18 +330,36 @@ class _Search:
         bases = inference.external_bases(info)
         if inference.is_module_class(info.name) or any(base.endswith(("Module", "Model")) for base in bases):
             return True
-        return bool(info.node.bases) and "forward" in info.methods  # of a base that cannot be read
+        read = all(base.startswith(_PLAIN_BASES) for base in bases) and all(
+            ancestor.module.inference.resolve(base)
+            for ancestor in inference.mro(info)
+            for base in ancestor.node.bases
+        )
+        return not read and "forward" in info.methods
 
     def _is_forgotten(self, key: Key, reason: Reason) -> bool:
-        """A model of unknown class is loaded, and the whole file never switches anything to eval mode."""
-        switches = (switched(call) for call in self.module.index.calls_by_name.get("eval", ()))
-        if any(mode is not None for mode in switches):
+        """A model of unknown class is loaded or trained, and nothing in sight ever switches anything to eval mode."""
+        if any(map(_switches_to_eval, (self.module, reason.module))):
             return False
         made = self._maker(self.modes.events_anywhere(key))
         return (
             self._weights.from_state(key)
             or self._weights.where_made(key, reason)
-            or (made is not None and self._loads_in_sight(made))
+            or self._weights.as_made(key)
+            or (file_trains(reason.module) and self._is_of_unread_class(key))
+            or (made is not None and (self._loads_in_sight(made) or self._is_pretrained_by_name(made)))
+        )
+
+    def _is_pretrained_by_name(self, made: ast.Call) -> bool:
+        """`create_model(name, pretrained=True)` of the project, which looks up a class by its name."""
+        found = list(functions_called(self.module.inference, made))
+        return bool(found) and is_pretrained(made) and not any(_switches_to_eval(module) for module, _ in found)
+
+    def _is_of_unread_class(self, key: Key) -> bool:
+        """`UNet(3)`, of an import that leads to no file: what else it may hold was never looked at."""
+        made = list(Constructors(self.modes).of_key(key))
+        return bool(made) and not any(
+            module.project.definition(name) for module, call in made for name in module.inference.callees(call)
         )
 
     def _is_own_method(self, switch: ast.AST, key: Key) -> bool:
@@ -334,6 +371,10 @@ class _Search:
         """`with self.stochastic_mode():`, a function of the project that switches to a mode that cannot be told."""
         managers = [manager for manager in self.modes.managers(call) if self._runs.switches_itself(manager)]
         return any(self.modes.mode_within(manager, key) is Mode.UNKNOWN for manager in managers)
+
+
+def _switches_to_eval(module: Module) -> bool:
+    return any(switched(call) is not None for call in module.index.calls_by_name.get("eval", ()))
 
 
 def _says_what_a_call_does(module: Module, made: ast.Call) -> bool:
