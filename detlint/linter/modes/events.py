@@ -351,8 +351,11 @@ class ModeEvents(ModeEffects, ABC):
                 own = Key(definition, receiver[0].arg) if receiver else None
                 call = self.index.parents.get(method)
                 made = call if isinstance(call, ast.Call) else None
-                effect = self.peer(module).effect(definition, own, made) if own is not None else Mode.SAME
-                return Mode.UNKNOWN if effect is Mode.SAME and switches_any(module, definition) else effect
+                peer = self.peer(module)
+                effect = peer.effect(definition, own, made) if own is not None else Mode.SAME
+                if effect is not Mode.SAME or (own is not None and peer.events(peer.index.scopes[definition], own)):
+                    return effect  # `load(path, evaluate=False)` leaves its switch out
+                return Mode.UNKNOWN if switches_any(module, definition) else effect
         return switched_by_library(names) or Mode.SAME
 
     def _switches(self, function: ast.expr) -> bool:

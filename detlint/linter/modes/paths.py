@@ -20,7 +20,10 @@ from detlint.linter.modes.names import Key, given_to
 from detlint.linter.modes.settled_parts import stays_in_mode
 from detlint.linter.modes.siblings import switches_of_siblings
 from detlint.linter.modes.switches import Mode, switched
+from detlint.linter.programs.evaluation import evaluates
+from detlint.linter.programs.training import file_trains
 from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode, Scope
+from detlint.linter.source.nodes import walk
 from detlint.linter.tables.rounding import rounding_table
 from detlint.randomness import load_sources
 
@@ -267,7 +270,7 @@ class Modes(ModeEvents):
         settled = False
         for peer, inherited in self.as_inherited(key):
             for event in peer.events_anywhere(inherited):
-                if peer.is_replaced_in(key.owner, event.node):
+                if peer.is_replaced_in(key.owner, event.node) or peer._is_for_itself(event, inherited, function):
                     continue
                 if event.mode is Mode.TRAIN:
                     reason = Reason(peer.module, event.node, None, event.made is not None)
@@ -286,6 +289,17 @@ class Modes(ModeEvents):
             return
         for reason in switches[:1] or found:
             trace.reasons.setdefault(reason.node, reason)
+
+    def _is_for_itself(self, event: Event, key: Key, function: FunctionNode) -> bool:
+        """`eval()` in a method that predicts as well is for that one, where nothing trains in between."""
+        other = self.index.function_at(event.node)
+        if event.made is not None or event.mode is not Mode.EVAL or other is None or other is function:
+            return False
+        return (
+            evaluates(other)
+            and not file_trains(self.module)
+            and any(isinstance(part, ast.Call) and self.key(part.func) == key for part in walk(other))
+        )
 
     def _trace_siblings(self, key: Key, function: FunctionNode, trace: _Trace) -> None:
         """What others set their mode for, a function that evaluates beside them has to set its own for as well."""

@@ -11,7 +11,7 @@ from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.calls_elsewhere import heirs_with
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.project import Module
-from detlint.linter.analysis.values import Kind
+from detlint.linter.analysis.values import Kind, load_types
 from detlint.linter.modes.layers import decorated_to_switch, names_made
 from detlint.linter.modes.loaded_weights import LoadedWeights
 from detlint.linter.modes.names import given_to
@@ -85,12 +85,17 @@ class ModelRuns:
         """`net.encoder(x)`: a part of a model, which nothing in the file switches or hands on by itself."""
         if all(value.kind is not Kind.MODULE for value in self.module.inference.values(part)):
             return False
+        text = ast.unparse(part)
         uses = [use for use in self.module.index.names_used.get(part.attr, ()) if isinstance(use, ast.Attribute)]
-        around = [self.module.index.parents.get(use) for use in uses if not is_own(use)]
-        return all(
-            isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute) and parent.func.attr == part.attr
-            for parent in around
-        )
+        return all(self._is_only_run(use, ast.unparse(use) == text) for use in uses if not is_own(use))
+
+    def _is_only_run(self, part: ast.Attribute, same: bool) -> bool:
+        """`net.encoder(x)`; what is stored there may be a compiled or copied part, in the mode of the whole."""
+        parent = self.module.index.parents.get(part)
+        if isinstance(part.ctx, ast.Store) or not same:
+            return not (isinstance(parent, ast.Attribute) and parent.attr in ("eval", "train"))
+        names = self.module.inference.callees(parent) if isinstance(parent, ast.Call) else ()
+        return isinstance(parent, ast.Call) and (parent.func is part or not load_types().wrappers.isdisjoint(names))
 
     def runs_part(self, call: ast.Call, owner: ast.ClassDef) -> bool:
         """`self.encoder(x)`, or `self.step(x)` that calls such layers: does a method run a part of its own model?"""

@@ -30,6 +30,7 @@ from detlint.linter.programs.evaluation import (
     is_inference,
     names_evaluation,
     names_inference,
+    runs_without_gradients,
     without_gradients,
 )
 from detlint.linter.programs.predictions import leaves_graph
@@ -149,7 +150,7 @@ class _Search:
         if holds is Truth.UNKNOWN:
             if any(_says_what_a_call_does(module, call) for module, call in made):
                 reasons = [reason for reason in reasons if not reason.created]
-            reasons = [reason for reason in reasons if not reason.created or self._is_forgotten(key, reason)]
+            reasons = [reason for reason in reasons if not reason.created or self._is_forgotten(key, reason, call)]
             reasons = [reason for reason in reasons if not self._is_own_method(reason.node, key)]
         if not reasons:
             return None
@@ -337,7 +338,7 @@ class _Search:
         )
         return not read and "forward" in info.methods
 
-    def _is_forgotten(self, key: Key, reason: Reason) -> bool:
+    def _is_forgotten(self, key: Key, reason: Reason, call: ast.Call) -> bool:
         """A model of unknown class is loaded or trained, and nothing in sight ever switches anything to eval mode."""
         if any(map(_switches_to_eval, (self.module, reason.module))):
             return False
@@ -345,7 +346,7 @@ class _Search:
         return (
             self._weights.from_state(key)
             or self._weights.where_made(key, reason)
-            or self._weights.as_made(key)
+            or (self._weights.as_made(key) and runs_without_gradients(self.module, call))
             or (file_trains(reason.module) and self._is_of_unread_class(key))
             or (made is not None and (self._loads_in_sight(made) or self._is_pretrained_by_name(made)))
         )

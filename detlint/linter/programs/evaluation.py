@@ -65,9 +65,11 @@ def is_inference(module: Module, node: ast.AST) -> bool:
             or trains_and_evaluates(module, node)
             or evaluates_on_request(module, node)
         )
-    if says_evaluation(module, node) or _generates(node) or _runs_without_gradients(module, node):
+    if says_evaluation(module, node) or _generates(node) or runs_without_gradients(module, node):
         return True
     if isinstance(node, ast.Call) and (evaluates_on_request(module, node) or trains_and_evaluates(module, node)):
+        return True
+    if isinstance(node, ast.Call) and _is_for_held_out_data(module, node):
         return True
     score = isinstance(node, ast.Call) and names_evaluation(identifier(node.func))
     return not score and _goes_to_evaluation(module, node)
@@ -200,8 +202,8 @@ def without_gradients(module: Module, node: ast.AST) -> bool:
     return False
 
 
-def _runs_without_gradients(module: Module, node: ast.AST) -> bool:
-    """`pipeline(image)`, of a class of the project whose `__call__` is under `@torch.no_grad()` as a whole."""
+def runs_without_gradients(module: Module, node: ast.AST) -> bool:
+    """Return whether what is called turns gradients off: a function of the project under `@torch.no_grad()`."""
     called = functions_called(module.inference, node) if isinstance(node, ast.Call) else ()
     return any(_is_decorated(place, function) for place, function in called)
 
