@@ -19,7 +19,8 @@ from detlint.linter.source.nodes import arguments_of, identifier, walk
 _RUNS = ("__init__", "forward", "train", "eval")
 
 
-_Assignments = dict[Scope, list[tuple[ast.expr, ast.expr]]]
+# A target, what is assigned to it, and at which place of that it stands: `net, width = load(path)`.
+_Assignments = dict[Scope, list[tuple[ast.expr, ast.expr, tuple[int, ...]]]]
 
 
 class ModeEvents(ModeEffects, ABC):
@@ -71,10 +72,10 @@ class ModeEvents(ModeEffects, ABC):
         for mention in self._mentions(scope, key, flow):
             yield from self._mention_events(mention, key)
         yield from self._bindings(scope, key)
-        for target, value in self._item_assignments.get(scope, ()):
+        for target, value, index in self._item_assignments.get(scope, ()):
             if (isinstance(target, ast.Subscript) or identifier(target) == key.name) and self.key(target) == key:
                 statement = self.index.statement(target)
-                yield from self._binding_event(statement, value, (), key)
+                yield from self._binding_event(statement, value, index, key)
                 yield from self._switches_under_name(statement, value, scope)
         yield from self._called_events(scope, key, flow)
 
@@ -227,10 +228,10 @@ class ModeEvents(ModeEffects, ABC):
                 yield from self._binding_event(statement, binding.value, binding.index, key)
 
     def _attribute_bindings(self, scope: Scope, key: Key) -> Iterator[Event]:
-        for target, value in self._attribute_assignments.get(scope, ()):
+        for target, value, index in self._attribute_assignments.get(scope, ()):
             if self.key(target) == key:
                 statement = self.index.statement(target)
-                yield from self._binding_event(statement, value, (), key)
+                yield from self._binding_event(statement, value, index, key)
                 yield from self._switches_under_name(statement, value, scope)
 
     def _switches_under_name(self, statement: ast.stmt, value: ast.expr, scope: Scope) -> Iterator[Event]:
@@ -253,20 +254,22 @@ class ModeEvents(ModeEffects, ABC):
         for call in self.index.calls_by_name.get("append", ()):
             held = call.func.value if isinstance(call.func, ast.Attribute) and len(call.args) == 1 else None
             if isinstance(held, (ast.Name, ast.Attribute)):
-                found.setdefault(self.body_of(call), []).append((held, call.args[0]))
+                found.setdefault(self.body_of(call), []).append((held, call.args[0], ()))
         return found
 
     def _assignments(self, kind: type[ast.expr]) -> _Assignments:
         found: _Assignments = {}
         for target, value in self.index.assigned():
-            if isinstance(target, kind):
-                found.setdefault(self.body_of(target), []).append((target, value))
+            parts = list(enumerate(target.elts)) if isinstance(target, ast.Tuple) else []
+            for part, index in [(target, ()), *((part, (place,)) for place, part in parts)]:
+                if isinstance(part, kind):
+                    found.setdefault(self.body_of(part), []).append((part, value, index))
         return found
 
     def items_of(self, key: Key) -> Iterator[ast.expr]:
         """Yield what is put into the list or dict of models that a variable holds."""
         for assignments in self._item_assignments.values():
-            yield from (value for target, value in assignments if self.key(target) == key)
+            yield from (value for target, value, index in assignments if not index and self.key(target) == key)
 
     def _binding_event(self, statement: ast.stmt, value: ast.expr, index: tuple[int, ...], key: Key) -> Iterator[Event]:
         prepared = self.prepared(value, index) if index and isinstance(value, ast.Call) else None

@@ -215,7 +215,7 @@ class _Search:
         key = self.modes.key(returned) if isinstance(returned, ast.Name) else None
         if key is None or key.owner is not function:
             return False
-        events, flow = self.modes.events_anywhere(key), self.module.flow_at(function.body[0])
+        events, flow = tuple(self.modes.events_anywhere(key)), self.module.flow_at(function.body[0])
         made = self._maker([event for event in events if event.made is not None])
         kept = any(event.made is not None and self.modes.reaches(flow, event.node, returned, events) for event in events)
         return (
@@ -271,12 +271,12 @@ class _Search:
 
     @cached_property
     def _file_holds(self) -> Truth:
-        """A model of unknown origin in a file that defines models is most likely one of them."""
-        inference = self.module.inference
+        """A model of unknown origin in a file that defines models is most likely one that it does not make itself."""
+        inference, index = self.module.inference, self.module.index
         classes = [
             inference.class_info(node)
-            for node in self.module.index.of_type(ast.ClassDef)
-            if inference.is_module_class(self.module.qualified(node))
+            for node in index.of_type(ast.ClassDef)
+            if inference.is_module_class(self.module.qualified(node)) and node.name not in index.calls_by_name
         ]
         steady = bool(classes) and all(ModelParts().of_class(info) is Truth.NO for info in classes)
         return Truth.NO if steady else Truth.UNKNOWN
