@@ -116,7 +116,8 @@ def _is_made_by_loader(module: Module, made: ast.Call) -> bool:
 
 def _loads_itself(module: Module, made: ast.Call) -> bool:
     """Does the constructor of a class load weights into the object, in a method of it that it calls as well?"""
-    return any(_fills_itself(info) for info in filter(None, map(module.inference.class_named, names_made(module, made))))
+    found = filter(None, map(module.inference.class_named, names_made(module, made)))
+    return any(map(_fills_itself, found))
 
 
 def _fills_itself(info: ClassInfo) -> bool:
@@ -125,7 +126,8 @@ def _fills_itself(info: ClassInfo) -> bool:
         methods.update({name: method for name, method in ancestor.methods.items() if name not in methods})
     reached = ["__init__"]
     for name in reached:  # grows on the way
-        own = [identifier(call.func) for call in _calls_in(methods[name]) if is_own(call.func)] if name in methods else []
+        calls = _calls_in(methods[name]) if name in methods else ()
+        own = [identifier(call.func) for call in calls if is_own(call.func)]
         if "load_state_dict" in own:
             return True
         reached += [other for other in own if other in methods and other not in reached]

@@ -58,7 +58,7 @@ class ModelNames:
         return self._key_of_item(node, depth) if isinstance(node, ast.Subscript) else None
 
     def _key_of_item(self, item: ast.Subscript, depth: int) -> Key | None:
-        """Models of one list or dict are in one mode, as far as can be told; `kept[name]["net"]` holds other things too."""
+        """Models of one list or dict are in one mode, as far as can be told; `kept[name]` may hold other things too."""
         if isinstance(item.value, (ast.Name, ast.Attribute)):
             return self.key(item.value, depth)
         word = item.slice.value if isinstance(item.slice, ast.Constant) else None

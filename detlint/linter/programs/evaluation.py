@@ -84,7 +84,7 @@ def _is_given_evaluation_data(module: Module, node: ast.AST) -> bool:
 
 
 def _is_for_held_out_data(module: Module, call: ast.Call) -> bool:
-    """`model(x_val)`, `model(next(iter(test_loader)))`, or a result read at `output[idx_val]` alone; none trains on it."""
+    """`model(x_val)`, `model(next(iter(test_loader)))`, a result read at `output[idx_val]` alone; none trains on it."""
     asked = (takes_batch_of, is_read_only_at)
     held_out = any(map(_is_evaluation_data_itself, arguments_of(call))) or any(
         question(module, call, _takes_evaluation_data) for question in asked

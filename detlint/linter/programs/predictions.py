@@ -14,9 +14,9 @@ from detlint.linter.source.nodes import arguments_of, identifier, is_own, walk
 # Attributes and methods behind which no gradient flows.
 _ENDING = frozenset({"detach", "data", "item", "numpy", "tolist", "argmax", "topk", "eq", "shape", "size"})
 _GRADIENTS = ("backward", "grad")
-_SHOWN = ("print", "info", "debug", "set_description", "set_postfix", "add_scalar", "add_scalars", "log_metrics", "write")
+_SHOWN = ("print", "info", "debug", "set_description", "set_postfix", "add_scalar", "add_scalars", "write")
 # What looks at a loss and gives nothing back: `wandb.log({"val": loss})`, `scheduler.step(loss)`, `meter.update(loss)`.
-_LOOKS = re.compile(r"(\w*scheduler\.step|(\w+\.)*(log|log_metric|update)|(\w+\.)*early_stop\w*(\.\w+)?)$", re.I)
+_LOOKS = re.compile(r"(\w*scheduler\.step|(\w+\.)*(log|log_metrics?|update)|(\w+\.)*early_stop\w*(\.\w+)?)$", re.I)
 _STEPS = 6
 
 
@@ -136,7 +136,7 @@ def _is_only_looked_at(module: Module, call: ast.Call) -> bool:
 
 
 def _bound(module: Module, value: ast.AST) -> Iterator[Binding]:
-    """Yield what `name = <value>`, `name, other = <value>` and `name += <value>` bind; nothing where it goes elsewhere."""
+    """Yield what `name = <value>`, `name, other = <value>` and `name += <value>` bind; nothing of another statement."""
     if isinstance(value, ast.AugAssign) and isinstance(value.target, ast.Name):
         names = module.flow_at(value).scope.bindings.get(value.target.id, ())
         yield from (binding for binding in names if binding.node is value.target)
