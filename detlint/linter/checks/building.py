@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from detlint.conditions import Truth
 from detlint.findings import Finding
+from detlint.layers import load_layers
 from detlint.linter.analysis.built import is_anew_at_each_call, is_applied, moved, runs_with_forward, stored_on_self
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.context import Call, Context
@@ -29,8 +30,9 @@ def dropout_built_in_forward(call: Call, ctx: Context) -> Iterator[Finding]:
     function = ctx.function(call.node)
     if function is None or function.name == "__init__" or is_test_file(ctx.module) or trains(function):
         return
-    rate = call.argument("p")
-    if rate.value is not None and ctx.constant(rate.value) in (0, 0.0):
+    layer = load_layers().layers.get(call.name)
+    rate = call.argument(layer.rate).value if layer is not None and layer.rate else None
+    if rate is not None and ctx.constant(rate) in (0, 0.0):
         return
     if spared_by_mode(ctx.module, call.node) or not is_applied(call.node, function, ctx):
         return

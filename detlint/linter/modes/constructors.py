@@ -59,7 +59,7 @@ class Constructors:
             yield from self.of_expression(node.orelse, index)
         elif isinstance(node, ast.Tuple) and index and index[0] < len(node.elts):
             yield from self.of_expression(node.elts[index[0]], index[1:])
-        elif isinstance(node, (ast.Name, ast.Attribute)):
+        elif isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
             key = self._modes.key(node)
             if key is not None:
                 yield from self.of_key(key)

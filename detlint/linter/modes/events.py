@@ -19,7 +19,8 @@ from detlint.linter.source.nodes import arguments_of, identifier, walk
 _RUNS = ("__init__", "forward", "train", "eval")
 
 
-_Assignments = dict[Scope, list[tuple[ast.expr, ast.expr]]]
+# A target, what is assigned to it, and at which place of that it stands: `net, width = load(path)`.
+_Assignments = dict[Scope, list[tuple[ast.expr, ast.expr, tuple[int, ...]]]]
 
 
 class ModeEvents(ModeEffects, ABC):
@@ -71,10 +72,10 @@ class ModeEvents(ModeEffects, ABC):
         for mention in self._mentions(scope, key, flow):
             yield from self._mention_events(mention, key)
         yield from self._bindings(scope, key)
-        for target, value in self._item_assignments.get(scope, ()):
+        for target, value, index in self._item_assignments.get(scope, ()):
             if (isinstance(target, ast.Subscript) or identifier(target) == key.name) and self.key(target) == key:
                 statement = self.index.statement(target)
-                yield from self._binding_event(statement, value, (), key)
+                yield from self._binding_event(statement, value, index, key)
                 yield from self._switches_under_name(statement, value, scope)
         yield from self._called_events(scope, key, flow)
 
@@ -82,10 +83,19 @@ class ModeEvents(ModeEffects, ABC):
         if scope not in self._aliases:
             self._aliases[scope] = {name: self._stands_for(bindings) for name, bindings in scope.bindings.items()}
         aliases = {name for name, other in self._aliases[scope].items() if other == key}
-        for name in sorted(aliases | {key.name}):
+        for name in sorted(aliases | {key.name.partition("[")[0]}):
             for node in self.index.names_used.get(name, ()):
-                if isinstance(node, ast.expr) and self.body_of(node) is scope and self.key(node) == key:
-                    yield node
+                if self.body_of(node) is scope:
+                    yield from (mention for mention in self._with_items(node) if self.key(mention) == key)
+
+    def _with_items(self, node: ast.AST) -> Iterator[ast.expr]:
+        """Yield `nets`, `nets[name]` and `nets[name]["net"]` around a name."""
+        while isinstance(node, ast.expr):
+            yield node
+            parent = self.index.parents.get(node)
+            if not isinstance(parent, ast.Subscript) or parent.value is not node:
+                return
+            node = parent
 
     def _stands_for(self, bindings: list[Binding]) -> Key | None:
         """Return the variable that another one of these bindings is a name for: often itself, None where unclear."""
@@ -103,7 +113,8 @@ class ModeEvents(ModeEffects, ABC):
             if isinstance(call, ast.Call) and call.func is parent:
                 mode = switched(call)
                 if mode is not None:
-                    yield Event(self._place_of_switch(call, key), mode, asked=_asked(call, mode))
+                    known = Mode.UNKNOWN if mode is Mode.TRAIN and self._is_put_back(call, key) else mode
+                    yield Event(self._place_of_switch(call, key), known, asked=_asked(call, mode))
                 elif parent.attr == "apply" and call.args and self._switches(call.args[0]):
                     yield Event(call, Mode.UNKNOWN)
                 elif parent.attr not in _RUNS:
@@ -135,6 +146,16 @@ class ModeEvents(ModeEffects, ABC):
             return call
         asked = any(self._asks_about(key, part) for part in walk(around.test))
         return around.test if asked or self._is_on_by_default(around.test) else call
+
+    def _is_put_back(self, call: ast.Call, key: Key) -> bool:
+        """`if was_training: net.train()`, with `was_training = net.training` before: the mode that it had."""
+        around = self.index.parents.get(self.index.statement(call))
+        test = around.test if isinstance(around, ast.If) else None
+        values = [binding.value for binding in self.module.definitions(test)] if isinstance(test, ast.Name) else []
+        return bool(values) and all(
+            isinstance(value, ast.Attribute) and value.attr == "training" and self.key(value.value) == key
+            for value in values
+        )
 
     def _asks_about(self, key: Key, part: ast.AST) -> bool:
         """Is part of a test the model itself or its mode, and not another attribute: `if self.early_stopping`?"""
@@ -207,10 +228,10 @@ class ModeEvents(ModeEffects, ABC):
                 yield from self._binding_event(statement, binding.value, binding.index, key)
 
     def _attribute_bindings(self, scope: Scope, key: Key) -> Iterator[Event]:
-        for target, value in self._attribute_assignments.get(scope, ()):
+        for target, value, index in self._attribute_assignments.get(scope, ()):
             if self.key(target) == key:
                 statement = self.index.statement(target)
-                yield from self._binding_event(statement, value, (), key)
+                yield from self._binding_event(statement, value, index, key)
                 yield from self._switches_under_name(statement, value, scope)
 
     def _switches_under_name(self, statement: ast.stmt, value: ast.expr, scope: Scope) -> Iterator[Event]:
@@ -233,20 +254,22 @@ class ModeEvents(ModeEffects, ABC):
         for call in self.index.calls_by_name.get("append", ()):
             held = call.func.value if isinstance(call.func, ast.Attribute) and len(call.args) == 1 else None
             if isinstance(held, (ast.Name, ast.Attribute)):
-                found.setdefault(self.body_of(call), []).append((held, call.args[0]))
+                found.setdefault(self.body_of(call), []).append((held, call.args[0], ()))
         return found
 
     def _assignments(self, kind: type[ast.expr]) -> _Assignments:
         found: _Assignments = {}
         for target, value in self.index.assigned():
-            if isinstance(target, kind):
-                found.setdefault(self.body_of(target), []).append((target, value))
+            parts = list(enumerate(target.elts)) if isinstance(target, ast.Tuple) else []
+            for part, index in [(target, ()), *((part, (place,)) for place, part in parts)]:
+                if isinstance(part, kind):
+                    found.setdefault(self.body_of(part), []).append((part, value, index))
         return found
 
     def items_of(self, key: Key) -> Iterator[ast.expr]:
         """Yield what is put into the list or dict of models that a variable holds."""
         for assignments in self._item_assignments.values():
-            yield from (value for target, value in assignments if self.key(target) == key)
+            yield from (value for target, value, index in assignments if not index and self.key(target) == key)
 
     def _binding_event(self, statement: ast.stmt, value: ast.expr, index: tuple[int, ...], key: Key) -> Iterator[Event]:
         prepared = self.prepared(value, index) if index and isinstance(value, ast.Call) else None
@@ -331,8 +354,11 @@ class ModeEvents(ModeEffects, ABC):
                 own = Key(definition, receiver[0].arg) if receiver else None
                 call = self.index.parents.get(method)
                 made = call if isinstance(call, ast.Call) else None
-                effect = self.peer(module).effect(definition, own, made) if own is not None else Mode.SAME
-                return Mode.UNKNOWN if effect is Mode.SAME and switches_any(module, definition) else effect
+                peer = self.peer(module)
+                effect = peer.effect(definition, own, made) if own is not None else Mode.SAME
+                if effect is not Mode.SAME or (own is not None and peer.events(peer.index.scopes[definition], own)):
+                    return effect  # `load(path, evaluate=False)` leaves its switch out
+                return Mode.UNKNOWN if switches_any(module, definition) else effect
         return switched_by_library(names) or Mode.SAME
 
     def _switches(self, function: ast.expr) -> bool:

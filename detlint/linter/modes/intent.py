@@ -18,6 +18,7 @@ from detlint.linter.programs.evaluation import (
 )
 from detlint.linter.programs.step_calls import makes_steps
 from detlint.linter.programs.training import chosen_by_caller, file_trains
+from detlint.linter.source.names import BindingKind
 from detlint.linter.source.nodes import walk
 
 
@@ -46,7 +47,7 @@ class Intent:
     def _is_chosen(self, reason: Reason, call: ast.Call, key: Key) -> bool:
         """`if training: net.train()`, by who predicts.
 
-        A function that trains so leaves the mode on for others, unless it evaluates too: `else: net.eval()`.
+        A function that trains so leaves the mode on for others, unless its object is told which it does.
         """
         if not chosen_by_caller(reason.module, reason.node):
             return False
@@ -146,8 +147,15 @@ class Intent:
 
 
 def _evaluates_otherwise(reason: Reason) -> bool:
-    """`if training: net.train()`, `else: net.eval()`: who calls it last decides."""
+    """`if self.training: net.train()`, `else: net.eval()`: what the object is told holds for its other methods too.
+
+    Not so what `update(x, evaluate=False)` is told, which holds for this call.
+    """
     around = next((each for each in reason.module.index.ancestors(reason.node) if isinstance(each, ast.If)), None)
+    asked = [part for part in walk(around.test) if isinstance(part, ast.Name)] if around is not None else []
+    bindings = [binding for name in asked for binding in reason.module.definitions(name)]
+    if bindings and all(binding.kind is BindingKind.PARAMETER and binding.name != "self" for binding in bindings):
+        return False
     branches = [*around.body, *around.orelse] if around is not None else []
     calls = (part for statement in branches for part in walk(statement) if isinstance(part, ast.Call))
     return any(switched(call) is Mode.EVAL for call in calls)

@@ -7,12 +7,14 @@ import re
 from collections.abc import Iterator
 
 from detlint.linter.analysis.calls import functions_called
+from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.project import Module
 from detlint.linter.modes.constructors import Constructors
+from detlint.linter.modes.layers import names_made
 from detlint.linter.modes.names import Key, given_to
 from detlint.linter.modes.paths import Modes, Reason
 from detlint.linter.source.names import FunctionNode, parameters
-from detlint.linter.source.nodes import identifier, walk
+from detlint.linter.source.nodes import identifier, is_own, walk
 
 _LOADER = re.compile(r"(load|restore|resume)_?\w*(model|net|check|weight|state|param|ckpt|snapshot)", re.I)
 
@@ -31,7 +33,13 @@ class LoadedWeights:
         for module, made in Constructors(self._modes, near=True).of_key(key):
             if any(is_pretrained(call) for call in _behind(module, made)) or _is_made_by_loader(module, made):
                 return True
+            if _loads_itself(module, made):
+                return True
         return self._by_what_it_is_given(key)
+
+    def as_made(self, key: Key) -> bool:
+        """`Pipeline(path)`, whose constructor loads weights into it."""
+        return any(_loads_itself(module, made) for module, made in Constructors(self._modes, near=True).of_key(key))
 
     def from_state(self, key: Key) -> bool:
         """`model.load_state_dict(state)`, anywhere in the file."""
@@ -104,6 +112,26 @@ def _is_made_by_loader(module: Module, made: ast.Call) -> bool:
         identifier(call.func) == "load_state_dict" or (_is_method_of(call, made, module) and _loads(module, call))
         for call in _calls_in(function)
     )
+
+
+def _loads_itself(module: Module, made: ast.Call) -> bool:
+    """Does the constructor of a class load weights into the object, in a method of it that it calls as well?"""
+    found = filter(None, map(module.inference.class_named, names_made(module, made)))
+    return any(map(_fills_itself, found))
+
+
+def _fills_itself(info: ClassInfo) -> bool:
+    methods: dict[str, FunctionNode] = {}
+    for ancestor in info.module.inference.mro(info):
+        methods.update({name: method for name, method in ancestor.methods.items() if name not in methods})
+    reached = ["__init__"]
+    for name in reached:  # grows on the way
+        calls = _calls_in(methods[name]) if name in methods else ()
+        own = [identifier(call.func) for call in calls if is_own(call.func)]
+        if "load_state_dict" in own:
+            return True
+        reached += [other for other in own if other in methods and other not in reached]
+    return False
 
 
 def _calls_in(function: FunctionNode) -> Iterator[ast.Call]:

@@ -55,9 +55,15 @@ class ModelNames:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             owner = self.self_class(node.value)
             return Key(owner, self._behind_property(owner, node.attr)) if owner is not None else None
-        if isinstance(node, ast.Subscript) and isinstance(node.value, (ast.Name, ast.Attribute)):
-            return self.key(node.value, depth)  # models of one list or dict are in one mode, as far as can be told
-        return None
+        return self._key_of_item(node, depth) if isinstance(node, ast.Subscript) else None
+
+    def _key_of_item(self, item: ast.Subscript, depth: int) -> Key | None:
+        """Models of one list or dict are in one mode, as far as can be told; `kept[name]` may hold other things too."""
+        if isinstance(item.value, (ast.Name, ast.Attribute)):
+            return self.key(item.value, depth)
+        word = item.slice.value if isinstance(item.slice, ast.Constant) else None
+        around = self._key_of_item(item.value, depth) if isinstance(item.value, ast.Subscript) else None
+        return Key(around.owner, f"{around.name}[{word!r}]") if around is not None and isinstance(word, str) else None
 
     def _behind_property(self, owner: ast.ClassDef, name: str) -> str:
         """Return the attribute that a property hands out, `_net` of `net`; the name itself where it is none."""
@@ -122,7 +128,7 @@ class ModelNames:
             return self._passed_to(scope.node, key.name) or key
         others = set()
         for binding in bindings:
-            if len(bindings) == 1 and binding.kind is BindingKind.ITERATION and not binding.index:
+            if len(bindings) == 1 and binding.kind is BindingKind.ITERATION:
                 return self._gone_through(binding, depth) or key
             if binding.kind is not BindingKind.ASSIGN or binding.value is None or binding.index:
                 return key
@@ -134,11 +140,12 @@ class ModelNames:
         return key if found is None else found
 
     def _gone_through(self, binding: Binding, depth: int) -> Key | None:
-        """`for net in self.nets.values()`: the variable that holds what the loop goes through."""
-        source = binding.value
-        if isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute) and source.func.attr == "values":
-            source = source.func.value
-        return self.key(source, depth - 1) if isinstance(source, (ast.Name, ast.Attribute)) else None
+        """`for name, net in self.nets.items()`: the variable that holds what the loop goes through."""
+        source, place = binding.value, binding.index
+        if isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute):
+            wanted = {"values": (), "items": (1,)}.get(source.func.attr)
+            source, place = (source.func.value, ()) if place == wanted else (source, place)
+        return self.key(source, depth - 1) if isinstance(source, (ast.Name, ast.Attribute)) and not place else None
 
     def _passed_to(self, method: FunctionNode, name: str) -> Key | None:
         """Return the attribute that all calls of a method in its class pass for a parameter: `self.fit(self.net)`."""

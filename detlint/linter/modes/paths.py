@@ -17,9 +17,14 @@ from detlint.linter.modes.events import ModeEvents
 from detlint.linter.modes.layers import from_torchvision_by_name, switches_itself
 from detlint.linter.modes.lists import held_in
 from detlint.linter.modes.names import Key, given_to
+from detlint.linter.modes.settled_parts import stays_in_mode
 from detlint.linter.modes.siblings import switches_of_siblings
 from detlint.linter.modes.switches import Mode, switched
+from detlint.linter.programs.evaluation import evaluates
+from detlint.linter.programs.training import file_trains
 from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode, Scope
+from detlint.linter.source.nodes import walk
+from detlint.linter.tables.rounding import rounding_table
 from detlint.randomness import load_sources
 
 # Where projects keep their models: what is called from there, and not found, is taken for a constructor.
@@ -74,7 +79,7 @@ class Modes(ModeEvents):
 
     def _mode_of(self, node: ast.expr, index: tuple[int, ...]) -> Mode:
         node = self.unwrapped(node)
-        if isinstance(node, (ast.Name, ast.Attribute)):
+        if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
             key = self.key(node)
             if key is None:
                 return Mode.UNKNOWN
@@ -129,9 +134,14 @@ class Modes(ModeEvents):
             value = statement.value
             if isinstance(value, ast.Tuple) and index and index[0] < len(value.elts):
                 modes.append(self.mode_of(value.elts[index[0]], index[1:]))
-            elif value is not None and not (isinstance(value, ast.Constant) and value.value is None):
+            elif value is not None and not _is_unset(value) and not self._is_session(value):
                 modes.append(self.mode_of(value, index))
         return _same(*modes) if modes else Mode.UNKNOWN
+
+    def _is_session(self, value: ast.expr) -> bool:
+        """`InferenceSession(path)`, which a function returns in the place of a model: it has no mode at all."""
+        engines = {name.rpartition(".")[0] for name in rounding_table().engines}
+        return engines.issuperset(value.type for value in self.module.inference.values(value))
 
     @staticmethod
     def _one(modes: frozenset[Mode]) -> Mode:
@@ -260,7 +270,7 @@ class Modes(ModeEvents):
         settled = False
         for peer, inherited in self.as_inherited(key):
             for event in peer.events_anywhere(inherited):
-                if peer.is_replaced_in(key.owner, event.node):
+                if peer.is_replaced_in(key.owner, event.node) or peer._is_for_itself(event, inherited, function):
                     continue
                 if event.mode is Mode.TRAIN:
                     reason = Reason(peer.module, event.node, None, event.made is not None)
@@ -279,6 +289,17 @@ class Modes(ModeEvents):
             return
         for reason in switches[:1] or found:
             trace.reasons.setdefault(reason.node, reason)
+
+    def _is_for_itself(self, event: Event, key: Key, function: FunctionNode) -> bool:
+        """`eval()` in a method that predicts as well is for that one, where nothing trains in between."""
+        other = self.index.function_at(event.node)
+        if event.made is not None or event.mode is not Mode.EVAL or other is None or other is function:
+            return False
+        return (
+            evaluates(other)
+            and not file_trains(self.module)
+            and any(isinstance(part, ast.Call) and self.key(part.func) == key for part in walk(other))
+        )
 
     def _trace_siblings(self, key: Key, function: FunctionNode, trace: _Trace) -> None:
         """What others set their mode for, a function that evaluates beside them has to set its own for as well."""
@@ -305,7 +326,7 @@ class Modes(ModeEvents):
 
     def _has_foreign_base(self, key: Key) -> bool:
         """A base class outside the project that trains may do anything with its subclass's model."""
-        if not isinstance(key.owner, ast.ClassDef):
+        if not isinstance(key.owner, ast.ClassDef) or stays_in_mode(key.owner, key.name):
             return False
         inference = self.module.inference
         bases = inference.external_bases(inference.class_info(key.owner))

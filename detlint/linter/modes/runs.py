@@ -11,7 +11,7 @@ from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.calls_elsewhere import heirs_with
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.project import Module
-from detlint.linter.analysis.values import Kind
+from detlint.linter.analysis.values import Kind, load_types
 from detlint.linter.modes.layers import decorated_to_switch, names_made
 from detlint.linter.modes.loaded_weights import LoadedWeights
 from detlint.linter.modes.names import given_to
@@ -85,12 +85,17 @@ class ModelRuns:
         """`net.encoder(x)`: a part of a model, which nothing in the file switches or hands on by itself."""
         if all(value.kind is not Kind.MODULE for value in self.module.inference.values(part)):
             return False
+        text = ast.unparse(part)
         uses = [use for use in self.module.index.names_used.get(part.attr, ()) if isinstance(use, ast.Attribute)]
-        around = [self.module.index.parents.get(use) for use in uses if not is_own(use)]
-        return all(
-            isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute) and parent.func.attr == part.attr
-            for parent in around
-        )
+        return all(self._is_only_run(use, ast.unparse(use) == text) for use in uses if not is_own(use))
+
+    def _is_only_run(self, part: ast.Attribute, same: bool) -> bool:
+        """`net.encoder(x)`; what is stored there may be a compiled or copied part, in the mode of the whole."""
+        parent = self.module.index.parents.get(part)
+        if isinstance(part.ctx, ast.Store) or not same:
+            return not (isinstance(parent, ast.Attribute) and parent.attr in ("eval", "train"))
+        names = self.module.inference.callees(parent) if isinstance(parent, ast.Call) else ()
+        return isinstance(parent, ast.Call) and (parent.func is part or not load_types().wrappers.isdisjoint(names))
 
     def runs_part(self, call: ast.Call, owner: ast.ClassDef) -> bool:
         """`self.encoder(x)`, or `self.step(x)` that calls such layers: does a method run a part of its own model?"""
@@ -148,7 +153,7 @@ class ModelRuns:
             return None
         if self.switches_itself(call):
             return None
-        if _is_left_open(method):
+        if is_left_open(method):
             return self._model_of_heirs(owner, method) if without_gradients(self.module, call) else None
         runs = [part for part in walk(method) if isinstance(part, ast.Call) and self._runs_own_model(part, owner)]
         told = any(is_inference(self.module, run) for run in runs)
@@ -163,16 +168,18 @@ class ModelRuns:
         return None if any(switches_any(*heir) for heir in heirs_with(self.module, owner, method.name)) else models[0]
 
     def _runs_own_model(self, call: ast.Call, owner: ast.ClassDef) -> bool:
-        """`self.model(x)`, where that is no method."""
+        """`self.model(x)`, where that is no method, and `net(x)` for a `net` of `self.nets`."""
         called = call.func
-        if not isinstance(called, ast.Attribute) or not isinstance(called.value, ast.Name):
+        key = self.modes.key(called) if isinstance(called, (ast.Name, ast.Attribute)) else None
+        info = self.module.inference.class_info(owner)
+        if key is None or key.owner is not owner or key.name in info.methods:
             return False
-        own = self.modes.self_class(called.value) is owner
-        return (
-            own
-            and MODEL.search(called.attr) is not None
-            and called.attr not in self.module.inference.class_info(owner).methods
-        )
+        return MODEL.search(key.name) is not None or self._is_held_module(info, key.name)
+
+    def _is_held_module(self, info: ClassInfo, name: str) -> bool:
+        writes = self.module.inference.attribute_writes(info, name)
+        values = (value for place, write in writes for value in place.module.inference.values(write.value))
+        return any(value.kind is Kind.MODULE for value in values)
 
     def _is_module(self, node: ast.expr) -> bool:
         """Trainers and estimators train and predict too: what is no call of the model itself needs more evidence."""
@@ -215,7 +222,7 @@ def _switches_modes(module: Module, node: FunctionNode | ast.ClassDef, steps: in
     return any(_switches_modes(*found, steps - 1) for call in own for found in functions_called(module.inference, call))
 
 
-def _is_left_open(method: FunctionNode) -> bool:
+def is_left_open(method: FunctionNode) -> bool:
     """`raise NotImplementedError`: does a method leave it to derived classes what it does?"""
     raised = method.body[-1].exc if isinstance(method.body[-1], ast.Raise) else None
     named = raised.func if isinstance(raised, ast.Call) else raised

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from detlint.linter.analysis.project import Module
 from detlint.linter.modes.switches import Mode, switched
-from detlint.linter.source.nodes import walk
+from detlint.linter.source.nodes import identifier, is_own, walk
 
 # Methods of a model in which a switch comes before anything is predicted.
 _RUN_FIRST = ("__init__", "__post_init__", "forward", "__call__")
@@ -21,6 +21,12 @@ def settled_parts(module: Module, body: ast.AST, *, made: bool) -> frozenset[ast
     if "eval" not in module.index.calls_by_name:
         return frozenset()
     return module.project.once(_settled, (module, body, made))
+
+
+def stays_in_mode(owner: ast.ClassDef, name: str) -> bool:
+    """`self.net.train = disabled_train`: whoever switches the whole does not switch this part of it."""
+    parts = (target.value for target in _overwritten(owner))
+    return any(is_own(part) and identifier(part) == name for part in parts)
 
 
 def _settled(asked: tuple[Module, ast.AST, bool]) -> frozenset[ast.AST]:

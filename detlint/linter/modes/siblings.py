@@ -20,6 +20,7 @@ def switches_of_siblings(modes: ModeEvents, key: Key, function: FunctionNode) ->
     own = key.owner is function
     loops = [part for part in walk(function) if isinstance(part, (ast.For, ast.GeneratorExp, ast.ListComp))]
     whole = any(not own or without_gradients(modes.module, loop) for loop in loops)
+    whole = whole or (not own and _predicts_without_gradients(modes, function))
     if not whole or not evaluates(function) or modes.events(modes.index.scopes[function], key):
         return
     for other in ast.iter_child_nodes(around) if around is not None else ():
@@ -30,6 +31,11 @@ def switches_of_siblings(modes: ModeEvents, key: Key, function: FunctionNode) ->
         switch = _kept_after_steps(modes, other, Key(other, key.name) if own else key)
         if switch is not None:
             yield switch
+
+
+def _predicts_without_gradients(modes: ModeEvents, function: FunctionNode) -> bool:
+    calls = (part for part in walk(function) if isinstance(part, ast.Call))
+    return any(without_gradients(modes.module, call) for call in calls)
 
 
 def _kept_after_steps(modes: ModeEvents, function: FunctionNode, key: Key) -> ast.AST | None:

@@ -9,19 +9,19 @@ from functools import cached_property
 
 from detlint.conditions import Truth
 from detlint.layers import load_layers
-from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.modes.constructors import Constructors
-from detlint.linter.modes.effects import Event
 from detlint.linter.modes.intent import Intent
 from detlint.linter.modes.layers import ModelParts, parts_of, parts_of_class
-from detlint.linter.modes.loaded_weights import LoadedWeights, is_pretrained, loads_models
-from detlint.linter.modes.names import Key, given_back
+from detlint.linter.modes.loaded_weights import LoadedWeights, loads_models
+from detlint.linter.modes.names import Key
 from detlint.linter.modes.paths import Modes, Reason
 from detlint.linter.modes.runs import ModelRuns
-from detlint.linter.modes.switches import Mode, switched
+from detlint.linter.modes.settled_parts import stays_in_mode
+from detlint.linter.modes.switches import Mode
+from detlint.linter.modes.unknown_models import UnknownModels
 from detlint.linter.programs.evaluation import (
     computes_loss,
     evaluates,
@@ -35,13 +35,13 @@ from detlint.linter.programs.predictions import leaves_graph
 from detlint.linter.programs.step_flags import evaluates_on_request
 from detlint.linter.programs.training import file_trains, trains
 from detlint.linter.programs.trial_runs import is_demo, is_in_unit_test, is_unused
-from detlint.linter.source.names import FUNCTIONS, FunctionNode
-from detlint.linter.source.nodes import identifier, walk
+from detlint.linter.source.names import FUNCTIONS
+from detlint.linter.source.nodes import walk
 
 # Losses and metrics are modules too, but nothing they compute is a prediction.
 _NO_MODEL = re.compile(r"criteri|loss|metric|(^|_)crit(_|$)|transform|augment", re.I)
-# What is made so comes in eval mode, or in the mode that it was saved in.
-_LOADED = re.compile(r"from_pretrained|load|hub", re.I)
+# Bases that make no module of a class.
+_PLAIN_BASES = ("abc.", "builtins.", "typing.", "collections.")
 _MARKS = ("no_grad", "inference_mode", "set_grad_enabled", "load_state_dict", "generate")
 
 
@@ -102,6 +102,7 @@ class _Search:
         self._runs = ModelRuns(self.modes)
         self._intent = Intent(self.modes)
         self._weights = LoadedWeights(self.modes)
+        self._unknown = module.project.once(UnknownModels, module)
         self._own: dict[Key, bool] = {}
 
     def hints_at_inference(self, call: ast.Call) -> bool:
@@ -117,7 +118,8 @@ class _Search:
         key = self.modes.key(model)
         if key is None or _NO_MODEL.search(key.name):
             return None
-        shown = ast.unparse(model)
+        behind = isinstance(key.owner, ast.ClassDef) and isinstance(model, ast.Name)
+        shown = f"self.{key.name}" if behind else ast.unparse(model)
         if self._is_own(key):
             key = self._switched_around_part(key, call)
             shown = key.name if key is not None and self.modes.class_behind(key) else shown
@@ -130,7 +132,7 @@ class _Search:
         if not is_inference(self.module, call) and (self._trains or not self._weights.into(key)):
             return None
         reasons = [reason for reason in self.modes.reasons(key, call)[0] if self._intent.counts(reason, call, key)]
-        reasons = reasons or self._made_unknown(key, call)
+        reasons = reasons or self._unknown.made(key, call)
         if computes_loss(self.module, call):
             reasons = [reason for reason in reasons if self._is_switched_for(call, reason)]
         if not reasons:
@@ -145,7 +147,9 @@ class _Search:
         if holds is Truth.UNKNOWN:
             if any(_says_what_a_call_does(module, call) for module, call in made):
                 reasons = [reason for reason in reasons if not reason.created]
-            reasons = [reason for reason in reasons if not reason.created or self._is_forgotten(key, reason)]
+            reasons = [
+                reason for reason in reasons if not reason.created or self._unknown.is_forgotten(key, reason, call)
+            ]
             reasons = [reason for reason in reasons if not self._is_own_method(reason.node, key)]
         if not reasons:
             return None
@@ -162,68 +166,6 @@ class _Search:
         ):
             return None
         return TrainModeInference(call, shown, reason, after_training)
-
-    def _made_unknown(self, key: Key, call: ast.Call) -> list[Reason]:
-        """`net = arch.base(8)`, `net.load_state_dict(state)`: what still has to be loaded is made in train mode.
-
-        So is what a function of the project makes with `pretrained=True`. Names alone are no evidence that such a thing
-        predicts: gradients are off, or the file trains, and this is no part of that.
-        """
-        if not (self._trains or without_gradients(self.module, call)):
-            return []
-        events = self._events_before(call, key)
-        made = self._maker(events)
-        if made is None or not self._is_loaded_as_made(key, made):
-            return []
-        seen_here = key.owner is self.module.tree or key.owner in self.module.index.ancestors(call)
-        return [Reason(self.module, events[0].node, call, True)] if seen_here else []
-
-    def _maker(self, events: list[Event]) -> ast.Call | None:
-        """Return the call that made a model, where that is all that decided its mode."""
-        made = self.modes.unwrapped(events[0].made) if len(events) == 1 and events[0].made is not None else None
-        return made if isinstance(made, ast.Call) else None
-
-    def _is_loaded_as_made(self, key: Key, made: ast.Call) -> bool:
-        """Are weights loaded into what a call makes, by this file or by that call, which hands it on in train mode?"""
-        if _LOADED.search(identifier(made.func)):
-            return self._loads_in_sight(made)
-        return (self._weights.from_state(key) or is_pretrained(made)) and not self._is_handed_back(made)
-
-    def _loads_in_sight(self, made: ast.Call) -> bool:
-        """`load_model(path)` of the project, which loads weights into what it makes and switches nothing."""
-        found = list(functions_called(self.module.inference, made))
-        return bool(found) and all(
-            module.project.once(_Search, module)._hands_on_as_made(function) for module, function in found
-        )
-
-    def _hands_on_as_made(self, function: FunctionNode) -> bool:
-        """`net = instantiate(config)`, `net.load_state_dict(state)`, `return net`: nothing in between switches it."""
-        returned = [part.value for part in walk(function) if isinstance(part, ast.Return)]
-        keys = [self.modes.key(value) if isinstance(value, ast.Name) else None for value in returned]
-        for key in keys:
-            made = self._maker(self.modes.events_anywhere(key)) if key is not None and key.owner is function else None
-            if key is None or made is None or _LOADED.search(identifier(made.func)):
-                return False
-            if not self._is_loaded_as_made(key, made):
-                return False
-        return bool(keys)
-
-    def _events_before(self, call: ast.Call, key: Key) -> list[Event]:
-        """Return what may have decided the mode of a variable when a call runs, in its own body what leads there."""
-        events = self.modes.events_anywhere(key)
-        scope = self.modes.body_of(call)
-        if key.owner is not scope.node:
-            return events
-        flow, own = self.module.flow(scope), self.modes.events(scope, key)
-        return [event for event in events if event not in own or self.modes.reaches(flow, event.node, call, own)]
-
-    def _is_handed_back(self, made: ast.Call) -> bool:
-        """`deepcopy(model)`, `prepared(model)`: a call that makes no model, but gives one in the mode that it had."""
-        if self.modes.copied(made) is not None or self.modes.mode_of(made) is Mode.EVAL:
-            return True
-        if any(given_back(*found) for found in functions_called(self.module.inference, made)):
-            return True
-        return next(Constructors(self.modes).of_expression(made, ()), None) is None
 
     def _switched_around_part(self, key: Key, call: ast.Call) -> Key | None:
         """`self.train()` in a method that only predicts, and then `self.layers(x)`: the part or the whole that it is.
@@ -251,12 +193,12 @@ class _Search:
 
     @cached_property
     def _file_holds(self) -> Truth:
-        """A model of unknown origin in a file that defines models is most likely one of them."""
-        inference = self.module.inference
+        """A model of unknown origin in a file that defines models is most likely one that it does not make itself."""
+        inference, index = self.module.inference, self.module.index
         classes = [
             inference.class_info(node)
-            for node in self.module.index.of_type(ast.ClassDef)
-            if inference.is_module_class(self.module.qualified(node))
+            for node in index.of_type(ast.ClassDef)
+            if inference.is_module_class(self.module.qualified(node)) and node.name not in index.calls_by_name
         ]
         steady = bool(classes) and all(ModelParts().of_class(info) is Truth.NO for info in classes)
         return Truth.NO if steady else Truth.UNKNOWN
@@ -277,7 +219,7 @@ class _Search:
 
         Not so in what is called a model and is none, as far as can be seen, if it puts its part in train mode.
         """
-        if not isinstance(key.owner, ast.ClassDef):
+        if not isinstance(key.owner, ast.ClassDef) or stays_in_mode(key.owner, key.name):
             return False
         info = self.module.inference.class_info(key.owner)
         if key.name in info.methods or self.module.inference.is_module_class(info.name):
@@ -311,19 +253,10 @@ class _Search:
         bases = inference.external_bases(info)
         if inference.is_module_class(info.name) or any(base.endswith(("Module", "Model")) for base in bases):
             return True
-        return bool(info.node.bases) and "forward" in info.methods  # of a base that cannot be read
-
-    def _is_forgotten(self, key: Key, reason: Reason) -> bool:
-        """A model of unknown class is loaded, and the whole file never switches anything to eval mode."""
-        switches = (switched(call) for call in self.module.index.calls_by_name.get("eval", ()))
-        if any(mode is not None for mode in switches):
-            return False
-        made = self._maker(self.modes.events_anywhere(key))
-        return (
-            self._weights.from_state(key)
-            or self._weights.where_made(key, reason)
-            or (made is not None and self._loads_in_sight(made))
+        read = all(base.startswith(_PLAIN_BASES) for base in bases) and all(
+            ancestor.module.inference.resolve(base) for ancestor in inference.mro(info) for base in ancestor.node.bases
         )
+        return not read and "forward" in info.methods
 
     def _is_own_method(self, switch: ast.AST, key: Key) -> bool:
         """`net.fit(x)`, which calls `self.train()` among other things."""

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.values import load_types
 from detlint.linter.programs.predictions import is_read_only_at, may_be_differentiated, takes_batch_of
@@ -64,9 +65,11 @@ def is_inference(module: Module, node: ast.AST) -> bool:
             or trains_and_evaluates(module, node)
             or evaluates_on_request(module, node)
         )
-    if says_evaluation(module, node) or _generates(node):
+    if says_evaluation(module, node) or _generates(node) or runs_without_gradients(module, node):
         return True
     if isinstance(node, ast.Call) and (evaluates_on_request(module, node) or trains_and_evaluates(module, node)):
+        return True
+    if isinstance(node, ast.Call) and _is_for_held_out_data(module, node):
         return True
     score = isinstance(node, ast.Call) and names_evaluation(identifier(node.func))
     return not score and _goes_to_evaluation(module, node)
@@ -81,10 +84,23 @@ def _is_given_evaluation_data(module: Module, node: ast.AST) -> bool:
 
 
 def _is_for_held_out_data(module: Module, call: ast.Call) -> bool:
-    """`model(next(iter(test_loader)))`, or a result read at `output[idx_val]` alone; nothing trains on it."""
+    """`model(x_val)`, `model(next(iter(test_loader)))`, a result read at `output[idx_val]` alone; none trains on it."""
     asked = (takes_batch_of, is_read_only_at)
-    held_out = any(question(module, call, _takes_evaluation_data) for question in asked)
+    held_out = any(map(_is_evaluation_data_itself, arguments_of(call))) or any(
+        question(module, call, _takes_evaluation_data) for question in asked
+    )
     return held_out and not may_be_differentiated(module, call)
+
+
+def _is_evaluation_data_itself(node: ast.expr) -> bool:
+    """`x_val`, `val_batch["x"].to(device)`; not `x[valid]`, of which only the choice is called so."""
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
+        if isinstance(node, ast.Attribute) and names_inference(node.attr):
+            return True
+        if isinstance(node, ast.Call) and not isinstance(node.func, ast.Attribute):
+            return False
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return isinstance(node, ast.Name) and names_inference(node.id)
 
 
 def _is_in_all_phases(module: Module, call: ast.Call) -> bool:
@@ -174,7 +190,7 @@ def without_gradients(module: Module, node: ast.AST) -> bool:
             if any(_disables(module, item.context_expr) for item in parent.items):
                 return True
         elif isinstance(parent, FUNCTIONS) and child in parent.body:
-            if any(_disables(module, decorator) or _is_named_so(decorator) for decorator in parent.decorator_list):
+            if _is_decorated(module, parent):
                 return True
             if _is_wrapped(module, parent) or _is_helper_without(module, parent):
                 return True
@@ -184,6 +200,16 @@ def without_gradients(module: Module, node: ast.AST) -> bool:
             return any(_switched_off(module, statement) for statement in parent.body if statement.lineno < child.lineno)
         child = parent
     return False
+
+
+def runs_without_gradients(module: Module, node: ast.AST) -> bool:
+    """Return whether what is called turns gradients off: a function of the project under `@torch.no_grad()`."""
+    called = functions_called(module.inference, node) if isinstance(node, ast.Call) else ()
+    return any(_is_decorated(place, function) for place, function in called)
+
+
+def _is_decorated(module: Module, function: FunctionNode) -> bool:
+    return any(_disables(module, decorator) or _is_named_so(decorator) for decorator in function.decorator_list)
 
 
 def _is_helper_without(module: Module, helper: FunctionNode) -> bool:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 
 from detlint.linter.analysis.flow import Flow
 from detlint.linter.analysis.project import Module
 from detlint.linter.source.names import Binding, BindingKind, unpacked
-from detlint.linter.source.nodes import arguments_of, identifier, walk
+from detlint.linter.source.nodes import arguments_of, identifier, is_own, walk
 
 # Attributes and methods behind which no gradient flows.
 _ENDING = frozenset({"detach", "data", "item", "numpy", "tolist", "argmax", "topk", "eq", "shape", "size"})
 _GRADIENTS = ("backward", "grad")
-_SHOWN = ("print", "info", "debug", "set_description", "set_postfix")
+_SHOWN = ("print", "info", "debug", "set_description", "set_postfix", "add_scalar", "add_scalars", "write")
+# What looks at a loss and gives nothing back: `wandb.log({"val": loss})`, `scheduler.step(loss)`, `meter.update(loss)`.
+_LOOKS = re.compile(r"(\w*scheduler\.step|(\w+\.)*(log|log_metrics?|update)|(\w+\.)*early_stop\w*(\.\w+)?)$", re.I)
 _STEPS = 6
 
 
@@ -82,12 +85,24 @@ def may_be_differentiated(module: Module, call: ast.Call) -> bool:
         end = _end_of(module, node)
         if end is None:
             continue
-        bound = list(_bound(module, end)) if isinstance(end, ast.expr) else []
-        if not bound:
-            return True
-        uses = (use for binding in bound for use in _uses(module.flow_at(call), binding))
+        uses = _kept_in_attribute(module, end)
+        if uses is None:
+            bound = list(_bound(module, end)) if isinstance(end, (ast.expr, ast.AugAssign)) else []
+            if not bound:
+                return True
+            uses = [use for binding in bound for use in _uses(module.flow_at(call), binding)]
         pending.extend(use for use in uses if use not in pending)
     return False
+
+
+def _kept_in_attribute(module: Module, value: ast.AST) -> list[ast.expr] | None:
+    """Return the loads of the attribute that `self.best_loss = <value>` sets; None where it goes elsewhere."""
+    parent = module.index.parents.get(value)
+    targets = parent.targets if isinstance(parent, ast.Assign) else []
+    if len(targets) != 1 or not isinstance(targets[0], ast.Attribute) or not is_own(targets[0]):
+        return None
+    used = module.index.names_used.get(targets[0].attr, ())
+    return [use for use in used if isinstance(use, ast.Attribute) and isinstance(use.ctx, ast.Load)]
 
 
 def _uses(flow: Flow, binding: Binding) -> Iterator[ast.Name]:
@@ -108,7 +123,7 @@ def _end_of(module: Module, node: ast.AST) -> ast.AST | None:
             return module.index.statement(node)
         if isinstance(parent, ast.Call) and parent.func is not node:
             name = identifier(parent.func)
-            if name in _SHOWN or name in _ENDING:
+            if name in _SHOWN or name in _ENDING or _is_only_looked_at(module, parent):
                 return None
             if name in _GRADIENTS:
                 return module.index.statement(node)
@@ -116,8 +131,15 @@ def _end_of(module: Module, node: ast.AST) -> ast.AST | None:
     return node if isinstance(parent, ast.Assign) else parent
 
 
+def _is_only_looked_at(module: Module, call: ast.Call) -> bool:
+    return isinstance(module.index.parents.get(call), ast.Expr) and _LOOKS.match(ast.unparse(call.func)) is not None
+
+
 def _bound(module: Module, value: ast.AST) -> Iterator[Binding]:
-    """Yield what `name = <value>` or `name, other = <value>` binds; nothing where the value goes elsewhere too."""
+    """Yield what `name = <value>`, `name, other = <value>` and `name += <value>` bind; nothing of another statement."""
+    if isinstance(value, ast.AugAssign) and isinstance(value.target, ast.Name):
+        names = module.flow_at(value).scope.bindings.get(value.target.id, ())
+        yield from (binding for binding in names if binding.node is value.target)
     parent = module.index.parents.get(value)
     if not isinstance(parent, ast.Assign) or parent.value is not value:
         return

@@ -8,12 +8,15 @@ import re
 from detlint.linter.analysis.built import moved, runs_with_forward
 from detlint.linter.analysis.context import Context
 from detlint.linter.modes.layers import looked_up_in
-from detlint.linter.source.names import FUNCTIONS
+from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind
 from detlint.linter.source.nodes import identifier, is_own, walk
 
 # Names of states and of what makes them; noise that a generator starts from goes by others.
 _STATE = re.compile(r"^[hc](_?[0ntx]|s|idden|ell)?$|hid|state|init|cell", re.IGNORECASE)
 _RECURRENT = re.compile(r"rnn|lstm|gru", re.IGNORECASE)
+_CELL = re.compile(r"rnn|lstm|gru|recurrent|cell$", re.IGNORECASE)
+# Names of parameters by which a recurrent layer is given its state.
+_GIVEN_STATE = re.compile(r"([hc](_?[0x])?|hidden|(init|initial|hidden|cell)_?states?|states?)$", re.IGNORECASE)
 _WRAPPER = "torch.Tensor"  # `torch.autograd.Variable` is another name of it
 _STEPS = 9
 
@@ -36,12 +39,35 @@ def starts_recurrence(draw: ast.expr, ctx: Context, steps: int = _STEPS) -> bool
     if isinstance(parent, ast.Return):
         return _is_called_for_state(parent, ctx, steps)
     binding = ctx.binding(node)
+    if binding is not None and _is_fallback(binding, ctx):
+        return True
     if binding is not None:
         uses = ctx.flow(node).uses(binding) if _STATE.search(binding.name) else ()
         return any(starts_recurrence(use, ctx, steps - 1) for use in uses)
     if isinstance(parent, ast.Tuple):
         return starts_recurrence(parent, ctx, steps - 1)
     return isinstance(parent, ast.Assign) and any(_is_read_as_state(target, ctx, steps) for target in parent.targets)
+
+
+def _is_fallback(binding: Binding, ctx: Context) -> bool:
+    """`if state is None: state = torch.randn(…)`, in a forward pass of a class that is called recurrent or a cell."""
+    function, owner = ctx.function(binding.node), ctx.module.index.class_at(binding.node)
+    if function is None or owner is None or not (_CELL.search(owner.name) and _GIVEN_STATE.match(binding.name)):
+        return False
+    given = any(other.kind is BindingKind.PARAMETER for other in binding.of_same_name)
+    return given and _stands_in_for(ctx.statement(binding.node), binding.name, ctx) and runs_with_forward(function, ctx)
+
+
+def _stands_in_for(statement: ast.stmt, name: str, ctx: Context) -> bool:
+    """Does a statement stand under `if name is None:`?"""
+    around = ctx.parent(statement)
+    test = around.test if isinstance(around, ast.If) and statement in around.body else None
+    return (
+        isinstance(test, ast.Compare)
+        and isinstance(test.ops[0], ast.Is)
+        and getattr(test.left, "id", "") == name
+        and getattr(test.comparators[0], "value", ...) is None
+    )
 
 
 def _is_recurrent(call: ast.Call, ctx: Context) -> bool:

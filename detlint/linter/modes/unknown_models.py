@@ -1,0 +1,143 @@
+"""Models of which nothing tells what they are: were they loaded or trained as they were made, in train mode?"""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from detlint.linter.analysis.calls import functions_called
+from detlint.linter.analysis.project import Module
+from detlint.linter.modes.constructors import Constructors
+from detlint.linter.modes.effects import Event
+from detlint.linter.modes.loaded_weights import LoadedWeights, is_pretrained
+from detlint.linter.modes.names import Key, given_back
+from detlint.linter.modes.paths import Modes, Reason
+from detlint.linter.modes.runs import is_left_open
+from detlint.linter.modes.switches import Mode, switched
+from detlint.linter.programs.evaluation import runs_without_gradients, without_gradients
+from detlint.linter.programs.training import file_trains
+from detlint.linter.source.names import FunctionNode
+from detlint.linter.source.nodes import identifier, walk
+
+# What is made so comes in eval mode, or in the mode that it was saved in.
+_LOADED = re.compile(r"from_pretrained|load|hub", re.I)
+
+
+class UnknownModels:
+    """Answers for the models of one module; asks the same of other modules where functions lead there."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.modes = module.project.once(Modes, module)
+        self._trains = file_trains(module)
+        self._weights = LoadedWeights(self.modes)
+        self._handing_on: dict[FunctionNode, bool] = {}
+
+    def made(self, key: Key, call: ast.Call) -> list[Reason]:
+        """`net = arch.base(8)`, `net.load_state_dict(state)`: what still has to be loaded is made in train mode.
+
+        So is what a function of the project makes with `pretrained=True`. Names alone are no evidence that such a thing
+        predicts: gradients are off, or the file trains, and this is no part of that.
+        """
+        if not (self._trains or without_gradients(self.module, call)):
+            return []
+        events = self._events_before(call, key)
+        made = self._maker(events)
+        if made is None or not self._is_loaded_as_made(key, made):
+            return []
+        seen_here = key.owner is self.module.tree or key.owner in self.module.index.ancestors(call)
+        return [Reason(self.module, events[0].node, call, True)] if seen_here else []
+
+    def _maker(self, events: list[Event], steps: int = 2) -> ast.Call | None:
+        """Return the call that made a model, itself or under another name, where that is all that decided its mode."""
+        made = self.modes.unwrapped(events[0].made) if len(events) == 1 and events[0].made is not None else None
+        key = self.modes.key(made) if isinstance(made, ast.Name) and steps else None
+        if key is not None:
+            return self._maker(self.modes.events_anywhere(key), steps - 1)
+        return made if isinstance(made, ast.Call) else None
+
+    def _is_loaded_as_made(self, key: Key, made: ast.Call) -> bool:
+        """Are weights loaded into what a call makes, by this file or by that call, which hands it on in train mode?"""
+        if self._loads_in_sight(made):
+            return True
+        loaded = not _LOADED.search(identifier(made.func)) and (self._weights.from_state(key) or is_pretrained(made))
+        return loaded and not self._is_handed_back(made)
+
+    def _loads_in_sight(self, made: ast.Call) -> bool:
+        """`load_model(path)` of the project, which loads weights into what it makes and switches nothing."""
+        found = list(functions_called(self.module.inference, made))
+        return bool(found) and all(
+            module.project.once(UnknownModels, module)._hands_on_as_made(function) for module, function in found
+        )
+
+    def _hands_on_as_made(self, function: FunctionNode) -> bool:
+        """`net = instantiate(config)`, `net.load_state_dict(state)`, `return net, config`: nothing switches it."""
+        if function not in self._handing_on:
+            self._handing_on[function] = False  # what is made by itself is never made
+            self._handing_on[function] = self._returns_as_made(function)
+        return self._handing_on[function]
+
+    def _returns_as_made(self, function: FunctionNode) -> bool:
+        returned = [part.value for part in walk(function) if isinstance(part, ast.Return)]
+        parts = [value.elts if isinstance(value, ast.Tuple) else [value] for value in returned]
+        return bool(parts) and all(any(self._is_loaded_here(part, function) for part in each) for each in parts)
+
+    def _is_loaded_here(self, returned: ast.expr | None, function: FunctionNode) -> bool:
+        key = self.modes.key(returned) if isinstance(returned, ast.Name) else None
+        if key is None or key.owner is not function:
+            return False
+        events, flow = tuple(self.modes.events_anywhere(key)), self.module.flow_at(function.body[0])
+        making = [event for event in events if event.made is not None]
+        made = self._maker(making)
+        if made is None or not any(self.modes.reaches(flow, event.node, returned, events) for event in making):
+            return False
+        return not _LOADED.search(identifier(made.func)) and self._is_loaded_as_made(key, made)
+
+    def _events_before(self, call: ast.Call, key: Key) -> list[Event]:
+        """Return what may have decided the mode of a variable when a call runs, in its own body what leads there."""
+        events = self.modes.events_anywhere(key)
+        scope = self.modes.body_of(call)
+        if key.owner is not scope.node:
+            return events
+        flow, own = self.module.flow(scope), self.modes.events(scope, key)
+        return [event for event in events if event not in own or self.modes.reaches(flow, event.node, call, own)]
+
+    def _is_handed_back(self, made: ast.Call) -> bool:
+        """`deepcopy(model)`, `prepared(model)`: a call that makes no model, but gives one in the mode that it had."""
+        if self.modes.copied(made) is not None or self.modes.mode_of(made) is Mode.EVAL:
+            return True
+        called = list(functions_called(self.module.inference, made))
+        if any(given_back(*found) for found in called):
+            return True
+        if called and all(is_left_open(function) for _, function in called):
+            return False  # `cls.build_model(config)`, which each heir makes in its own way
+        return next(Constructors(self.modes).of_expression(made, ()), None) is None
+
+    def is_forgotten(self, key: Key, reason: Reason, call: ast.Call) -> bool:
+        """A model of unknown class is loaded or trained, and nothing in sight ever switches anything to eval mode."""
+        if any(map(_switches_to_eval, (self.module, reason.module))):
+            return False
+        made = self._maker(self.modes.events_anywhere(key))
+        return (
+            self._weights.from_state(key)
+            or self._weights.where_made(key, reason)
+            or (self._weights.as_made(key) and runs_without_gradients(self.module, call))
+            or (file_trains(reason.module) and self._is_of_unread_class(key))
+            or (made is not None and (self._loads_in_sight(made) or self._is_pretrained_by_name(made)))
+        )
+
+    def _is_pretrained_by_name(self, made: ast.Call) -> bool:
+        """`create_model(name, pretrained=True)` of the project, which looks up a class by its name."""
+        found = list(functions_called(self.module.inference, made))
+        return bool(found) and is_pretrained(made) and not any(_switches_to_eval(module) for module, _ in found)
+
+    def _is_of_unread_class(self, key: Key) -> bool:
+        """`UNet(3)`, of an import that leads to no file: what else it may hold was never looked at."""
+        made = list(Constructors(self.modes).of_key(key))
+        return bool(made) and not any(
+            module.project.definition(name) for module, call in made for name in module.inference.callees(call)
+        )
+
+
+def _switches_to_eval(module: Module) -> bool:
+    return any(switched(call) is not None for call in module.index.calls_by_name.get("eval", ()))
