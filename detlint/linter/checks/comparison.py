@@ -11,12 +11,13 @@ from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.context import MISSING, Call, Context
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.values import Kind
-from detlint.linter.numbers.computed import is_called_result, is_computed, is_of_shares, is_result
+from detlint.linter.numbers.computed import is_computed, is_of_shares
 from detlint.linter.numbers.convergence import stops_at_repetition
 from detlint.linter.numbers.differences import difference
 from detlint.linter.numbers.hand_worked import is_made_of_tensors, is_worked_by_hand
 from detlint.linter.numbers.insisting import insists_on_equality, is_meant_to_differ, is_over_all
 from detlint.linter.numbers.kept_bits import is_loaded, keep_bits
+from detlint.linter.numbers.named_results import is_called_result, is_result
 from detlint.linter.numbers.one_source import are_rows_of_one, is_passed, is_recorded, is_repeated, made_as, source_of
 from detlint.linter.numbers.written_results import is_given_by_call, is_written_result
 from detlint.linter.source.names import BindingKind, unpacked

@@ -1,0 +1,49 @@
+"""Is a float, by the name under which an object keeps it or of the function that gives it, a result of computing?"""
+
+from __future__ import annotations
+
+import ast
+
+from detlint.linter.analysis.project import Module
+from detlint.linter.source.names import unpacked
+from detlint.linter.source.nodes import identifier
+from detlint.linter.tables.rounding import rounding_table
+
+# Operators whose results are rounded.
+ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.MatMult)
+_DEPTH = 8
+
+
+def is_result(module: Module, node: ast.expr, depth: int = _DEPTH) -> bool:
+    """Return whether an expression is `outcome.mean` or the like, of an outcome that some call gave, or its name."""
+    if isinstance(node, ast.Subscript):
+        return is_result(module, node.value, depth)
+    if isinstance(node, ast.Name) and depth:
+        named = [unpacked(binding) for binding in module.definitions(node)]
+        return len(named) == 1 and named[0] is not None and is_result(module, named[0], depth - 1)
+    if not isinstance(node, ast.Attribute) or node.attr not in rounding_table().results:
+        return False
+    made: list[ast.expr | None] = [node.value]
+    if isinstance(node.value, ast.Name):
+        made = [binding.value for binding in module.definitions(node.value)]
+    return bool(made) and all(isinstance(value, ast.Call) and not _constructs(module, value) for value in made)
+
+
+def is_called_result(module: Module, node: ast.expr, depth: int = _DEPTH) -> bool:
+    """`cmc_score(x, y)`, `2 * model.get_loss(x) / n`: a float going by the name of the function that computes it."""
+    if isinstance(node, ast.Name) and depth:
+        made = [unpacked(binding) for binding in module.definitions(node)]
+        return len(made) == 1 and made[0] is not None and is_called_result(module, made[0], depth - 1)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ARITHMETIC):
+        return any(is_called_result(module, side, depth) for side in (node.left, node.right))
+    if not isinstance(node, ast.Call):
+        return False
+    name = identifier(node.func)
+    return name == name.lower() and not rounding_table().measures.isdisjoint(name.split("_"))
+
+
+def _constructs(module: Module, call: ast.Call) -> bool:
+    """An object that is made of values, or of another one, holds those values and has computed nothing yet."""
+    lasts = [name.rpartition(".")[2] for name in module.inference.callees(call) or (ast.unparse(call.func),)]
+    copying = rounding_table().keeping
+    return any(last[:1].isupper() or last.startswith("from_") or last in copying for last in lasts)
