@@ -13,7 +13,7 @@ from detlint.linter.analysis.values import Kind
 from detlint.linter.analysis.written_calls import written_out
 from detlint.linter.programs.devices import named_device
 from detlint.linter.programs.evaluation import without_gradients
-from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode
+from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, unpacked
 from detlint.linter.source.nodes import identifier, is_own
 
 if TYPE_CHECKING:
@@ -351,7 +351,16 @@ def waits_for(call: ast.Call, text: str, ctx: Context) -> bool:
     copies = call.func.attr == "to" and goes_to_cpu(call, ctx) and not is_non_blocking(call, ctx)
     if not copies and call.func.attr not in WAITING_METHODS:
         return False
-    return not _is_taken_from(call.func.value, text, ctx)
+    receiver = call.func.value
+    return not (_is_taken_from(receiver, text, ctx) or is_of_cpu(receiver, ctx) or _is_copied(receiver, ctx))
+
+
+def _is_copied(node: ast.expr, ctx: Context) -> bool:
+    """Is a variable another copy on the CPU that may not be there yet? Reading it waits for nothing."""
+    made = [unpacked(binding) for binding in ctx.module.definitions(node)] if isinstance(node, ast.Name) else []
+    return bool(made) and all(
+        isinstance(value, ast.Call) and is_non_blocking(value, ctx) and goes_to_cpu(value, ctx) for value in made
+    )
 
 
 def _is_taken_from(node: ast.expr, text: str, ctx: Context, loops: int = _MOST_LOOPS) -> bool:

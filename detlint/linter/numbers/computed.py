@@ -259,10 +259,9 @@ def _is_comparison(node: ast.expr) -> bool:
 
 def _returns_computed(frame: Frame, call: ast.Call, name: str, depth: int, position: int | None = None) -> bool:
     """Return whether a function of the project gives `call` a computed result, or one at a position, in any return."""
-    definition = frame.module.project.definition(name)
-    if definition is None or not isinstance(definition[1], FUNCTIONS):
+    owner, function = frame.module.project.definition(name) or (None, None)
+    if owner is None or not isinstance(function, FUNCTIONS):
         return False
-    owner, function = definition
     returned = [node.value for node in owner.flow(owner.index.scopes[function]).returns()]
     if position is not None:
         returned = [_item_of(value, position) for value in returned]
