@@ -208,8 +208,8 @@ def _differ_by_rounding(left: ast.expr, right: ast.expr, ctx: Context, tensors: 
         other = right if computed[0] is left else left
         if is_passed(other, computed[0], ctx) or is_recorded(other, computed[0], ctx):
             return False
-        given = _is_opaque(other, ctx) or _is_expected(other, ctx)
-        if not _is_value(other, ctx) and not (tensors and given and _is_fresh(computed[0], ctx)):
+        given = _is_opaque(other, ctx) or (tensors and _is_expected(other, ctx))
+        if not _is_value(other, ctx) and not (given and _is_fresh(computed[0], ctx)):
             return False
     return not keep_bits(left, right, ctx)
 

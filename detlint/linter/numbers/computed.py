@@ -123,6 +123,8 @@ def _is_rounded_arithmetic(frame: Frame, node: ast.BinOp, depth: int) -> bool:
         return True
     if isinstance(node.op, (ast.MatMult, ast.Div)) and all(_is_float_tensor(frame, side) for side in sides):
         return True
+    if isinstance(node.op, ast.MatMult) and any(_is_float_tensor(frame, side) for side in sides):
+        return all(_is_float_tensor(frame, side) or _is_untold(frame, side) for side in sides)
     if isinstance(node.op, ast.Div) and _is_float_tensor(frame, node.left) and _is_untold(frame, node.right):
         return True
     if isinstance(node.op, ast.MatMult) and _is_turned(*sides):
