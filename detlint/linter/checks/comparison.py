@@ -11,7 +11,7 @@ from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.context import MISSING, Call, Context
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.values import Kind
-from detlint.linter.numbers.computed import is_computed, is_of_shares
+from detlint.linter.numbers.computed import after_start, is_computed, is_of_shares
 from detlint.linter.numbers.convergence import stops_at_repetition
 from detlint.linter.numbers.differences import difference
 from detlint.linter.numbers.hand_worked import is_made_of_tensors, is_worked_by_hand
@@ -21,7 +21,7 @@ from detlint.linter.numbers.named_results import is_called_result, is_result
 from detlint.linter.numbers.one_source import are_rows_of_one, is_passed, is_recorded, is_repeated, made_as, source_of
 from detlint.linter.numbers.written_results import is_given_by_call, is_written_result
 from detlint.linter.source.names import BindingKind, unpacked
-from detlint.linter.source.nodes import identifier
+from detlint.linter.source.nodes import identifier, is_own
 from detlint.linter.tables.rounding import rounding_table
 
 # Comparisons that only tensors can pass, so that an operand nothing is known about is one too.
@@ -43,6 +43,7 @@ _ONES = frozenset({"torch.ones", "torch.ones_like"})
 _TO_ONE = ("sum", "norm")
 _OF_TENSORS_ALONE = ("detach", "numpy", "cpu")
 _EXPECTED = frozenset({"expected", "reference", "golden", "desired"})
+_TEST_CASE = "TestCase"
 _HUGE = 1e300
 # Calls of a helper that are looked at.
 _MOST_CALLS = 20
@@ -94,6 +95,23 @@ def exact_equality_of_results(ctx: Context) -> Iterator[Finding]:
         computed = is_computed(ctx.module, receiver) and not is_meant_to_differ(call, ctx)
         if computed and _differ(receiver, call.args[0], ctx, tensors=True):
             yield ctx.finding(call, what="equal")
+
+
+@check("DET501", calls=("assertEqual",))
+def exact_equality_in_test_case(call: ast.Call, ctx: Context) -> Iterator[Finding]:
+    """`self.assertEqual(ours, theirs)` of a test case out of sight, which takes after the one of unittest.
+
+    Those of torch compare tensors within tolerances.
+    """
+    owner = ctx.module.index.class_at(call)
+    if owner is None or not is_own(call.func) or len(call.args) < 2:
+        return
+    if not ctx.rule.triggers_by_name.keys().isdisjoint(ctx.callees(call)):
+        return
+    outside = ctx.inference.external_bases(ctx.inference.class_info(owner))
+    cases = [base for base in outside if base.endswith(_TEST_CASE) and not base.startswith("torch.")]
+    if cases and _differ(call.args[0], call.args[1], ctx):
+        yield ctx.finding(call, what="assertEqual")
 
 
 def _differ(left: ast.expr, right: ast.expr, ctx: Context, tensors: bool = False) -> bool:
@@ -257,6 +275,8 @@ def _is_fresh(node: ast.expr, ctx: Context) -> bool:
 def _is_plain(node: ast.expr, other: ast.expr, ctx: Context) -> bool:
     """Zero, infinities, whole numbers and simple fractions are results of masks and counts; sums may miss their 1.0."""
     value = ctx.constant(node)
+    if _is_imaginary(other):
+        return False  # meant to be zero, and zero but for rounding
     if value is MISSING:
         made = [name for part in _behind(node, ctx) if isinstance(part, ast.Call) for name in ctx.resolve(part.func)]
         if _ONES.intersection(made[:1]) and _is_summed(other, ctx):
@@ -265,6 +285,11 @@ def _is_plain(node: ast.expr, other: ast.expr, ctx: Context) -> bool:
     if value == 1 and not isinstance(value, bool):
         return not _is_summed(other, ctx) or (isinstance(value, int) and not is_of_shares(ctx.module, other))
     return not isinstance(value, float) or _is_simple(value)
+
+
+def _is_imaginary(node: ast.expr) -> bool:
+    """`eigenvalues.imag`, `np.diagonal(root).imag`."""
+    return isinstance(node, ast.Attribute) and node.attr == "imag"
 
 
 def _is_summed(node: ast.expr, ctx: Context) -> bool:
@@ -290,7 +315,7 @@ def _holds_simple_numbers(node: ast.expr, ctx: Context) -> bool:
 def _behind(node: ast.expr, ctx: Context) -> Iterator[ast.AST]:
     """Every part of an expression, or of what a variable was set to."""
     if isinstance(node, ast.Name):
-        for binding in ctx.module.definitions(node):
+        for binding in after_start(ctx.module.definitions(node)):
             value = unpacked(binding) or binding.value
             if value is not None:
                 yield from ast.walk(value)

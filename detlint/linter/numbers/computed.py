@@ -46,14 +46,18 @@ def is_of_shares(module: Module, node: ast.expr) -> bool:
     return _has_fractions(Frame(module), node)
 
 
+def after_start(bindings: tuple[Binding, ...]) -> list[Binding]:
+    """Return what a name is bound to beyond what a sum starts with, or all that it is bound to if there is no more."""
+    return [each for each in bindings if not _is_start(each)] or list(bindings)
+
+
 def _is_computed(frame: Frame, node: ast.expr, depth: int) -> bool:
     if depth == 0:
         return False
     inner = depth - 1
     if isinstance(node, ast.Name):
-        bindings = [each for each in frame.module.definitions(node)]
-        later = [each for each in bindings if not _is_start(each)]
-        return bool(later) and all(_is_bound_to_computed(frame, binding, inner) for binding in later)
+        bindings = after_start(frame.module.definitions(node))
+        return bool(bindings) and all(_is_bound_to_computed(frame, binding, inner) for binding in bindings)
     if isinstance(node, ast.IfExp):
         return all(_is_computed(frame, branch, inner) for branch in (node.body, node.orelse))
     if isinstance(node, ast.BinOp) and isinstance(node.op, ARITHMETIC):
@@ -99,7 +103,7 @@ def _is_computed_item(frame: Frame, several: ast.expr, position: object, depth: 
         return position in known and _is_computed(frame, several, depth)
     if not isinstance(several, ast.Call) or not isinstance(position, int) or not depth:
         return False
-    if is_engine_run(module, several) or _is_derivative(module, several):
+    if is_engine_run(module, several) or _is_derivative(module, several) or _is_of_library(module, several):
         return True
     found = [value for whole in module.inference.values(several) for value in item(whole, position)]
     if any(value.is_integral for value in found):
@@ -160,8 +164,9 @@ def _has_fractions(frame: Frame, node: ast.expr, depth: int = 4) -> bool:
         elif isinstance(part, ast.Constant):
             if isinstance(part.value, float) and not (part.value * _DYADIC).is_integer():
                 return True  # `0.1`, which has no exact binary form
-        elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load) and depth:
-            if any(_is_bound_to_fractions(frame, binding, depth) for binding in frame.module.definitions(part)):
+        elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
+            bindings = frame.module.definitions(part) if depth else ()
+            if any(_is_bound_to_fractions(frame, binding, depth) for binding in bindings):
                 return True
     return False
 
@@ -215,7 +220,7 @@ def _is_computed_call(frame: Frame, call: ast.Call, depth: int) -> bool:
     numerical = owner.partition(".")[0] in _NUMERICAL
     if last in table.rounding and numerical and not any(map(_is_comparison, call.args[:1])):
         return True
-    if owner in table.libraries or (names[:1] and names[0] in table.libraries) or is_engine_run(module, call):
+    if _is_of_library(module, call) or is_engine_run(module, call):
         return True
     if owner == "torch" and last in table.adding and call.args and _has_fractions(frame, call.args[0]):
         return True
@@ -230,6 +235,13 @@ def _is_computed_call(frame: Frame, call: ast.Call, depth: int) -> bool:
     if is_layer(module, function) or _is_forward(module, function) or _is_derivative(module, call):
         return True
     return any(_returns_computed(frame, call, name, depth) for name in names) or is_model(module, call)
+
+
+def _is_of_library(module: Module, call: ast.Call) -> bool:
+    """`scipy.linalg.sqrtm(x)`, `torchvision.ops.box_iou(boxes, others)`."""
+    names = module.inference.callees(call)
+    libraries = rounding_table().libraries
+    return bool(names) and (names[0] in libraries or names[0].rpartition(".")[0] in libraries)
 
 
 def _is_forward(module: Module, function: ast.expr) -> bool:
