@@ -37,6 +37,8 @@ ASIDE = ("offload", "unload", "onload", "sleep", "swap", "free", "drop", "releas
 _PIPELINE = ("async", "enqueue", "prefetch", "stage", "forward", "backward", "save", "load", "send", "begin", "start")
 # What is called so computes on the CPU with what it is given: `run_expert_at_cpu`.
 _ON_CPU = re.compile(r"(^|_)(run|forward|compute|calculate|evaluate|infer|predict|apply)(_\w+)?_(on|at|in)_cpu$")
+# What is in the names of copies that are meant for the CPU.
+_ON_HOST = frozenset({"host", "cpu"})
 _MOST_CALLS = 1
 _MOST_LOOPS = 3
 _FILLING = frozenset({"append", "extend", "insert"})
@@ -294,7 +296,20 @@ def _read_of_argument(node: ast.expr, call: ast.Call, copy: Running, ctx: Contex
         return read_of_place(function.value, copy, ctx)
     if isinstance(function, ast.Attribute) and function.attr == "copy_":
         return call if is_of_cpu(function.value, ctx) else None
-    return call if copy.call is not None and _is_read_inside(node, call, ctx) else None
+    inside = copy.call is not None and _is_read_inside(node, call, ctx)
+    return call if inside or _is_worked_with(node, call, ctx) else None
+
+
+def _is_worked_with(node: ast.expr, call: ast.Call, ctx: Context) -> bool:
+    """`plan = self.kernels.plan(sizes_host)` of an extension: what needs it on the host gives its result at once."""
+    index = ctx.module.index
+    if not isinstance(node, ast.Name) or _ON_HOST.isdisjoint(node.id.lower().split("_")):
+        return False
+    if not isinstance(ctx.parent(call), (ast.Assign, ast.Return)) or any(map(index.calls_by_name.get, _STREAMS)):
+        return False
+    name = identifier(call.func)
+    later = name[:1].isupper() or any(word in name.lower() for word in (*ASIDE, *_PIPELINE, "submit", "put"))
+    return not later and next(functions_called(ctx.inference, call), None) is None
 
 
 def _is_read_inside(node: ast.expr, call: ast.Call, ctx: Context) -> bool:
