@@ -17,7 +17,7 @@ from detlint.linter.numbers.differences import difference
 from detlint.linter.numbers.hand_worked import is_made_of_tensors, is_worked_by_hand
 from detlint.linter.numbers.insisting import insists_on_equality, is_meant_to_differ, is_over_all
 from detlint.linter.numbers.kept_bits import is_loaded, keep_bits
-from detlint.linter.numbers.named_results import is_called_result, is_result
+from detlint.linter.numbers.named_results import is_called_result, is_of_operation, is_result
 from detlint.linter.numbers.one_source import are_rows_of_one, is_passed, is_recorded, is_repeated, made_as, source_of
 from detlint.linter.numbers.written_results import is_given_by_call, is_written_result
 from detlint.linter.source.names import BindingKind, unpacked
@@ -215,7 +215,9 @@ def _differ_by_rounding(left: ast.expr, right: ast.expr, ctx: Context, tensors: 
     computed = [side for side in (left, right) if is_computed(ctx.module, side)]
     if not computed:
         sides = (left, right)
-        results = tensors and all(is_result(ctx.module, side) for side in sides)
+        results = tensors and any(
+            all(kind(ctx.module, side) for side in sides) for kind in (is_result, is_of_operation)
+        )
         results = results or _are_called_results(left, right, ctx)
         return results and not is_repeated(left, right, ctx) and not keep_bits(left, right, ctx)
     if _is_plain(left, right, ctx) or _is_plain(right, left, ctx):
@@ -293,7 +295,10 @@ def _is_imaginary(node: ast.expr) -> bool:
 
 
 def _is_summed(node: ast.expr, ctx: Context) -> bool:
-    """`probs.sum(-1)` is meant to be 1.0."""
+    """`probs.sum(-1)`, `share + rest` of computed parts are meant to be 1.0."""
+    made = made_as(node, ctx) or node
+    if isinstance(made, ast.BinOp) and isinstance(made.op, ast.Add):
+        return all(is_computed(ctx.module, side) for side in (made.left, made.right))
     return any(isinstance(part, ast.Attribute) and part.attr in _TO_ONE for part in _behind(node, ctx))
 
 

@@ -32,7 +32,7 @@ _FILLED = ("zeros", "empty", "ones", "new_zeros", "new_empty")
 _STARTS = (*_FILLED, "zeros_like", "empty_like", "ones_like")
 _NUMERICAL = ("torch", "numpy", "einops")
 _TRANSPOSING = frozenset({"T", "mT", "H", "mH", "t", "transpose"})
-_DEPTH = 8
+_DEPTH = 12
 _DYADIC = 2.0**20
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from detlint.linter.analysis.project import Module
-from detlint.linter.source.names import unpacked
+from detlint.linter.source.names import Binding, unpacked
 from detlint.linter.source.nodes import identifier
 from detlint.linter.tables.rounding import rounding_table
 
@@ -40,6 +40,28 @@ def is_called_result(module: Module, node: ast.expr, depth: int = _DEPTH) -> boo
         return False
     name = identifier(node.func)
     return name == name.lower() and not rounding_table().measures.isdisjoint(name.split("_"))
+
+
+def is_of_operation(module: Module, node: ast.expr, depth: int = _DEPTH) -> bool:
+    """`causal_conv1d(x, w)`, `out` of `out, weights = self.attention(q, k, v)`: tensors of what rounds by its name."""
+    table = rounding_table()
+    if isinstance(node, ast.Name) and depth:
+        bindings = module.definitions(node)
+        made = _first_result(bindings[0]) if len(bindings) == 1 else None
+        return made is not None and is_of_operation(module, made, depth - 1)
+    if not isinstance(node, ast.Call):
+        return False
+    name = identifier(node.func)
+    if isinstance(node.func, ast.Attribute) and name in table.keeping:
+        return is_of_operation(module, node.func.value, depth)
+    words = set(name.split("_"))
+    return name == name.lower() and not words.isdisjoint(table.operations) and words.isdisjoint(table.preparing)
+
+
+def _first_result(binding: Binding) -> ast.expr | None:
+    """Return what a name is bound to, alone or as the first of several results of a call."""
+    several = binding.value if binding.index == (0,) and isinstance(binding.value, ast.Call) else None
+    return unpacked(binding) or several
 
 
 def _constructs(module: Module, call: ast.Call) -> bool:
