@@ -18,21 +18,8 @@ if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
 
 _FORM = frozenset(
-    {
-        "shape",
-        "dtype",
-        "device",
-        "size",
-        "dim",
-        "ndim",
-        "numel",
-        "stride",
-        "is_cuda",
-        "layout",
-        "nbytes",
-        "element_size",
-    }
-    | {"new_empty", "new_empty_strided", "new_full", "new_ones", "new_tensor", "new_zeros"}
+    {"shape", "dtype", "device", "size", "dim", "ndim", "numel", "stride", "is_cuda", "layout", "nbytes"}
+    | {"new_empty", "new_empty_strided", "new_full", "new_ones", "new_tensor", "new_zeros", "element_size"}
     | {"ndimension", "requires_grad", "grad", "itemsize", "storage_offset", "is_contiguous", "get_device", "nelement"}
 )
 # Methods and functions of torch that give the same memory in another form.
@@ -377,6 +364,12 @@ def _is_display(node: ast.expr) -> bool:
     return isinstance(node, (ast.Tuple, ast.List))
 
 
+def _is_part_of_tensor(target: ast.expr, ctx: Context) -> bool:
+    """`dones[step]` of a tensor, which is given a copy of what is assigned, as against an entry of a list."""
+    kinds = {value.kind for value in ctx.values(target.value)} if isinstance(target, ast.Subscript) else set()
+    return kinds in ({Kind.TENSOR}, {Kind.ARRAY})
+
+
 def _plain(node: ast.expr, parent: ast.AST | None, ctx: Context) -> tuple[Fate | None, ast.expr]:
     if isinstance(parent, (ast.List, ast.Tuple)) and isinstance(ctx.parent(parent), ast.Call):
         return None, parent  # torch.cat([memory, …])
@@ -397,6 +390,8 @@ def _plain(node: ast.expr, parent: ast.AST | None, ctx: Context) -> tuple[Fate |
         return None, parent
     if isinstance(parent, (ast.Return, ast.Yield)):
         return Fate.RETURNED, node
+    if isinstance(parent, ast.Assign) and all(_is_part_of_tensor(target, ctx) for target in parent.targets):
+        return Fate.READ, node  # dones[step] = done
     if isinstance(parent, (ast.Assign, ast.AnnAssign, ast.NamedExpr)):
         return Fate.STORED, node
     if isinstance(parent, (ast.For, ast.comprehension)) and isinstance(node, (ast.Tuple, ast.List)):
