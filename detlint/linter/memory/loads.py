@@ -100,10 +100,11 @@ def _puts_back(call: ast.Call, ctx: Context) -> bool:
         stores = ctx.module.index.of_type(ast.Assign)
         held = [each.value for each in stores if ast.unparse(given) in map(ast.unparse, each.targets)]
     held = [value for value in held if not (isinstance(value, ast.Constant) and value.value is None)]
-    return bool(held) and all(value is not None and _is_of_a_model(value) for value in held)
+    model = ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+    return bool(held) and all(value is not None and _is_state_of(model, value) for value in held)
 
 
-def _is_of_a_model(value: ast.expr) -> bool:
-    """`copy.deepcopy(model.state_dict())`."""
-    called = [identifier(part.func) for part in walk(value) if isinstance(part, ast.Call)]
-    return "state_dict" in called and not any(_LOADS.search(name) for name in called)
+def _is_state_of(model: str, value: ast.expr) -> bool:
+    """`copy.deepcopy(model.state_dict())`, and not that of another model, which may have been loaded."""
+    calls = [part.func for part in walk(value) if isinstance(part, ast.Call)]
+    return any(ast.unparse(function) == f"{model}.state_dict" for function in calls)
