@@ -30,16 +30,34 @@ def is_result(module: Module, node: ast.expr, depth: int = _DEPTH) -> bool:
 
 
 def is_called_result(module: Module, node: ast.expr, depth: int = _DEPTH) -> bool:
-    """`cmc_score(x, y)`, `2 * model.get_loss(x) / n`: a float going by the name of the function that computes it."""
+    """`cmc_score(x, y)`, `2 * model.get_loss(x) / n`: a float going by the name of the function that computes it.
+
+    Or by its own, as `loss` after `loss = step(model)`.
+    """
     if isinstance(node, ast.Name) and depth:
         made = [unpacked(binding) for binding in module.definitions(node)]
-        return len(made) == 1 and made[0] is not None and is_called_result(module, made[0], depth - 1)
+        if len(made) != 1 or made[0] is None:
+            return False
+        return _is_measured(module, node.id, made[0]) or is_called_result(module, made[0], depth - 1)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ARITHMETIC):
         return any(is_called_result(module, side, depth) for side in (node.left, node.right))
     if not isinstance(node, ast.Call):
         return False
     name = identifier(node.func)
+    if isinstance(node.func, ast.Attribute) and name in rounding_table().keeping:
+        return is_called_result(module, node.func.value, depth)
     return name == name.lower() and not rounding_table().measures.isdisjoint(name.split("_"))
+
+
+def _is_measured(module: Module, name: str, made: ast.expr) -> bool:
+    """Is a measure by the name of its variable what some call worked out, and neither looked up, chosen nor made?"""
+    table = rounding_table()
+    if not isinstance(made, ast.Call) or table.measures.isdisjoint(name.lower().split("_")):
+        return False
+    if any(each.startswith(("builtins.", "torch.", "numpy.")) for each in module.inference.callees(made)):
+        return False
+    called = identifier(made.func)
+    return called == called.lower() and called not in table.keeping and table.reading.isdisjoint(called.split("_"))
 
 
 def is_of_operation(module: Module, node: ast.expr, depth: int = _DEPTH) -> bool:
