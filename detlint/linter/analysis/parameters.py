@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from detlint.linter.analysis.fixtures import fixture_values
 from detlint.linter.analysis.values import Kind, Value
 from detlint.linter.source.names import FUNCTIONS, Binding, FunctionNode
 from detlint.linter.source.parsing import parse_expression
@@ -69,7 +70,8 @@ def parameter_values(inference: Inference, node: ast.arg, binding: Binding) -> I
     elif isinstance(function, FUNCTIONS) and _is_forward(inference, function):
         yield inference.made(Kind.TENSOR, node)
     else:
-        yield inference.made(Kind.UNKNOWN, node)
+        given = fixture_values(inference, node, function) if isinstance(function, FUNCTIONS) else ()
+        yield from given or (inference.made(Kind.UNKNOWN, node),)
 
 
 def receiver_class(inference: Inference, node: ast.arg, function: FunctionNode) -> ast.ClassDef | None:

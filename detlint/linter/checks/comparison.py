@@ -11,16 +11,17 @@ from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.context import MISSING, Call, Context
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.values import Kind
-from detlint.linter.numbers.computed import is_called_result, is_computed, is_of_shares, is_result
+from detlint.linter.numbers.computed import after_start, is_computed, is_of_shares
 from detlint.linter.numbers.convergence import stops_at_repetition
 from detlint.linter.numbers.differences import difference
 from detlint.linter.numbers.hand_worked import is_made_of_tensors, is_worked_by_hand
 from detlint.linter.numbers.insisting import insists_on_equality, is_meant_to_differ, is_over_all
 from detlint.linter.numbers.kept_bits import is_loaded, keep_bits
+from detlint.linter.numbers.named_results import is_called_result, is_of_operation, is_result
 from detlint.linter.numbers.one_source import are_rows_of_one, is_passed, is_recorded, is_repeated, made_as, source_of
 from detlint.linter.numbers.written_results import is_given_by_call, is_written_result
 from detlint.linter.source.names import BindingKind, unpacked
-from detlint.linter.source.nodes import identifier
+from detlint.linter.source.nodes import identifier, is_own
 from detlint.linter.tables.rounding import rounding_table
 
 # Comparisons that only tensors can pass, so that an operand nothing is known about is one too.
@@ -42,6 +43,7 @@ _ONES = frozenset({"torch.ones", "torch.ones_like"})
 _TO_ONE = ("sum", "norm")
 _OF_TENSORS_ALONE = ("detach", "numpy", "cpu")
 _EXPECTED = frozenset({"expected", "reference", "golden", "desired"})
+_TEST_CASE = "TestCase"
 _HUGE = 1e300
 # Calls of a helper that are looked at.
 _MOST_CALLS = 20
@@ -95,6 +97,23 @@ def exact_equality_of_results(ctx: Context) -> Iterator[Finding]:
             yield ctx.finding(call, what="equal")
 
 
+@check("DET501", calls=("assertEqual",))
+def exact_equality_in_test_case(call: ast.Call, ctx: Context) -> Iterator[Finding]:
+    """`self.assertEqual(ours, theirs)` of a test case out of sight, which takes after the one of unittest.
+
+    Those of torch compare tensors within tolerances.
+    """
+    owner = ctx.module.index.class_at(call)
+    if owner is None or not is_own(call.func) or len(call.args) < 2:
+        return
+    if not ctx.rule.triggers_by_name.keys().isdisjoint(ctx.callees(call)):
+        return
+    outside = ctx.inference.external_bases(ctx.inference.class_info(owner))
+    cases = [base for base in outside if base.endswith(_TEST_CASE) and not base.startswith("torch.")]
+    if cases and _differ(call.args[0], call.args[1], ctx):
+        yield ctx.finding(call, what="assertEqual")
+
+
 def _differ(left: ast.expr, right: ast.expr, ctx: Context, tensors: bool = False) -> bool:
     """Can two sides differ by rounding, as they are written or as a helper is given them?"""
     return _differ_here(left, right, ctx, tensors) or _differ_where_called(left, right, ctx, tensors)
@@ -103,7 +122,7 @@ def _differ(left: ast.expr, right: ast.expr, ctx: Context, tensors: bool = False
 def _differ_where_called(left: ast.expr, right: ast.expr, ctx: Context, tensors: bool) -> bool:
     """`assert_same(net(x), expected)`, a helper of the file that compares what it is given."""
     function = ctx.function(left)
-    sides = [side for side in (left, right) if isinstance(side, ast.Name)]
+    sides = [side for side in map(_unviewed, (left, right)) if isinstance(side, ast.Name)]
     kinds = [binding.kind for side in sides for binding in ctx.module.definitions(side)]
     if function is None or kinds != [BindingKind.PARAMETER, BindingKind.PARAMETER]:
         return False
@@ -115,6 +134,14 @@ def _differ_where_called(left: ast.expr, right: ast.expr, ctx: Context, tensors:
         if first is not None and second is not None and _differ_here(first, second, ctx, tensors):
             return True
     return False
+
+
+def _unviewed(side: ast.expr) -> ast.expr:
+    """Return `output` of `output.detach().cpu()`."""
+    views = rounding_table().keeping
+    while isinstance(side, ast.Call) and isinstance(side.func, ast.Attribute) and side.func.attr in views:
+        side = side.func.value
+    return side
 
 
 def _differ_here(left: ast.expr, right: ast.expr, ctx: Context, tensors: bool) -> bool:
@@ -196,7 +223,9 @@ def _differ_by_rounding(left: ast.expr, right: ast.expr, ctx: Context, tensors: 
     computed = [side for side in (left, right) if is_computed(ctx.module, side)]
     if not computed:
         sides = (left, right)
-        results = tensors and all(is_result(ctx.module, side) for side in sides)
+        results = tensors and any(
+            all(kind(ctx.module, side) for side in sides) for kind in (is_result, is_of_operation)
+        )
         results = results or _are_called_results(left, right, ctx)
         return results and not is_repeated(left, right, ctx) and not keep_bits(left, right, ctx)
     if _is_plain(left, right, ctx) or _is_plain(right, left, ctx):
@@ -207,8 +236,8 @@ def _differ_by_rounding(left: ast.expr, right: ast.expr, ctx: Context, tensors: 
         other = right if computed[0] is left else left
         if is_passed(other, computed[0], ctx) or is_recorded(other, computed[0], ctx):
             return False
-        given = _is_opaque(other, ctx) or _is_expected(other, ctx)
-        if not _is_value(other, ctx) and not (tensors and given and _is_fresh(computed[0], ctx)):
+        given = _is_opaque(other, ctx) or (tensors and _is_expected(other, ctx))
+        if not _is_value(other, ctx) and not (given and _is_fresh(computed[0], ctx)):
             return False
     return not keep_bits(left, right, ctx)
 
@@ -256,6 +285,8 @@ def _is_fresh(node: ast.expr, ctx: Context) -> bool:
 def _is_plain(node: ast.expr, other: ast.expr, ctx: Context) -> bool:
     """Zero, infinities, whole numbers and simple fractions are results of masks and counts; sums may miss their 1.0."""
     value = ctx.constant(node)
+    if _is_imaginary(other):
+        return False  # meant to be zero, and zero but for rounding
     if value is MISSING:
         made = [name for part in _behind(node, ctx) if isinstance(part, ast.Call) for name in ctx.resolve(part.func)]
         if _ONES.intersection(made[:1]) and _is_summed(other, ctx):
@@ -266,8 +297,16 @@ def _is_plain(node: ast.expr, other: ast.expr, ctx: Context) -> bool:
     return not isinstance(value, float) or _is_simple(value)
 
 
+def _is_imaginary(node: ast.expr) -> bool:
+    """`eigenvalues.imag`, `np.diagonal(root).imag`."""
+    return isinstance(node, ast.Attribute) and node.attr == "imag"
+
+
 def _is_summed(node: ast.expr, ctx: Context) -> bool:
-    """`probs.sum(-1)` is meant to be 1.0."""
+    """`probs.sum(-1)`, `share + rest` of computed parts are meant to be 1.0."""
+    made = made_as(node, ctx) or node
+    if isinstance(made, ast.BinOp) and isinstance(made.op, ast.Add):
+        return all(is_computed(ctx.module, side) for side in (made.left, made.right))
     return any(isinstance(part, ast.Attribute) and part.attr in _TO_ONE for part in _behind(node, ctx))
 
 
@@ -289,7 +328,7 @@ def _holds_simple_numbers(node: ast.expr, ctx: Context) -> bool:
 def _behind(node: ast.expr, ctx: Context) -> Iterator[ast.AST]:
     """Every part of an expression, or of what a variable was set to."""
     if isinstance(node, ast.Name):
-        for binding in ctx.module.definitions(node):
+        for binding in after_start(ctx.module.definitions(node)):
             value = unpacked(binding) or binding.value
             if value is not None:
                 yield from ast.walk(value)

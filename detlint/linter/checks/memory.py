@@ -99,7 +99,7 @@ def _read(node: ast.expr, ctx: Context, names: int = _MAX_NAMES, begun: bool = F
     name = registered_name(place)
     if name is not None:
         return unwritten_attribute(name, place, ctx)
-    for target in _targets(place, node, ctx):
+    for target in _parts_of(_targets(place, node, ctx)):
         if isinstance(target, ast.Name):
             found = _read_of_name(target, node, ctx, names - 1, begun)
         elif isinstance(target, ast.Attribute):
@@ -114,8 +114,13 @@ def _read(node: ast.expr, ctx: Context, names: int = _MAX_NAMES, begun: bool = F
 def _read_of_container(node: ast.expr, container: ast.expr, ctx: Context) -> ast.expr | None:
     """Return what reads an element of a list or a dictionary, or returns it as one that has values."""
     found = read_of_elements(node, container, ctx) or read_of_value(node, container, ctx)
-    returned = returned_container(node, container, ctx) if found is None else None
-    return returned if returned is not None and is_promised(returned, ctx) else found
+    return found or _promised_container(Fate.WRITTEN, container, ctx)
+
+
+def _promised_container(outcome: Fate, place: ast.expr, ctx: Context) -> ast.expr | None:
+    """Return what a function that promises values returns the memory in: `return {"length": length}` in a reset."""
+    returned = returned_container(place, ctx) if outcome is Fate.WRITTEN else None
+    return returned if returned is not None and is_promised(returned, ctx) else None
 
 
 def _read_of_result(node: ast.expr, returned: ast.expr, ctx: Context, names: int) -> ast.expr | None:
@@ -163,6 +168,12 @@ def _targets(value: ast.expr, node: ast.expr, ctx: Context) -> Iterator[ast.expr
             yield target
 
 
+def _parts_of(targets: Iterator[ast.expr]) -> Iterator[ast.expr]:
+    """Yield `first` and `second` of `first, second = memory.unbind(0)`, and any other target as it is."""
+    for target in targets:
+        yield from target.elts if isinstance(target, ast.Tuple) else [target]
+
+
 def _read_of_name(target: ast.Name, made: ast.expr, ctx: Context, names: int, begun: bool = False) -> ast.expr | None:
     """Return what reads the memory under the name `target`; a part of it may be written by then (`begun`)."""
     owner = ctx.module.index.scope_at(target).lookup(target.id)
@@ -178,6 +189,8 @@ def _read_of_name(target: ast.Name, made: ast.expr, ctx: Context, names: int, be
         return _read(next(iter(outcomes)), ctx, names, begun)  # under another name, and no longer under this one
     if any(ctx.flow(use) is not flow for use in outcomes):
         return None  # a closure may write it
+    if len(outcomes) == 1 and (held := _promised_container(*next(iter(outcomes.values())), ctx)) is not None:
+        return held
     others = [other for other in bindings if other is not binding]
     memory = _Memory(target, made, others, outcomes, begun, ctx)
     read = memory.first_read()

@@ -12,7 +12,7 @@ from detlint.linter.memory.updates import sets_nothing
 from detlint.linter.memory.uses import Fate, fate
 from detlint.linter.memory.weights import fate_under_names, is_initialised_unnamed
 from detlint.linter.source.names import COMPREHENSIONS
-from detlint.linter.source.nodes import is_own, walk
+from detlint.linter.source.nodes import identifier, is_own, walk
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
@@ -84,11 +84,14 @@ def read_of_value(made: ast.expr, entries: ast.expr, ctx: Context) -> ast.expr |
     return _read_at_key(target, key, ctx) if isinstance(key, ast.Constant) else None
 
 
-def returned_container(made: ast.expr, container: ast.expr, ctx: Context) -> ast.expr | None:
+def returned_container(container: ast.expr, ctx: Context) -> ast.expr | None:
     """Return `state` of `return state` after `state = {"h": torch.empty(n)}`, or what is returned at once."""
-    if not isinstance(container, (ast.Dict, ast.List, ast.ListComp, ast.DictComp)) or not isinstance(made, ast.Call):
+    if not isinstance(container, (ast.Dict, ast.List, ast.ListComp, ast.DictComp)):
         return None
-    if isinstance(ctx.parent(container), ast.Return):
+    around = ctx.parent(container)
+    if isinstance(around, ast.Call) and around.args[:1] == [container] and identifier(around.func)[:1].isupper():
+        container, around = around, ctx.parent(around)  # TensorDict({"h": torch.empty(n)}, n)
+    if isinstance(around, ast.Return):
         return container
     binding = ctx.binding(container)
     uses = ctx.flow(container).uses(binding) if binding is not None else ()

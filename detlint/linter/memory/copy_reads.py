@@ -13,7 +13,7 @@ from detlint.linter.analysis.values import Kind
 from detlint.linter.analysis.written_calls import written_out
 from detlint.linter.programs.devices import named_device
 from detlint.linter.programs.evaluation import without_gradients
-from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode
+from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, unpacked
 from detlint.linter.source.nodes import identifier, is_own
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ ASIDE = ("offload", "unload", "onload", "sleep", "swap", "free", "drop", "releas
 _PIPELINE = ("async", "enqueue", "prefetch", "stage", "forward", "backward", "save", "load", "send", "begin", "start")
 # What is called so computes on the CPU with what it is given: `run_expert_at_cpu`.
 _ON_CPU = re.compile(r"(^|_)(run|forward|compute|calculate|evaluate|infer|predict|apply)(_\w+)?_(on|at|in)_cpu$")
+# What is in the names of copies that are meant for the CPU.
+_ON_HOST = frozenset({"host", "cpu"})
 _MOST_CALLS = 1
 _MOST_LOOPS = 3
 _FILLING = frozenset({"append", "extend", "insert"})
@@ -294,7 +296,20 @@ def _read_of_argument(node: ast.expr, call: ast.Call, copy: Running, ctx: Contex
         return read_of_place(function.value, copy, ctx)
     if isinstance(function, ast.Attribute) and function.attr == "copy_":
         return call if is_of_cpu(function.value, ctx) else None
-    return call if copy.call is not None and _is_read_inside(node, call, ctx) else None
+    inside = copy.call is not None and _is_read_inside(node, call, ctx)
+    return call if inside or _is_worked_with(node, call, ctx) else None
+
+
+def _is_worked_with(node: ast.expr, call: ast.Call, ctx: Context) -> bool:
+    """`plan = self.kernels.plan(sizes_host)` of an extension: what needs it on the host gives its result at once."""
+    index = ctx.module.index
+    if not isinstance(node, ast.Name) or _ON_HOST.isdisjoint(node.id.lower().split("_")):
+        return False
+    if not isinstance(ctx.parent(call), (ast.Assign, ast.Return)) or any(map(index.calls_by_name.get, _STREAMS)):
+        return False
+    name = identifier(call.func)
+    later = name[:1].isupper() or any(word in name.lower() for word in (*ASIDE, *_PIPELINE, "submit", "put"))
+    return not later and next(functions_called(ctx.inference, call), None) is None
 
 
 def _is_read_inside(node: ast.expr, call: ast.Call, ctx: Context) -> bool:
@@ -351,7 +366,16 @@ def waits_for(call: ast.Call, text: str, ctx: Context) -> bool:
     copies = call.func.attr == "to" and goes_to_cpu(call, ctx) and not is_non_blocking(call, ctx)
     if not copies and call.func.attr not in WAITING_METHODS:
         return False
-    return not _is_taken_from(call.func.value, text, ctx)
+    receiver = call.func.value
+    return not (_is_taken_from(receiver, text, ctx) or is_of_cpu(receiver, ctx) or _is_copied(receiver, ctx))
+
+
+def _is_copied(node: ast.expr, ctx: Context) -> bool:
+    """Is a variable another copy on the CPU that may not be there yet? Reading it waits for nothing."""
+    made = [unpacked(binding) for binding in ctx.module.definitions(node)] if isinstance(node, ast.Name) else []
+    return bool(made) and all(
+        isinstance(value, ast.Call) and is_non_blocking(value, ctx) and goes_to_cpu(value, ctx) for value in made
+    )
 
 
 def _is_taken_from(node: ast.expr, text: str, ctx: Context, loops: int = _MOST_LOOPS) -> bool:

@@ -69,6 +69,17 @@ def goes_through_all(loop: ast.For) -> bool:
     return not ALL_PARAMETERS.isdisjoint(part.attr for part in walk(loop.iter) if isinstance(part, ast.Attribute))
 
 
+def names_others(loop: ast.For, name: str) -> bool:
+    """`for key, weight in model.named_parameters(): if key.endswith("bn3.weight"): …`, and `name` ends otherwise."""
+    choice = loop.body[0] if len(loop.body) == 1 else None
+    test = choice.test if isinstance(choice, ast.If) and not choice.orelse else None
+    if not isinstance(test, ast.Call) or identifier(test.func) != "endswith" or len(test.args) != 1:
+        return False
+    ends = test.args[0].elts if isinstance(test.args[0], ast.Tuple) else test.args
+    words = [end.value for end in ends if isinstance(end, ast.Constant) and isinstance(end.value, str)]
+    return len(words) == len(ends) and not any(end.endswith(name) or name.endswith(end) for end in words)
+
+
 def leaves_alone(hook: ast.expr, name: str, ctx: Context) -> bool:
     """Is a hook, `model.apply(hook)`, a function in sight that cannot fill an attribute `name` of the project's own?"""
     found = [ctx.module.project.definition(each) for each in ctx.resolve(hook)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from detlint.linter.analysis.taken import taken
 from detlint.linter.analysis.values import Kind, Value
 from detlint.linter.source.names import COMPREHENSIONS
 from detlint.linter.source.nodes import is_own
@@ -17,7 +18,7 @@ _CONTAINERS = (".Sequential", "List", "Dict", "Parallel", ".Module")
 
 def holds_layers_of_torch(node: ast.expr, ctx: Context) -> bool:
     """Is a module known that holds no module of the project?"""
-    values = ctx.values(node)
+    values = [value for value in ctx.values(node) if value.kind is not Kind.NONE]
     return bool(values) and all(_is_of_torch(value, ctx) for value in values)
 
 
@@ -48,12 +49,30 @@ def _elements(container: ast.AST | None) -> list[ast.expr]:
 
 
 def is_about_a_part(loop: ast.For, owner: ast.ClassDef, ctx: Context) -> bool:
-    """`self.head.parameters()` as against `self.parameters()`: a part of the object, or of another a layer of torch."""
+    """`self.head.parameters()` as against `self.parameters()`: a part of the object, or of another a layer of torch.
+
+    The loop may stand in one through such parts: `for block in [self.first, self.second]`.
+    """
     function = loop.iter.func if isinstance(loop.iter, ast.Call) else None
-    part = function.value if isinstance(function, ast.Attribute) else None
-    if part is None or not is_own(part):
+    parts = held_parts(function.value, ctx) if isinstance(function, ast.Attribute) else []
+    if not parts:
         return False
-    return ctx.module.index.class_at(loop) is owner or holds_layers_of_torch(part, ctx)
+    return ctx.module.index.class_at(loop) is owner or all(holds_layers_of_torch(part, ctx) for part in parts)
+
+
+def held_parts(node: ast.expr, ctx: Context) -> list[ast.expr]:
+    """Return the parts of the object that an expression is: `self.head`, `block` in a loop through several of them."""
+    parts = [node]
+    if isinstance(node, ast.Name):
+        parts = [each for binding in ctx.module.definitions(node) for each in taken(ctx.module, binding)]
+    return parts if all(map(_is_held, parts)) else []
+
+
+def _is_held(node: ast.expr) -> bool:
+    """`self.head`, `self.visual.layers[0]`."""
+    while isinstance(node, (ast.Attribute, ast.Subscript)) and not is_own(node):
+        node = node.value
+    return is_own(node)
 
 
 def is_a_part(receiver: ast.expr, owner: ast.ClassDef, ctx: Context) -> bool:

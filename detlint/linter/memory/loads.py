@@ -10,7 +10,8 @@ from detlint.linter.analysis.callers import users_of
 from detlint.linter.memory.hooks import MODELS, goes_through_all
 from detlint.linter.programs.kernels import KERNEL_LANGUAGES
 from detlint.linter.programs.training import file_trains
-from detlint.linter.source.nodes import arguments_of, identifier, walk
+from detlint.linter.source.names import unpacked
+from detlint.linter.source.nodes import arguments_of, identifier, is_own, walk
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
@@ -73,7 +74,12 @@ def _initialises_weights(ctx: Context) -> bool:
 
 
 def loads_something_else(call: ast.Call, ctx: Context) -> bool:
-    """`yaml.load(file)`, `CLIPModel.from_pretrained(name)`: a library makes it, out of nothing of this project."""
+    """`yaml.load(file)`, `CLIPModel.from_pretrained(name)`: a library makes it, out of nothing of this project.
+
+    Nor is it an initialisation to put back what a model of the program held before.
+    """
+    if _puts_back(call, ctx):
+        return True
     names = ctx.callees(call)
     if any(each in _READS_DATA or each.startswith(KERNEL_LANGUAGES) for each in names):
         return True
@@ -82,3 +88,23 @@ def loads_something_else(call: ast.Call, ctx: Context) -> bool:
     if not names or any(identifier(part) == "self" or MODELS.search(identifier(part)) for part in arguments_of(call)):
         return False
     return not any(ctx.module.project.find(each.partition(".")[0], ctx.module) for each in names)
+
+
+def _puts_back(call: ast.Call, ctx: Context) -> bool:
+    """`model.load_state_dict(best)` after `best = copy.deepcopy(model.state_dict())`."""
+    given = call.args[0] if identifier(call.func) == "load_state_dict" and call.args else None
+    held: list[ast.expr | None] = []
+    if isinstance(given, ast.Name):
+        held = [unpacked(binding) for binding in ctx.module.definitions(given)]
+    elif isinstance(given, ast.Attribute) and is_own(given):
+        stores = ctx.module.index.of_type(ast.Assign)
+        held = [each.value for each in stores if ast.unparse(given) in map(ast.unparse, each.targets)]
+    held = [value for value in held if not (isinstance(value, ast.Constant) and value.value is None)]
+    model = ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+    return bool(held) and all(value is not None and _is_state_of(model, value) for value in held)
+
+
+def _is_state_of(model: str, value: ast.expr) -> bool:
+    """`copy.deepcopy(model.state_dict())`, and not that of another model, which may have been loaded."""
+    calls = [part.func for part in walk(value) if isinstance(part, ast.Call)]
+    return any(ast.unparse(function) == f"{model}.state_dict" for function in calls)

@@ -46,9 +46,9 @@ def _stands_for_a_shape(node: ast.Call, ctx: Context) -> bool:
 
 
 def _takes_sizes(node: ast.Call, ctx: Context) -> bool:
-    """`torch.Tensor(3, 4)` and `torch.Tensor(x.size())` give fresh memory; anything else is data."""
+    """`torch.Tensor(3, 4)`, `torch.Tensor(x.size())`, `torch.Tensor(size=(3, 4))` are fresh; anything else is data."""
     if not node.args or node.keywords:
-        return False
+        return not node.args and [keyword.arg for keyword in node.keywords] == ["size"]
     if len(node.args) > 1:
         return not any(isinstance(argument, (ast.List, ast.Tuple)) for argument in node.args)
     only = node.args[0]

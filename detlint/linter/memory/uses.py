@@ -18,21 +18,8 @@ if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
 
 _FORM = frozenset(
-    {
-        "shape",
-        "dtype",
-        "device",
-        "size",
-        "dim",
-        "ndim",
-        "numel",
-        "stride",
-        "is_cuda",
-        "layout",
-        "nbytes",
-        "element_size",
-    }
-    | {"new_empty", "new_empty_strided", "new_full", "new_ones", "new_tensor", "new_zeros"}
+    {"shape", "dtype", "device", "size", "dim", "ndim", "numel", "stride", "is_cuda", "layout", "nbytes"}
+    | {"new_empty", "new_empty_strided", "new_full", "new_ones", "new_tensor", "new_zeros", "element_size"}
     | {"ndimension", "requires_grad", "grad", "itemsize", "storage_offset", "is_contiguous", "get_device", "nelement"}
 )
 # Methods and functions of torch that give the same memory in another form.
@@ -54,7 +41,7 @@ _VIEWS = frozenset(
         *("narrow", "select", "diagonal", "chunk", "split", "tensor_split", "unbind", "detach"),
     )
 )
-_VIEW_FUNCTIONS = frozenset(f"torch.{name}" for name in _VIEWS)
+_VIEW_FUNCTIONS = frozenset(f"torch.{name}" for name in _VIEWS) | {"einops.rearrange", "einops.repeat"}
 # The result is the same memory, or a copy of what it holds.
 _THROUGH = _VIEWS.union(
     (
@@ -105,7 +92,10 @@ _AS = frozenset(
     {"to", "type_as", "view_as", "expand_as", "reshape_as", "resize_as_", "new_tensor", "new_zeros", "new_ones"}
 )
 _STATES = re.compile(r"(^|_)(h|hx|cx|hidden|states?|carry|memory)(_|\d|$)")
-_READERS = frozenset({"torch.save", "builtins.float", "builtins.int", "builtins.print", "builtins.sum", "numpy.save"})
+_READERS = frozenset(
+    {"torch.save", "builtins.float", "builtins.int", "builtins.print", "builtins.sum", "numpy.save", "torch.sparse.mm"}
+    | {"torch.sparse.addmm", "torch.sparse.sampled_addmm", "einops.reduce", "einops.einsum"}
+)
 # A loss reads what it is given; other layers may be called to learn the shape of what they give.
 _LAYER_CALL = re.compile(r"torch\.nn\.\w+\.__call__")
 _LOSS_CALL = re.compile(r"torch\.nn\.\w+Loss\.__call__")
@@ -160,10 +150,10 @@ def _method(attribute: ast.Attribute, ctx: Context) -> tuple[Fate | None, ast.ex
     call = ctx.parent(attribute)
     called = isinstance(call, ast.Call) and call.func is attribute
     name = attribute.attr
+    if name in _FORM:
+        return Fate.UNTOUCHED, attribute  # weight.requires_grad = False
     if not isinstance(attribute.ctx, ast.Load):
         return Fate.WRITTEN, attribute  # weight.data = …
-    if name in _FORM:
-        return Fate.UNTOUCHED, attribute
     if name in _THROUGH:
         return None, call if called and isinstance(call, ast.Call) else attribute
     if not isinstance(call, ast.Call) or not called or _ignores_memory(call):
@@ -209,8 +199,10 @@ def _argument(node: ast.expr, parent: ast.Call | ast.keyword, ctx: Context, dept
         return Fate.READ, call
     if method and (method in _UPDATING or (bool(names) and all(name.startswith("torch.Tensor.") for name in names))):
         return Fate.READ, call  # `x.sub_(memory)`
-    if not names or any(name.endswith("_") or name.startswith("torch.nn.init.") for name in names):
+    if not names or any(name.endswith("_") for name in names):
         return Fate.WRITTEN, call
+    if any(name.startswith("torch.nn.init.") for name in names):
+        return Fate.UNTOUCHED, call  # nn.init._calculate_fan_in_and_fan_out(weight)
     if "torch.where" in names and _is_put_back(node, call, ctx):
         return Fate.WRITTEN, call
     if all(name in types.tensors or name in types.tensor_tuples or name in _READERS for name in names):
@@ -372,6 +364,12 @@ def _is_display(node: ast.expr) -> bool:
     return isinstance(node, (ast.Tuple, ast.List))
 
 
+def _is_part_of_tensor(target: ast.expr, ctx: Context) -> bool:
+    """`dones[step]` of a tensor, which is given a copy of what is assigned, as against an entry of a list."""
+    kinds = {value.kind for value in ctx.values(target.value)} if isinstance(target, ast.Subscript) else set()
+    return kinds in ({Kind.TENSOR}, {Kind.ARRAY})
+
+
 def _plain(node: ast.expr, parent: ast.AST | None, ctx: Context) -> tuple[Fate | None, ast.expr]:
     if isinstance(parent, (ast.List, ast.Tuple)) and isinstance(ctx.parent(parent), ast.Call):
         return None, parent  # torch.cat([memory, …])
@@ -392,6 +390,8 @@ def _plain(node: ast.expr, parent: ast.AST | None, ctx: Context) -> tuple[Fate |
         return None, parent
     if isinstance(parent, (ast.Return, ast.Yield)):
         return Fate.RETURNED, node
+    if isinstance(parent, ast.Assign) and all(_is_part_of_tensor(target, ctx) for target in parent.targets):
+        return Fate.READ, node  # dones[step] = done
     if isinstance(parent, (ast.Assign, ast.AnnAssign, ast.NamedExpr)):
         return Fate.STORED, node
     if isinstance(parent, (ast.For, ast.comprehension)) and isinstance(node, (ast.Tuple, ast.List)):

@@ -14,11 +14,12 @@ from detlint.linter.memory.hooks import (
     is_for_layers_of_torch,
     is_of_a_layer_of_torch,
     leaves_alone,
+    names_others,
     names_what_it_fills,
     takes_a_model,
     takes_no_model,
 )
-from detlint.linter.memory.layers import holds_layers_of_torch, is_a_part, is_about_a_part
+from detlint.linter.memory.layers import held_parts, holds_layers_of_torch, is_a_part, is_about_a_part
 from detlint.linter.memory.left_out import is_left_out_by_default, is_read_in_any_case, is_written_by_choice
 from detlint.linter.memory.loads import is_initialised_by_users, is_only_loaded, loads_something_else
 from detlint.linter.memory.parts import are_alternatives
@@ -32,7 +33,7 @@ from detlint.linter.memory.updates import (
     updates,
 )
 from detlint.linter.memory.uses import Fate, fate, registered_name
-from detlint.linter.source.names import FUNCTIONS, FunctionNode
+from detlint.linter.source.names import FUNCTIONS, Binding, FunctionNode
 from detlint.linter.source.nodes import identifier, is_own, walk
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ _MODULES = frozenset(
     | {"torchmetrics.Metric", "torchmetrics.metric.Metric", "torcheval.metrics.Metric"}
     | {"pytorch_lightning.LightningModule", "lightning.LightningModule", "lightning.pytorch.LightningModule"}
 )
+_COLLECTING = ("append", "extend", "insert")
 _ALIASES = 3
 
 
@@ -187,15 +189,39 @@ def fate_under_names(node: ast.expr, ctx: Context, *, trained: bool = False, ali
         return Fate.READ, place
     if outcome is Fate.STORED and isinstance(place, ast.Tuple):
         place = next(element for element in place.elts if node in walk(element))
-    binding = ctx.binding(place) if outcome is Fate.STORED else None
-    if binding is None or aliases == _ALIASES:
+    bindings = _named(place, ctx) if outcome is Fate.STORED else []
+    if not bindings and outcome is Fate.STORED and trained and _is_handed_out(place, ctx):
+        return Fate.READ, place
+    if not bindings or aliases == _ALIASES:
         return outcome, place
-    fates = [fate_under_names(use, ctx, trained=trained, aliases=aliases + 1) for use in ctx.flow(place).uses(binding)]
+    uses = [use for binding in bindings for use in ctx.flow(place).uses(binding)]
+    fates = [fate_under_names(use, ctx, trained=trained, aliases=aliases + 1) for use in uses]
     for deciding in (Fate.WRITTEN, Fate.STORED, Fate.ADDED_TO, Fate.READ):
         for found in fates:
             if found[0] is deciding:
                 return found
     return Fate.UNTOUCHED, place
+
+
+def _named(place: ast.expr, ctx: Context) -> list[Binding]:
+    """Return what a statement binds to memory or to its parts: `weight = self.weight`, `q, k = self.bias.chunk(2)`."""
+    binding, statement = ctx.binding(place), ctx.parent(place)
+    if binding is not None:
+        return [binding]
+    targets = statement.targets if isinstance(place, ast.Call) and isinstance(statement, ast.Assign) else []
+    parts = [part for target in targets for part in (target.elts if isinstance(target, ast.Tuple) else [target])]
+    if not all(isinstance(part, ast.Name) for part in parts):
+        return []
+    names = (part for part in parts if isinstance(part, ast.Name))
+    return [bound for name in names for bound in ctx.module.index.bindings_of(name) if bound.node is name]
+
+
+def _is_handed_out(place: ast.expr, ctx: Context) -> bool:
+    """`graph.ndata["x"] = self.embedding.expand(n, -1)` in `forward`: for whatever comes next to compute with."""
+    function, statement = ctx.function(place), ctx.parent(place)
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    outside = bool(targets) and all(isinstance(target, ast.Subscript) for target in targets)
+    return outside and function is not None and function.name == "forward"
 
 
 def _is_trained(made: ast.AST, ctx: Context) -> bool:
@@ -207,11 +233,16 @@ def _is_trained(made: ast.AST, ctx: Context) -> bool:
 
 
 def _computes_with_it(call: ast.expr, ctx: Context) -> bool:
-    """`return deform_conv(x, self.weight)` in `forward`: what it gives is used, and nothing says that it fills."""
+    """`return deform_conv(x, self.weight)` in `forward`: what it gives is used, and nothing says that it fills.
+
+    What is put in a list there, `tokens.append(self.token)`, is used as well.
+    """
     function = ctx.function(call)
     if not isinstance(call, ast.Call) or function is None or function.name != "forward":
         return False
     name = identifier(call.func)
+    if name in _COLLECTING:
+        return True
     if isinstance(ctx.parent(call), ast.Expr) or name.endswith("_") or _FILLS.search(name) or _INITIALISES.search(name):
         return False
     found = [ctx.module.project.definition(each) for each in ctx.callees(call)]
@@ -251,7 +282,8 @@ def _is_initialised_elsewhere(name: str, owner: ast.ClassDef, ctx: Context, regi
     if not all(is_for_layers_of_torch(hook.body, ctx) or names_what_it_fills(hook, ctx) for hook in hooks):
         return True
     known = {hook.name for hook in hooks}
-    if any(_initialises_all(loop, owner, known, ctx) for loop in index.of_type(ast.For)):
+    loops = (loop for loop in index.of_type(ast.For) if not names_others(loop, name))
+    if any(_initialises_all(loop, owner, known, ctx) for loop in loops):
         return True
     if any(_initialises_itself(each, known, tended, ctx) for each in inference.mro(info) if each not in states):
         return True
@@ -260,7 +292,7 @@ def _is_initialised_elsewhere(name: str, owner: ast.ClassDef, ctx: Context, regi
         and not (tended and LOADED_WHOLE.search(called))
         and any(_reaches_models(call, owner, ctx) and not _hands_on(call, known, name, ctx) for call in calls)
         for called, calls in index.calls_by_name.items()
-        if called not in known
+        if called not in known and called != "state_dict"
     )
 
 
@@ -295,7 +327,7 @@ def _hides_what_it_sets(method: FunctionNode, info: ClassInfo, hooks: set[str], 
         call = parents.get(part)
         if isinstance(call, ast.Call) and (_calls_known_hook(call, hooks) or _is_of_any(call, parents.get(call))):
             continue
-        if isinstance(part, ast.Attribute) and is_own(part.value):
+        if isinstance(part, ast.Attribute) and held_parts(part.value, inside):
             continue  # `self.encoder.parameters()`
         if name in ALL_PARAMETERS or name in BY_ANY_NAME:
             return True
@@ -357,11 +389,13 @@ def _reaches_models(call: ast.Call, owner: ast.ClassDef, ctx: Context) -> bool:
     if LOADED_WHOLE.search(name):
         return not loads_something_else(call, ctx)
     if isinstance(function, ast.Attribute):
-        if is_own(function) and not _is_kin(ctx.module.index.class_at(call), owner, ctx):
+        around = ctx.module.index.class_at(call)
+        if is_own(function) and not _is_kin(around, owner, ctx):
             return False
-        ancestors = ctx.inference.mro(ctx.inference.class_info(owner))
-        if any(name in ancestor.methods for ancestor in ancestors):
-            return False
+        kin = {owner, *([around] if is_own(function) and around is not None else [])}
+        infos = (info for each in kin for info in ctx.inference.mro(ctx.inference.class_info(each)))
+        if any(name in info.methods for info in infos):
+            return False  # its methods are looked at by themselves
         if is_own(function):
             return True  # no method in sight
     elif any(each.name == name for each in ctx.module.index.of_type(ast.FunctionDef)) or takes_no_model(call, ctx):

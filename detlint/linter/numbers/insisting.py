@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from typing import TypeGuard
 
 from detlint.linter.analysis.context import Context
 from detlint.linter.source.nodes import identifier
@@ -44,11 +45,18 @@ def insists_on_bound(compare: ast.Compare, ctx: Context) -> bool:
 def is_asserted(compare: ast.expr, ctx: Context) -> bool:
     """`assert a == b`, `self.assertTrue(a == b and c)`, and `same = a == b` before either."""
     parent = ctx.parent(compare)
-    while isinstance(parent, ast.BoolOp) and isinstance(parent.op, ast.And):
+    while _holds(parent, compare):
         compare, parent = parent, ctx.parent(parent)
     if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute):
         return parent.func.attr == "assertTrue" and compare in parent.args
     return isinstance(parent, ast.Assert) or any(is_asserted(use, ctx) for use in _uses(compare, ctx))
+
+
+def _holds(around: ast.AST | None, test: ast.expr) -> TypeGuard[ast.expr]:
+    """`test and other`, `test if fast else other`."""
+    if isinstance(around, ast.BoolOp):
+        return isinstance(around.op, ast.And)
+    return isinstance(around, ast.IfExp) and around.test is not test
 
 
 def is_over_all(compare: ast.expr, ctx: Context) -> bool:
@@ -122,5 +130,6 @@ def is_answer(node: ast.expr, ctx: Context) -> bool:
 
 def _uses(compare: ast.expr, ctx: Context) -> tuple[ast.Name, ...]:
     """Return what reads the variable that a comparison is put in."""
-    binding = ctx.binding(compare) if isinstance(compare, (ast.Compare, ast.Call)) else None
+    kinds = (ast.Compare, ast.Call, ast.BoolOp, ast.IfExp)
+    binding = ctx.binding(compare) if isinstance(compare, kinds) else None
     return ctx.flow(compare).uses(binding) if binding is not None else ()

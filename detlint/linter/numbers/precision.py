@@ -11,6 +11,7 @@ from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.taken import made_by, taken
 from detlint.linter.analysis.values import Kind
 from detlint.linter.numbers.computed import is_computed
+from detlint.linter.programs.called_models import is_engine_run, is_model
 from detlint.linter.source.names import FUNCTIONS, BindingKind, unpacked
 from detlint.linter.source.nodes import identifier, walk
 from detlint.linter.tables.rounding import rounding_table
@@ -55,8 +56,9 @@ def _of_call(module: Module, call: ast.Call, depth: int) -> str | None:
         unsaid = not any(keyword.arg in ("dtype", None) for keyword in call.keywords)
         return named or (_default(module, call) if unsaid else None)
     if any(value.kind is Kind.MODULE for value in module.inference.values(function)):
-        around = [*_dtypes_around(module, call), *_cast_in_place(module, call)]
-        return max(around, key=EPSILON.__getitem__) if around else _of_layer(module, call, depth)
+        return _around(module, call) or _of_layer(module, call, depth)
+    if is_model(module, call) or is_engine_run(module, call):
+        return _around(module, call) or _coarsest(module, call.args, depth) or _default(module, call, of_file=True)
     returned = [dtype for name in names if (dtype := _of_function(module, name, depth)) is not None]
     if returned:
         return max(returned, key=EPSILON.__getitem__)
@@ -69,6 +71,12 @@ def _of_call(module: Module, call: ast.Call, depth: int) -> str | None:
         return named  # what is only converted is exact in the finer dtype
     found = [dtype for dtype in (before, named) if dtype is not None]
     return max(found, key=EPSILON.__getitem__) if found else None
+
+
+def _around(module: Module, call: ast.Call) -> str | None:
+    """Return the dtype that a statement around a model's call, or one before it, makes it compute in."""
+    around = [*_dtypes_around(module, call), *_cast_in_place(module, call)]
+    return max(around, key=EPSILON.__getitem__) if around else None
 
 
 def _holds_floats(call: ast.Call) -> bool:
@@ -175,14 +183,22 @@ def _is_dtype_of_call(module: Module, use: ast.Name) -> bool:
     return isinstance(parent, ast.Call) and identifier(parent.func) in _CONVERSIONS and use in parent.args
 
 
-def _default(module: Module, node: ast.AST) -> str | None:
-    """float32, unless the file or the function speaks of double precision."""
+def _default(module: Module, node: ast.AST, *, of_file: bool = False) -> str | None:
+    """float32, unless the file or the function speaks of double precision, and does not just ask what it has."""
     if module.index.calls_by_name.get("set_default_dtype") or module.index.calls_by_name.get("set_default_tensor_type"):
         return None
     function = module.index.function_at(node)
-    names = ast.walk(function if function is not None else module.tree)
-    wider = any(isinstance(part, ast.Attribute) and part.attr in ("double", "float64") for part in names)
-    return None if wider else "float32"
+    parts = ast.walk(module.tree if of_file or function is None else function)
+    wider = (part for part in parts if isinstance(part, ast.Attribute) and part.attr in ("double", "float64"))
+    return "float32" if all(_is_asked_for(module, part) for part in wider) else None
+
+
+def _is_asked_for(module: Module, name: ast.expr) -> bool:
+    """`isinstance(x, (np.float32, np.float64))`."""
+    return any(
+        isinstance(around, ast.Call) and identifier(around.func) == "isinstance"
+        for around in module.index.ancestors(name)
+    )
 
 
 def _coarsest(module: Module, nodes: list[ast.expr], depth: int) -> str | None:

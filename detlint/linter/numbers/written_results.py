@@ -17,6 +17,12 @@ from detlint.linter.source.nodes import identifier, walk
 from detlint.linter.tables.rounding import rounding_table
 
 _DIGITS = 7
+# Of several numbers in one tensor fewer digits tell: nobody chooses [0.5122, 0.3636] either.
+_DIGITS_OF_SEVERAL = 4
+_SEVERAL = 2
+_DYADIC = 2.0**16
+# A number with so many digits more than its square has before the point can be told from roots of fractions.
+_DIGITS_OF_ROOTS = 3
 # Times, sizes and identifiers are larger than what losses and scores come to.
 _LARGEST = 1e5
 _MOST_DIGITS = 15
@@ -30,12 +36,18 @@ _HANDING_ON = ("sorted", "float", "list")
 
 
 def is_written_result(module: Module, node: ast.expr) -> bool:
-    """`0.9694293737411499`, `[0.9422258138656616]`, `torch.tensor([0.2050792, -0.0794112])`, also under a name."""
-    node = written_as(module, node)
-    rounded = _is_tensor(module, node)  # to float32, whatever digits were copied
+    """`0.9694293737411499`, `[0.9422258138656616]`, `torch.tensor([0.5122, 0.3636])`, also under a name or viewed."""
+    node = _written(module, node)
+    names = module.inference.callees(node) if isinstance(node, ast.Call) and node.args else ()
+    rounded = not _LITERALS.isdisjoint(names)  # to float32, whatever digits were copied
+    held = node.args[0] if isinstance(node, ast.Call) and (rounded or "numpy.array" in names) else node
+    numbers = list(_numbers(held))
+    several = [number for number in numbers if held is not node and _is_long(number.value, _DIGITS_OF_SEVERAL)]
+    if sum(_stands_alone(module, number) for number in several) >= _SEVERAL:
+        return True
     return any(
-        _is_long(number.value) and (rounded or _is_of_float32(number.value)) and _stands_alone(module, number)
-        for number in _numbers(node.args[0] if isinstance(node, ast.Call) and rounded else node)
+        _is_long(number.value, _DIGITS) and (rounded or _is_of_float32(number.value)) and _stands_alone(module, number)
+        for number in numbers
     )
 
 
@@ -70,8 +82,17 @@ def written_as(module: Module, node: ast.expr) -> ast.expr:
     return made[0] if len(made) == 1 and made[0] is not None else node
 
 
-def _is_tensor(module: Module, node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and bool(node.args) and not _LITERALS.isdisjoint(module.inference.callees(node))
+def _written(module: Module, node: ast.expr) -> ast.expr:
+    """Return what a name stands for, and what `expected.repeat(4, 1)` is a view of."""
+    for _ in range(_STEPS):
+        inner = written_as(module, node)
+        if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
+            views = inner.func.attr in rounding_table().keeping and not module.inference.resolve(inner.func.value)
+            inner = inner.func.value if views else inner
+        if inner is node:
+            break
+        node = inner
+    return node
 
 
 def _numbers(node: ast.expr) -> Iterator[ast.Constant]:
@@ -82,14 +103,20 @@ def _numbers(node: ast.expr) -> Iterator[ast.Constant]:
             yield from (part for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, float))
 
 
-def _is_long(number: object) -> bool:
+def _is_long(number: object, digits: int) -> bool:
     """Return whether a number has more digits than anybody chooses, and is no fraction or root of small numbers."""
-    if not isinstance(number, float) or not 0 < abs(number) < _LARGEST or _digits(number) < _DIGITS:
+    if not isinstance(number, float) or not 0 < abs(number) < _LARGEST or _digits(number) < digits:
+        return False
+    if (number * _DYADIC).is_integer():
         return False
     if any(_is_near(number, constant) for constant in _CONSTANTS) or _is_short_in_float32(number):
         return False
-    fraction, square = (_fraction(number, _digits(number)), _fraction(number * number, _digits(number)))
-    return not _is_near(number, fraction) and not _is_near(number, math.sqrt(square))
+    written = _digits(number)
+    if number * number < 10.0 ** (written - _DIGITS_OF_ROOTS) and _is_near(
+        number, math.sqrt(_fraction(number**2, written))
+    ):
+        return False
+    return not _is_near(number, _fraction(number, written))
 
 
 def _digits(number: float) -> int:
@@ -123,9 +150,12 @@ def _in_float32(number: float) -> float:
 
 
 def _stands_alone(module: Module, number: ast.Constant) -> bool:
-    """Return whether a file gives a number nowhere else, so that the program cannot hand it on."""
+    """Return whether a file gives a number in no other statement, so that the program cannot hand it on."""
+    statement = module.index.statement(number)
     return not any(
-        other.value == number.value and other is not number and not _is_expected(module, other)
+        other.value == number.value
+        and not _is_expected(module, other)
+        and module.index.statement(other) is not statement
         for other in module.index.of_type(ast.Constant)
         if isinstance(other.value, float)
     )

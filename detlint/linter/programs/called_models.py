@@ -13,6 +13,7 @@ from detlint.linter.tables.rounding import rounding_table
 
 # Names of outputs, or none of them, and inputs.
 _OF_RUN = 2
+_FED = ("feed_dict", "input_feed")
 _OF_MODELS = ("eval", "train", "parameters", "named_parameters", "state_dict", "load_state_dict")
 
 
@@ -31,7 +32,8 @@ def is_engine_run(module: Module, call: ast.Call) -> bool:
     if not table.engines.isdisjoint(module.inference.callees(call)):
         return True
     receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
-    if receiver is None or identifier(call.func) != "run" or len(call.args) != _OF_RUN:
+    fed = [*call.args, *(keyword.arg for keyword in call.keywords if keyword.arg in _FED)]
+    if receiver is None or identifier(call.func) != "run" or len(fed) != _OF_RUN:
         return False
     return not table.sessions.isdisjoint(identifier(receiver).lower().split("_"))
 

@@ -16,6 +16,8 @@ _NAMES = (
     "fractions",
     "results",
     "measures",
+    "operations",
+    "preparing",
     "reading",
     "compiling",
     "shares",
@@ -45,6 +47,8 @@ class RoundingTable:
     fractions: frozenset[str]
     results: frozenset[str]
     measures: frozenset[str]
+    operations: frozenset[str]
+    preparing: frozenset[str]
     reading: frozenset[str]
     compiling: frozenset[str]
     shares: frozenset[str]

@@ -1,0 +1,38 @@
+"""What pytest gives a test that names a fixture of its file: `def test_shape(model)` after `def model()`."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from detlint.linter.analysis.values import Value
+from detlint.linter.source.names import FunctionNode
+from detlint.linter.source.nodes import decorating, walk
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.inference import Inference
+
+_FIXTURE = "pytest.fixture"
+
+
+def fixture_values(inference: Inference, parameter: ast.arg, function: FunctionNode) -> tuple[Value, ...]:
+    """Return what the fixture behind a parameter of a test, or of another fixture, returns or yields."""
+    if not function.name.startswith("test") and not _is_fixture(inference, function):
+        return ()
+    around = inference.index.class_at(function)
+    found = [
+        each
+        for each in inference.index.of_type(ast.FunctionDef)
+        if each.name == parameter.arg
+        and each is not function
+        and inference.index.class_at(each) in (None, around)
+        and _is_fixture(inference, each)
+    ]
+    if len(found) != 1:
+        return ()
+    given = [part.value for part in walk(found[0]) if isinstance(part, (ast.Return, ast.Yield))]
+    return tuple(value for node in given if node is not None for value in inference.values(node))
+
+
+def _is_fixture(inference: Inference, function: FunctionNode) -> bool:
+    return any(_FIXTURE in inference.resolve(decorating(decorator)) for decorator in function.decorator_list)

@@ -1,0 +1,89 @@
+"""Is a float, by the name under which an object keeps it or of the function that gives it, a result of computing?"""
+
+from __future__ import annotations
+
+import ast
+
+from detlint.linter.analysis.project import Module
+from detlint.linter.source.names import Binding, unpacked
+from detlint.linter.source.nodes import identifier
+from detlint.linter.tables.rounding import rounding_table
+
+# Operators whose results are rounded.
+ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.MatMult)
+_DEPTH = 8
+
+
+def is_result(module: Module, node: ast.expr, depth: int = _DEPTH) -> bool:
+    """Return whether an expression is `outcome.mean` or the like, of an outcome that some call gave, or its name."""
+    if isinstance(node, ast.Subscript):
+        return is_result(module, node.value, depth)
+    if isinstance(node, ast.Name) and depth:
+        named = [unpacked(binding) for binding in module.definitions(node)]
+        return len(named) == 1 and named[0] is not None and is_result(module, named[0], depth - 1)
+    if not isinstance(node, ast.Attribute) or node.attr not in rounding_table().results:
+        return False
+    made: list[ast.expr | None] = [node.value]
+    if isinstance(node.value, ast.Name):
+        made = [binding.value for binding in module.definitions(node.value)]
+    return bool(made) and all(isinstance(value, ast.Call) and not _constructs(module, value) for value in made)
+
+
+def is_called_result(module: Module, node: ast.expr, depth: int = _DEPTH) -> bool:
+    """`cmc_score(x, y)`, `2 * model.get_loss(x) / n`: a float going by the name of the function that computes it.
+
+    Or by its own, as `loss` after `loss = step(model)`.
+    """
+    if isinstance(node, ast.Name) and depth:
+        made = [unpacked(binding) for binding in module.definitions(node)]
+        if len(made) != 1 or made[0] is None:
+            return False
+        return _is_measured(module, node.id, made[0]) or is_called_result(module, made[0], depth - 1)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ARITHMETIC):
+        return any(is_called_result(module, side, depth) for side in (node.left, node.right))
+    if not isinstance(node, ast.Call):
+        return False
+    name = identifier(node.func)
+    if isinstance(node.func, ast.Attribute) and name in rounding_table().keeping:
+        return is_called_result(module, node.func.value, depth)
+    return name == name.lower() and not rounding_table().measures.isdisjoint(name.split("_"))
+
+
+def _is_measured(module: Module, name: str, made: ast.expr) -> bool:
+    """Is a measure by the name of its variable what some call worked out, and neither looked up, chosen nor made?"""
+    table = rounding_table()
+    if not isinstance(made, ast.Call) or table.measures.isdisjoint(name.lower().split("_")):
+        return False
+    if any(each.startswith(("builtins.", "torch.", "numpy.")) for each in module.inference.callees(made)):
+        return False
+    called = identifier(made.func)
+    return called == called.lower() and called not in table.keeping and table.reading.isdisjoint(called.split("_"))
+
+
+def is_of_operation(module: Module, node: ast.expr, depth: int = _DEPTH) -> bool:
+    """`causal_conv1d(x, w)`, `out` of `out, weights = self.attention(q, k, v)`: tensors of what rounds by its name."""
+    table = rounding_table()
+    if isinstance(node, ast.Name) and depth:
+        bindings = module.definitions(node)
+        made = _first_result(bindings[0]) if len(bindings) == 1 else None
+        return made is not None and is_of_operation(module, made, depth - 1)
+    if not isinstance(node, ast.Call):
+        return False
+    name = identifier(node.func)
+    if isinstance(node.func, ast.Attribute) and name in table.keeping:
+        return is_of_operation(module, node.func.value, depth)
+    words = set(name.split("_"))
+    return name == name.lower() and not words.isdisjoint(table.operations) and words.isdisjoint(table.preparing)
+
+
+def _first_result(binding: Binding) -> ast.expr | None:
+    """Return what a name is bound to, alone or as the first of several results of a call."""
+    several = binding.value if binding.index == (0,) and isinstance(binding.value, ast.Call) else None
+    return unpacked(binding) or several
+
+
+def _constructs(module: Module, call: ast.Call) -> bool:
+    """An object that is made of values, or of another one, holds those values and has computed nothing yet."""
+    lasts = [name.rpartition(".")[2] for name in module.inference.callees(call) or (ast.unparse(call.func),)]
+    copying = rounding_table().keeping
+    return any(last[:1].isupper() or last.startswith("from_") or last in copying for last in lasts)
