@@ -252,11 +252,12 @@ def _reads_command_line(module: Module) -> bool:
     index = module.index
     if "ArgumentParser" not in index.names_used:
         return False
-    for parse in index.calls_by_name.get("parse_args", ()):
+    for parse in calls_named(module, ("parse_args", "parse_known_args")):
         function, statement = index.function_at(parse), index.parents.get(parse)
         if function not in module.tree.body or function is None or not isinstance(statement, ast.Assign):
             continue
-        read = identifier(statement.targets[0])
+        target = statement.targets[0]
+        read = identifier(target.elts[0] if isinstance(target, ast.Tuple) else target)
         needed = len(function.args.posonlyargs) + len(function.args.args) - len(function.args.defaults)
         uses = [use for use in walk(function) if isinstance(use, ast.Name) and use.id == read]
         statements = [index.statement(use) for use in uses]
