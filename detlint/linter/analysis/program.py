@@ -149,12 +149,20 @@ class Program:
         if not any(executes(self.module, statement) for statement in self.module.tree.body):
             # Packaging metadata or a setting names the entry point.
             used.update(name for name, _ in self.module.outline.definitions)
+        used.update(_named_in_texts(self.module))
         pending = sorted(used & definitions.keys())
         while pending:
             fresh = set().union(*definitions.pop(pending.pop(), ())) - used
             used |= fresh
             pending.extend(sorted(fresh & definitions.keys()))
         return frozenset(used)
+
+
+def _named_in_texts(module: Module) -> Iterator[str]:
+    """`{"_target_": "package.module.Worker"}`: what a configuration in the file names of the file itself."""
+    for text in module.index.of_type(ast.Constant):
+        if isinstance(text.value, str) and text.value.startswith(f"{module.name}."):
+            yield text.value.removeprefix(f"{module.name}.")
 
 
 def calls_named(module: Module, lasts: Collection[str]) -> Iterator[ast.Call]:
