@@ -201,7 +201,7 @@ class Context:
         return found.pop()[1] if len(found) == 1 and not self.is_counted(node) else MISSING
 
     def is_counted(self, node: ast.expr) -> bool:
-        """Return whether an expression is an attribute that changes by the way: `self.steps`, with `self.steps += 1`."""
+        """Return whether an expression is an attribute that changes in steps: `self.count`, after `self.count += 1`."""
         if not isinstance(node, ast.Attribute):
             return False
         targets = (each.target for each in self.module.index.of_type(ast.AugAssign))

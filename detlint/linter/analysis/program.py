@@ -260,7 +260,8 @@ def _reads_command_line(module: Module) -> bool:
     index = module.index
     if "ArgumentParser" not in index.names_used:
         return False
-    for parse in calls_named(module, ("parse_args", "parse_known_args")):
+    called = index.calls_by_name
+    for parse in (*called.get("parse_args", ()), *called.get("parse_known_args", ())):
         function, statement = index.function_at(parse), index.parents.get(parse)
         if function not in module.tree.body or function is None or not isinstance(statement, ast.Assign):
             continue

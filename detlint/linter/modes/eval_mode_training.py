@@ -139,8 +139,8 @@ class _Search:
                 return False  # and back again
             if function is not None and _infers(module, function.body):
                 return True
-        if called is not None and names_inference(identifier(called.func)):
-            return True
+        if called is not None:
+            return names_inference(identifier(called.func))
         statement = self.module.index.statement(switch)
         around = self.module.index.parents[statement]
         blocks = [getattr(around, field, ()) for field in ("body", "orelse", "finalbody")]
