@@ -20,7 +20,7 @@ from detlint.linter.programs.program_start import insert_at_start
 from detlint.linter.programs.smoke import is_smoke_test
 from detlint.linter.randomness.early_weights import built_before_seed
 from detlint.linter.randomness.global_draws import Drawn, global_draws, matters
-from detlint.linter.randomness.led_draws import LedDraw, led_draws
+from detlint.linter.randomness.led_draws import led_draws
 from detlint.linter.randomness.seeded_later import is_seeded_later
 from detlint.linter.randomness.seeding import Seeding, seeding_of
 from detlint.linter.randomness.switched_off import is_switched_off
@@ -117,16 +117,18 @@ def _led_draws(ctx: Context, drawn: Container[str]) -> Iterator[Finding]:
     assert ctx.program is not None
     if is_test_file(ctx.module) or load_sources().indifferent.measures(ctx.module.name.rpartition(".")[2]):
         return
-    found: dict[str, LedDraw] = {}
-    for led in led_draws(ctx.program, ctx):
-        if led.draw.library not in drawn:
-            found.setdefault(led.draw.library, led)
-    for library, led in found.items():
-        if not seeding_of(ctx.program).of(library):
+    seeding = seeding_of(ctx.program)
+    missing = {library for library in LIBRARIES if library not in drawn and not seeding.of(library)}
+    for led in led_draws(ctx.program, ctx) if missing else ():
+        if led.draw.library in missing:
+            missing.remove(led.draw.library)
             where = ctx.line(led.draw.node, led.context.module)
             what = f"{ast.unparse(led.call.func)}() leads to {where}, where {_what(led.draw)}"
             related = [(led.context.module, led.draw.node, "drawn here")]
-            yield ctx.finding(led.call, related=related, repair=_seeded(library, ctx), what=what, it="it")
+            repair = _seeded(led.draw.library, ctx)
+            yield ctx.finding(led.call, related=related, repair=repair, what=what, it="it")
+        if not missing:
+            return
 
 
 def _imported_draws(ctx: Context) -> Iterator[Finding]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 from detlint.linter.analysis.calls import functions_called
@@ -15,13 +15,15 @@ from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.modes.frames import Frame
 from detlint.linter.programs.training import guarded_by_mode
 from detlint.linter.randomness.global_draws import Drawn, global_draws, matters
+from detlint.linter.randomness.seeding import place
 from detlint.linter.randomness.switched_off import is_switched_off
 from detlint.linter.source.names import FunctionNode
 from detlint.linter.source.nodes import walk
 from detlint.randomness import load_sources
 
-# Functions between a call of the program and the draw.
-_DEPTH = 4
+# Functions that are looked into, the nearest first, and functions between a call of the program and the draw.
+_MOST_FUNCTIONS = 64
+_DEPTH = 3
 # Methods that run without being named: what has them is made to be gone through, or called.
 _UNNAMED = ("__init__", "__getitem__", "__iter__", "__call__")
 
@@ -36,65 +38,68 @@ class LedDraw:
 
 
 def led_draws(program: Program, ctx: Context) -> Iterator[LedDraw]:
-    """Yield what the calls in a program's own file draw from global generators elsewhere, in source order.
+    """Yield what the calls in a program's own file draw from global generators elsewhere, the nearest first.
 
     Only what is sure to be drawn there: under no condition, or one that the arguments decide.
     """
-    lasts = load_sources().draws.lasts
-    others = (module for module in program.modules[1:] if not lasts.isdisjoint(module.calls))
-    drawing = frozenset(module for module in others if not is_test_file(module))
-    search = _Search(ctx, drawing)
-    for call in ctx.module.index.of_type(ast.Call) if drawing else ():
-        if program.runs(ctx.module, call):
-            for context, draw in search.by(call, ctx.module, None, _DEPTH):
-                yield LedDraw(call, draw, context)
+    drawing = _Drawing(program, ctx)
+    own = sorted(ctx.module.index.of_type(ast.Call), key=place) if drawing.modules else ()
+    pending = [_Path(call, call, ctx.module, None, 0) for call in own if program.runs(ctx.module, call)]
+    seen: set[Hashable] = set()
+    for path in pending:  # grows on the way
+        for owner, function in _run_by(path.last, path.module):
+            frame = Frame(function, path.last, path.frame)
+            asked = (function, frame.literals())
+            if owner is ctx.module or asked in seen:
+                continue
+            if len(seen) == _MOST_FUNCTIONS:
+                return
+            seen.add(asked)
+            context = drawing.context(owner)
+            for draw in drawing.within(function, owner):
+                if _is_sure(draw.node, frame, context) and matters(draw, context):
+                    yield LedDraw(path.first, draw, context)
+            if path.depth < _DEPTH:
+                calls = (part for part in walk(function) if isinstance(part, ast.Call))
+                inner = (part for part in calls if owner.index.function_at(part) is function)
+                sure = (part for part in inner if _is_sure(part, frame, context))
+                pending += [_Path(path.first, part, owner, frame, path.depth + 1) for part in sure]
 
 
-_Found = tuple[tuple[Context, Drawn], ...]
+@dataclass(frozen=True, slots=True, eq=False)
+class _Path:
+    """A way from a call of the program, `first`, to a call in some file, which stands in the function of `frame`."""
+
+    first: ast.Call
+    last: ast.Call
+    module: Module
+    frame: Frame | None
+    depth: int
 
 
-class _Search:
-    def __init__(self, ctx: Context, drawing: frozenset[Module]) -> None:
+class _Drawing:
+    """The other files of a program that draw, and where they do."""
+
+    def __init__(self, program: Program, ctx: Context) -> None:
+        lasts = load_sources().draws.lasts
+        others = (module for module in program.modules[1:] if not lasts.isdisjoint(module.calls))
+        self.modules = frozenset(module for module in others if not is_test_file(module))
         self._ctx = ctx
-        self._drawing = drawing
         self._contexts: dict[Module, Context] = {}
         self._draws: dict[Module, dict[FunctionNode | None, list[Drawn]]] = {}
-        self._known: dict[object, _Found] = {}
 
-    def by(self, call: ast.Call, module: Module, frame: Frame | None, steps: int) -> Iterator[tuple[Context, Drawn]]:
-        """Yield what is drawn where a call leads in other files than the program's own."""
-        for owner, function in _run_by(call, module):
-            if owner is not self._ctx.module:
-                yield from self._within(owner, Frame(function, call, frame), steps)
-
-    def _within(self, owner: Module, frame: Frame, steps: int) -> _Found:
-        key = (frame.function, frame.literals())
-        if key not in self._known:
-            self._known[key] = ()  # recursion draws nothing more
-            self._known[key] = tuple(self._find(owner, frame, steps))
-        return self._known[key]
-
-    def _find(self, owner: Module, frame: Frame, steps: int) -> Iterator[tuple[Context, Drawn]]:
-        context = self._context(owner)
-        for draw in self._draws_of(owner).get(frame.function, ()):
-            if _is_sure(draw.node, frame, context) and matters(draw, context):
-                yield context, draw
-        calls = [part for part in walk(frame.function) if isinstance(part, ast.Call)] if steps else []
-        for call in calls:
-            if owner.index.function_at(call) is frame.function and _is_sure(call, frame, context):
-                yield from self.by(call, owner, frame, steps - 1)
-
-    def _context(self, module: Module) -> Context:
+    def context(self, module: Module) -> Context:
         if module not in self._contexts:
             self._contexts[module] = self._ctx.elsewhere(module)
         return self._contexts[module]
 
-    def _draws_of(self, module: Module) -> dict[FunctionNode | None, list[Drawn]]:
+    def within(self, function: FunctionNode, module: Module) -> Sequence[Drawn]:
+        """Return the draws of a function itself."""
         if module not in self._draws:
             found = self._draws[module] = {}
-            for draw in global_draws(self._context(module)) if module in self._drawing else ():
+            for draw in global_draws(self.context(module)) if module in self.modules else ():
                 found.setdefault(module.index.function_at(draw.node), []).append(draw)
-        return self._draws[module]
+        return self._draws[module].get(function, ())
 
 
 def _run_by(call: ast.Call, module: Module) -> Iterator[tuple[Module, FunctionNode]]:
@@ -120,6 +125,18 @@ def _method(info: ClassInfo | None, name: str, module: Module) -> Iterator[tuple
 
 def _is_sure(node: ast.AST, frame: Frame, ctx: Context) -> bool:
     """Does a call of the function get to a place in it, whatever the data?"""
-    if guarded_by_mode(ctx.module, node) or is_switched_off(node, ctx):
+    if guarded_by_mode(ctx.module, node) or is_switched_off(node, ctx) or _depends_on_luck(node, frame.function, ctx):
         return False
     return all(frame.truth(test) is holds for test, holds in ctx.module.index.conditions_around(node))
+
+
+def _depends_on_luck(node: ast.AST, function: FunctionNode, ctx: Context) -> bool:
+    """`augment and random.random() < 0.5`, or what is done where something failed."""
+    child = node
+    for parent in ctx.ancestors(node):
+        if parent is function:
+            return False
+        if isinstance(parent, ast.ExceptHandler) or (isinstance(parent, ast.BoolOp) and child is not parent.values[0]):
+            return True
+        child = parent
+    return False
