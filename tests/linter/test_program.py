@@ -27,6 +27,11 @@ PROGRAMS = {
         "import warnings, logging\nwarnings.filterwarnings('ignore')\nlogging.basicConfig()\n",
         False,
     ),
+    "command line read in part": (
+        "from argparse import ArgumentParser\ndef main():\n    opt, rest = ArgumentParser().parse_known_args()\n"
+        "    fit(opt.name, rest)\n",
+        True,
+    ),
     "registration": ("from x import register\nregister('a', 1)\n", False),
     "empty": ("", False),
 }

@@ -198,7 +198,14 @@ class Context:
             (type(value.node.value), value.node.value) if isinstance(value.node, ast.Constant) else (None, MISSING)
             for value in self.values(node)
         }
-        return found.pop()[1] if len(found) == 1 else MISSING
+        return found.pop()[1] if len(found) == 1 and not self.is_counted(node) else MISSING
+
+    def is_counted(self, node: ast.expr) -> bool:
+        """Return whether an expression is an attribute that changes in steps: `self.count`, after `self.count += 1`."""
+        if not isinstance(node, ast.Attribute):
+            return False
+        targets = (each.target for each in self.module.index.of_type(ast.AugAssign))
+        return any(isinstance(target, ast.Attribute) and target.attr == node.attr for target in targets)
 
     def truth(self, node: ast.expr | None) -> Truth:
         """Is the expression always true, never, or can that not be told?"""

@@ -27,7 +27,7 @@ def literals_of(node: ast.expr, ctx: Context, steps: int = _MAX_CALLS) -> list[o
     known = ctx.constant(node)
     if known is not MISSING:
         return [] if isinstance(node, ast.Attribute) and is_set_from_outside(node.attr, ctx) else [known]
-    if not isinstance(node, (ast.Name, ast.Attribute)):
+    if not isinstance(node, (ast.Name, ast.Attribute)) or ctx.is_counted(node):
         return []
     found: list[object] = []
     for value in ctx.values(node):

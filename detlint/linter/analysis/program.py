@@ -149,12 +149,20 @@ class Program:
         if not any(executes(self.module, statement) for statement in self.module.tree.body):
             # Packaging metadata or a setting names the entry point.
             used.update(name for name, _ in self.module.outline.definitions)
+        used.update(_named_in_texts(self.module))
         pending = sorted(used & definitions.keys())
         while pending:
             fresh = set().union(*definitions.pop(pending.pop(), ())) - used
             used |= fresh
             pending.extend(sorted(fresh & definitions.keys()))
         return frozenset(used)
+
+
+def _named_in_texts(module: Module) -> Iterator[str]:
+    """`{"_target_": "package.module.Worker"}`: what a configuration in the file names of the file itself."""
+    for text in module.index.of_type(ast.Constant):
+        if isinstance(text.value, str) and text.value.startswith(f"{module.name}."):
+            yield text.value.removeprefix(f"{module.name}.")
 
 
 def calls_named(module: Module, lasts: Collection[str]) -> Iterator[ast.Call]:
@@ -252,11 +260,13 @@ def _reads_command_line(module: Module) -> bool:
     index = module.index
     if "ArgumentParser" not in index.names_used:
         return False
-    for parse in index.calls_by_name.get("parse_args", ()):
+    called = index.calls_by_name
+    for parse in (*called.get("parse_args", ()), *called.get("parse_known_args", ())):
         function, statement = index.function_at(parse), index.parents.get(parse)
         if function not in module.tree.body or function is None or not isinstance(statement, ast.Assign):
             continue
-        read = identifier(statement.targets[0])
+        target = statement.targets[0]
+        read = identifier(target.elts[0] if isinstance(target, ast.Tuple) else target)
         needed = len(function.args.posonlyargs) + len(function.args.args) - len(function.args.defaults)
         uses = [use for use in walk(function) if isinstance(use, ast.Name) and use.id == read]
         statements = [index.statement(use) for use in uses]

@@ -5,16 +5,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Container, Iterator
-from dataclasses import dataclass
 
 from detlint.conditions import Truth
 from detlint.findings import Finding
 from detlint.linter.analysis.callers import users_of
-from detlint.linter.analysis.context import Call, Context
+from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.defaults import truth_by_default
 from detlint.linter.analysis.never_taken import is_switched_off
-from detlint.linter.analysis.origins import made_by
-from detlint.linter.analysis.program import among_scripts, calls_named
+from detlint.linter.analysis.program import among_scripts
 from detlint.linter.analysis.registry import check_file
 from detlint.linter.analysis.repairs import Repair, unsafe
 from detlint.linter.analysis.testcode import is_test_file, is_unit_test
@@ -22,13 +20,13 @@ from detlint.linter.programs.loader_workers import in_loader_worker
 from detlint.linter.programs.program_start import insert_at_start
 from detlint.linter.programs.smoke import is_smoke_test
 from detlint.linter.randomness.early_weights import built_before_seed
-from detlint.linter.randomness.purpose import decides
+from detlint.linter.randomness.global_draws import Drawn, global_draws, matters
+from detlint.linter.randomness.led_draws import led_draws
 from detlint.linter.randomness.seeded_later import is_seeded_later
 from detlint.linter.randomness.seeding import Seeding, seeding_of
 from detlint.linter.randomness.unused_seeds import seed_defaults, unused_seeds
 from detlint.linter.source.names import parameters
 from detlint.randomness import LIBRARIES, load_sources
-from detlint.rulebook import Trigger
 
 _TITLES = {"torch": "torch", "numpy": "NumPy", "random": "Python's random"}
 # What seeds a library's global generator, and the package to import for it.
@@ -37,18 +35,8 @@ _SEEDS = {
     "numpy": ("numpy", "{}.random.seed(0)"),
     "random": ("random", "{}.seed(0)"),
 }
-_INITIALISES = re.compile(r"(^|_)(init|initiali[sz]e|reset)(_|$)")
 _GENERATOR_PARAMETERS = re.compile(r"(^|_)(generator|rng|random_state|seed|key|prng)$", re.IGNORECASE)
 _RELATED = 8
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Drawn:
-    """A draw from a library's global generator."""
-
-    node: ast.Call
-    name: str
-    library: str
 
 
 @check_file("DET101")
@@ -67,6 +55,7 @@ def unseeded_rng(ctx: Context) -> Iterator[Finding]:
         yield from _imported_draws(ctx)
         return
     findings = list(_unseeded_draws(ctx, options))
+    findings += _led_draws(ctx, {draw.library for draw in global_draws(ctx) if matters(draw, ctx)})
     yield from findings
     alone = not findings and not options and not is_test_file(ctx.module)
     unused = tuple(unused_seeds(ctx)) if alone else ()
@@ -90,14 +79,14 @@ def weights_before_seed(ctx: Context) -> Iterator[Finding]:
         yield ctx.finding(first, related=related, what=what, it="it before")
 
 
-def _what(draw: _Drawn) -> str:
+def _what(draw: Drawn) -> str:
     return f"{draw.name} draws from {_TITLES[draw.library]}'s global generator"
 
 
 def _unseeded_draws(ctx: Context, options: Container[ast.Call]) -> Iterator[Finding]:
     """Yield a finding at the first draw from each library that the program never seeds."""
     assert ctx.program is not None
-    others = (draw for draw in _draws(ctx) if draw.node not in options)
+    others = (draw for draw in global_draws(ctx) if draw.node not in options)
     drawn = tuple(draw for draw in others if ctx.program.runs(ctx.module, draw.node))
     if not drawn:
         return
@@ -111,13 +100,35 @@ def _unseeded_draws(ctx: Context, options: Container[ast.Call]) -> Iterator[Find
             of_library = [draw for draw in of_library if not _is_asked_for(draw.node, ctx)]
             early = [draw for draw in of_library if is_seeded_later(library, ctx.module, draw.node, seeding)]
             of_library = list(_drawn_seeds(of_library, seeding, library)) or early
-        found = [draw for draw in of_library if _matters(draw, ctx) and not is_switched_off(draw.node, ctx)]
+        found = [draw for draw in of_library if matters(draw, ctx) and not is_switched_off(draw.node, ctx)]
         if found:
             first, *more = found
             related = [(ctx.module, draw.node, f"{draw.name} draws from it too") for draw in more[:_RELATED]]
             repair = None if seeding.of(library) else _seeded(library, ctx)
             it = "it before" if first in early else "it"
             yield ctx.finding(first.node, related=related, repair=repair, what=_what(first), it=it)
+
+
+def _led_draws(ctx: Context, drawn: Container[str]) -> Iterator[Finding]:
+    """Yield a finding at the first call that leads to a draw in another file, from a library that nothing seeds.
+
+    Of programs that measure times or sizes, as their names say, no draw decides anything.
+    """
+    assert ctx.program is not None
+    if is_test_file(ctx.module) or load_sources().indifferent.measures(ctx.module.name.rpartition(".")[2]):
+        return
+    seeding = seeding_of(ctx.program)
+    missing = {library for library in LIBRARIES if library not in drawn and not seeding.of(library)}
+    for led in led_draws(ctx.program, ctx) if missing else ():
+        if led.draw.library in missing:
+            missing.remove(led.draw.library)
+            where = ctx.line(led.draw.node, led.context.module)
+            what = f"{ast.unparse(led.call.func)}() leads to {where}, where {_what(led.draw)}"
+            related = [(led.context.module, led.draw.node, "drawn here")]
+            repair = _seeded(led.draw.library, ctx)
+            yield ctx.finding(led.call, related=related, repair=repair, what=what, it="it")
+        if not missing:
+            return
 
 
 def _imported_draws(ctx: Context) -> Iterator[Finding]:
@@ -128,15 +139,15 @@ def _imported_draws(ctx: Context) -> Iterator[Finding]:
     if is_test_file(ctx.module) or not among_scripts(ctx.module):
         return
     done: set[str] = set()
-    for draw in _draws(ctx):
-        if draw.library in done or not _matters(draw, ctx):
+    for draw in global_draws(ctx):
+        if draw.library in done or not matters(draw, ctx):
             continue
         done.add(draw.library)
         if _is_never_seeded(draw, ctx):
             yield ctx.finding(draw.node, what=_what(draw), it="it")
 
 
-def _is_never_seeded(draw: _Drawn, ctx: Context) -> bool:
+def _is_never_seeded(draw: Drawn, ctx: Context) -> bool:
     """Do programs run a draw, and does none of them seed its library?"""
     users = {user.module: user.program for user in users_of(draw.node, ctx) if user.program is not None}
     running = [
@@ -147,14 +158,14 @@ def _is_never_seeded(draw: _Drawn, ctx: Context) -> bool:
     return bool(running) and not any(seeding_of(program).of(draw.library) for program in running)
 
 
-def _option_seeds(ctx: Context) -> Iterator[_Drawn]:
+def _option_seeds(ctx: Context) -> Iterator[Drawn]:
     """Yield the draws that are the default of a seed on the command line: nothing is seeded yet when they are made."""
     table = load_sources().draws
     for part in (part for default in seed_defaults(ctx.module) for part in ast.walk(default)):
         names = ctx.callees(part) if isinstance(part, ast.Call) else ()
         drawn = next(((name, draw) for name in names if (draw := table.get(name))), None)
         if drawn is not None and isinstance(part, ast.Call):
-            yield _Drawn(part, drawn[0], drawn[1].library)
+            yield Drawn(part, drawn[0], drawn[1].library)
 
 
 def _seeded(library: str, ctx: Context) -> Repair | None:
@@ -168,7 +179,7 @@ def global_rng_in_library(ctx: Context) -> Iterator[Finding]:
     """Silent where a generator or a seed comes in as a parameter."""
     if ctx.program is not None or is_test_file(ctx.module):
         return
-    for draw in _draws(ctx):
+    for draw in global_draws(ctx):
         function = ctx.function(draw.node)
         if function is None or any(
             _GENERATOR_PARAMETERS.search(parameter.arg) for parameter, _ in parameters(function.args)
@@ -177,62 +188,13 @@ def global_rng_in_library(ctx: Context) -> Iterator[Finding]:
         yield ctx.finding(draw.node, call=draw.name, library=_TITLES[draw.library], place=f"{function.name}()")
 
 
-def _draws(ctx: Context) -> Iterator[_Drawn]:
-    """Yield the draws of a file from global generators, those of initial weights left out, in source order."""
-    table = load_sources().draws
-    for call in calls_named(ctx.module, table.lasts):
-        for name in (*ctx.callees(call), *_of_table(call, ctx)):
-            draw = table.get(name)
-            if draw is None:
-                continue
-            arguments = [Call(call, Trigger(name, ())).argument(generator) for generator in draw.generator]
-            own = any(argument.given and ctx.constant(argument.value) is not None for argument in arguments)
-            if not own and not _initialises(call, ctx):
-                yield _Drawn(call, name, draw.library)
-            break
-
-
-def _of_table(call: ast.Call, ctx: Context) -> tuple[str, ...]:
-    """`df.sample(frac=1)`: only tables have `frac`; else the receiver must come out of pandas."""
-    if not isinstance(call.func, ast.Attribute) or call.func.attr != "sample" or ctx.callees(call):
-        return ()
-    fraction = any(keyword.arg == "frac" for keyword in call.keywords)
-    known = fraction or made_by(ctx.module, call.func.value, "pandas")
-    return ("pandas.DataFrame.sample",) if known else ()
-
-
-def _initialises(call: ast.Call, ctx: Context) -> bool:
-    """Does the draw make the initial weights of a module?"""
-    for parent in ctx.ancestors(call):
-        if isinstance(parent, ast.Call) and "torch.nn.Parameter" in ctx.callees(parent):
-            return True
-        if isinstance(parent, ast.stmt):
-            break
-    function = ctx.function(call)
-    if function is None:
-        return False
-    owner = ctx.parent(function)
-    if isinstance(owner, ast.ClassDef) and ctx.inference.is_module_class(ctx.module.qualified(owner)):
-        return bool(_INITIALISES.search(function.name))
-    return bool(_INITIALISES.search(function.name)) and "weight" in function.name
-
-
 def _on_cpu(call: ast.Call) -> bool:
     """Is this a function of torch that names no device, and so draws from the generator of the CPU?"""
     named = isinstance(call.func, ast.Attribute) and not call.func.attr.endswith(("_like", "_", "sample"))
     return named and all(keyword.arg not in ("device", None) for keyword in call.keywords)
 
 
-def _matters(draw: _Drawn, ctx: Context) -> bool:
-    if draw.library == "torch" and load_sources().indifferent.measures(ctx.module.name.rpartition(".")[2]):
-        return False  # get_flops.py: an input of the right shape
-    last = draw.name.rpartition(".")[2]
-    if last == "shuffle" or last.endswith("_"):
-        return True  # changes its argument in place
-    return decides(draw.node, ctx)
-
-
-def _drawn_seeds(drawn: list[_Drawn], seeding: Seeding, library: str) -> Iterator[_Drawn]:
+def _drawn_seeds(drawn: list[Drawn], seeding: Seeding, library: str) -> Iterator[Drawn]:
     """Yield the draws that make up the seeds of a program which has no other seed for their own library.
 
     What seeds the workers of a loader comes too late for a seed that is drawn before.

@@ -9,6 +9,7 @@ from detlint.findings import Finding
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.registry import check_file
 from detlint.linter.analysis.repairs import Repair, insert_before, unsafe
+from detlint.linter.modes.eval_mode_hooks import eval_mode_hooks
 from detlint.linter.modes.eval_mode_training import EvalModeTraining, eval_mode_trainings
 from detlint.linter.modes.restored_mode import restored_modes
 from detlint.linter.modes.train_mode import TrainModeInference, train_mode_inferences
@@ -51,6 +52,10 @@ def eval_mode_training(ctx: Context) -> Iterator[Finding]:
         related += [(found.before.module, found.before.node, "in train mode from here")]
         repair = _switch_back(found, ctx)
         yield ctx.finding(found.leaving, repair=repair, model=found.model, trains=trains, related=related)
+    for hook in eval_mode_hooks(ctx.module):
+        related = [(module, switch, "eval mode is switched on here") for module, switch in hook.switches]
+        trains = f"the trainer, which calls {hook.method.name}() between its steps,"
+        yield ctx.finding(hook.leaving, model=hook.model, trains=trains, related=related)
 
 
 def _switch_back(found: EvalModeTraining, ctx: Context) -> Repair:

@@ -5,17 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection, Container, Iterator, Mapping
-from functools import lru_cache
 
 from detlint.conditions import Truth
 from detlint.findings import Finding
 from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.never_taken import is_never_run
-from detlint.linter.analysis.program import calls_named
 from detlint.linter.analysis.registry import check_file
 from detlint.linter.analysis.repairs import Repair, set_argument, unsafe
-from detlint.linter.analysis.values import Kind
-from detlint.linter.analysis.written_calls import mapped, written_out
 from detlint.linter.gradients.flow import can_need_gradient, runs_trained_models
 from detlint.linter.gradients.learned import is_learned
 from detlint.linter.gradients.unapplied import is_never_applied
@@ -26,11 +22,12 @@ from detlint.linter.numbers.whole_numbers import are_counted
 from detlint.linter.programs.autotuning import adds_two_parts
 from detlint.linter.programs.kernels import KERNEL_LANGUAGES
 from detlint.linter.programs.on_cpu import runs_on_cpu
+from detlint.linter.programs.operator_calls import operator_calls, operator_entries
 from detlint.linter.programs.training import file_trains
 from detlint.linter.randomness.determinism import asks_for_deterministic_algorithms
 from detlint.linter.source.names import FUNCTIONS, parameters
 from detlint.linter.source.nodes import arguments_of, identifier, walk
-from detlint.operators import CAUSES, NEWEST, WITH_FLAG, Operator, by_python_name, in_force, load_operators
+from detlint.operators import CAUSES, WITH_FLAG, Operator
 from detlint.rulebook import Trigger
 
 _WEIGHTED = ("Conv", "Embedding")
@@ -38,7 +35,6 @@ _WEIGHTED = ("Conv", "Embedding")
 _ARGUMENT = re.compile(r"(?P<name>\w+)=(?P<value>True)(?: \([^)]*\))?")
 # Operators that are a backward pass themselves: they are called where a derivative is written by hand.
 _DERIVATIVE = re.compile(r"_(backward|grad)$")
-_Table = Mapping[str, tuple[Trigger, tuple[Operator, ...]]]
 
 
 @check_file("DET301")
@@ -135,25 +131,20 @@ def _hazards(ctx: Context) -> Iterator[tuple[Call, Operator]]:
 
     Several calls of one operator on a line are one hazard.
     """
-    table = _table(ctx)
     seen: set[tuple[int, str]] = set()
-    for node in calls_named(ctx.module, {name.rpartition(".")[2] for name in table}):
-        made = mapped(ctx.module, node) or node
-        for trigger, operators in _entries(made, table, ctx):
-            call = Call(node, trigger, written_out(ctx.module, made, trigger.name))
+    for calls in operator_calls(ctx):
+        for call, operators in calls:
             operator = next((each for each in operators if _applies(each, call, ctx)), None)
-            if operator is not None and not is_never_run(node, ctx):
-                if (node.lineno, operator.name) not in seen:
-                    seen.add((node.lineno, operator.name))
+            if operator is not None and not is_never_run(call.node, ctx):
+                if (call.node.lineno, operator.name) not in seen:
+                    seen.add((call.node.lineno, operator.name))
                     yield call, operator
                 break
 
 
 def _derived(ctx: Context) -> Iterator[tuple[Call, Operator]]:
     """Yield the `super().__init__(…)` of classes that are layers of the table: `class Readout(Set2Set)`."""
-    config = ctx.config
-    entries = _entries_of(ctx.rule.code, config.torch_version or NEWEST, config.devices, config.passes)
-    index = ctx.module.index
+    entries, index = operator_entries(ctx), ctx.module.index
     for node in index.of_type(ast.ClassDef):
         bases = [base for base in node.bases if _may_be_named(base, entries, index.aliases)]
         for name in (name for base in bases for name in ctx.resolve(base)):
@@ -177,63 +168,6 @@ def _may_be_named(base: ast.expr, names: Container[str], aliases: Mapping[str, C
 def _has_methods(operator: Operator, call: Call) -> bool:
     """Does the table list what classes that derive from the layer call of it, so that the calls are the hazard?"""
     return any(trigger.name.startswith(f"{call.name}.") for trigger in operator.python)
-
-
-def _table(ctx: Context) -> _Table:
-    """Return the entries that a file may call, by public name; those of the project itself by their inner names too."""
-    config, called = ctx.config, ctx.module.calls
-    entries = _entries_of(ctx.rule.code, config.torch_version or NEWEST, config.devices, config.passes)
-    table = {name: entry for last, found in entries.items() if last in called for name, entry in found.items()}
-    project = ctx.module.project
-    packages = dict.fromkeys(name.partition(".")[0] for name in table)
-    own = frozenset(package for package in packages if project.find(package, ctx.module) is not None)
-    if not own:
-        return table
-    ours = [name for name in table if name.partition(".")[0] in own]
-    inner = {project.canonical(name, ctx.module): table[name] for name in reversed(ours)}  # the first spelling stays
-    return {**table, **inner}
-
-
-@lru_cache(maxsize=32)
-def _entries_of(code: str, version: str, devices: tuple[str, ...], passes: tuple[str, ...]) -> Mapping[str, _Table]:
-    """Return a rule's entries by the last identifier of their public names."""
-    operators = in_force(load_operators(), torch_version=version, devices=devices, passes=passes)
-    chosen = [operator for operator in operators if operator.rule == code and not operator.auditor_only]
-    triggers = {trigger.name: trigger for operator in chosen for trigger in operator.python}
-    by_last: dict[str, dict[str, tuple[Trigger, tuple[Operator, ...]]]] = {}
-    for name, entries in by_python_name(chosen).items():
-        by_last.setdefault(triggers[name].last, {})[name] = triggers[name], entries
-    return by_last
-
-
-def _entries(node: ast.Call, table: _Table, ctx: Context) -> Iterator[tuple[Trigger, tuple[Operator, ...]]]:
-    names = ctx.callees(node)
-    yield from (table[name] for name in names if name in table)
-    if not names and isinstance(node.func, ast.Attribute):
-        found = table.get(f"torch.Tensor.{node.func.attr}")
-        if found is not None and _is_tensor_method(Call(node, found[0]), node.func, ctx):
-            yield found
-
-
-def _is_tensor_method(call: Call, function: ast.Attribute, ctx: Context) -> bool:
-    """`x.scatter_add_(…)`, `x.gather(1, index)`: can only a tensor be meant, in a file that uses torch?
-
-    By an underscore in the name, or the number of a dimension beside an index; and by the arguments that it asks for,
-    since `context.index_select(rows)` names no dimension.
-    """
-    needed = [parameter.name for parameter in call.trigger.parameters if parameter.default is None]
-    if not all(call.argument(name).hidden or call.argument(name).given for name in needed) or not _imports_torch(ctx):
-        return False
-    if "_" not in function.attr and not (len(needed) > 1 and type(ctx.constant(call.argument("dim").value)) is int):
-        return False
-    return {value.kind for value in ctx.values(function.value)} <= {Kind.UNKNOWN, Kind.TENSOR, Kind.NONE}
-
-
-def _imports_torch(ctx: Context) -> bool:
-    index = ctx.module.index
-    names = [alias.name for statement in index.of_type(ast.Import) for alias in statement.names]
-    names += [statement.module or "" for statement in index.of_type(ast.ImportFrom) if not statement.level]
-    return any(name.partition(".")[0] == "torch" for name in names)
 
 
 def _is_exact(operator: Operator, call: Call, ctx: Context) -> bool:

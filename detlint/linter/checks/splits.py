@@ -16,6 +16,7 @@ from detlint.linter.analysis.origins import made_by
 from detlint.linter.analysis.program import Program, calls_named
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.testcode import is_unit_test
+from detlint.linter.randomness.repeated_splits import why_drawn_again
 from detlint.linter.randomness.seeded_later import is_seeded_later
 from detlint.linter.randomness.seeding import depends_on_rank, seeding_of
 from detlint.linter.source.names import FUNCTIONS, FunctionNode, parameters
@@ -97,7 +98,9 @@ def unseeded_split_by_hand(ctx: Context) -> Iterator[Finding]:
         return
     for call in calls_named(ctx.module, [name.rpartition(".")[2] for name in _PERMUTATIONS]):
         function = ctx.function(call)
-        if function is None or not _makes_parts(function.name) or _is_made_once(call, ctx):
+        if function is None or _is_made_once(call, ctx):
+            continue
+        if not _makes_parts(function.name) and not why_drawn_again(call, ctx):
             continue
         name = next((name for name in ctx.callees(call) if name in _PERMUTATIONS), "")
         own = next((keyword.value for keyword in call.keywords if keyword.arg == "generator"), None)
@@ -203,6 +206,10 @@ def _splits_itself(call: ast.Call, ctx: Context) -> bool:
 
 
 def _unless_seeded(node: ast.Call, name: str, library: str, program: Program, ctx: Context) -> Iterator[Finding]:
+    again = why_drawn_again(node, ctx)
+    if again:
+        yield ctx.finding(node, call=name, reason=again)
+        return
     seeding = seeding_of(program)
     title = "NumPy" if library == "numpy" else library
     if _DRAWS_AT_ONCE.search(name) and is_seeded_later(library, ctx.module, node, seeding):

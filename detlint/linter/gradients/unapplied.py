@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.classes import ClassInfo
-from detlint.linter.source.nodes import identifier, is_own
+from detlint.linter.source.nodes import identifier, is_own, walk
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
@@ -79,14 +79,46 @@ def _applies_by_name_alone(info: ClassInfo, ctx: Context) -> bool:
         for cls in classes
         for word in _ALL_PARTS
         for use in cls.module.index.names_used.get(word, ())
+        if not _only_initialises(use, cls.module)
     )
+
+
+def _only_initialises(use: ast.AST, module: Module) -> bool:
+    """`for m in self.modules(): if isinstance(m, nn.Conv2d): init(m.weight)`: looks at all parts, and applies none."""
+    loop = next((parent for parent in module.index.ancestors(use) if isinstance(parent, ast.stmt)), None)
+    if not isinstance(loop, ast.For) or use not in walk(loop.iter):
+        return False
+    names = {part.id for part in walk(loop.target) if isinstance(part, ast.Name)}
+    inside = (part for statement in loop.body for part in walk(statement))
+    return all(_looks_at(part, module) for part in inside if isinstance(part, ast.Name) and part.id in names)
+
+
+def _looks_at(part: ast.Name, module: Module) -> bool:
+    """`m.weight`, `isinstance(m, nn.Linear)`."""
+    parent = module.index.parents.get(part)
+    if isinstance(parent, ast.Attribute):
+        return parent.attr != "forward"
+    return isinstance(parent, ast.Call) and getattr(parent.func, "id", "") in ("isinstance", "hasattr")
 
 
 def _reads(module: Module, name: str, info: ClassInfo) -> bool:
     """Does a file read an attribute of that name: of the class, of one related to it, or of something unknown?"""
     if any(_names(constant, name) for constant in module.index.of_type(ast.Constant)):
         return True
-    return any(not _is_of_another(use, module, info) for use in _attributes(module, name))
+    uses = (use for use in _attributes(module, name) if not _is_asked_about(use, module))
+    return any(not _is_of_another(use, module, info) for use in uses)
+
+
+def _is_asked_about(use: ast.Attribute, module: Module) -> bool:
+    """`if not self.pool:`, `if self.pool is not None:`."""
+    child: ast.AST = use
+    for parent in module.index.ancestors(use):
+        if isinstance(parent, (ast.If, ast.IfExp)):
+            return child is parent.test
+        if not isinstance(parent, (ast.UnaryOp, ast.BoolOp, ast.Compare)):
+            return False
+        child = parent
+    return False
 
 
 def _attributes(module: Module, name: str) -> Iterator[ast.Attribute]:

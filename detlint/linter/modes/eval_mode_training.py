@@ -17,7 +17,7 @@ from detlint.linter.modes.paths import Modes, Reason
 from detlint.linter.modes.switches import Mode, switched
 from detlint.linter.modes.training_runs import TrainingRun, TrainingRuns
 from detlint.linter.programs.evaluation import identifiers, names_inference, without_gradients
-from detlint.linter.source.names import FOR_LOOPS, FUNCTIONS, LOOPS
+from detlint.linter.source.names import FOR_LOOPS, FUNCTIONS, LOOPS, BindingKind
 from detlint.linter.source.nodes import identifier, walk
 
 # What switches a mode says nothing of what it is for.
@@ -63,11 +63,14 @@ class _Search:
         around = [parent for parent in self.module.index.ancestors(run.call) if isinstance(parent, LOOPS)]
         flow = self.module.flow_at(run.call)
         events = self.modes.events(flow.scope, run.key) if around else ()
-        for event in events:
+        decisive = [event for event in events if event.mode is not Mode.EVAL or not _is_by_the_way(event.node)]
+        candidates = [(event, events) for event in events]
+        candidates += [(event, (event, *decisive)) for event in reversed(events)]
+        for event, between in candidates:
             loop = next((loop for loop in around if loop in self.module.index.ancestors(event.node)), None)
             if loop is None or event.mode is not Mode.EVAL or not self._evaluates(event.node):
                 continue
-            if self._is_for_one_turn(event.node, loop) or not self.modes.reaches(flow, event.node, run.call, events):
+            if self._is_for_one_turn(event.node, loop) or not self.modes.reaches(flow, event.node, run.call, between):
                 continue
             before = self._in_train_mode(run)
             if before and self._may_depend(run.key):
@@ -93,11 +96,19 @@ class _Search:
             return put
         fresh = [
             Reason(peer.module, event.node, None, True)
-            for peer, key in (self.modes.as_inherited(run.key) if Mode.SAME in modes else ())
+            for peer, key in (self.modes.as_inherited(run.key) if modes & {Mode.SAME, Mode.UNKNOWN} else ())
             for event in peer.events_anywhere(key)
-            if event.made and event.mode is Mode.TRAIN
+            if isinstance(event.made, ast.Call) and event.mode in (Mode.TRAIN, Mode.UNKNOWN)
         ]
-        return next(iter((*reasons, *fresh)), None)
+        given = self._given(run.key) if Mode.SAME in modes else None
+        return next(iter((*reasons, *fresh)), given)
+
+    def _given(self, key: Key) -> Reason | None:
+        """A model that a function gets: whoever calls it with one in eval mode wants no evaluation that switches it."""
+        scope = self.module.index.scopes.get(key.owner)
+        bindings = scope.bindings.get(key.name, ()) if scope is not None and isinstance(key.owner, FUNCTIONS) else ()
+        parameter = next((binding for binding in bindings if binding.kind is BindingKind.PARAMETER), None)
+        return Reason(self.module, parameter.node, None, True) if parameter is not None else None
 
     def _may_depend(self, key: Key) -> bool:
         """Does the mode make a difference to a model, or can that not be told?"""
@@ -128,12 +139,17 @@ class _Search:
                 return False  # and back again
             if function is not None and _infers(module, function.body):
                 return True
-        if called is not None and names_inference(identifier(called.func)):
-            return True
+        if called is not None:
+            return names_inference(identifier(called.func))
         statement = self.module.index.statement(switch)
         around = self.module.index.parents[statement]
         blocks = [getattr(around, field, ()) for field in ("body", "orelse", "finalbody")]
         return any(_infers(self.module, block[block.index(statement) + 1 :]) for block in blocks if statement in block)
+
+
+def _is_by_the_way(switch: ast.AST) -> bool:
+    """`save(model, path)`, which calls `eval()` too: where the model is in eval mode already, that changes nothing."""
+    return isinstance(switch, ast.Call) and switched(switch) is None
 
 
 def _infers(module: Module, statements: Sequence[ast.stmt]) -> bool:

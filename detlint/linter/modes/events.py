@@ -12,7 +12,15 @@ from detlint.linter.analysis.project import Module
 from detlint.linter.modes.effects import Event, ModeEffects
 from detlint.linter.modes.lists import gone_round
 from detlint.linter.modes.names import Key, given_to
-from detlint.linter.modes.switches import Mode, may_switch, names_switches, switched, switched_by_library, switches_any
+from detlint.linter.modes.switches import (
+    Mode,
+    may_switch,
+    names_mode,
+    names_switches,
+    switched,
+    switched_by_library,
+    switches_any,
+)
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope
 from detlint.linter.source.nodes import arguments_of, identifier, walk
 
@@ -359,7 +367,8 @@ class ModeEvents(ModeEffects, ABC):
                 if effect is not Mode.SAME or (own is not None and peer.events(peer.index.scopes[definition], own)):
                     return effect  # `load(path, evaluate=False)` leaves its switch out
                 return Mode.UNKNOWN if switches_any(module, definition) else effect
-        return switched_by_library(names) or Mode.SAME
+        unknown = Mode.UNKNOWN if not names and names_mode(method.attr) else Mode.SAME
+        return switched_by_library(names) or unknown
 
     def _switches(self, function: ast.expr) -> bool:
         """Return whether a function given to `model.apply` switches submodules one by one."""

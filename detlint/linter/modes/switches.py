@@ -38,6 +38,8 @@ _MAY_SWITCH = re.compile(
     r"make|demo|generate|init",
     re.I,
 )
+# The same for methods of unknown objects: `set_train_mode`, `eval_mode`, `to_eval`, `train_start`.
+_MODE_METHOD = re.compile(r"^(set|to|enter|switch|prepare)_.*(train|eval)|(train|eval\w*)_(mode|start|on)$", re.I)
 _LOADS_WEIGHTS = re.compile(r"checkpoint|state_dict|weights|param|__init__|init_|_init", re.I)
 
 
@@ -92,6 +94,11 @@ def _switches(module: Module, call: ast.Call) -> bool:
         return True
     known = identifier(call.func) in load_sources().switches.lasts
     return known and switched_by_library(module.inference.resolve(call.func)) is not None
+
+
+def names_mode(method: str) -> bool:
+    """Return whether a method is named like one that switches the mode of its object."""
+    return _MODE_METHOD.search(method) is not None
 
 
 def may_switch(called: str, names: Collection[str]) -> bool:

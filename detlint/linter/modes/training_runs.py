@@ -83,8 +83,9 @@ class TrainingRuns:
 
     def _models_of(self, call: ast.Call) -> Iterator[Key]:
         """Yield the variables of what may be models that a call runs: `net(x)`, `net.loss(x)`, `loss_of(net, x)`."""
-        nodes = [call.func, *arguments_of(call)]
-        if isinstance(call.func, ast.Attribute) and not _KEEPING.match(call.func.attr):
+        given = arguments_of(call)
+        nodes = [call.func, *given]
+        if given and isinstance(call.func, ast.Attribute) and not _KEEPING.match(call.func.attr):
             nodes.append(call.func.value)
         for node in nodes:
             key = self.modes.key(node) if isinstance(node, (ast.Name, ast.Attribute)) else None

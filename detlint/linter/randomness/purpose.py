@@ -34,7 +34,9 @@ _EXPORTERS = (
 # Methods called for an effect that no value has a part in.
 _QUIET = frozenset({"requires_grad_", "retain_grad", "share_memory_", "pin_memory", "detach_", "record_stream"})
 _EXPECTING = frozenset({"raises", "assertRaises", "assertRaisesRegex"})
-_CONVERSIONS = frozenset({"int", "str", "float", "abs", "round", "tuple", "list", "dict"})
+_CONVERSIONS = frozenset(
+    {"int", "str", "float", "abs", "round", "tuple", "list", "dict", "numpy.array", "numpy.asarray"}
+)
 
 
 def decides(node: ast.expr, ctx: Context, depth: int = 0) -> bool:
@@ -58,6 +60,8 @@ def decides(node: ast.expr, ctx: Context, depth: int = 0) -> bool:
         return not _names_place(key, ctx) and decides(parent, ctx, depth + 1)
     if isinstance(parent, ast.Subscript) and parent.value is not node:
         return True
+    if isinstance(parent, (ast.ListComp, ast.GeneratorExp)) and parent.elt is node:
+        return decides(parent, ctx, depth + 1)
     if isinstance(parent, (*COMPREHENSIONS, ast.Compare, ast.Yield, ast.YieldFrom)) or not isinstance(parent, ast.expr):
         return True
     return decides(parent, ctx, depth + 1)
@@ -116,11 +120,17 @@ def _argument_decides(argument: ast.expr, call: ast.Call, ctx: Context, depth: i
         return False
     if isinstance(call.func, ast.Attribute) and call.func.attr in table.attributes:
         return False
-    converts = any(name.removeprefix("builtins.") in _CONVERSIONS for name in names)
+    converts = any(name.removeprefix("builtins.") in _CONVERSIONS for name in names) or _joins(call)
     computes = bool(names) and all(name.startswith("torch.") for name in names)
     if converts or (computes and not isinstance(ctx.parent(call), ast.Expr)) or _is_model(call, ctx):
         return decides(call, ctx, depth + 1)
     return True
+
+
+def _joins(call: ast.Call) -> bool:
+    """`"".join(letters)`."""
+    function = call.func
+    return isinstance(function, ast.Attribute) and function.attr == "join" and isinstance(function.value, ast.Constant)
 
 
 def _measures(function: ast.expr) -> bool:

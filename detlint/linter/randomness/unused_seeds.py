@@ -24,6 +24,7 @@ _SEED_FLAG = re.compile(
 )
 # What takes all options of a command line at once.
 _WHOLE = frozenset({"vars", "locals", "__dict__", "_get_kwargs", "asdict", "HfArgumentParser", "from_argparse_args"})
+_PRINTED = frozenset({"print", "pprint", "info", "debug", "log", "warning", "format"})
 _SHOWN = frozenset({"print", "pprint", "str", "repr", "info", "debug", "dump", "dumps", "save", "log", "format"})
 
 
@@ -54,11 +55,18 @@ def seed_defaults(module: Module) -> Iterator[ast.expr]:
 
 
 def _reads(module: Module, name: str, option: ast.Call) -> bool:
-    """Does a module read an attribute or an entry of this name, or name it in a string?"""
-    if name in module.index.names_used:
+    """Does a module read an attribute or an entry of this name, not only to show it, or name it in a string?"""
+    if any(not _is_shown(use, module) for use in module.index.names_used.get(name, ())):
         return True
     own = set(walk(option))
     return any(part.value == name and part not in own for part in module.index.of_type(ast.Constant))
+
+
+def _is_shown(use: ast.AST, module: Module) -> bool:
+    """`logging.info("seed %d", args.seed)`."""
+    around = (parent for parent in module.index.ancestors(use) if isinstance(parent, (ast.Call, ast.stmt)))
+    call = next(around, None)
+    return isinstance(call, ast.Call) and identifier(call.func) in _PRINTED
 
 
 def _hands_options_on(ctx: Context) -> bool:

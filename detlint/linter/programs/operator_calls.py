@@ -1,0 +1,112 @@
+"""Which calls of a file mean operators of the operator table, in their own names or behind functions that hand on."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+
+from detlint.linter.analysis.context import Call, Context
+from detlint.linter.analysis.handed_on import handed_on
+from detlint.linter.analysis.program import calls_named
+from detlint.linter.analysis.values import Kind
+from detlint.linter.analysis.written_calls import mapped, written_out
+from detlint.operators import NEWEST, Operator, by_python_name, in_force, load_operators
+from detlint.rulebook import Trigger
+
+Entry = tuple[Trigger, tuple[Operator, ...]]
+_Table = Mapping[str, Entry]
+_Calls = list[tuple[Call, tuple[Operator, ...]]]
+
+
+def operator_calls(ctx: Context) -> Iterator[_Calls]:
+    """Yield, for each call, what of the rule's operators under the settings in force it may mean."""
+    yield from _called(ctx)
+    yield from _handed_on(ctx)
+
+
+def operator_entries(ctx: Context) -> Mapping[str, _Table]:
+    """Return the rule's entries under the settings in force by the last identifier of their public names."""
+    config = ctx.config
+    return _entries_of(ctx.rule.code, config.torch_version or NEWEST, config.devices, config.passes)
+
+
+def _called(ctx: Context) -> Iterator[_Calls]:
+    table = _table(ctx)
+    for node in calls_named(ctx.module, {name.rpartition(".")[2] for name in table}):
+        made = mapped(ctx.module, node) or node
+        yield [
+            (Call(node, trigger, written_out(ctx.module, made, trigger.name)), operators)
+            for trigger, operators in _entries(made, table, ctx)
+        ]
+
+
+def _handed_on(ctx: Context) -> Iterator[_Calls]:
+    """`resize(x, mode="bilinear")`, a function of another file that hands on a word which an entry asks for."""
+    entries = operator_entries(ctx)
+    operators = (each for table in entries.values() for _, found in table.values() for each in found)
+    asked = {key for operator in operators for key in operator.when}
+    for keyword in ctx.module.index.of_type(ast.keyword):
+        word, call = keyword.value, ctx.parent(keyword)
+        if keyword.arg not in asked or not isinstance(word, ast.Constant) or not isinstance(word.value, str):
+            continue
+        if isinstance(call, ast.Call):
+            for names, written in handed_on(ctx.module, call, keyword.arg):
+                found = (entries.get(name.rpartition(".")[2], {}).get(name) for name in names)
+                yield [(Call(call, trigger, written), operators) for trigger, operators in filter(None, found)]
+
+
+def _table(ctx: Context) -> _Table:
+    """Return the entries that a file may call, by public name; those of the project itself by their inner names too."""
+    entries, called = operator_entries(ctx), ctx.module.calls
+    table = {name: entry for last, found in entries.items() if last in called for name, entry in found.items()}
+    project = ctx.module.project
+    packages = dict.fromkeys(name.partition(".")[0] for name in table)
+    own = frozenset(package for package in packages if project.find(package, ctx.module) is not None)
+    if not own:
+        return table
+    ours = [name for name in table if name.partition(".")[0] in own]
+    inner = {project.canonical(name, ctx.module): table[name] for name in reversed(ours)}  # the first spelling stays
+    return {**table, **inner}
+
+
+@lru_cache(maxsize=32)
+def _entries_of(code: str, version: str, devices: tuple[str, ...], passes: tuple[str, ...]) -> Mapping[str, _Table]:
+    """Return a rule's entries by the last identifier of their public names."""
+    operators = in_force(load_operators(), torch_version=version, devices=devices, passes=passes)
+    chosen = [operator for operator in operators if operator.rule == code and not operator.auditor_only]
+    triggers = {trigger.name: trigger for operator in chosen for trigger in operator.python}
+    by_last: dict[str, dict[str, tuple[Trigger, tuple[Operator, ...]]]] = {}
+    for name, entries in by_python_name(chosen).items():
+        by_last.setdefault(triggers[name].last, {})[name] = triggers[name], entries
+    return by_last
+
+
+def _entries(node: ast.Call, table: _Table, ctx: Context) -> Iterator[tuple[Trigger, tuple[Operator, ...]]]:
+    names = ctx.callees(node)
+    yield from (table[name] for name in names if name in table)
+    if not names and isinstance(node.func, ast.Attribute):
+        found = table.get(f"torch.Tensor.{node.func.attr}")
+        if found is not None and _is_tensor_method(Call(node, found[0]), node.func, ctx):
+            yield found
+
+
+def _is_tensor_method(call: Call, function: ast.Attribute, ctx: Context) -> bool:
+    """`x.scatter_add_(…)`, `x.gather(1, index)`: can only a tensor be meant, in a file that uses torch?
+
+    By an underscore in the name, or the number of a dimension beside an index; and by the arguments that it asks for,
+    since `context.index_select(rows)` names no dimension.
+    """
+    needed = [parameter.name for parameter in call.trigger.parameters if parameter.default is None]
+    if not all(call.argument(name).hidden or call.argument(name).given for name in needed) or not _imports_torch(ctx):
+        return False
+    if "_" not in function.attr and not (len(needed) > 1 and type(ctx.constant(call.argument("dim").value)) is int):
+        return False
+    return {value.kind for value in ctx.values(function.value)} <= {Kind.UNKNOWN, Kind.TENSOR, Kind.NONE}
+
+
+def _imports_torch(ctx: Context) -> bool:
+    index = ctx.module.index
+    names = [alias.name for statement in index.of_type(ast.Import) for alias in statement.names]
+    names += [statement.module or "" for statement in index.of_type(ast.ImportFrom) if not statement.level]
+    return any(name.partition(".")[0] == "torch" for name in names)
