@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.never_taken import is_switched_off
 from detlint.linter.analysis.program import Program
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.testcode import is_test_file
@@ -16,7 +17,6 @@ from detlint.linter.modes.frames import Frame
 from detlint.linter.programs.training import guarded_by_mode
 from detlint.linter.randomness.global_draws import Drawn, global_draws, matters
 from detlint.linter.randomness.seeding import place
-from detlint.linter.randomness.switched_off import is_switched_off
 from detlint.linter.source.names import FunctionNode
 from detlint.linter.source.nodes import walk
 from detlint.randomness import load_sources
