@@ -12,6 +12,8 @@ from detlint.linter.source.names import BindingKind
 if TYPE_CHECKING:
     from detlint.linter.analysis.project import Module
 
+_READING = ("get", "items", "keys", "values", "copy")
+
 
 def written_items(module: Module, node: ast.expr) -> Mapping[str, ast.expr] | None:
     """Return the items of `{"size": 8}` or `dict(size=8)`, also under a name or attribute that nothing else touches.
@@ -40,12 +42,32 @@ def written_items(module: Module, node: ast.expr) -> Mapping[str, ast.expr] | No
     return None
 
 
+def may_hold(module: Module, node: ast.expr, key: str) -> bool:
+    """May a dictionary hold a key? Not if it is made in sight and only filled under other keys that are written out."""
+    made = [binding.value for binding in module.definitions(node)] if isinstance(node, ast.Name) else [node]
+    items = written_items(module, made[0]) if len(made) == 1 and made[0] is not None else None
+    if items is None or isinstance(made[0], ast.Name):
+        return True
+    uses = module.index.names_used.get(node.id, ()) if isinstance(node, ast.Name) else ()
+    return key in items or any(_may_put_in(module, use, key) for use in uses)
+
+
+def _may_put_in(module: Module, use: ast.AST, key: str) -> bool:
+    """`options["size"] = 8` puts in a key, and any method or function may."""
+    parent = module.index.parents.get(use)
+    if isinstance(parent, ast.Subscript) and parent.value is use and not isinstance(parent.ctx, ast.Load):
+        return not isinstance(parent.slice, ast.Constant) or parent.slice.value == key
+    if isinstance(parent, ast.Attribute):
+        return parent.attr not in _READING
+    return isinstance(parent, ast.Call) or (isinstance(parent, ast.keyword) and parent.arg is not None)
+
+
 def _is_changed(module: Module, name: str) -> bool:
     """`sizes["width"] = 8`, `sizes.update(…)`: whatever is called on it counts but for `get` and its like."""
     for use in module.index.names_used.get(name, ()):
         parent = module.index.parents.get(use)
         if isinstance(parent, ast.Subscript) and parent.value is use and not isinstance(parent.ctx, ast.Load):
             return True
-        if isinstance(parent, ast.Attribute) and parent.attr not in ("get", "items", "keys", "values", "copy"):
+        if isinstance(parent, ast.Attribute) and parent.attr not in _READING:
             return True
     return False

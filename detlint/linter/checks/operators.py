@@ -9,6 +9,7 @@ from collections.abc import Collection, Container, Iterator, Mapping
 from detlint.conditions import Truth
 from detlint.findings import Finding
 from detlint.linter.analysis.context import Call, Context
+from detlint.linter.analysis.made_by_callers import made_by_callers
 from detlint.linter.analysis.never_taken import is_never_run
 from detlint.linter.analysis.registry import check_file
 from detlint.linter.analysis.repairs import Repair, set_argument, unsafe
@@ -21,7 +22,7 @@ from detlint.linter.modes.derived_layers import constructions, overrides
 from detlint.linter.numbers.whole_numbers import are_counted
 from detlint.linter.programs.autotuning import adds_two_parts
 from detlint.linter.programs.kernels import KERNEL_LANGUAGES
-from detlint.linter.programs.on_cpu import runs_on_cpu
+from detlint.linter.programs.on_cpu import is_only_built_with, runs_on_cpu
 from detlint.linter.programs.operator_calls import operator_calls, operator_entries
 from detlint.linter.programs.training import file_trains
 from detlint.linter.randomness.determinism import asks_for_deterministic_algorithms
@@ -172,7 +173,13 @@ def _has_methods(operator: Operator, call: Call) -> bool:
 
 def _is_exact(operator: Operator, call: Call, ctx: Context) -> bool:
     """Is an error under the flag all that can come of the call?"""
-    return operator.is_exact(SourceArguments(call, ctx)) is Truth.YES
+    if operator.is_exact(SourceArguments(call, ctx)) is Truth.YES:
+        return True
+    passed = [
+        SourceArguments(Call(made, call.trigger, written), inside)
+        for (inside, made), written in made_by_callers(call.node, ctx)
+    ]
+    return bool(passed) and all(operator.is_exact(view) is Truth.YES for view in passed)
 
 
 def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
@@ -208,8 +215,8 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
         return False
     if operator.passes != ("backward",):
         function = ctx.function(call.node)
-        built = uses is None and function is not None and function.name == "__init__"
-        return not (built and operator.devices == ("cuda",))  # what a constructor computes, it computes on the CPU
+        built = uses is None and function is not None and operator.devices == ("cuda",)
+        return function is None or not built or not is_only_built_with(function, ctx)
     if _DERIVATIVE.search(call.name):
         return not runs_trained_models(ctx.module)
     if not uses:

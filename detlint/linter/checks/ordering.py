@@ -12,6 +12,7 @@ from detlint.linter.analysis.origins import origins
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.repairs import Repair, replace, unsafe, wrap
+from detlint.linter.analysis.testcode import is_unit_test
 from detlint.linter.analysis.values import Kind
 from detlint.linter.order.callers import is_given_in_vain
 from detlint.linter.order.destination import OrderTracer
@@ -42,14 +43,19 @@ def unsorted_listing(call: Call, ctx: Context) -> Iterator[Finding]:
         return
     form = Form.WALK if call.name in _WALKS else Form.SEQUENCE
     sink = OrderTracer(ctx.module).destination(call.node, Trail(form, gathered=True))
-    if sink is None or is_given_in_vain(sink, ctx) or (sink == CHOICE and _lists_own_folder(call, ctx)):
+    if sink is None or is_given_in_vain(sink, ctx) or (sink == CHOICE and _serves_any(call, ctx)):
         return
     repair = _sorted_listing(call, ctx) if form is Form.SEQUENCE else None
     yield ctx.finding(call.node, repair=repair, call=f"{call.name}()", sink=sink)
 
 
-def _lists_own_folder(call: Call, ctx: Context) -> bool:
-    """`glob(join(tempfile.mkdtemp(), "*.pt"))[0]`: who takes one of what it wrote there knows that it is one."""
+def _serves_any(call: Call, ctx: Context) -> bool:
+    """`glob(join(tempfile.mkdtemp(), "*.pt"))[0]`: who takes one of what it wrote there knows that it is one.
+
+    A unit test takes one of its fixtures, and asserts what holds of any.
+    """
+    if is_unit_test(ctx.module):
+        return True
     method = call.node.func.value if isinstance(call.node.func, ast.Attribute) else None
     folders = [*call.node.args[:1], *([method] if method is not None else ())]
     temporary = order_table().functions["temporary"]

@@ -18,7 +18,8 @@ from detlint.linter.programs.program_start import insert_at_start
 from detlint.linter.programs.smoke import is_smoke_test
 from detlint.linter.programs.training import file_trains, trains
 from detlint.linter.randomness.seeding import seeding_of, seeds_in
-from detlint.linter.source.nodes import identifier
+from detlint.linter.source.names import FUNCTIONS
+from detlint.linter.source.nodes import identifier, walk
 
 _WORK = re.compile(
     r"(^|_)(train|fit|finetune|eval|evaluate|evaluation|validate|test|infer|inference|predict|generate|sample|rollout"
@@ -82,10 +83,27 @@ def _seeded_trainer(ctx: Context) -> ast.Call | None:
 
 
 def _only_times(ctx: Context) -> bool:
-    """Is the program there to measure speed? What it computes is thrown away."""
+    """Is the program there to measure speed, itself or by what it calls? What it computes is thrown away."""
     named = _BENCHMARK.search(ctx.module.source.path.stem) is not None
     called = ctx.module.index.calls_by_name
-    return "do_bench" in called or (named and not _CLOCKS.isdisjoint(called))
+    if "do_bench" in called or (named and not _CLOCKS.isdisjoint(called)):
+        return True
+    executed = [node for node in ctx.module.tree.body if not isinstance(node, (*FUNCTIONS, ast.ClassDef))]
+    calls = [part for node in ([ctx.module.tree] if named else executed) for part in _calls_in(node)]
+    works = any(_WORK.search(identifier(call.func)) and not _measures(call, ctx) for call in calls)
+    return (named or not works) and any(_measures(call, ctx) for call in calls)
+
+
+def _calls_in(node: ast.AST) -> Iterator[ast.Call]:
+    return (part for part in walk(node) if isinstance(part, ast.Call))
+
+
+def _measures(call: ast.Call, ctx: Context) -> bool:
+    """`profile_pair(left, right)`, a function of the project in a file that reads a clock."""
+    if not _BENCHMARK.search(identifier(call.func)):
+        return False
+    found = map(ctx.module.project.definition, ctx.callees(call))
+    return any(made is not None and not _CLOCKS.isdisjoint(made[0].index.calls_by_name) for made in found)
 
 
 def _requested(ctx: Context) -> Repair | None:

@@ -10,6 +10,7 @@ from detlint.linter.analysis.program import outermost_definition
 from detlint.linter.gradients.provenance import is_data, without_gradient_dtype
 from detlint.linter.gradients.served import is_only_served
 from detlint.linter.gradients.serving import serves
+from detlint.linter.gradients.turned_on import is_turned_on_to_infer
 from detlint.linter.programs.data_code import in_data_module, prepares_data
 from detlint.linter.programs.evaluation import computes_loss, evaluates, is_given, without_gradients
 from detlint.linter.programs.training import file_trains, runs_in_eval_only, training_steps, trains
@@ -121,6 +122,8 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
         return True  # a function of that name is given to some class
     outermost = outermost_definition(module, node)
     if outermost is not None and module.project.once(is_only_served, (module, outermost)):
+        return True
+    if is_turned_on_to_infer(node, ctx):
         return True
     return depth > 0 and function.name != "forward" and _callers_infer(function, ctx, depth)
 

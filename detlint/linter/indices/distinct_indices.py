@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.callers import calls_of
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
     from detlint.linter.analysis.values import Value
 
+# What a router gives: as many different experts a row as it chooses.
+_CHOSEN = re.compile(r"(^|_)(selected|chosen|topk|top_k|expert)_(\w+_)?(experts?|ids?|idx|index|indices)$")
 _MAX_STEPS = 6
 _MAX_VIEWS = 4
 # Indices made by these name every place at most once.
@@ -91,7 +94,11 @@ def belongs_to_one_choice(index: ast.expr, ctx: Context) -> bool:
     call = found[0].value
     if "torch.where" not in ctx.callees(call) or len(call.args) != 1:
         return False
-    mask = call.args[0]
+    return _marks_choices(call.args[0], ctx)
+
+
+def _marks_choices(mask: ast.expr, ctx: Context) -> bool:
+    """`one_hot(chosen).permute(2, 1, 0)[expert]`, `chosen == expert`, `mask[expert]` of a mask filled with these."""
     picked = False
     for _ in range(_MAX_STEPS):
         if isinstance(mask, ast.Subscript):
@@ -100,7 +107,12 @@ def belongs_to_one_choice(index: ast.expr, ctx: Context) -> bool:
             made = [binding.value for binding in ctx.module.definitions(mask)]
             if len(made) != 1 or made[0] is None:
                 return False
+            filled = _put_in_rows(mask, ctx) if picked else []
+            if filled:
+                return all(isinstance(value, ast.Compare) and _asks_who_chose(value) for value in filled)
             mask = made[0]
+        elif isinstance(mask, ast.Compare):
+            return _asks_who_chose(mask)
         elif isinstance(mask, ast.Call) and "torch.nn.functional.one_hot" in ctx.callees(mask):
             return picked
         elif isinstance(mask, ast.Call) and isinstance(mask.func, ast.Attribute):
@@ -108,6 +120,34 @@ def belongs_to_one_choice(index: ast.expr, ctx: Context) -> bool:
         else:
             return False
     return False
+
+
+def _put_in_rows(mask: ast.Name, ctx: Context) -> list[ast.expr]:
+    """Return what `mask[expert] = (chosen == expert).T` fills a tensor with, views left out."""
+    function = ctx.function(mask)
+    values = (
+        statement.value
+        for statement in ctx.module.index.of_type(ast.Assign)
+        for target in statement.targets
+        if isinstance(target, ast.Subscript) and getattr(target.value, "id", "") == mask.id
+        if ctx.function(statement) is function
+    )
+    return [_viewed(value) for value in values]
+
+
+def _viewed(node: ast.expr) -> ast.expr:
+    while isinstance(node, (ast.Call, ast.Attribute)):
+        function = node.func if isinstance(node, ast.Call) else node
+        if not isinstance(function, ast.Attribute):
+            break
+        node = function.value
+    return node
+
+
+def _asks_who_chose(test: ast.Compare) -> bool:
+    """`selected_experts == expert`, one of several that each row chose, going by the name."""
+    alike = len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq)
+    return alike and any(_CHOSEN.search(identifier(side)) for side in (test.left, *test.comparators))
 
 
 def is_permutation(index: ast.expr, ctx: Context, depth: int = 2) -> bool:
@@ -120,7 +160,7 @@ def is_permutation(index: ast.expr, ctx: Context, depth: int = 2) -> bool:
     for _ in range(_MAX_STEPS):
         if isinstance(index, ast.Name):
             if named.search(index.id):
-                return True
+                return not _are_truths(index, ctx)
             bindings = ctx.module.definitions(index)
             found = [binding for binding in bindings if not _is_view(binding)] or bindings
             if len(found) != 1:
@@ -146,6 +186,21 @@ def is_permutation(index: ast.expr, ctx: Context, depth: int = 2) -> bool:
         elif isinstance(index.func, ast.Attribute) and (shaped or not _repeats_places(index, ctx)):
             shaped = shaped or _shapes(index, ctx)
             index = index.func.value
+    return False
+
+
+def _are_truths(index: ast.expr, ctx: Context) -> bool:
+    """`is_hit = (x > 0).long()`: ones and zeros, whatever they are called."""
+    for _ in range(_MAX_STEPS):
+        if isinstance(index, ast.Name):
+            found = ctx.module.definitions(index)
+            if len(found) != 1 or found[0].value is None or found[0].index:
+                return False
+            index = found[0].value
+        elif isinstance(index, ast.Call) and isinstance(index.func, ast.Attribute):
+            index = index.func.value
+        else:
+            return isinstance(index, ast.Compare)
     return False
 
 

@@ -50,10 +50,10 @@ class SingleElements:
             return False
         if isinstance(index, ast.Name):
             found = self._ctx.module.definitions(index)
-            assigned = [b for b in found if b.kind is BindingKind.ASSIGN and (not b.index or _keeps_dimension(b.value))]
-            known = [b.value for b in assigned if b.value is not None]
-            return bool(known) and all(self._has_one(value, dim, steps - 1) for value in known)
-        if isinstance(index, (ast.Attribute, ast.Subscript)) and _keeps_dimension(index.value):
+            assigned = (b for b in found if b.kind is BindingKind.ASSIGN and b.value is not None)
+            known = [b.value for b in assigned if not b.index or self._keeps_one(b.value, dim)]
+            return bool(known) and all(value is not None and self._has_one(value, dim, steps - 1) for value in known)
+        if isinstance(index, (ast.Attribute, ast.Subscript)) and self._keeps_one(index.value, dim):
             return True  # `scores.max(dim=1, keepdim=True).indices`
         if isinstance(index, ast.Subscript) and isinstance(index.slice, ast.Tuple):
             return self._is_picked(index.slice.elts, dim)
@@ -98,7 +98,15 @@ class SingleElements:
             return self._is_sized_one(sizes, dim)
         if function.attr in ("expand", "repeat"):
             return self._stays_one(call, function, sizes, dim, steps)
-        return _keeps_dimension(call)
+        return self._keeps_one(call, dim)
+
+    def _keeps_one(self, node: ast.expr | None, dim: int) -> bool:
+        """`scores.max(dim=-1, keepdim=True)`: the dimension is left, with one element, unless another one is."""
+        if not isinstance(node, ast.Call) or not _keeps_dimension(node):
+            return False
+        given = [*(keyword.value for keyword in node.keywords if keyword.arg == "dim"), *node.args]
+        named = next((place for place in map(self._ctx.constant, given) if type(place) is int), dim)
+        return named == dim or (named < 0) is not (dim < 0)
 
     def _is_sized_one(self, sizes: list[ast.expr], dim: int) -> bool:
         """`rows.view(*rows.size(), 1, 1)`: sizes are counted from the side on which none are starred."""
@@ -201,10 +209,8 @@ def names_choice(index: ast.expr) -> bool:
     return table.bests.search(name) is not None or (not spread and table.choices.search(name) is not None)
 
 
-def _keeps_dimension(node: ast.expr | None) -> bool:
-    """`scores.max(dim=-1, keepdim=True)`: the dimension is left, with one element."""
-    keywords = node.keywords if isinstance(node, ast.Call) else []
-    return any(k.arg == "keepdim" and getattr(k.value, "value", None) is True for k in keywords)
+def _keeps_dimension(call: ast.Call) -> bool:
+    return any(k.arg == "keepdim" and getattr(k.value, "value", None) is True for k in call.keywords)
 
 
 def _sizes(call: ast.Call) -> list[ast.expr]:

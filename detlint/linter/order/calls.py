@@ -32,7 +32,7 @@ from detlint.linter.source.nodes import decorating, identifier
 if TYPE_CHECKING:
     from detlint.linter.analysis.project import Module
 
-_PASSING = ("Error", "Exception", "Warning", "Response")  # objects that tell somebody something
+_PASSING = ("Error", "Exception", "Warning", "Response", "Popen")  # objects that tell somebody something
 _CLASSES = ("cls", "_class", "_type", "__class__")
 _TELLING = frozenset({"builtins.str", "builtins.repr"})
 _ADDING = frozenset({"operator.add", "operator.iadd", "operator.concat", "operator.iconcat"})

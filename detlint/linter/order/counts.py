@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from detlint.linter.analysis.element_fills import put_in
 from detlint.linter.analysis.element_sort import Move
@@ -10,11 +11,17 @@ from detlint.linter.order.form import CHOICE
 from detlint.linter.order.questions import OrderQuestions
 from detlint.linter.programs.trial_runs import SHAPES
 from detlint.linter.source.names import FUNCTIONS
+from detlint.linter.source.nodes import identifier
 
 _AT_MOST_ONE = frozenset({(ast.Eq, 1), (ast.LtE, 1), (ast.Lt, 2)})
 _SEVERAL = frozenset({(ast.NotEq, 1), (ast.Gt, 1), (ast.GtE, 2)})
 _AT_LEAST_ONE = frozenset({(ast.GtE, 1), (ast.Lt, 1)})
 _LEAVING = (ast.Raise, ast.Return, ast.Continue, ast.Break)
+_SETS = frozenset({"builtins.set", "builtins.frozenset"})
+_MAKING_PATHS = ("join", "str", "Path")
+_PARTS_OF_PATHS = {"dirname": "parent", "splitext": "suffix"}
+_READING = re.compile(r"(^|_|im)(read|open|load)(_|$)")
+_MOST_STEPS = 4
 _STOPPING = ("exit", "error", "fail")  # `sys.exit(…)`, `parser.error(…)`
 
 
@@ -40,10 +47,11 @@ class OrderCounts(OrderQuestions):
                 for side in sides
             )
             number = next((side.value for side in sides if isinstance(side, ast.Constant)), None)
+            of_one = (
+                counted and number in (1, 2) and (type(compare.ops[0]), number) not in _AT_LEAST_ONE
+            ) or _is_like_one(node, compare)
             if (
-                counted
-                and number in (1, 2)
-                and (type(compare.ops[0]), number) not in _AT_LEAST_ONE
+                of_one
                 and not self._has_several(node, compare)
                 and self._counts_for(node, compare)
                 and self._is_left_to_one(node, compare)
@@ -64,16 +72,18 @@ class OrderCounts(OrderQuestions):
         return True
 
     def _is_written_with_one(self, node: ast.expr) -> bool:
-        """`{"mean"}`, or a variable that is made so and never added to."""
-        if isinstance(node, ast.Set):
-            return len(node.elts) == 1 and not isinstance(node.elts[0], ast.Starred)
+        """`{"mean"}`, `set(("mean",))`, or a variable that is made so and never added to."""
+        if isinstance(node, ast.Call) and len(node.args) == 1 and _SETS.intersection(self.inference.callees(node)):
+            node = node.args[0]
+        if isinstance(node, (ast.Set, ast.List, ast.Tuple)):
+            return _is_alone(node)
         scope = self.index.scope_at(node).lookup(node.id) if isinstance(node, ast.Name) else None
         if scope is None or not isinstance(node, ast.Name):
             return False
         made = [binding.value for binding in scope.bindings[node.id] if not binding.index]
-        alone = len(made) == len(scope.bindings[node.id]) and all(isinstance(value, ast.Set) for value in made)
+        written = len(made) == len(scope.bindings[node.id]) and all(isinstance(value, ast.Set) for value in made)
         filled = any(True for _ in put_in(self.index, node.id, scope.node, (Move.ITERATED,)))
-        return alone and not filled and all(value is not None and self._is_written_with_one(value) for value in made)
+        return written and not filled and all(value is not None and self._is_written_with_one(value) for value in made)
 
     def _count(self, side: ast.expr) -> ast.expr:
         """`count` of `count = len(files)`: that."""
@@ -94,7 +104,7 @@ class OrderCounts(OrderQuestions):
         if not isinstance(branch, ast.If) or branch.test not in (compare, *self.index.ancestors(compare)):
             return True
         around = {node, *self.index.ancestors(node)}
-        asks_for_one = isinstance(compare.ops[0], (ast.Eq, ast.LtE, ast.Lt))
+        asks_for_one = isinstance(compare.ops[0], (ast.Eq, ast.LtE, ast.Lt, ast.In))
         kept, left = (branch.body, branch.orelse) if asks_for_one else (branch.orelse, branch.body)
         if around.intersection([branch.test, *kept]):
             return True
@@ -123,7 +133,7 @@ class OrderCounts(OrderQuestions):
         parent = self.index.parents.get(chosen)
         if isinstance(parent, (ast.Compare, ast.Expr)) or self.complains(node) or self.shown(chosen):
             return None
-        if self._is_asked_for_form(chosen) or self.is_only_element(node):
+        if self._is_asked_for_form(chosen, self._shared_by(node)) or self.is_only_element(node):
             return None
         if isinstance(parent, ast.Call) and {"builtins.len", "builtins.isinstance", "builtins.type"}.intersection(
             self.inference.callees(parent)
@@ -131,24 +141,65 @@ class OrderCounts(OrderQuestions):
             return None
         return CHOICE
 
-    def _is_asked_for_form(self, chosen: ast.expr) -> bool:
+    def _is_asked_for_form(self, chosen: ast.expr, shared: frozenset[str], steps: int = _MOST_STEPS) -> bool:
         """`next(iter(weights)).device`, `weights[0][0].values.dtype`, which the others share; also by a variable."""
         parent = self.index.parents.get(chosen)
-        if isinstance(parent, ast.Assign) and isinstance(parent.targets[0], ast.Name):
-            binding = self.binding_of(parent.targets[0])
-            if binding is None or not isinstance(binding.scope.node, FUNCTIONS) or len(parent.targets) > 1:
+        target = parent.targets[0] if isinstance(parent, ast.Assign) and len(parent.targets) == 1 else None
+        target = parent.optional_vars if isinstance(parent, ast.withitem) else target
+        if isinstance(target, ast.Name):
+            binding = self.binding_of(target)
+            if binding is None or not isinstance(binding.scope.node, FUNCTIONS) or not steps:
                 return False
             uses = self.module.flow(binding.scope).uses(binding)
-            return bool(uses) and all(map(self._leads_to_form, uses))
-        return self._leads_to_form(chosen)
+            return bool(uses) and all(self._leads_to_form(use, shared, steps - 1) for use in uses)
+        return self._leads_to_form(chosen, shared, steps)
 
-    def _leads_to_form(self, part: ast.expr) -> bool:
+    def _leads_to_form(self, part: ast.expr, shared: frozenset[str], steps: int) -> bool:
         parent = self.index.parents.get(part)
         while isinstance(parent, (ast.Attribute, ast.Subscript)) and parent.value is part:
-            if isinstance(parent, ast.Attribute) and parent.attr in SHAPES:
+            if isinstance(parent, ast.Attribute) and parent.attr in shared:
                 return True
             part, parent = parent, self.index.parents.get(parent)
+        if isinstance(parent, ast.BinOp) and isinstance(parent.op, (ast.Div, ast.Add)) and part is parent.right:
+            return self._is_asked_for_form(parent, shared, steps)  # `folder / names[0]`
+        if not isinstance(parent, ast.Call) or part is parent.func:
+            return False
+        called = identifier(parent.func)
+        if called in _PARTS_OF_PATHS:
+            return _PARTS_OF_PATHS[called] in shared and _takes_part(self.index.parents.get(parent), called)
+        reads = called in _MAKING_PATHS or _READING.search(called) is not None
+        return reads and self._is_asked_for_form(parent, shared, steps)
+
+    def _shared_by(self, node: ast.expr) -> frozenset[str]:
+        """Return what all entries have in common as a rule: also their folder, unless folders are searched."""
+        listing = self.listing_of(node)
+        texts = [part.value for part in ast.walk(listing) if isinstance(part, ast.Constant)] if listing else []
+        searched = listing is not None and (
+            identifier(listing.func) in ("rglob", "walk") or any("*" in str(text).rpartition("/")[0] for text in texts)
+        )
+        return SHAPES | ({"suffix"} if searched else {"suffix", "parent"})
+
+
+def _takes_part(around: ast.AST | None, called: str) -> bool:
+    """`os.path.splitext(name)[1]`; the folder is all that `dirname` gives."""
+    return called == "dirname" or (isinstance(around, ast.Subscript) and ast.unparse(around.slice) in ("1", "-1"))
+
+
+def _is_alone(display: ast.expr) -> bool:
+    """`("mean",)`."""
+    elements = display.elts if isinstance(display, (ast.Set, ast.List, ast.Tuple)) else []
+    return len(elements) == 1 and not isinstance(elements[0], ast.Starred)
+
+
+def _is_like_one(node: ast.expr, compare: ast.Compare) -> bool:
+    """`kinds == {"mean"}`, `kinds not in ({"mean"}, {"max"})`: the same as a set of one element."""
+    if len(compare.ops) != 1 or ast.unparse(compare.left) != ast.unparse(node):
         return False
+    other = compare.comparators[0]
+    several = isinstance(compare.ops[0], (ast.In, ast.NotIn)) and isinstance(other, (ast.Tuple, ast.List))
+    sets = other.elts if several and isinstance(other, (ast.Tuple, ast.List)) else [other]
+    asked = isinstance(compare.ops[0], (ast.Eq, ast.NotEq)) or several
+    return asked and bool(sets) and all(isinstance(each, ast.Set) and _is_alone(each) for each in sets)
 
 
 def _things_in(node: ast.AST) -> set[str]:

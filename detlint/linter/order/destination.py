@@ -51,7 +51,7 @@ class OrderTracer(OrderItems):
         return self.destination(parent, trail)
 
     def _display(self, node: ast.expr, parent: ast.expr, trail: Trail) -> str | None:
-        if isinstance(parent, ast.Dict) and self._is_lookup_entry(node, parent):
+        if isinstance(parent, ast.Dict) and self._is_lookup_entry(node, parent, text=trail.form is Form.TEXT):
             return None
         if isinstance(node, ast.Starred) or trail.form in KEYED:
             return self.destination(parent, trail)
@@ -63,10 +63,10 @@ class OrderTracer(OrderItems):
             return None
         return display.elts.index(node) if isinstance(self.index.parents.get(display), ast.Return) else None
 
-    def _is_lookup_entry(self, node: ast.expr, record: ast.Dict) -> bool:
-        """`{"target_modules": names}`."""
-        keys = (key for key, value in zip(record.keys, record.values, strict=True) if value is node)
-        return any(map(self.is_lookup_key, keys))
+    def _is_lookup_entry(self, node: ast.expr, record: ast.Dict, *, text: bool) -> bool:
+        """`{"target_modules": names}`; `{"error": f"none of {names}"}`, a text."""
+        keys = [key for key, value in zip(record.keys, record.values, strict=True) if value is node]
+        return any(map(self.is_lookup_key, keys)) or (text and any(map(self.is_complaint_key, keys)))
 
     def _binary(self, node: ast.expr, parent: ast.BinOp, trail: Trail) -> str | None:
         if isinstance(parent.op, KEEPING_ORDER):

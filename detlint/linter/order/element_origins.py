@@ -222,6 +222,8 @@ class ElementOrigins:
     def _attribute(self, node: ast.Attribute, steps: Steps, callers: int) -> Sort:
         if not steps and node.attr in self._table.attributes["texts"]:
             return Sort.HASHED
+        if not steps and node.attr in self._table.attributes["hashed_by_value"]:
+            return Sort.NUMBERS
         passing = node.attr in ("values", "index", "T", "data")
         if not passing:
             self._note(node.attr, steps)

@@ -246,6 +246,8 @@ class OrderPlaces(OrderPartners):
             and node.value.id == target.value.id
             and self.index.class_at(node) is owner
         ]
+        stores = self._stores_beside(target, change)
+        loads = [load for load in loads if self._lasts_until(load, change, stores)]
         others = [load for load in loads if self.index.statement(load) is not change]
         if not trail.subset and any(self._fixes_order(load, target.attr) for load in others):
             return None
@@ -262,7 +264,33 @@ class OrderPlaces(OrderPartners):
                 return f"self.{target.attr}"
         if read or trail.form in (Form.TEXT, *KEYED) or target.attr.startswith("__"):
             return None
-        return f"self.{target.attr}"
+        return f"self.{target.attr}" if self._lasts_until(None, change, stores) else None
+
+    def _stores_beside(self, target: ast.Attribute, change: ast.AST) -> list[ast.Assign]:
+        """Return what else sets the attribute to something else, in the function that `change` stands in."""
+        function, text = self.index.function_at(change), ast.unparse(target)
+        same = (node for node in self.index.of_type(ast.Attribute) if node.attr == target.attr and node is not target)
+        stores = (node for node in same if isinstance(node.ctx, ast.Store) and ast.unparse(node) == text)
+        statements = (self.index.parents.get(node) for node in stores if self.index.function_at(node) is function)
+        others = [node for node in statements if isinstance(node, ast.Assign) and node is not change]
+        return [node for node in others if not self._hands_on(node, text)]
+
+    def _hands_on(self, statement: ast.Assign, text: str) -> bool:
+        """`self.names = self.names[:10]`, `self.names = self.names or found`; `name in self.names` hands on nothing."""
+        parts = (part for part in ast.walk(statement.value) if isinstance(part, ast.Attribute))
+        return any(
+            not isinstance(self.index.parents[part], ast.Compare) and not self._is_sorted_within(part, statement)
+            for part in parts
+            if ast.unparse(part) == text
+        )
+
+    def _lasts_until(self, load: ast.Attribute | None, change: ast.AST, stores: list[ast.Assign]) -> bool:
+        """Does an attribute still hold it there, or at the end? Not after `self.names = sorted(found)` on each way."""
+        function = self.index.function_at(change)
+        if not stores or function is None:
+            return True
+        goal = load if load is not None and self.index.function_at(load) is function else None
+        return self.module.flow_at(change).path(change, goal, avoiding=stores)
 
     def _is_assigned_again(self, target: ast.Attribute) -> bool:
         owner, text = self.index.class_at(target), ast.unparse(target)

@@ -60,6 +60,10 @@ class OrderQuestions:
         """`"target_modules"`, as the key of an entry."""
         return isinstance(key, ast.Constant) and isinstance(key.value, str) and self.is_lookup(key.value)
 
+    def is_complaint_key(self, key: ast.expr | None) -> bool:
+        """`"error"`, as the key of an entry."""
+        return isinstance(key, ast.Constant) and isinstance(key.value, str) and self.is_complaint(key.value)
+
     def adds_nodes(self, call: ast.Call) -> bool:
         """`graph.add_nodes_from(names)` of a graph of networkx."""
         return not self.table.functions["growing"].isdisjoint(self.inference.callees(call))

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from typing import TYPE_CHECKING
 
-from detlint.linter.analysis.callers import is_used_elsewhere
+from detlint.linter.analysis.callers import calls_of, is_used_elsewhere
 from detlint.linter.analysis.calls import dtype_named
 from detlint.linter.analysis.program import outermost_definition
 from detlint.linter.analysis.testcode import is_unit_test
 from detlint.linter.programs.data_code import prepares_data
+from detlint.linter.programs.devices import device_around
 from detlint.linter.programs.training import file_trains
-from detlint.linter.source.names import BindingKind, unpacked
+from detlint.linter.source.names import Binding, BindingKind, FunctionNode, unpacked
 from detlint.linter.source.nodes import arguments_of
 
 if TYPE_CHECKING:
@@ -25,7 +26,17 @@ _ON_CPU = re.compile(r"(^|_)cpu(_|$)")
 # Longer texts tell people something.
 _LONGEST_WORD = 40
 _MOVES = frozenset({"to", "cuda", "type_as"})
-_VIEWS = frozenset({"view", "reshape", "flatten", "long", "float"})
+_VIEWS = frozenset(
+    {"view", "reshape", "flatten", "long", "float", "int", "double", "clone", "contiguous", "t", "transpose", "permute"}
+    | {"squeeze", "unsqueeze", "expand", "expand_as", "repeat"}
+)
+_FROM_NUMPY = frozenset({"torch.from_numpy"})
+# They make a tensor where the default device is, if none is named.
+_FACTORIES = frozenset(
+    f"torch.{name}"
+    for name in ("arange", "empty", "eye", "full", "linspace", "ones", "rand", "randint", "randn", "zeros")
+)
+_SETS_DEFAULT = ("set_default_device", "set_default_tensor_type")
 # What says that a file may work on another device.
 _DEVICES = frozenset({"cuda", "device", "devices", "get_device", "torch_device", "to", "set_default_device"})
 _NAMES_DEVICE = re.compile(r"cuda|gpu|device")
@@ -49,7 +60,27 @@ def runs_on_cpu(call: ast.Call, tensor: ast.expr | None, operands: Iterable[ast.
         return True
     if tensor is not None and _is_moved_to_cpu(tensor, ctx):
         return True
-    return any(_comes_from_numpy(operand, ctx) for operand in operands)
+    if any(_is_made_on_cpu(operand, ctx, _FROM_NUMPY) for operand in operands):
+        return True
+    made = tensor is not None and _is_made_on_cpu(tensor, ctx, _FROM_NUMPY | _FACTORIES)
+    return made or _is_taken_by_numpy(call, tensor, ctx)
+
+
+def is_only_built_with(function: FunctionNode, ctx: Context, calls: int = 3) -> bool:
+    """`__init__`, and private functions that nothing but constructors of layers call, which still are on the CPU."""
+    if function.name == "__init__":
+        return True
+    if not function.name.startswith("_") or function.name.startswith("__"):
+        return False
+    sites = list(calls_of(function, ctx)) if calls else []
+    return bool(sites) and all(site is not None and _is_in_making(*site, calls) for site in sites)
+
+
+def _is_in_making(ctx: Context, call: ast.Call, calls: int) -> bool:
+    function, owner = ctx.function(call), ctx.module.index.class_at(call)
+    if function is None or (owner is not None and not ctx.inference.is_module_class(ctx.module.qualified(owner))):
+        return False
+    return is_only_built_with(function, ctx, calls - 1)
 
 
 def _tests_on_cpu(ctx: Context) -> bool:
@@ -79,20 +110,70 @@ def _is_model_of_file(call: ast.Call, ctx: Context) -> bool:
     return not is_used_elsewhere(owner.name, ctx)
 
 
-def _comes_from_numpy(operand: ast.expr, ctx: Context, steps: int = 4) -> bool:
-    """`torch.from_numpy(rows)`, also as a view or by name; a copy to a device is no view."""
+def _is_made_on_cpu(operand: ast.expr, ctx: Context, makers: Set[str], steps: int = 4) -> bool:
+    """`torch.from_numpy(rows)`, `torch.zeros(3)` with no device, also as a view or by name.
+
+    A copy to a device is no view.
+    """
     if isinstance(operand, ast.Name):
-        made = [binding.value for binding in ctx.module.definitions(operand)]
-        return bool(made) and all(isinstance(node, ast.Call) and _comes_from_numpy(node, ctx, steps) for node in made)
+        made = [binding.value if binding.kind is BindingKind.ASSIGN else None for binding in _bindings(operand, ctx)]
+        return bool(made) and all(node is not None and _is_made_on_cpu(node, ctx, makers, steps) for node in made)
+    if isinstance(operand, ast.BinOp):
+        return any(_is_made_on_cpu(side, ctx, makers, steps) for side in (operand.left, operand.right))
     if not isinstance(operand, ast.Call) or steps == 0:
         return False
-    if "torch.from_numpy" in ctx.callees(operand):
-        return True
+    names = ctx.callees(operand)
+    if not makers.isdisjoint(names):
+        return not _FROM_NUMPY.isdisjoint(names) or _keeps_default_device(operand, ctx)
     function = operand.func
     if not isinstance(function, ast.Attribute):
         return False
     view = function.attr in _VIEWS or _only_converts(operand, function, ctx)
-    return view and _comes_from_numpy(function.value, ctx, steps - 1)
+    return view and _is_made_on_cpu(function.value, ctx, makers, steps - 1)
+
+
+def _bindings(name: ast.Name, ctx: Context) -> tuple[Binding, ...]:
+    """Return what gives a variable of a function its value; what is set in place stays where it is."""
+    found = ctx.module.definitions(name)
+    return tuple(b for b in found if b.kind is not BindingKind.AUGMENTED) or found
+
+
+def _keeps_default_device(made: ast.Call, ctx: Context) -> bool:
+    """Does a call name no device, in a project that sets no other default?"""
+    if any(keyword.arg in ("device", "out", None) for keyword in made.keywords) or device_around(made, ctx):
+        return False
+    searches = (ctx.module.project.search(word, ctx.module, 0) for word in _SETS_DEFAULT)
+    return not any(name in ctx.module.index.names_used for name in _SETS_DEFAULT) and all(
+        search is None or search.found is not None for search in searches
+    )
+
+
+def _is_taken_by_numpy(call: ast.Call, tensor: ast.expr | None, ctx: Context, steps: int = 3) -> bool:
+    """`index_add(…).numpy()`, also by name and out of a function: what is on a device has to be copied back first."""
+    in_place = isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_")
+    if in_place and isinstance(tensor, ast.Name) and isinstance(ctx.parent(call), ast.Expr):
+        uses = (use for binding in _bindings(tensor, ctx) for use in ctx.flow(tensor).uses(binding))
+        return any(_ends_in_numpy(use, ctx, steps) for use in uses if use.lineno > call.lineno)
+    return _ends_in_numpy(call, ctx, steps)
+
+
+def _ends_in_numpy(node: ast.expr, ctx: Context, steps: int) -> bool:
+    parent = ctx.parent(node)
+    if isinstance(parent, ast.Attribute):
+        method = ctx.parent(parent)
+        if not isinstance(method, ast.Call) or method.func is not parent:
+            return False
+        if parent.attr == "numpy":
+            return not method.args and not method.keywords  # `numpy(force=True)` copies from wherever it is
+        return (parent.attr in _VIEWS or parent.attr == "detach") and _ends_in_numpy(method, ctx, steps)
+    binding = ctx.binding(node) if isinstance(parent, ast.Assign) and steps else None
+    if binding is not None:
+        return any(_ends_in_numpy(use, ctx, steps - 1) for use in ctx.flow(node).uses(binding))
+    function = ctx.function(node) if isinstance(parent, ast.Return) and steps else None
+    if function is None or function.name == "forward":
+        return False
+    sites = list(calls_of(function, ctx))
+    return bool(sites) and all(site is not None and _ends_in_numpy(site[1], site[0], steps - 1) for site in sites)
 
 
 def _only_converts(call: ast.Call, function: ast.Attribute, ctx: Context) -> bool:

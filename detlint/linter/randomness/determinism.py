@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.context import Call
 from detlint.linter.analysis.program import Program, calls_named
-from detlint.linter.randomness.seeding import is_off, seeding_of
+from detlint.linter.randomness.seeding import is_off, may_be_spread, seeding_of
 from detlint.linter.randomness.trainer_settings import determinism_settings
 from detlint.randomness import load_sources
 
@@ -55,6 +55,8 @@ def _asks(module: Module, program: Program | None) -> bool:
             if request is None or name == _CUDNN_ONLY or (program is not None and not program.runs(module, call)):
                 continue
             argument = Call(call, request.call).argument(request.parameter)
-            if argument.hidden or (argument.given and not is_off(argument.value)):
+            if argument.given and not is_off(argument.value):
+                return True
+            if argument.hidden and may_be_spread(module, call, request.parameter):
                 return True
     return False

@@ -10,6 +10,7 @@ from functools import cached_property
 
 from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.context import Argument, Call
+from detlint.linter.analysis.dicts import may_hold
 from detlint.linter.analysis.origins import Origin, origins
 from detlint.linter.analysis.program import Program, attribute_writes, calls_named, outermost_definition
 from detlint.linter.analysis.project import Module
@@ -224,7 +225,7 @@ class Seeding:
                     argument = Call(call, request.call).argument(request.parameter)
                     if argument.given and argument.value is not None:
                         found.append(argument.value)
-                    elif argument.hidden:
+                    elif argument.hidden and may_be_spread(module, call, request.parameter):
                         found.append(call)
             for call in calls_named(module, ("set_defaults",)):  # of a parser, whatever it is called
                 found += [keyword.value for keyword in call.keywords if keyword.arg == "deterministic"]
@@ -265,6 +266,13 @@ def seeds_in(module: Module) -> Iterator[Seed]:
         seeder = next((found for name in names if (found := table.seeders.get(name))), None)
         if seeder is not None or _is_unknown_helper(module, call, names):
             yield Seed(module, call, seeder)
+
+
+def may_be_spread(module: Module, call: ast.Call, parameter: str) -> bool:
+    """May an argument be among those that `*` and `**` hide?"""
+    if any(isinstance(argument, ast.Starred) for argument in call.args):
+        return True
+    return any(may_hold(module, keyword.value, parameter) for keyword in call.keywords if keyword.arg is None)
 
 
 def _hides(call: ast.Call) -> bool:
