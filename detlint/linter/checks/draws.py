@@ -19,6 +19,7 @@ from detlint.linter.analysis.testcode import is_test_file, is_unit_test
 from detlint.linter.programs.loader_workers import in_loader_worker
 from detlint.linter.programs.program_start import insert_at_start
 from detlint.linter.programs.smoke import is_smoke_test
+from detlint.linter.programs.training import file_trains
 from detlint.linter.randomness.early_weights import built_before_seed
 from detlint.linter.randomness.global_draws import Drawn, global_draws, matters
 from detlint.linter.randomness.led_draws import led_draws
@@ -112,12 +113,15 @@ def _unseeded_draws(ctx: Context, options: Container[ast.Call]) -> Iterator[Find
 def _led_draws(ctx: Context, drawn: Container[str]) -> Iterator[Finding]:
     """Yield a finding at the first call that leads to a draw in another file, from a library that nothing seeds.
 
-    Of programs that measure times or sizes, as their names say, no draw decides anything.
+    Of programs that measure times or sizes, as their names say, no draw decides anything. One that seeds nothing has
+    to train: of others it cannot be told from here that results are meant to be the same.
     """
     assert ctx.program is not None
     if is_test_file(ctx.module) or load_sources().indifferent.measures(ctx.module.name.rpartition(".")[2]):
         return
     seeding = seeding_of(ctx.program)
+    if not seeding.seeds and not file_trains(ctx.module):
+        return
     missing = {library for library in LIBRARIES if library not in drawn and not seeding.of(library)}
     for led in led_draws(ctx.program, ctx) if missing else ():
         if led.draw.library in missing:

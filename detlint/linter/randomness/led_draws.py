@@ -23,7 +23,7 @@ from detlint.randomness import load_sources
 
 # Functions that are looked into, the nearest first, and functions between a call of the program and the draw.
 _MOST_FUNCTIONS = 64
-_DEPTH = 3
+_DEPTH = 1
 # Methods that run without being named: what has them is made to be gone through, or called.
 _UNNAMED = ("__init__", "__getitem__", "__iter__", "__call__")
 
