@@ -12,7 +12,7 @@ from detlint.linter.order.callers import is_given_in_vain
 from detlint.linter.order.destination import OrderTracer
 from detlint.linter.order.form import Trail
 from detlint.linter.source.names import FUNCTIONS
-from detlint.linter.source.nodes import identifier
+from detlint.linter.source.nodes import identifier, walk
 from detlint.linter.tables.order import order_table
 
 _RUNNING = frozenset({"run_until_complete", "run"})
@@ -23,7 +23,7 @@ def completion_order(call: Call, ctx: Context) -> Iterator[Finding]:
     """Silent where results are stored by key, counted, reduced or sorted."""
     tracer = OrderTracer(ctx.module, source=call.node)
     finished = _finished(call, tracer, ctx)
-    sink = tracer.first(tracer.destination(node, Trail(gathered=True)) for node in finished)
+    sink = tracer.first(tracer.destination(node, Trail(gathered=True, each_run=True)) for node in finished)
     if sink is not None and not is_given_in_vain(sink, ctx):
         yield ctx.finding(call.node, call=f"{call.name}()", sink=sink)
 
@@ -82,14 +82,30 @@ def queue_order(ctx: Context) -> Iterator[Finding]:
     workers = [
         call for name in _last_words(table["workers"]) for call in calls.get(name, ()) if _is_repeated(call, ctx)
     ]
-    handed = {_variable(part, ctx) for call in workers for part in ast.walk(call)} - {None}
-    for call in calls.get("get", ()) if handed else ():
+    filled = {_variable(part, ctx) for call in workers for part in (*ast.walk(call), *_puts(call, ctx))} - {None}
+    for call in calls.get("get", ()) if filled else ():
         queue = call.func.value if isinstance(call.func, ast.Attribute) else call
-        if _variable(queue, ctx) not in handed or not _is_made_by(queue, table["queues"], ctx):
+        if _variable(queue, ctx) not in filled or not _is_made_by(queue, table["queues"], ctx):
             continue
         sink = _next_of(call, queue, ctx)
         if sink is not None:
             yield ctx.finding(call, call=f"{ast.unparse(queue)}.get()", sink=sink)
+
+
+def _puts(worker: ast.Call, ctx: Context) -> Iterator[ast.expr]:
+    """Yield the queues of its own file that what a worker runs puts something into: `self.done.put(row)`.
+
+    Not with the number of the row, by which whoever takes it out goes.
+    """
+    tracer = OrderTracer(ctx.module, source=worker)
+    targets = (keyword.value for keyword in worker.keywords if keyword.arg == "target")
+    for name in (name for target in targets for name in ctx.resolve(target)):
+        owner, function = ctx.module.project.definition(name) or (None, None)
+        for call in walk(function) if owner is ctx.module and isinstance(function, FUNCTIONS) else ():
+            if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != "put":
+                continue
+            if not any(tracer.goes_with_number(given, frozenset()) for given in call.args[:1]):
+                yield call.func.value
 
 
 def _variable(node: ast.AST, ctx: Context) -> tuple[str, object] | None:

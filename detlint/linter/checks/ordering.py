@@ -16,8 +16,9 @@ from detlint.linter.analysis.testcode import is_unit_test
 from detlint.linter.analysis.values import Kind
 from detlint.linter.order.callers import is_given_in_vain
 from detlint.linter.order.destination import OrderTracer
-from detlint.linter.order.form import CHOICE, NUMBERING, Form, Trail
+from detlint.linter.order.form import CHECKSUM, CHOICE, DRAWS, NUMBERING, PAIRING, SUM, WRITING, Form, Trail
 from detlint.linter.order.sets import has_fixed_order, is_set, makes_set
+from detlint.linter.order.takers import is_taken_as_set
 from detlint.linter.programs.glob_patterns import names_one_path
 from detlint.linter.source.names import BindingKind
 from detlint.linter.source.nodes import arguments_of
@@ -26,13 +27,11 @@ from detlint.linter.tables.order import order_table
 _WALKS = ("os.walk", "os.fwalk", "pathlib.Path.walk")
 _UNORDERED = (Kind.TENSOR, Kind.ARRAY, Kind.MODULE, Kind.INSTANCE)  # what sorted() cannot compare
 _LISTS = ("os.listdir", "glob.glob")
+_MAX_STEPS = 2
+_TAKEN_OVER = (NUMBERING, CHOICE, PAIRING, SUM, CHECKSUM, WRITING, DRAWS)  # by going through a set, not by keeping it
 _TAKING = ("join", "extend", "writelines", "add_nodes_from")  # methods that go through an argument
 _TELLING = frozenset({"builtins.str", "builtins.repr"})
-_ITERATING = frozenset(
-    {"builtins.list", "builtins.tuple", "builtins.enumerate", "builtins.iter", "builtins.map", "builtins.filter"}
-    | {"builtins.zip", "builtins.reversed", "itertools.chain", "itertools.islice", "itertools.product"}
-    | {"numpy.array", "numpy.fromiter", "torch.tensor", "tqdm.tqdm", "tqdm.auto.tqdm"}
-)
+_COPIES = frozenset({"copy.copy", "copy.deepcopy"})  # of a set are sets
 
 
 @check("DET601")
@@ -80,7 +79,7 @@ def _is_iterated(node: ast.expr, ctx: Context) -> bool:
     parent = ctx.parent(node)
     if isinstance(parent, (ast.For, ast.comprehension)):
         return parent.iter is node
-    return isinstance(parent, ast.Call) and bool(_ITERATING.intersection(ctx.callees(parent)))
+    return isinstance(parent, ast.Call) and not _iterating().isdisjoint(ctx.callees(parent))
 
 
 def _sorted_where_iterated(node: ast.expr, ctx: Context) -> Repair | None:
@@ -111,10 +110,17 @@ def set_iteration_order(ctx: Context) -> Iterator[Finding]:
             repair = _sorted_where_iterated(iterated, ctx) if whole is iterated else None
             yield ctx.finding(whole, repair=repair, set=ast.unparse(iterated)[:60], sink=sink)
     for given in _handed_on(ctx):
-        sink = OrderTracer(ctx.module).destination(given)
-        taken_over = sink == NUMBERING or (sink is not None and sink.removesuffix("()") in _receiving())
+        sink = OrderTracer(ctx.module).destination(given, Trail(each_run=True))
+        taken_over = sink in _TAKEN_OVER or (sink is not None and sink.removesuffix("()") in _receiving())
         if taken_over and not has_fixed_order(given, ctx, numbering=sink == NUMBERING):
             yield ctx.finding(given, set=ast.unparse(given)[:60], sink=sink)
+
+
+@cache
+def _iterating() -> frozenset[str]:
+    """Functions that give what they are given in the same order: they go through a set."""
+    functions = order_table().functions
+    return (functions["carrying"] | functions["keying"]) - _COPIES
 
 
 @cache
@@ -130,7 +136,7 @@ def _handed_on(ctx: Context) -> Iterator[ast.expr]:
     for call in ctx.module.index.of_type(ast.Call):
         sets = [given for given in arguments_of(call) if makes_set(given) or getattr(given, "id", "") in names]
         if sets and any(project.definition(name) is not None for name in ctx.callees(call)):
-            yield from (given for given in sets if is_set(given, ctx))
+            yield from (given for given in sets if is_set(given, ctx) and not is_taken_as_set(given, ctx))
 
 
 def _names_of_sets(ctx: Context) -> set[str]:
@@ -173,17 +179,25 @@ def _mentions_sets(ctx: Context) -> bool:
     return bool(index.of_type(ast.Set) or index.of_type(ast.SetComp)) or any(map(index.names_used.get, words))
 
 
-def _comes_from_elsewhere(iterated: ast.expr, ctx: Context) -> bool:
-    """`for word in load_words(path):`, at once or by a variable, where the function is imported from the project."""
-    bindings_of = ctx.module.index.bindings_of
-    bindings = bindings_of(iterated) if isinstance(iterated, ast.Name) else ()
-    made = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN else iterated
-    called = made.func if isinstance(made, ast.Call) else None
-    while isinstance(called, ast.Attribute):
-        called = called.value
-    imported = [binding.target for binding in bindings_of(called)] if isinstance(called, ast.Name) else []
+def _comes_from_elsewhere(iterated: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> bool:
+    """`for word in load_words(path):`, `for word in corpus.words:`, `for word in WORDS:` of another file.
+
+    At once, or by a variable.
+    """
+    root = iterated
+    while isinstance(root, (ast.Attribute, ast.Call)):
+        root = root.func if isinstance(root, ast.Call) else root.value
+    bindings = ctx.module.index.bindings_of(root) if isinstance(root, ast.Name) else ()
     find = ctx.module.project.find
-    return any(target and find(target.partition(".")[0], ctx.module) is not None for target in imported)
+    for binding in bindings:
+        if binding.kind is BindingKind.IMPORT:
+            found = find(binding.target.partition(".")[0], ctx.module) is not None
+        else:
+            made = binding.value if steps and binding.kind is BindingKind.ASSIGN else None
+            found = isinstance(made, ast.Call) and _comes_from_elsewhere(made, ctx, steps - 1)
+        if found:
+            return True
+    return False
 
 
 def _iterations(ctx: Context, *, anything: bool) -> Iterator[tuple[ast.expr, ast.expr]]:
@@ -208,9 +222,10 @@ def _iterations(ctx: Context, *, anything: bool) -> Iterator[tuple[ast.expr, ast
             yield from ((value, call) for value in wanted(call.func.value))
         elif isinstance(call.func, ast.Attribute) and call.func.attr in _TAKING and call.args:
             yield from ((value, value) for value in wanted(call.args[0]))
-    for call in calls_named(ctx.module, _last_words(_ITERATING)):
+    iterating = _iterating()
+    for call in calls_named(ctx.module, _last_words(iterating)):
         arguments = wanted(*call.args)
-        if arguments and _ITERATING.intersection(ctx.callees(call)):
+        if arguments and iterating.intersection(ctx.callees(call)):
             yield from ((argument, argument) for argument in arguments)
     hashing = order_table().functions["hashing"]
     if any(hashing.intersection(ctx.callees(call)) for call in calls_named(ctx.module, _last_words(hashing))):
@@ -232,5 +247,5 @@ def _last_words(names: Iterable[str]) -> frozenset[str]:
 
 def _destination(iterated: ast.expr, whole: ast.expr, tracer: OrderTracer) -> str | None:
     if not isinstance(whole, ast.Call) or whole.func is not tracer.index.parents.get(iterated):
-        return tracer.destination(iterated)
+        return tracer.destination(iterated, Trail(each_run=True))
     return tracer.taken_out(iterated, whole)

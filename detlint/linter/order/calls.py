@@ -16,9 +16,11 @@ from detlint.linter.order.form import (
     COLUMNS,
     KEYED,
     MAX_CALLS,
+    NAMING,
     NUMBERING,
     PAIRING,
     SUM,
+    WRITING,
     Entered,
     Form,
     GivenBack,
@@ -50,6 +52,10 @@ class OrderCalls(OrderArrays):
         super().__init__(module, source)
         self._seen = set() if seen is None else seen
 
+    def of(self, module: Module) -> OrderCalls:
+        """Return what follows the same order through another module."""
+        return self if module is self.module else type(self)(module, self._seen)
+
     def _keyword(self, node: ast.expr, parent: ast.keyword, trail: Trail) -> str | None:
         call = self.index.parents[parent]
         return self._argument(node, call, trail) if isinstance(call, ast.Call) else None
@@ -79,7 +85,7 @@ class OrderCalls(OrderArrays):
         if trail.partial and not functions["mapping"].isdisjoint(names):
             return CHOICE
         if "builtins.print" in names:
-            return "the text that is written"  # what is printed for people to read was left out before
+            return WRITING  # what is printed for people to read was left out before
         if isinstance(node, ast.Starred) and "builtins.zip" in names:
             return self.destination(call, replace(trail, form=Form.NESTED))  # the order moves into the elements
         if self._joins(node, call, names) or (trail.form is Form.NESTED and self._flattens(node, names)):
@@ -95,11 +101,17 @@ class OrderCalls(OrderArrays):
             return self.destination(call, replace(trail, form=Form.NESTED, subset=True))
         if functions["hashing"].intersection(names):
             return CHECKSUM
+        if trail.form is Form.TEXT and trail.each_run and "os.path.join" in names:
+            return self.destination(call, trail)
+        if trail.form is Form.TEXT and trail.each_run and not functions["opening"].isdisjoint(names):
+            return NAMING
         if not _TELLING.isdisjoint(names):
             found = self.destination(call, replace(trail, form=Form.TEXT))
             return found if found == CHECKSUM else None  # other text is for people, as a rule
         if "itertools.islice" in names and self._takes_first(call):
             return self.destination(call, leave_rest(trail))
+        if functions["keying"].intersection(names) and node in call.args[:1]:
+            return self.destination(call, replace(trail, form=Form.MAPPING))
         if functions["carrying"].intersection(names) or self.is_progress_bar(call):
             return self.destination(call, as_sequence(trail))
         if functions["receiving"].intersection(names) or self._keeps_items(names):
@@ -236,7 +248,7 @@ class OrderCalls(OrderArrays):
         if changes and trail.form is Form.NESTED and isinstance(node, ast.Dict):
             return self.collected(method.value, call, trail)
         if method.attr in methods["writing"] and trail.form in (Form.TEXT, Form.SEQUENCE):
-            return "the text that is written"
+            return WRITING
         if method.attr in methods["mapping"] and call.args[1:2] == [node]:
             return CHOICE if trail.subset else self.destination(call, trail)
         if method.attr in methods["passing"]:
@@ -268,7 +280,7 @@ class OrderCalls(OrderArrays):
             is_method = module.index.class_at(function) is not None
             parameter = parameter_given(function, call, node, skip_self=is_method)
             if parameter is not None:
-                tracer = self if module is self.module else type(self)(module, self._seen)
+                tracer = self.of(module)
                 entered = (*trail.entered, Entered(self, call, function))
                 inner = replace(trail, calls=trail.calls + 1, entered=entered)
                 found = tracer._parameter(function, parameter, inner)

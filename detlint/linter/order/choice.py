@@ -19,7 +19,12 @@ _MAX_STEPS = 3
 
 
 class LoopChoice(LoopBody):
-    """Answers about the conditions under which a body keeps an element."""
+    """Answers about the conditions under which a body keeps an element.
+
+    `each_run` says that elements come in another order in each run: they are no files.
+    """
+
+    each_run = False
 
     def _picks(self, node: ast.stmt) -> bool:
         """Return whether the statement keeps whichever element comes first (or last) of those that qualify."""
@@ -27,6 +32,11 @@ class LoopChoice(LoopBody):
         if any(map(_compares, self._explained(conditions))) or self._is_pinned(node):
             return False
         return any(map(self._has_element, conditions))
+
+    def _is_last(self, node: ast.stmt) -> bool:
+        """Return whether each file takes the place of the one before, and nothing decides which of them stays."""
+        left = any(isinstance(part, (ast.Break, ast.Return, ast.Yield)) for part in self._nodes)
+        return not self.each_run and not left and not any(True for _ in self._branches(node))
 
     def _explained(self, conditions: list[ast.expr]) -> Iterator[ast.expr]:
         """Yield conditions, and what the names in them stand for: `better = score < best`."""
@@ -96,7 +106,7 @@ class LoopChoice(LoopBody):
         """Return whether a test asks for one particular element, or for one of a given collection."""
         around = {node, *self._index.ancestors(node)}
         return any(
-            self._has_element(part) and (self._asks_for_one(part) or self._is_wanted(part) or _asks_for_checksum(part))
+            self._has_element(part) and (self._asks_for_one(part) or self._is_one_of(part) or _asks_for_checksum(part))
             for branch in self._branches(node)
             if around.intersection(branch.body)  # not where the test failed
             for part in ast.walk(branch.test)
@@ -106,6 +116,10 @@ class LoopChoice(LoopBody):
     def _asks_for_one(self, test: ast.Compare) -> bool:
         """`name == wanted`, which many entries cannot be; `path.suffix == ".pt"` can be true of many."""
         return any(isinstance(op, _PINS) for op in test.ops) and not self._asks_for_ending(test)
+
+    def _is_one_of(self, test: ast.Compare) -> bool:
+        """`path.name in wanted`: files go by names of their own; of the members of a set several may be wanted."""
+        return not self.each_run and self._is_wanted(test)
 
     def _is_wanted(self, test: ast.Compare) -> bool:
         """`name in wanted`, which is no search for a part of the name; `path.suffix in images` is one."""

@@ -7,7 +7,7 @@ import re
 
 from detlint.linter.analysis.element_fills import put_in
 from detlint.linter.analysis.element_sort import Move
-from detlint.linter.order.form import CHOICE
+from detlint.linter.order.form import CHOICE, names_in
 from detlint.linter.order.questions import OrderQuestions
 from detlint.linter.programs.trial_runs import SHAPES
 from detlint.linter.source.names import FUNCTIONS
@@ -37,27 +37,37 @@ class OrderCounts(OrderQuestions):
         for compare in self.index.of_type(ast.Compare):
             if scope is not self.module.tree and scope not in self.index.ancestors(compare):
                 continue
-            sides = tuple(map(self._count, (compare.left, *compare.comparators)))
-            counted = any(
-                isinstance(side, ast.Call)
-                and isinstance(side.func, ast.Name)
-                and side.func.id == "len"
-                and _things_in(side) <= held
-                and _things_in(side)
-                for side in sides
-            )
-            number = next((side.value for side in sides if isinstance(side, ast.Constant)), None)
-            of_one = (
-                counted and number in (1, 2) and (type(compare.ops[0]), number) not in _AT_LEAST_ONE
-            ) or _is_like_one(node, compare)
             if (
-                of_one
+                (self._counts_one(compare, held) or self._names_one(compare, held))
                 and not self._has_several(node, compare)
                 and self._counts_for(node, compare)
                 and self._is_left_to_one(node, compare)
             ):
                 return True
         return False
+
+    def _counts_one(self, compare: ast.Compare, held: set[str]) -> bool:
+        """`len(files) > 1`."""
+        sides = tuple(map(self._count, (compare.left, *compare.comparators)))
+        counted = any(
+            isinstance(side, ast.Call)
+            and isinstance(side.func, ast.Name)
+            and side.func.id == "len"
+            and _things_in(side) <= held
+            and _things_in(side)
+            for side in sides
+        )
+        number = next((side.value for side in sides if isinstance(side, ast.Constant)), None)
+        return counted and number in (1, 2) and (type(compare.ops[0]), number) not in _AT_LEAST_ONE
+
+    def _names_one(self, compare: ast.Compare, held: set[str]) -> bool:
+        """`found != {"tanh"}`, `found not in ({"tanh"}, {"relu"})`."""
+        named = compare.comparators[0]
+        several = isinstance(compare.ops[0], (ast.In, ast.NotIn)) and isinstance(named, (ast.Tuple, ast.List))
+        sets = named.elts if several and isinstance(named, (ast.Tuple, ast.List)) else [named]
+        single = bool(sets) and all(isinstance(each, ast.Set) and _is_alone(each) for each in sets)
+        asks = several or isinstance(compare.ops[0], (ast.Eq, ast.NotEq, ast.LtE))
+        return single and asks and _things_in(compare.left) == held
 
     def _counts_for(self, node: ast.expr, compare: ast.Compare) -> bool:
         """Return whether a test is made wherever `node` stands, and not in a branch that passes it by."""
@@ -191,21 +201,10 @@ def _is_alone(display: ast.expr) -> bool:
     return len(elements) == 1 and not isinstance(elements[0], ast.Starred)
 
 
-def _is_like_one(node: ast.expr, compare: ast.Compare) -> bool:
-    """`kinds == {"mean"}`, `kinds not in ({"mean"}, {"max"})`: the same as a set of one element."""
-    if len(compare.ops) != 1 or ast.unparse(compare.left) != ast.unparse(node):
-        return False
-    other = compare.comparators[0]
-    several = isinstance(compare.ops[0], (ast.In, ast.NotIn)) and isinstance(other, (ast.Tuple, ast.List))
-    sets = other.elts if several and isinstance(other, (ast.Tuple, ast.List)) else [other]
-    asked = isinstance(compare.ops[0], (ast.Eq, ast.NotEq)) or several
-    return asked and bool(sets) and all(isinstance(each, ast.Set) and _is_alone(each) for each in sets)
-
-
 def _things_in(node: ast.AST) -> set[str]:
     """Return the variables in an expression, attributes by their full name: `self.files`, of which `self` says nothing.
 
-    What is called is none of them: neither `len` nor the method in `files.keys()`.
+    What is called is none of them: neither `len` nor the method in `files.keys()`; nor is what a comprehension binds.
     """
     if isinstance(node, ast.Call):
         method = node.func.value if isinstance(node.func, ast.Attribute) else None
@@ -213,7 +212,8 @@ def _things_in(node: ast.AST) -> set[str]:
         return {name for part in given if part is not None for name in _things_in(part)}
     if isinstance(node, ast.Name) or (isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)):
         return {ast.unparse(node)}
-    return {name for part in ast.iter_child_nodes(node) for name in _things_in(part)}
+    found = {name for part in ast.iter_child_nodes(node) for name in _things_in(part)}
+    return found - {name for loop in getattr(node, "generators", ()) for name in names_in(loop.target)}
 
 
 def _leaves(statement: ast.stmt) -> bool:

@@ -24,7 +24,7 @@ from detlint.linter.order.form import (
     unboxed,
 )
 from detlint.linter.order.items import OrderItems
-from detlint.linter.order.sums import is_measure, reading_calls
+from detlint.linter.order.sums import gives_floats, is_measure, reading_calls
 
 _TAKING_APART = (ast.Assign, ast.Await, ast.NamedExpr, ast.Return, ast.Subscript)  # parents of what is one tuple still
 
@@ -123,6 +123,7 @@ class OrderTracer(OrderItems):
             return self.destination(whole, replace(trail, form=Form.MAPPING))
         made = getattr(whole, "elt", whole)
         tensors = (trail.tensors or bool(reading_calls(self, made))) and not is_measure(made)
+        tensors = tensors or (trail.each_run and gives_floats(self, made))
         return self.destination(whole, replace(trail, form=Form.SEQUENCE, tensors=tensors))
 
     def _run(self, action: ast.expr, statement: ast.Expr, trail: Trail) -> str | None:

@@ -12,9 +12,11 @@ from detlint.linter.order.beside import LoopPartners, is_name_of
 from detlint.linter.order.form import (
     CHECKSUM,
     CHOICE,
+    DRAWS,
     NUMBERING,
     PAIRING,
     SUM,
+    WRITING,
     Form,
     Trail,
     each_target,
@@ -62,6 +64,7 @@ class LoopEffects(LoopPartners):
         self._called = called
         self.reads_tensors = self._trail.tensors
         self.leaves_rest = self._trail.partial
+        self.each_run = self._trail.each_run
 
     def destination(self) -> str | None:
         """Return in words the first thing that takes over the order, or None."""
@@ -93,7 +96,7 @@ class LoopEffects(LoopPartners):
                 if function.attr in methods["writing"]:
                     shown = any(map(self._tracer.shown, given))
                     written = self._is_open_file(function.value) and not (shown or self.stores_by_name(node))
-                    return "the text that is written" if written else None
+                    return WRITING if written else None
                 if function.attr == "update" and self._is_outside(function.value):
                     return self._updated(function.value, node)
                 if function.attr in methods["adding"] and self._is_outside(function.value):
@@ -108,13 +111,13 @@ class LoopEffects(LoopPartners):
                 if not self._looks_at_gradients():
                     return SUM
         if self._prints(node):
-            return "the text that is written"
+            return WRITING
         if self._handles(node) and (self._trail.subset or self._is_picked_by_number(node)):
             return CHOICE
-        if self._stores_numbered(node):
+        if self._stores_numbered(node) or self._numbers_key(node):
             return NUMBERING
         if self._draws_from_one_stream(node):
-            return "the order of random draws"
+            return DRAWS
         return self._through_function(node)
 
     def _updates_weights(self) -> bool:
@@ -175,17 +178,22 @@ class LoopEffects(LoopPartners):
             others.append(function.value)
         return bool(numbered) and any(map(self._has_element, others))
 
+    def _numbers_key(self, call: ast.Call) -> bool:
+        """`ids.setdefault(name, len(ids))`."""
+        if not isinstance(call.func, ast.Attribute) or call.func.attr != "setdefault" or len(call.args) != 2:
+            return False
+        key, value = call.args
+        return self._has_element(key) and (self._is_numbered(value) or self._is_next_number(value, call.func.value))
+
     def _through_function(self, call: ast.Call) -> str | None:
-        """A method of the project that the body calls may collect in self."""
+        """What a function of the project that the body calls may do: collect in self, in what it is handed, draw."""
         if self._trail.calls >= 2:
             return None
         for name in self._tracer.inference.callees(call):
-            definition = self._tracer.module.project.definition(name)
-            if definition is None or definition[0] is not self._tracer.module:
+            owner, function = self._tracer.module.project.definition(name) or (None, None)
+            if owner is None or not isinstance(function, FUNCTIONS) or function in self._index.ancestors(call):
                 continue
-            function = definition[1]
-            if not isinstance(function, FUNCTIONS) or function in self._index.ancestors(call):
-                continue
+            tracer = self._tracer.of(owner)
             parameters = by_place(function.args)
             skip = 1 if isinstance(call.func, ast.Attribute) and parameters[:1] in (["self"], ["cls"]) else 0
             passed = [
@@ -199,7 +207,7 @@ class LoopEffects(LoopPartners):
                 inner = replace(self._trail, calls=self._trail.calls + 1)
                 called = Called(self, call, shared)
                 numbers = frozenset(name for name, value in passed if self._is_numbered(value))
-                effects = LoopEffects(self._tracer, function, given, numbers, (), inner, files, called)
+                effects = LoopEffects(tracer, function, given, numbers, (), inner, files, called)
                 effects.reseeded = self._seeds_each()
                 found = effects.destination()
                 if found is not None:
@@ -299,19 +307,12 @@ class LoopEffects(LoopPartners):
             if self._is_outside(target) and self._concatenates(node.value):
                 return self._collected(target, node, self._trail)
             return None
-        if not self._picks(node) or not (self._has_default(target) or self._leaves(node) or self._is_found(node)):
+        default = self._has_default(target) or self._leaves(node) or self._is_found(node)
+        if not (default and self._picks(node)) and not self._is_last(node):
             return None
         if self._refuses_another(target) or self._is_answer(node.value):
             return None
-        binding = self._tracer.binding_of(target)
-        if binding is None:
-            return None
-        flow = self._tracer.module.flow_at(node)
-        for use in flow.uses(binding):
-            outside = self._body not in self._index.ancestors(use)
-            if outside and flow.path(node, use) and not self._tracer.shown(use):
-                return CHOICE
-        return None
+        return CHOICE if self._is_taken_up(target) else None
 
     def _is_answer(self, value: ast.expr) -> bool:
         """`complete = not missing`: another element that qualifies gives the same one as a rule."""

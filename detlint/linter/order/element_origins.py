@@ -158,6 +158,8 @@ class ElementOrigins:
         self._note(node.id, steps)
         bindings = self._ctx.module.definitions(node)
         made = together(self._bound(binding, steps, callers) for binding in bindings)
+        if any(binding.kind is BindingKind.IMPORT for binding in bindings):
+            made = together(self._of_value(value, steps, callers) for value in self._ctx.values(node))
         if made is Sort.UNKNOWN and not steps:
             loops = [binding for binding in bindings if binding.kind is BindingKind.ITERATION]
             made = self.by_use(load for loop in loops for load in loads(loop.name, loop.scope.node))

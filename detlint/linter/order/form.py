@@ -27,6 +27,9 @@ NUMBERING = "the numbers given to names"
 CHOICE = "the choice of one entry"
 SUM = "a sum of floats"
 CHECKSUM = "the checksum"
+DRAWS = "the order of random draws"
+NAMING = "the name of a file"
+WRITING = "the text that is written"
 COLUMNS = "the columns that a model is given"
 PAIRING = "what stands at the same place of another list"
 
@@ -53,8 +56,9 @@ class Trail:
     with `partial` the rest of it is left aside. With `place` it stands there in a tuple that is returned;
     `boxes` are the containers around the one that holds it, one less where nobody knows.
 
-    With `tensors`, what is in that order are tensors that were read. What was `gathered` (files that were listed,
-    results that came in) is there to be worked on: an unknown call that gets it and gives something back does so.
+    With `tensors`, what is in that order are tensors that were read, or floats. What was `gathered` (files that were
+    listed, results that came in) is there to be worked on: an unknown call that gets it and gives something back does
+    so. With `each_run` the order is another in each run, not only on another machine: floats add up to other sums.
     """
 
     form: Form = Form.SEQUENCE
@@ -62,6 +66,7 @@ class Trail:
     partial: bool = False
     tensors: bool = False
     gathered: bool = False
+    each_run: bool = False
     place: int | None = None
     boxes: int = 0
     calls: int = 0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.values import Kind
 from detlint.linter.order.form import base_names, counted_up, names_in, stored_names
-from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode
+from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode
 from detlint.linter.source.nodes import arguments_of
 
 if TYPE_CHECKING:
@@ -86,11 +86,20 @@ class LoopBody:
         if scope is None or isinstance(self._body, FUNCTIONS):
             return scope is None or scope.node is not self._body or name.id in self._handed
         reads = isinstance(name.ctx, ast.Load) or isinstance(self._index.parents.get(name), ast.AugAssign)
-        reaching = self._places.module.definitions(name) if reads else scope.bindings[name.id]
+        reaching = self._made_at(name) if reads else scope.bindings[name.id]
         return any(
             self._body not in self._index.ancestors(binding.node) or self._only_starts(binding.node)
             for binding in reaching
         )
+
+    def _made_at(self, name: ast.Name) -> list[Binding]:
+        """Return what a name holds where it is read; `text += part` goes on with what was there."""
+        pending = list(self._places.module.definitions(name))
+        for binding in pending:
+            if binding.kind is BindingKind.AUGMENTED and isinstance(binding.node, ast.Name):
+                before = self._places.module.definitions(binding.node)
+                pending += [each for each in before if each not in pending]
+        return [binding for binding in pending if binding.kind is not BindingKind.AUGMENTED]
 
     def _only_starts(self, place: ast.AST) -> bool:
         """`if i == 0: total = part`, `if total is None: total = part`: the first element starts what is collected."""
@@ -122,6 +131,17 @@ class LoopBody:
             self._body not in self._index.ancestors(binding.node)
             and all(loop in around for loop in self._index.ancestors(binding.node) if isinstance(loop, ast.For))
             for binding in scope.bindings[name.id]
+        )
+
+    def _is_taken_up(self, name: ast.Name) -> bool:
+        """Is what the body binds to a name read after it, and not only for people?"""
+        binding = self._places.binding_of(name)
+        if binding is None:
+            return False
+        flow = self._places.module.flow_at(name)
+        return any(
+            self._body not in self._index.ancestors(use) and flow.path(name, use) and not self._places.shown(use)
+            for use in flow.uses(binding)
         )
 
     def _mentions(self, node: ast.AST, names: set[str] | frozenset[str]) -> bool:

@@ -74,7 +74,7 @@ class OrderPlaces(OrderPartners):
         if not trail.subset and any(True for item in same for _ in self.sorts_in_place(item)):
             return None
         whole = [use for use, item in read.items() if item is None]
-        nested = replace(trail, form=Form.NESTED)
+        nested = trail if trail.form in KEYED else replace(trail, form=Form.NESTED)
         found = self.first(
             [self.destination(item, trail) for item in same] + [self.destination(use, nested) for use in whole]
         )
@@ -103,11 +103,8 @@ class OrderPlaces(OrderPartners):
         if not isinstance(item, (ast.Subscript, ast.Attribute)) or item.value is not use:
             return None
         around = self.index.parents.get(item)
-        if (
-            isinstance(around, ast.Call)
-            and around.func is item
-            and identifier(item) in self.table.methods["serializing"]
-        ):
+        saving = self.table.methods["serializing"] | self.table.methods["receiving"]
+        if isinstance(around, ast.Call) and around.func is item and identifier(item) in saving:
             return None
         return item if _key(item) is not None else None
 
@@ -115,7 +112,7 @@ class OrderPlaces(OrderPartners):
         if self.is_complaint(binding.name) or not isinstance(binding.scope.node, (*FUNCTIONS, ast.Module)):
             return None
         flow = self.module.flow(binding.scope)
-        longer = self._made_longer(binding, flow) if trail.form is Form.SEQUENCE else ()
+        longer = self._made_longer(binding, flow) if trail.form in (Form.SEQUENCE, Form.TEXT) else ()
         uses = {use: None for each in (binding, *longer) for use in flow.uses(each)}
         return self._uses(uses, flow, after, trail)
 
@@ -194,12 +191,15 @@ class OrderPlaces(OrderPartners):
 
     def collected(self, container: ast.expr, change: ast.AST, trail: Trail) -> str | None:
         """Return what takes over the order in which `change` fills `container`."""
+        inside = Form.MAPPING if trail.form is Form.MAPPING else Form.NESTED
         if isinstance(container, ast.Subscript):
-            form = Form.MAPPING if trail.form is Form.MAPPING else Form.NESTED
-            return self.collected(container.value, change, replace(trail, form=form))
+            key = _key(container)
+            if key is not None and isinstance(container.value, ast.Name):
+                return self._entry(container.value, key, change, trail)
+            return self.collected(container.value, change, replace(trail, form=inside))
         if isinstance(container, ast.Call) and isinstance(container.func, ast.Attribute):
             # by_class.setdefault(name, []).append(path)
-            return self.collected(container.func.value, change, replace(trail, form=Form.NESTED))
+            return self.collected(container.func.value, change, replace(trail, form=inside))
         if isinstance(container, ast.Attribute):
             return self.attribute(container, change, trail)
         if not isinstance(container, ast.Name) or self.is_complaint(container.id):
@@ -256,7 +256,7 @@ class OrderPlaces(OrderPartners):
             return None  # `self.pools = list(set(self.pools))` of what a base class made, and takes up
         read = False
         for load in loads:
-            if self._only_fills(load) or self._only_tests(load):
+            if self._only_fills(load) or self._only_tests(load) or (trail.subset and self._counts_entries(load)):
                 continue
             read = True
             found = self.destination(load, trail)
@@ -322,8 +322,13 @@ class OrderPlaces(OrderPartners):
             return all(isinstance(op, (ast.Is, ast.IsNot)) for op in parent.ops)
         if isinstance(parent, ast.Call):
             told = isinstance(self.index.parents.get(parent), ast.Compare) or self.shown(load)
-            return told and "builtins.len" in self.inference.callees(parent)
+            return (told or isinstance(self.index.statement(load), ast.Expr)) and self._counts_entries(load)
         return isinstance(parent, ast.UnaryOp) or (isinstance(parent, ast.If) and parent.test is load)
+
+    def _counts_entries(self, load: ast.Attribute) -> bool:
+        """`len(self.files)`."""
+        parent = self.index.parents.get(load)
+        return isinstance(parent, ast.Call) and "builtins.len" in self.inference.callees(parent)
 
     def _only_fills(self, load: ast.Attribute) -> bool:
         """`self.files.append(name)`, `self.files = self.files + more`."""

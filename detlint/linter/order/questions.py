@@ -47,6 +47,10 @@ class OrderQuestions:
             part.startswith(word) and part[len(word) :] in _ENDINGS for part in parts for word in self.table.complaints
         )
 
+    def is_duration(self, name: str) -> bool:
+        """`total_time`, `latency`."""
+        return not self.table.durations.isdisjoint(part.lower() for part in _WORD.findall(name))
+
     def complains(self, node: ast.expr) -> bool:
         """`missing.pop()` of a variable or an attribute that is named as a complaint."""
         name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""

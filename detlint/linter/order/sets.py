@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.element_fills import entries
 from detlint.linter.analysis.element_sort import Move, Sort, together
 from detlint.linter.analysis.elements import gone_through
+from detlint.linter.analysis.parameters import annotation_values
 from detlint.linter.analysis.values import Kind
 from detlint.linter.order.element_origins import Asked, ElementOrigins
 from detlint.linter.order.element_uses import elements_of, used_as
 from detlint.linter.order.takers import holder_taken_as
 from detlint.linter.source.names import Binding, BindingKind
+from detlint.linter.source.nodes import identifier, is_own
 from detlint.linter.tables.elements import element_table
 from detlint.linter.tables.order import order_table
 
@@ -33,9 +36,13 @@ def is_set(node: ast.expr, ctx: Context) -> bool:
     kinds = {value.kind for value in ctx.values(node)} - {Kind.NONE}
     if isinstance(node, ast.Name) and kinds == {Kind.UNKNOWN} and _is_difference_of_views(node, ctx):
         return True
-    if isinstance(node, ast.Name) and Kind.SET in kinds:
-        return any(map(_assigns_set, ctx.module.definitions(node))) or kinds <= {Kind.SET, Kind.UNKNOWN}
-    return kinds == {Kind.SET} or (kinds <= {Kind.UNKNOWN, Kind.LIST} and _is_entry(node, ctx))
+    if Kind.SET not in kinds:
+        return kinds <= {Kind.UNKNOWN, Kind.LIST} and _is_entry(node, ctx)
+    if kinds <= {Kind.SET, Kind.UNKNOWN}:
+        return True
+    if isinstance(node, ast.Name):
+        return any(map(_assigns_set, ctx.module.definitions(node)))
+    return isinstance(node, ast.Attribute) and _is_just_made(node, ctx)
 
 
 def _is_difference_of_views(node: ast.Name, ctx: Context) -> bool:
@@ -49,6 +56,26 @@ def _is_difference_of_views(node: ast.Name, ctx: Context) -> bool:
 def _assigns_set(binding: Binding) -> bool:
     """`labels = set(names)`, which is one whatever else the variable holds on other paths."""
     return binding.kind is BindingKind.ASSIGN and not binding.index and makes_set(binding.value)
+
+
+def _is_just_made(attribute: ast.Attribute, ctx: Context) -> bool:
+    """`self.types = set(types)` on a path to where the attribute is read, or as the last thing another method makes."""
+    index, text = ctx.module.index, ast.unparse(attribute)
+    owner = index.class_at(attribute)
+    made = [
+        statement
+        for statement in index.of_type(ast.Assign)
+        if index.class_at(statement) is owner and text in map(ast.unparse, statement.targets)
+    ]
+    here = [statement for statement in made if ctx.function(statement) is ctx.function(attribute)]
+    if not here:
+        maker = ctx.function(made[-1]) if len({ctx.function(statement) for statement in made}) == 1 else None
+        return maker is not None and made[-1] in maker.body and makes_set(made[-1].value)
+    flow = ctx.flow(attribute)
+    return any(
+        makes_set(each.value) and flow.path(each, attribute, avoiding=[other for other in here if other is not each])
+        for each in here
+    )
 
 
 def makes_set(value: ast.expr | None) -> bool:
@@ -86,6 +113,8 @@ def _holder(node: ast.expr, ctx: Context) -> ast.expr | None:
 
 def _holds_sets(holder: ast.Name | ast.Attribute, ctx: Context) -> bool:
     """`defaultdict(set)`, `{key: set() for …}`, or a dict of which each entry starts as a set: `words[key] = set()`."""
+    if any(_declares_sets(annotation, ctx) for annotation in _annotations_of(holder, ctx)):
+        return True
     made = [value.node for value in ctx.values(holder)]
     if not made or not all(isinstance(node, (ast.Call, ast.Dict, ast.DictComp)) for node in made):
         return False
@@ -96,6 +125,31 @@ def _holds_sets(holder: ast.Name | ast.Attribute, ctx: Context) -> bool:
     # `words[key] = words[other]` is a set if the others are.
     new = [value for value in put if not (isinstance(value, ast.Subscript) and ast.unparse(value.value) == text)]
     return bool(new) and all(map(makes_set, new))
+
+
+def _annotations_of(holder: ast.Name | ast.Attribute, ctx: Context) -> Iterator[ast.expr]:
+    """Yield what is declared of a variable, a parameter or an attribute of self."""
+    annotations = ctx.module.index.annotations
+    if isinstance(holder, ast.Name):
+        for binding in ctx.module.definitions(holder):
+            if isinstance(binding.node, ast.arg) and binding.node.annotation is not None:
+                yield binding.node.annotation
+            elif isinstance(binding.node, ast.expr) and binding.node in annotations:
+                yield annotations[binding.node]
+    elif is_own(holder):
+        owner = ctx.module.index.class_at(holder)
+        fields = (target for target in annotations if ctx.module.index.class_at(target) is owner)
+        yield from (annotations[each] for each in fields if identifier(each) == holder.attr)
+
+
+def _declares_sets(annotation: ast.expr, ctx: Context) -> bool:
+    """`dict[str, set[str]]`."""
+    parts = annotation.slice if isinstance(annotation, ast.Subscript) else None
+    if not isinstance(parts, ast.Tuple) or len(parts.elts) != 2:
+        return False
+    kinds = {value.kind for value in annotation_values(ctx.inference, annotation, annotation)}
+    inner = {value.kind for value in annotation_values(ctx.inference, parts.elts[1], annotation)}
+    return kinds == {Kind.DICT} and inner == {Kind.SET}
 
 
 def _makes_sets(node: ast.AST | None, ctx: Context) -> bool:

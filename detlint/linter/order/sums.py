@@ -7,11 +7,13 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from detlint.linter.analysis.program import calls_named
+from detlint.linter.analysis.values import Kind
 from detlint.linter.order.draws import LoopDraws
 from detlint.linter.order.form import names_in, stored_names
 from detlint.linter.order.loop import bindings_of
 from detlint.linter.order.places import OrderPlaces
-from detlint.linter.source.names import FUNCTIONS
+from detlint.linter.source.names import FUNCTIONS, BindingKind
+from detlint.linter.source.nodes import identifier
 
 _MEASURES = frozenset({"len", "int", "numel", "nelement", "size", "shape", "dim", "ndim", "item", "keys"})
 
@@ -50,16 +52,47 @@ class LoopSums(LoopDraws):
     def _adds_up(self, node: ast.AST) -> bool:
         """`total[key] += state[key]`, `total = total + state`, `average.add_(weight * state)`."""
         if isinstance(node, ast.AugAssign):
-            adds = isinstance(node.op, (ast.Add, ast.Sub)) and self._has_tensor(node.value)
+            adds = isinstance(node.op, (ast.Add, ast.Sub)) and self._has_floats(node.value, node.target)
             return adds and self._accumulates(node.target)
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp) and isinstance(node.value.op, ast.Add):
             sides = [ast.unparse(node.value.left), ast.unparse(node.value.right)]
             target = node.targets[0]
-            return ast.unparse(target) in sides and self._accumulates(target) and self._has_tensor(node.value)
+            adds = ast.unparse(target) in sides and self._has_floats(node.value, target)
+            return adds and self._accumulates(target)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            total = node.func.value
             adds = node.func.attr in self._places.table.methods["accumulating"]
-            return adds and any(map(self._has_tensor, node.args)) and self._accumulates(node.func.value)
+            floats = (self._has_floats(value, total, of_tensor=True) for value in node.args)
+            return adds and any(floats) and self._accumulates(total)
         return False
+
+    def _has_floats(self, value: ast.expr, total: ast.expr, *, of_tensor: bool = False) -> bool:
+        """Return whether what is added are tensors that were read; of an order of this run alone any floats.
+
+        `of_tensor` says that only a tensor can be added to like that.
+        """
+        if self._has_tensor(value):
+            return True
+        if not self.each_run or not self._has_element(value) or not self._is_shared(total):
+            return False
+        if self._places.is_duration(identifier(total)) or self._places.is_duration(identifier(value)):
+            return False
+        if of_tensor:
+            return True
+        floats = gives_floats(self._places, value) or self._starts_as_float(total)
+        return floats and (not isinstance(total, ast.Name) or self._is_taken_up(total))
+
+    def _starts_as_float(self, total: ast.expr) -> bool:
+        """`total = 0.0`, `total = torch.zeros(size)`, `total = numpy.zeros(size)`."""
+        bindings = self._index.bindings_of(total) if isinstance(total, ast.Name) else ()
+        made = (binding.value for binding in bindings if binding.kind is BindingKind.ASSIGN)
+        return any(value is not None and (gives_floats(self._places, value) or self._is_zeros(value)) for value in made)
+
+    def _is_zeros(self, value: ast.expr) -> bool:
+        """`numpy.zeros(size)`, where no other type is asked for."""
+        if not isinstance(value, ast.Call) or len(value.args) != 1 or value.keywords:
+            return False
+        return "numpy.zeros" in self._places.inference.callees(value)
 
     def _accumulates(self, target: ast.expr) -> bool:
         """Return whether a sum stands outside the body, or is a part of what does: `for key, total in sums.items()`."""
@@ -96,6 +129,14 @@ def _reads_tensors(places: OrderPlaces, call: ast.Call) -> bool:
                 for inner in calls_named(module, frozenset(known.rpartition(".")[2] for known in reading))
             )
     return False
+
+
+def gives_floats(places: OrderPlaces, value: ast.expr) -> bool:
+    """Return whether an expression is known to be a float, or an array or tensor of such."""
+    values = [each for each in places.inference.values(value) if each.kind is not Kind.NONE]
+    return bool(values) and all(
+        each.is_floating or (each.kind is Kind.TENSOR and not each.is_integral) for each in values
+    )
 
 
 def is_measure(value: ast.expr) -> bool:

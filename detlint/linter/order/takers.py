@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.calls import parameter_given
 from detlint.linter.analysis.element_sort import Move, Sort, Steps, together
+from detlint.linter.analysis.parameters import annotation_values
+from detlint.linter.analysis.values import Kind
 from detlint.linter.order.declared import declared
 from detlint.linter.source.names import FUNCTIONS, FunctionNode, parameters
 
@@ -18,11 +20,15 @@ if TYPE_CHECKING:
 
 def taken_as(given: ast.expr, steps: Steps, ctx: Context) -> Sort:
     """Return what the annotation of a parameter says of an argument: `word_ids(names)` of `names: set[str]`."""
-    parent = ctx.parent(given)
-    call = ctx.parent(parent) if isinstance(parent, ast.keyword) else parent
-    if not isinstance(call, ast.Call) or given is call.func:
-        return Sort.UNKNOWN
-    return together(declared(annotation, steps, module) for annotation, module in _annotations(given, call, ctx))
+    return together(declared(annotation, steps, module) for annotation, module in _annotations(given, ctx))
+
+
+def is_taken_as_set(given: ast.expr, ctx: Context) -> bool:
+    """Does a function of the project declare that it gets a set, so that what it does with one is told there?"""
+    return any(
+        {value.kind for value in annotation_values(module.inference, annotation, annotation)} == {Kind.SET}
+        for annotation, module in _annotations(given, ctx)
+    )
 
 
 def holder_taken_as(holder: ast.expr, ctx: Context) -> Sort:
@@ -35,8 +41,12 @@ def holder_taken_as(holder: ast.expr, ctx: Context) -> Sort:
     return together(taken_as(use, (Move.ITERATED,), ctx) for use in uses)
 
 
-def _annotations(given: ast.expr, call: ast.Call, ctx: Context) -> Iterator[tuple[ast.expr, Module]]:
+def _annotations(given: ast.expr, ctx: Context) -> Iterator[tuple[ast.expr, Module]]:
     """Yield the annotations of the parameter, or of the field of a record, that gets an argument."""
+    parent = ctx.parent(given)
+    call = ctx.parent(parent) if isinstance(parent, ast.keyword) else parent
+    if not isinstance(call, ast.Call) or given is call.func:
+        return
     for name in ctx.callees(call):
         module, node = ctx.module.project.definition(name) or (None, None)
         if module is None:

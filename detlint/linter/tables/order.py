@@ -12,6 +12,7 @@ from detlint.tables import RULES_FOLDER, read_table, word_lists
 
 _FUNCTIONS = (
     "carrying",
+    "keying",
     "splitting",
     "joining",
     "mapping",
@@ -24,6 +25,7 @@ _FUNCTIONS = (
     "receiving-endings",
     "indifferent",
     "hashing",
+    "opening",
     "reading",
     "adding",
     "workers",
@@ -64,7 +66,7 @@ _METHODS = (
     "membership",
     "walking",
 )
-_WORDS = ("complaints", "cleaning", "lookups", "descriptions", "progress", "patterns", "files", "asking")
+_WORDS = ("complaints", "cleaning", "lookups", "descriptions", "progress", "durations", "patterns", "files", "asking")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,7 @@ class OrderTable:
     lookups: tuple[str, ...]
     descriptions: frozenset[str]
     progress: tuple[str, ...]
+    durations: frozenset[str]
     patterns: frozenset[str]
     files: tuple[str, ...]
     indifferent: tuple[str, ...]
@@ -105,6 +108,7 @@ def order_table(path: Path = RULES_FOLDER / "order.toml") -> OrderTable:
         lookups=tuple(said["lookups"]),
         descriptions=frozenset(said["descriptions"]),
         progress=tuple(said["progress"]),
+        durations=frozenset(said["durations"]),
         patterns=frozenset(said["patterns"]),
         files=tuple(said["files"]),
         indifferent=tuple(functions["indifferent"]),
