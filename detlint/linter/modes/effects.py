@@ -24,13 +24,15 @@ _MANAGERS = frozenset({"contextlib.contextmanager", "contextlib.asynccontextmana
 class Event:
     """A place that decides a model's mode. `made` is the constructor where the model is created there.
 
-    `asked` is what decides the mode where that is not written out: `flag` of `net.train(flag)`.
+    `asked` is what decides the mode where that is not written out: `flag` of `net.train(flag)`. `index` is the place of
+    the model in the tuple that it is made in.
     """
 
     node: ast.AST
     mode: Mode
     made: ast.expr | None = None
     asked: ast.expr | None = None
+    index: tuple[int, ...] = ()
 
 
 class ModeEffects(ModelNames, ABC):

@@ -152,13 +152,16 @@ class ModeEvents(ModeEffects, ABC):
         around = self.index.parents.get(statement)
         if not isinstance(around, ast.If) or statement not in around.body or around.orelse:
             return call
-        asked = any(self._asks_about(key, part) for part in walk(around.test))
+        asked = self._is_mode_of(key, around.test) or any(self._asks_about(key, part) for part in walk(around.test))
         return around.test if asked or self._is_on_by_default(around.test) else call
 
     def _is_put_back(self, call: ast.Call, key: Key) -> bool:
-        """`if was_training: net.train()`, with `was_training = net.training` before: the mode that it had."""
+        """`if was_training: net.train()`: the mode that it had."""
         around = self.index.parents.get(self.index.statement(call))
-        test = around.test if isinstance(around, ast.If) else None
+        return isinstance(around, ast.If) and self._is_mode_of(key, around.test)
+
+    def _is_mode_of(self, key: Key, test: ast.expr) -> bool:
+        """`was_training`, after `was_training = net.training`."""
         values = [binding.value for binding in self.module.definitions(test)] if isinstance(test, ast.Name) else []
         return bool(values) and all(
             isinstance(value, ast.Attribute) and value.attr == "training" and self.key(value.value) == key
@@ -289,7 +292,7 @@ class ModeEvents(ModeEffects, ABC):
         if len(index) == 1 and isinstance(value, ast.Tuple) and index[0] < len(value.elts):
             made, index = value.elts[index[0]], ()
         mode = self.mode_of(made, index)
-        yield Event(statement, Mode.UNKNOWN if mode is Mode.SAME else mode, made)
+        yield Event(statement, Mode.UNKNOWN if mode is Mode.SAME else mode, made, index=index)
 
     def _called_events(self, scope: Scope, key: Key, flow: Flow) -> Iterator[Event]:
         """Calls of functions that reach the variable by themselves: globals, closures, methods of the same object."""

@@ -17,6 +17,7 @@ from detlint.linter.programs.evaluation import (
     without_gradients,
 )
 from detlint.linter.programs.step_calls import makes_steps
+from detlint.linter.programs.step_flags import trains_and_evaluates
 from detlint.linter.programs.training import chosen_by_caller, file_trains
 from detlint.linter.source.names import BindingKind
 from detlint.linter.source.nodes import walk
@@ -49,7 +50,7 @@ class Intent:
 
         A function that trains so leaves the mode on for others, unless its object is told which it does.
         """
-        if not chosen_by_caller(reason.module, reason.node):
+        if not chosen_by_caller(reason.module, reason.node) or trains_and_evaluates(self.module, call):
             return False
         if reason.goal is None and not _evaluates_otherwise(reason):
             return next(self._steps_of(reason), None) is None

@@ -23,6 +23,10 @@ from detlint.linter.source.nodes import identifier, walk
 _LOADED = re.compile(r"from_pretrained|load|hub", re.I)
 
 
+# A call that makes a model, and the place of the model in the tuple that it gives.
+_Made = tuple[ast.Call, tuple[int, ...]]
+
+
 class UnknownModels:
     """Answers for the models of one module; asks the same of other modules where functions lead there."""
 
@@ -31,7 +35,7 @@ class UnknownModels:
         self.modes = module.project.once(Modes, module)
         self._trains = file_trains(module)
         self._weights = LoadedWeights(self.modes)
-        self._handing_on: dict[FunctionNode, bool] = {}
+        self._handing_on: dict[tuple[FunctionNode, tuple[int, ...]], bool] = {}
 
     def made(self, key: Key, call: ast.Call) -> list[Reason]:
         """`net = arch.base(8)`, `net.load_state_dict(state)`: what still has to be loaded is made in train mode.
@@ -43,44 +47,42 @@ class UnknownModels:
             return []
         events = self._events_before(call, key)
         made = self._maker(events)
-        if made is None or not self._is_loaded_as_made(key, made):
+        if made is None or not self._is_loaded_as_made(key, *made):
             return []
         seen_here = key.owner is self.module.tree or key.owner in self.module.index.ancestors(call)
         return [Reason(self.module, events[0].node, call, True)] if seen_here else []
 
-    def _maker(self, events: list[Event], steps: int = 2) -> ast.Call | None:
+    def _maker(self, events: list[Event], steps: int = 2) -> _Made | None:
         """Return the call that made a model, itself or under another name, where that is all that decided its mode."""
         made = self.modes.unwrapped(events[0].made) if len(events) == 1 and events[0].made is not None else None
         key = self.modes.key(made) if isinstance(made, ast.Name) and steps else None
         if key is not None:
             return self._maker(self.modes.events_anywhere(key), steps - 1)
-        return made if isinstance(made, ast.Call) else None
+        return (made, events[0].index) if isinstance(made, ast.Call) else None
 
-    def _is_loaded_as_made(self, key: Key, made: ast.Call) -> bool:
+    def _is_loaded_as_made(self, key: Key, made: ast.Call, index: tuple[int, ...]) -> bool:
         """Are weights loaded into what a call makes, by this file or by that call, which hands it on in train mode?"""
-        if self._loads_in_sight(made):
+        if self._loads_in_sight(made, index):
             return True
         loaded = not _LOADED.search(identifier(made.func)) and (self._weights.from_state(key) or is_pretrained(made))
         return loaded and not self._is_handed_back(made)
 
-    def _loads_in_sight(self, made: ast.Call) -> bool:
+    def _loads_in_sight(self, made: ast.Call, index: tuple[int, ...]) -> bool:
         """`load_model(path)` of the project, which loads weights into what it makes and switches nothing."""
         found = list(functions_called(self.module.inference, made))
         return bool(found) and all(
-            module.project.once(UnknownModels, module)._hands_on_as_made(function) for module, function in found
+            module.project.once(UnknownModels, module)._hands_on_as_made(function, index) for module, function in found
         )
 
-    def _hands_on_as_made(self, function: FunctionNode) -> bool:
+    def _hands_on_as_made(self, function: FunctionNode, index: tuple[int, ...]) -> bool:
         """`net = instantiate(config)`, `net.load_state_dict(state)`, `return net, config`: nothing switches it."""
-        if function not in self._handing_on:
-            self._handing_on[function] = False  # what is made by itself is never made
-            self._handing_on[function] = self._returns_as_made(function)
-        return self._handing_on[function]
-
-    def _returns_as_made(self, function: FunctionNode) -> bool:
-        returned = [part.value for part in walk(function) if isinstance(part, ast.Return)]
-        parts = [value.elts if isinstance(value, ast.Tuple) else [value] for value in returned]
-        return bool(parts) and all(any(self._is_loaded_here(part, function) for part in each) for each in parts)
+        asked = function, index
+        if asked not in self._handing_on:
+            self._handing_on[asked] = False  # what is made by itself is never made
+            returned = [part.value for part in walk(function) if isinstance(part, ast.Return)]
+            parts = [_part_at(value, index) for value in returned]
+            self._handing_on[asked] = bool(parts) and all(self._is_loaded_here(part, function) for part in parts)
+        return self._handing_on[asked]
 
     def _is_loaded_here(self, returned: ast.expr | None, function: FunctionNode) -> bool:
         key = self.modes.key(returned) if isinstance(returned, ast.Name) else None
@@ -91,7 +93,7 @@ class UnknownModels:
         made = self._maker(making)
         if made is None or not any(self.modes.reaches(flow, event.node, returned, events) for event in making):
             return False
-        return not _LOADED.search(identifier(made.func)) and self._is_loaded_as_made(key, made)
+        return not _LOADED.search(identifier(made[0].func)) and self._is_loaded_as_made(key, *made)
 
     def _events_before(self, call: ast.Call, key: Key) -> list[Event]:
         """Return what may have decided the mode of a variable when a call runs, in its own body what leads there."""
@@ -123,7 +125,7 @@ class UnknownModels:
             or self._weights.where_made(key, reason)
             or (self._weights.as_made(key) and runs_without_gradients(self.module, call))
             or (file_trains(reason.module) and self._is_of_unread_class(key))
-            or (made is not None and (self._loads_in_sight(made) or self._is_pretrained_by_name(made)))
+            or (made is not None and (self._loads_in_sight(*made) or self._is_pretrained_by_name(made[0])))
         )
 
     def _is_pretrained_by_name(self, made: ast.Call) -> bool:
@@ -137,6 +139,13 @@ class UnknownModels:
         return bool(made) and not any(
             module.project.definition(name) for module, call in made for name in module.inference.callees(call)
         )
+
+
+def _part_at(value: ast.expr | None, index: tuple[int, ...]) -> ast.expr | None:
+    """Return `net` of `net, config` at its place."""
+    if not index:
+        return value
+    return value.elts[index[0]] if isinstance(value, ast.Tuple) and index[0] < len(value.elts) else None
 
 
 def _switches_to_eval(module: Module) -> bool:

@@ -67,9 +67,9 @@ def is_inference(module: Module, node: ast.AST) -> bool:
         )
     if says_evaluation(module, node) or _generates(node) or runs_without_gradients(module, node):
         return True
-    if isinstance(node, ast.Call) and (evaluates_on_request(module, node) or trains_and_evaluates(module, node)):
-        return True
-    if isinstance(node, ast.Call) and _is_for_held_out_data(module, node):
+    if isinstance(node, ast.Call) and (
+        evaluates_on_request(module, node) or trains_and_evaluates(module, node) or _is_for_held_out_data(module, node)
+    ):
         return True
     score = isinstance(node, ast.Call) and names_evaluation(identifier(node.func))
     return not score and _goes_to_evaluation(module, node)

@@ -90,7 +90,7 @@ def may_be_differentiated(module: Module, call: ast.Call) -> bool:
             bound = list(_bound(module, end)) if isinstance(end, (ast.expr, ast.AugAssign)) else []
             if not bound:
                 return True
-            uses = [use for binding in bound for use in _uses(module.flow_at(call), binding)]
+            uses = [use for binding in bound for use in _uses(module.flow_at(end), binding)]
         pending.extend(use for use in uses if use not in pending)
     return False
 

@@ -18,9 +18,9 @@ def evaluates_on_request(module: Module, call: ast.Call) -> bool:
 
 
 def trains_and_evaluates(module: Module, node: ast.AST) -> bool:
-    """Is `node` run in train mode for both: in a function that calls `train()` always, makes steps only where told to?
+    """Is `node` run in train mode for both: in a function that calls `train()`, makes steps only where told to?
 
-    Somebody in the file has to tell it not to.
+    Somebody in the file has to tell it not to; and nobody there may call `eval()`, if `train()` is up to them as well.
     """
     function = module.index.function_at(node)
     flag = _step_flag(module, function) if function is not None else ""
@@ -28,7 +28,9 @@ def trains_and_evaluates(module: Module, node: ast.AST) -> bool:
         return False
     switches = [part for part in walk(function) if isinstance(part, ast.Call) and _switches(part)]
     always = [switch for switch in switches if not switch.args and not switch.keywords]
-    if not switches or len(always) != len(switches) or any(_is_under(module, switch, flag) for switch in switches):
+    if not switches or len(always) != len(switches):
+        return False
+    if any(_is_under(module, switch, flag) for switch in switches) and "eval" in module.index.calls_by_name:
         return False
     return any(
         _asks_for_no_step(module, function, call) and not _makes_steps(module, call)
