@@ -18,7 +18,15 @@ from detlint.linter.numbers.hand_worked import is_made_of_tensors, is_worked_by_
 from detlint.linter.numbers.insisting import insists_on_equality, is_meant_to_differ, is_over_all
 from detlint.linter.numbers.kept_bits import is_loaded, keep_bits
 from detlint.linter.numbers.named_results import is_called_result, is_of_operation, is_result
-from detlint.linter.numbers.one_source import are_rows_of_one, is_passed, is_recorded, is_repeated, made_as, source_of
+from detlint.linter.numbers.one_source import (
+    are_rows_of_one,
+    is_given_back,
+    is_passed,
+    is_recorded,
+    is_repeated,
+    made_as,
+    source_of,
+)
 from detlint.linter.numbers.written_results import is_given_by_call, is_written_result
 from detlint.linter.source.names import BindingKind, unpacked
 from detlint.linter.source.nodes import identifier, is_own
@@ -234,7 +242,7 @@ def _differ_by_rounding(left: ast.expr, right: ast.expr, ctx: Context, tensors: 
         return False
     if len(computed) == 1:
         other = right if computed[0] is left else left
-        if is_passed(other, computed[0], ctx) or is_recorded(other, computed[0], ctx):
+        if any(is_one(other, computed[0], ctx) for is_one in (is_passed, is_given_back, is_recorded)):
             return False
         given = _is_opaque(other, ctx) or (tensors and _is_expected(other, ctx))
         if not _is_value(other, ctx) and not (given and _is_fresh(computed[0], ctx)):

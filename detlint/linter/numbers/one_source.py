@@ -54,6 +54,15 @@ def is_passed(given: ast.expr, computed: ast.expr, ctx: Context) -> bool:
     return not isinstance(source, ast.Constant) and any(source_of(value, ctx) is source for value in passed)
 
 
+def is_given_back(other: ast.expr, computed: ast.expr, ctx: Context) -> bool:
+    """`padded = pad(out, 4)`, where `padded[:, :3]` is compared with `out`: what a call is given may come back."""
+    source = source_of(computed, ctx)
+    made = source_of(other, ctx)
+    if not isinstance(made, ast.Call) or any(name.startswith("torch.") for name in ctx.callees(made)):
+        return False
+    return any(source_of(value, ctx) is source for value in arguments_of(made))
+
+
 def is_recorded(other: ast.expr, computed: ast.expr, ctx: Context) -> bool:
     """`cache = record(net)`, where `cache["layer"]` is compared with `net(x)`: it holds what `net` returned."""
     call, source = source_of(computed, ctx), other
@@ -76,12 +85,22 @@ def source_of(node: ast.expr, ctx: Context, depth: int = 6) -> ast.expr:
     inner: ast.expr | None = None
     if isinstance(node, ast.Subscript):
         inner = node.value
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        inner = node.func.value if node.func.attr in rounding_table().keeping else None
+    elif isinstance(node, ast.Call):
+        inner = _viewed(node, ctx)
     elif isinstance(node, ast.Name):
         made = [unpacked(binding) or binding.value for binding in ctx.module.definitions(node)]
         inner = made[0] if len(made) == 1 else None
     return node if inner is None or depth == 0 else source_of(inner, ctx, depth - 1)
+
+
+def _viewed(call: ast.Call, ctx: Context) -> ast.expr | None:
+    """Return `x` of `x.view(-1)` and of `torch.flip(x, [0])`."""
+    function = call.func
+    if identifier(function) not in rounding_table().keeping or not isinstance(function, ast.Attribute):
+        return None
+    if ctx.resolve(function.value):
+        return call.args[0] if call.args else None
+    return function.value
 
 
 def _origin(node: ast.expr, ctx: Context) -> str:
@@ -117,14 +136,13 @@ def _are_entries(left: ast.Subscript, right: ast.Subscript, ctx: Context) -> boo
 def _picked_from(node: ast.expr, ctx: Context, steps: int = _MOST_VIEWS) -> Iterator[ast.expr]:
     """Yield what made the tensors that `node` is a view, a selection or put together of, the nearest first."""
     table = rounding_table()
-    function = node.func if isinstance(node, ast.Call) else None
     inner: list[ast.expr] = []
     if isinstance(node, ast.Subscript):
         inner = [node.value]
-    elif isinstance(node, ast.Call) and identifier(function) in table.joining and node.args:
+    elif isinstance(node, ast.Call) and identifier(node.func) in table.joining and node.args:
         inner = elements_of(ctx.module, node.args[0])
-    elif isinstance(function, ast.Attribute) and function.attr in table.keeping - table.adding:
-        inner = [function.value]
+    elif isinstance(node, ast.Call) and identifier(node.func) not in table.adding:
+        inner = [viewed] if (viewed := _viewed(node, ctx)) is not None else []
     elif isinstance(node, ast.Name):
         for binding in ctx.module.definitions(node):
             inner += taken(ctx.module, binding)
