@@ -46,9 +46,10 @@ def _handed_on(ctx: Context) -> Iterator[_Calls]:
     entries, config = operator_entries(ctx), ctx.config
     asked = _asked_for(ctx.rule.code, config.torch_version or NEWEST, config.devices, config.passes)
     for keyword in ctx.module.index.of_type(ast.keyword):
-        word, call = keyword.value, ctx.parent(keyword)
+        word = keyword.value
         if keyword.arg not in asked or not isinstance(word, ast.Constant) or not isinstance(word.value, str):
             continue
+        call = ctx.parent(keyword)
         if isinstance(call, ast.Call):
             for names, written in handed_on(ctx.module, call, keyword.arg):
                 found = (entries.get(name.rpartition(".")[2], {}).get(name) for name in names)
