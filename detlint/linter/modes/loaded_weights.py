@@ -46,10 +46,12 @@ class LoadedWeights:
         return any(self._modes.key(model) == key for model in self._loaded())
 
     def where_made(self, key: Key, reason: Reason) -> bool:
-        """Are weights loaded into a variable of the same name where the model was made, which a caller hands on?"""
+        """Are weights loaded into the model where it was made, under that name or its own, which a caller hands on?"""
         made_in = self._index.function_at(reason.node)
+        bound = reason.node.targets if isinstance(reason.node, ast.Assign) else []
+        names = {key.name, *(part.id for target in bound for part in walk(target) if isinstance(part, ast.Name))}
         return reason.module is self._modes.module and any(
-            identifier(model) == key.name and self._index.function_at(model) is made_in for model in self._loaded()
+            identifier(model) in names and self._index.function_at(model) is made_in for model in self._loaded()
         )
 
     def _loaded(self) -> Iterator[ast.expr]:

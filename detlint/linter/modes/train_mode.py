@@ -204,10 +204,9 @@ class _Search:
         return Truth.NO if steady else Truth.UNKNOWN
 
     def _is_switched_for(self, call: ast.Call, reason: Reason) -> bool:
-        """`train()` in the function that predicts, and makes no training step."""
+        """`train()` in the function that predicts, or the model made there, and no training step."""
         function = self.module.index.function_at(call)
-        own = function is not None and not reason.created and reason.node in walk(function)
-        return own and function is not None and not trains(function)
+        return function is not None and reason.node in walk(function) and not trains(function)
 
     def _is_own(self, key: Key) -> bool:
         if key not in self._own:
