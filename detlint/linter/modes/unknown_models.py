@@ -17,7 +17,7 @@ from detlint.linter.modes.switches import Mode, switched
 from detlint.linter.programs.evaluation import runs_without_gradients, without_gradients
 from detlint.linter.programs.training import file_trains
 from detlint.linter.source.names import FUNCTIONS, FunctionNode
-from detlint.linter.source.nodes import identifier, walk
+from detlint.linter.source.nodes import identifier
 
 # What is made so comes in eval mode, or in the mode that it was saved in.
 _LOADED = re.compile(r"from_pretrained|load|hub", re.I)
