@@ -108,7 +108,17 @@ model_test(load())
         ("test_net.py", HANDED_OVER.replace("(model, loader)", "()"), []),
         ("tests/net.py", EVALUATION, []),
     ],
-    ids=["script", "test", "folder", "runner", "no program", "command line", "handed over", "handed nothing", "in tests"],
+    ids=[
+        "script",
+        "test",
+        "folder",
+        "runner",
+        "no program",
+        "command line",
+        "handed over",
+        "handed nothing",
+        "in tests",
+    ],
 )
 def test_a_script_named_like_a_test(tmp_path: Path, name: str, code: str, found: list[str]) -> None:
     (tmp_path / "pyproject.toml").touch()
