@@ -17,6 +17,8 @@ from detlint.linter.source.names import FunctionNode, parameters
 from detlint.linter.source.nodes import identifier, is_own, walk
 
 _LOADER = re.compile(r"(load|restore|resume)_?\w*(model|net|check|weight|state|param|ckpt|snapshot)", re.I)
+# Of these it is certain that they make no model themselves.
+_FILLER = re.compile(r"(load|restore|resume)_(check|weight|state|param|ckpt|snapshot)\w*$", re.I)
 
 
 class LoadedWeights:
@@ -44,6 +46,14 @@ class LoadedWeights:
     def from_state(self, key: Key) -> bool:
         """`model.load_state_dict(state)`, anywhere in the file."""
         return any(self._modes.key(model) == key for model in self._loaded())
+
+    def filled(self, key: Key) -> bool:
+        """`model.load_state_dict(state)`, or `load_checkpoint(model, path)` of whatever library."""
+        handed = self._modes.module.project.once(_calls_by_argument, self._modes.module).get(key.name, ())
+        return self.from_state(key) or any(
+            _FILLER.match(identifier(call.func)) is not None and self._modes.key(argument) == key
+            for call, argument in handed
+        )
 
     def where_made(self, key: Key, reason: Reason) -> bool:
         """Are weights loaded into the model where it was made, under that name or its own, which a caller hands on?"""

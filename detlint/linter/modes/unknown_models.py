@@ -79,7 +79,7 @@ class UnknownModels:
         """Are weights loaded into what a call makes, by this file or by that call, which hands it on in train mode?"""
         if self._loads_in_sight(made, index):
             return True
-        loaded = not _LOADED.search(identifier(made.func)) and (self._weights.from_state(key) or is_pretrained(made))
+        loaded = not _LOADED.search(identifier(made.func)) and (self._weights.filled(key) or is_pretrained(made))
         return loaded and not self._is_handed_back(made)
 
     def _loads_in_sight(self, made: ast.Call, index: tuple[int, ...]) -> bool:
@@ -135,14 +135,21 @@ class UnknownModels:
         """A model of unknown class is loaded or trained, and nothing in sight ever switches anything to eval mode."""
         if any(map(_switches_to_eval, (self.module, reason.module))):
             return False
-        made = self._maker(self.modes.events_anywhere(key))
+        made = self._maker(self.modes.events_anywhere(key)) or self._assigned(reason)
         return (
-            self._weights.from_state(key)
+            self._weights.filled(key)
             or self._weights.where_made(key, reason)
             or (self._weights.as_made(key) and runs_without_gradients(self.module, call))
             or (file_trains(reason.module) and self._is_of_unread_class(key))
             or (made is not None and (self._loads_in_sight(*made) or self._is_pretrained_by_name(made[0])))
         )
+
+    def _assigned(self, reason: Reason) -> _Made | None:
+        """`net = init_model(path)`, which another function of this file is handed."""
+        node = reason.node if reason.module is self.module else None
+        plain = isinstance(node, ast.Assign) and all(isinstance(target, ast.Name) for target in node.targets)
+        made = self.modes.unwrapped(node.value) if plain and isinstance(node, ast.Assign) else None
+        return (made, ()) if isinstance(made, ast.Call) else None
 
     def _is_pretrained_by_name(self, made: ast.Call) -> bool:
         """`create_model(name, pretrained=True)` of the project, which looks up a class by its name."""
