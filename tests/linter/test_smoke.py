@@ -78,6 +78,22 @@ if __name__ == "__main__":
     main()
 """
 
+# A test runner would not know what to hand over.
+HANDED_OVER = """
+import torch
+from zoo.models import Net
+
+def test(model, loader):
+    return [model(x) for x, _ in loader]
+
+def model_test(loader):
+    model = Net()
+    model.load_state_dict(torch.load("net.pt"))
+    print(test(model, loader))
+
+model_test(load())
+"""
+
 
 @pytest.mark.parametrize(
     ("name", "code", "found"),
@@ -88,9 +104,21 @@ if __name__ == "__main__":
         ("tests/net.py", "import pytest, torch\ndef test_it():\n    print(torch.rand(3))\npytest.main()\n", []),
         ("tests/net.py", "import torch\ndef test_it():\n    print(torch.rand(3))\n", []),
         ("test_net.py", EVALUATION, ["DET201"]),
+        ("test_net.py", HANDED_OVER, ["DET201"]),
+        ("test_net.py", HANDED_OVER.replace("(model, loader)", "()"), []),
         ("tests/net.py", EVALUATION, []),
     ],
-    ids=["script", "test", "folder", "runner", "no program", "reads a command line", "in a folder of tests"],
+    ids=[
+        "script",
+        "test",
+        "folder",
+        "runner",
+        "no program",
+        "command line",
+        "handed over",
+        "handed nothing",
+        "in tests",
+    ],
 )
 def test_a_script_named_like_a_test(tmp_path: Path, name: str, code: str, found: list[str]) -> None:
     (tmp_path / "pyproject.toml").touch()

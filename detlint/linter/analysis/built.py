@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeGuard
 
+from detlint.linter.analysis.built_lists import taken_out
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.context import Context
 from detlint.linter.source.names import FunctionNode
@@ -122,11 +123,14 @@ def _runs(node: ast.expr, ctx: Context, steps: int = 3) -> Iterator[ast.Call | N
     if _is_drawn_anew(node, ctx) or (made.expression is not node and isinstance(ctx.parent(made.expression), ast.Expr)):
         return
     binding = ctx.binding(made.expression)
-    if binding is None or steps == 0:
+    if steps == 0:
         yield None
         return
-    for use in ctx.flow(node).uses(binding):
-        yield from _runs(use, ctx, steps - 1)
+    for use in ctx.flow(node).uses(binding) if binding is not None else taken_out(made.expression, ctx):
+        if use is None:
+            yield None
+        else:
+            yield from _runs(use, ctx, steps - 1)
 
 
 def _is_drawn_anew(use: ast.expr, ctx: Context) -> bool:

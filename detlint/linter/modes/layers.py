@@ -11,6 +11,8 @@ from detlint.layers import Layer, load_layers
 from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.context import MISSING, Call
+from detlint.linter.analysis.element_fills import put_in
+from detlint.linter.analysis.element_sort import Move
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.written_calls import written_out
 from detlint.linter.modes.frames import Frame, literal_of, number_of
@@ -108,11 +110,11 @@ class ModelParts:
                 if self._call(module, part, None):
                     return True
             elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
-                for binding in module.definitions(part):
-                    if isinstance(binding.value, ast.Call) and binding.value not in self._seen | settled:
-                        self._seen.add(binding.value)
+                for value in _behind(module, part):
+                    if value not in self._seen | settled:
+                        self._seen.add(value)
                         known = self._unknown
-                        if self._expression(module, binding.value):
+                        if self._expression(module, value):
                             return True
                         # Environments and tokenizers that nothing is known of hold no layers.
                         self._unknown = known or (self._unknown and _PART.search(part.id) is not None)
@@ -187,6 +189,18 @@ class ModelParts:
             return True
         rate = number_of(literal(argument.value))
         return rate is None or rate > 0
+
+
+def _behind(module: Module, name: ast.Name) -> Iterator[ast.expr]:
+    """Yield the calls that a variable holds, and what is put into its list: `layers.append(nn.Dropout(p))`."""
+    for binding in module.definitions(name):
+        if isinstance(binding.value, ast.Call):
+            yield binding.value
+        elif isinstance(binding.value, (ast.List, ast.ListComp)):
+            yield binding.value
+            scope = module.index.scope_at(name).lookup(name.id)
+            if scope is not None:
+                yield from (value for value, _ in put_in(module.index, name.id, scope.node, (Move.ITERATED,)))
 
 
 def _is_known(name: str) -> bool:

@@ -17,6 +17,8 @@ from detlint.linter.source.names import FunctionNode, parameters
 from detlint.linter.source.nodes import identifier, is_own, walk
 
 _LOADER = re.compile(r"(load|restore|resume)_?\w*(model|net|check|weight|state|param|ckpt|snapshot)", re.I)
+# Of these it is certain that they make no model themselves.
+_FILLER = re.compile(r"(load|restore|resume)_(check|weight|state|param|ckpt|snapshot)\w*$", re.I)
 
 
 class LoadedWeights:
@@ -45,11 +47,21 @@ class LoadedWeights:
         """`model.load_state_dict(state)`, anywhere in the file."""
         return any(self._modes.key(model) == key for model in self._loaded())
 
+    def filled(self, key: Key) -> bool:
+        """`model.load_state_dict(state)`, or `load_checkpoint(model, path)` of whatever library."""
+        handed = self._modes.module.project.once(_calls_by_argument, self._modes.module).get(key.name, ())
+        return self.from_state(key) or any(
+            _FILLER.match(identifier(call.func)) is not None and self._modes.key(argument) == key
+            for call, argument in handed
+        )
+
     def where_made(self, key: Key, reason: Reason) -> bool:
-        """Are weights loaded into a variable of the same name where the model was made, which a caller hands on?"""
+        """Are weights loaded into the model where it was made, under that name or its own, which a caller hands on?"""
         made_in = self._index.function_at(reason.node)
+        bound = reason.node.targets if isinstance(reason.node, ast.Assign) else []
+        names = {key.name, *(part.id for target in bound for part in walk(target) if isinstance(part, ast.Name))}
         return reason.module is self._modes.module and any(
-            identifier(model) == key.name and self._index.function_at(model) is made_in for model in self._loaded()
+            identifier(model) in names and self._index.function_at(model) is made_in for model in self._loaded()
         )
 
     def _loaded(self) -> Iterator[ast.expr]:

@@ -73,7 +73,7 @@ class ModelRuns:
         ):
             return False
         kinds = [value for value in self.module.inference.values(called.value) if value.kind is Kind.MODULE]
-        if kinds and self._is_steady_part(called):
+        if (kinds or MODEL.search(called.value.id)) and self._is_steady_part(called):
             return True
         for info in [self.module.inference.class_named(value.type) for value in kinds]:
             method = info.methods.get(called.attr) if info is not None else None
@@ -83,11 +83,17 @@ class ModelRuns:
 
     def _is_steady_part(self, part: ast.Attribute) -> bool:
         """`net.encoder(x)`: a part of a model, which nothing in the file switches or hands on by itself."""
-        if all(value.kind is not Kind.MODULE for value in self.module.inference.values(part)):
+        kinds = {value.kind for value in self.module.inference.values(part)}
+        if Kind.MODULE not in kinds and (kinds - {Kind.UNKNOWN} or not self._is_part_by_name(part)):
             return False
         text = ast.unparse(part)
         uses = [use for use in self.module.index.names_used.get(part.attr, ()) if isinstance(use, ast.Attribute)]
         return all(self._is_only_run(use, ast.unparse(use) == text) for use in uses if not is_own(use))
+
+    def _is_part_by_name(self, part: ast.Attribute) -> bool:
+        """`net.backbone(x)`, of a class that was never read."""
+        known = (value for value in self.module.inference.values(part.value) if value.type)
+        return MODEL.search(part.attr) is not None and not any(self.module.project.definition(v.type) for v in known)
 
     def _is_only_run(self, part: ast.Attribute, same: bool) -> bool:
         """`net.encoder(x)`; what is stored there may be a compiled or copied part, in the mode of the whole."""
@@ -186,8 +192,10 @@ class ModelRuns:
         values = self.module.inference.values(node)
         if any(value.kind is Kind.MODULE for value in values):
             return True
-        if any(value.kind is Kind.INSTANCE for value in values):
-            return False
+        made = [value for value in values if value.kind is Kind.INSTANCE]
+        if made:
+            read = any(self.module.project.definition(value.type) is not None for value in made)
+            return not read and self._is_loaded(node)
         return bool(MODEL.search(identifier(node))) or self._is_loaded(node)
 
     def _is_loaded(self, node: ast.expr) -> bool:

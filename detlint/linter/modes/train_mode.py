@@ -26,6 +26,7 @@ from detlint.linter.programs.evaluation import (
     computes_loss,
     evaluates,
     identifiers,
+    is_in_all_phases,
     is_inference,
     names_evaluation,
     names_inference,
@@ -158,8 +159,9 @@ class _Search:
         reason = min(reasons, key=lambda reason: reason.created)
         if reason.created and not (self._trains or self._weights.into(key)) and is_demo(self.module, call):
             return None
-        after_training = reason.created or self._intent.trained_between(reason)
-        if not after_training and (
+        for_all = not reason.created and is_in_all_phases(self.module, call)
+        after_training = reason.created or (not for_all and self._intent.trained_between(reason))
+        if not (after_training or for_all) and (
             is_demo(self.module, call)
             or self._intent.is_deliberate(call, reason, holds)
             or self._intent.is_for_a_while(call, key, reason)
@@ -204,10 +206,9 @@ class _Search:
         return Truth.NO if steady else Truth.UNKNOWN
 
     def _is_switched_for(self, call: ast.Call, reason: Reason) -> bool:
-        """`train()` in the function that predicts, and makes no training step."""
+        """`train()` in the function that predicts, or the model made there, and no training step."""
         function = self.module.index.function_at(call)
-        own = function is not None and not reason.created and reason.node in walk(function)
-        return own and function is not None and not trains(function)
+        return function is not None and reason.node in walk(function) and not trains(function)
 
     def _is_own(self, key: Key) -> bool:
         if key not in self._own:

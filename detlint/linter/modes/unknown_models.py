@@ -10,14 +10,14 @@ from detlint.linter.analysis.project import Module
 from detlint.linter.modes.constructors import Constructors
 from detlint.linter.modes.effects import Event
 from detlint.linter.modes.loaded_weights import LoadedWeights, is_pretrained
-from detlint.linter.modes.names import Key, given_back
+from detlint.linter.modes.names import Key, given_back, given_to
 from detlint.linter.modes.paths import Modes, Reason
 from detlint.linter.modes.runs import is_left_open
 from detlint.linter.modes.switches import Mode, switched
 from detlint.linter.programs.evaluation import runs_without_gradients, without_gradients
 from detlint.linter.programs.training import file_trains
-from detlint.linter.source.names import FunctionNode
-from detlint.linter.source.nodes import identifier, walk
+from detlint.linter.source.names import FUNCTIONS, FunctionNode
+from detlint.linter.source.nodes import identifier
 
 # What is made so comes in eval mode, or in the mode that it was saved in.
 _LOADED = re.compile(r"from_pretrained|load|hub", re.I)
@@ -43,14 +43,29 @@ class UnknownModels:
         So is what a function of the project makes with `pretrained=True`. Names alone are no evidence that such a thing
         predicts: gradients are off, or the file trains, and this is no part of that.
         """
-        if not (self._trains or without_gradients(self.module, call)):
-            return []
+        return self._made(key, call) if self._trains or without_gradients(self.module, call) else []
+
+    def _made(self, key: Key, call: ast.Call, steps: int = 2) -> list[Reason]:
         events = self._events_before(call, key)
+        if not events and steps and isinstance(key.owner, FUNCTIONS):
+            return self._handed_over(key, key.owner, steps)
         made = self._maker(events)
         if made is None or not self._is_loaded_as_made(key, *made):
             return []
         seen_here = key.owner is self.module.tree or key.owner in self.module.index.ancestors(call)
         return [Reason(self.module, events[0].node, call, True)] if seen_here else []
+
+    def _handed_over(self, key: Key, function: FunctionNode, steps: int) -> list[Reason]:
+        """`evaluate(net, loader)`: what every call of this file hands over as it was made."""
+        reasons: list[Reason] = []
+        for call in self.modes.callers(function):
+            given = given_to(function, key.name, call)
+            inner = self.modes.key(given) if given is not None else None
+            made = self._made(inner, call, steps - 1) if inner is not None and inner != key else []
+            if not made:
+                return []
+            reasons += made
+        return reasons
 
     def _maker(self, events: list[Event], steps: int = 2) -> _Made | None:
         """Return the call that made a model, itself or under another name, where that is all that decided its mode."""
@@ -64,7 +79,7 @@ class UnknownModels:
         """Are weights loaded into what a call makes, by this file or by that call, which hands it on in train mode?"""
         if self._loads_in_sight(made, index):
             return True
-        loaded = not _LOADED.search(identifier(made.func)) and (self._weights.from_state(key) or is_pretrained(made))
+        loaded = not _LOADED.search(identifier(made.func)) and (self._weights.filled(key) or is_pretrained(made))
         return loaded and not self._is_handed_back(made)
 
     def _loads_in_sight(self, made: ast.Call, index: tuple[int, ...]) -> bool:
@@ -79,14 +94,15 @@ class UnknownModels:
         asked = function, index
         if asked not in self._handing_on:
             self._handing_on[asked] = False  # what is made by itself is never made
-            returned = [part.value for part in walk(function) if isinstance(part, ast.Return)]
-            parts = [_part_at(value, index) for value in returned]
+            returns = self.module.flow(self.module.index.scopes[function]).returns()
+            parts = [_part_at(statement.value, index) for statement in returns]
             self._handing_on[asked] = bool(parts) and all(self._is_loaded_here(part, function) for part in parts)
         return self._handing_on[asked]
 
     def _is_loaded_here(self, returned: ast.expr | None, function: FunctionNode) -> bool:
-        key = self.modes.key(returned) if isinstance(returned, ast.Name) else None
-        if key is None or key.owner is not function:
+        given = self.modes.unwrapped(returned) if returned is not None else None
+        key = self.modes.key(given) if isinstance(given, ast.Name) else None
+        if returned is None or key is None or key.owner is not function:
             return False
         events, flow = tuple(self.modes.events_anywhere(key)), self.module.flow_at(function.body[0])
         making = [event for event in events if event.made is not None]
@@ -119,14 +135,21 @@ class UnknownModels:
         """A model of unknown class is loaded or trained, and nothing in sight ever switches anything to eval mode."""
         if any(map(_switches_to_eval, (self.module, reason.module))):
             return False
-        made = self._maker(self.modes.events_anywhere(key))
+        made = self._maker(self.modes.events_anywhere(key)) or self._assigned(reason)
         return (
-            self._weights.from_state(key)
+            self._weights.filled(key)
             or self._weights.where_made(key, reason)
             or (self._weights.as_made(key) and runs_without_gradients(self.module, call))
             or (file_trains(reason.module) and self._is_of_unread_class(key))
             or (made is not None and (self._loads_in_sight(*made) or self._is_pretrained_by_name(made[0])))
         )
+
+    def _assigned(self, reason: Reason) -> _Made | None:
+        """`net = init_model(path)`, which another function of this file is handed."""
+        node = reason.node if reason.module is self.module else None
+        plain = isinstance(node, ast.Assign) and all(isinstance(target, ast.Name) for target in node.targets)
+        made = self.modes.unwrapped(node.value) if plain and isinstance(node, ast.Assign) else None
+        return (made, ()) if isinstance(made, ast.Call) else None
 
     def _is_pretrained_by_name(self, made: ast.Call) -> bool:
         """`create_model(name, pretrained=True)` of the project, which looks up a class by its name."""

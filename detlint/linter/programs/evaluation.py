@@ -61,7 +61,7 @@ def is_inference(module: Module, node: ast.AST) -> bool:
     if in_training_step:
         return isinstance(node, ast.Call) and (
             _is_for_held_out_data(module, node)
-            or _is_in_all_phases(module, node)
+            or is_in_all_phases(module, node)
             or trains_and_evaluates(module, node)
             or evaluates_on_request(module, node)
         )
@@ -103,20 +103,35 @@ def _is_evaluation_data_itself(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and names_inference(node.id)
 
 
-def _is_in_all_phases(module: Module, call: ast.Call) -> bool:
-    """`for phase in ("train", "val"):` with steps `if phase == "train"`, in a function that switches no mode at all."""
+def is_in_all_phases(module: Module, call: ast.Call) -> bool:
+    """`for phase in ("train", "val"):` with steps `if phase == "train"`, in a function with one mode for all phases."""
     function = module.index.function_at(call)
-    if function is None or not _SWITCHING.isdisjoint(identifier(part) for part in walk(function)):
-        return False
     phases = [loop for loop in _loops(module, call) if isinstance(loop, ast.For) and _names_phases(loop.iter)]
     names = {loop.target.id for loop in phases if isinstance(loop.target, ast.Name)}
-    return bool(names) and all(
-        any(
-            isinstance(parent, ast.If) and names & {identifier(part) for part in walk(parent.test)}
-            for parent in module.index.ancestors(step)
-        )
-        for step in training_steps(function)
+    if function is None or not names:
+        return False
+    switches = [part for part in walk(function) if identifier(part) in _SWITCHING]
+    steps = [step for step in training_steps(function) if identifier(step.func) != "zero_grad"]
+    return (
+        bool(steps)
+        and all(_depends_on(module, step, names) for step in steps)
+        and all(_is_for_train_mode(module, switch) and not _depends_on(module, switch, names) for switch in switches)
     )
+
+
+def _depends_on(module: Module, node: ast.AST, names: set[str]) -> bool:
+    """Does a condition around `node` ask for one of these variables?"""
+    return any(
+        isinstance(parent, ast.If) and names & {identifier(part) for part in walk(parent.test)}
+        for parent in module.index.ancestors(node)
+    )
+
+
+def _is_for_train_mode(module: Module, switch: ast.AST) -> bool:
+    """`net.train` of `net.train()`, which asks nobody for the mode."""
+    call = module.index.parents.get(switch)
+    plain = isinstance(call, ast.Call) and call.func is switch and not arguments_of(call)
+    return plain and isinstance(switch, ast.Attribute) and switch.attr == "train"
 
 
 def _names_phases(phases: ast.expr) -> bool:

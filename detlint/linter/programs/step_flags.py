@@ -72,7 +72,7 @@ def _find_flag(asked: tuple[Module, FunctionNode]) -> str:
 
 
 def _is_under(module: Module, node: ast.AST, flag: str) -> bool:
-    """Does `node` stand in the branch that `if flag:` or `if flag is not None:` leads to?"""
+    """Does `node` stand in the branch of `if flag:`, `if flag is not None:` or `if flag == "train":`?"""
     child = node
     for parent in module.index.ancestors(node):
         if isinstance(parent, FUNCTIONS):
@@ -89,13 +89,22 @@ def _is_asked(test: ast.expr, flag: str) -> bool:
     if isinstance(test, ast.Compare) and isinstance(test.ops[0], (ast.IsNot, ast.NotEq)):
         nothing = isinstance(test.comparators[0], ast.Constant) and test.comparators[0].value is None
         return nothing and getattr(test.left, "id", "") == flag
+    if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq):
+        return _names_training(test.comparators[0]) and getattr(test.left, "id", "") == flag
     return getattr(test, "id", "") == flag
 
 
+def _names_training(node: ast.expr) -> bool:
+    """`"train"`, of the phases that a function is told."""
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and "train" in node.value.lower()
+
+
 def _is_off(function: FunctionNode, flag: str, call: ast.Call) -> bool:
-    """Is `False` or `None` given for the flag, or left to stand?"""
+    """Is `False`, `None` or a phase other than `"train"` given for the flag, or left to stand?"""
     if any(keyword.arg is None for keyword in call.keywords) or any(isinstance(a, ast.Starred) for a in call.args):
         return False
     given = argument_of(function, flag, call, skip_self=isinstance(call.func, ast.Attribute))
     value = given or next(default for argument, default in parameters(function.args) if argument.arg == flag)
+    if isinstance(value, ast.Constant) and isinstance(value.value, str):
+        return not _names_training(value)
     return isinstance(value, ast.Constant) and value.value in (False, None)

@@ -232,20 +232,21 @@ def import_in_force(bindings: Iterable[Binding], parents: Mapping[ast.AST, ast.A
     """Return the import that readers of a file see: of `import a` and a later `try: import a.b as a` the second.
 
     Of what is tried and what stands in for it, it is what is tried; None where no import binds the name, or where a
-    function or class of the file takes it over.
+    function or class of the file takes it over, which an import on a condition leaves to the readers.
     """
     found: Binding | None = None
+    taken_over = False
     for binding in bindings:
         if binding.kind is not BindingKind.IMPORT:
             defined = isinstance(binding.node, (*FUNCTIONS, ast.ClassDef))
             if defined and isinstance(parents.get(binding.node), ast.Module):
-                found = None
+                found, taken_over = None, True
             continue
         statement = parents.get(binding.node)
         block = parents.get(statement) if statement is not None else None
         if isinstance(block, ast.Try) and statement in block.body:
             block = parents.get(block)
-        if found is None or isinstance(block, ast.Module):
+        if (found is None and not taken_over) or isinstance(block, ast.Module):
             found = binding
     return found
 

@@ -1,0 +1,69 @@
+"""Modules that a function puts into a list: what it takes out of that again."""
+
+from __future__ import annotations
+
+import ast
+
+from detlint.linter.analysis.context import Context
+from detlint.linter.source.names import Binding
+from detlint.linter.source.nodes import identifier
+
+# What gives the elements of a list one by one, and how many other values come before each of them.
+_ONE_BY_ONE = {"enumerate": 1, "reversed": None, "list": None, "tuple": None}
+
+
+def taken_out(node: ast.expr, ctx: Context) -> list[ast.expr | None]:
+    """Return the expressions that may give a module again which goes into a list, and None for each other use of that.
+
+    `layers.append(nn.Linear(8, 8))`, and then `layers[-1]`, `for layer in layers` or `nn.Sequential(*layers)`.
+    """
+    binding = _list_around(node, ctx)
+    if binding is None:
+        return [None]
+    return [given for use in ctx.flow(node).uses(binding) for given in _given_by(use, ctx)]
+
+
+def _list_around(node: ast.expr, ctx: Context) -> Binding | None:
+    parent = ctx.parent(node)
+    if isinstance(parent, ast.List) or (isinstance(parent, ast.ListComp) and parent.elt is node):
+        return ctx.binding(parent)
+    filled = parent.func if isinstance(parent, ast.Call) and node in parent.args else None
+    if not isinstance(filled, ast.Attribute) or filled.attr != "append" or not isinstance(filled.value, ast.Name):
+        return None
+    bindings = ctx.module.definitions(filled.value)
+    return bindings[0] if len(bindings) == 1 and isinstance(bindings[0].value, ast.List) else None
+
+
+def _given_by(use: ast.expr, ctx: Context) -> list[ast.expr | None]:
+    parent = ctx.parent(use)
+    if isinstance(parent, ast.Starred) or (
+        isinstance(parent, ast.Subscript) and not isinstance(parent.slice, ast.Slice)
+    ):
+        return [parent]
+    if isinstance(parent, ast.Attribute) and parent.attr == "append":
+        return []
+    if isinstance(parent, ast.Call) and identifier(parent.func) == "len":
+        return []
+    target = _loop_variable(use, ctx)
+    binding = (
+        next((each for each in ctx.module.index.bindings_of(target) if each.node is target), None) if target else None
+    )
+    return [None] if target is None or binding is None else [*ctx.flow(target).uses(binding)]
+
+
+def _loop_variable(use: ast.expr, ctx: Context) -> ast.Name | None:
+    """Return `layer` of `for i, (layer, size) in enumerate(zip(layers, sizes))`."""
+    places: list[int] = []
+    node: ast.AST = use
+    parent = ctx.parent(node)
+    while isinstance(parent, ast.Call) and node in parent.args:
+        called = identifier(parent.func)
+        place = parent.args.index(node) if called == "zip" else _ONE_BY_ONE.get(called, -1)
+        if place == -1:
+            return None
+        places += [place] if place is not None else []
+        node, parent = parent, ctx.parent(parent)
+    target = parent.target if isinstance(parent, (ast.For, ast.comprehension)) and parent.iter is node else None
+    for place in reversed(places):
+        target = target.elts[place] if isinstance(target, ast.Tuple) and place < len(target.elts) else None
+    return target if isinstance(target, ast.Name) else None
