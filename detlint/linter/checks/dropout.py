@@ -40,6 +40,8 @@ _MEANT = re.compile(r"mc_?drop|\bmc\b|monte|bayes|concrete|uncertain|variational
 # Names of what makes data: augmentation goes on where nothing trains, if somebody calls it there.
 _AUGMENTS = re.compile(r"augment|\btransforms?\b|corrupt|coarse|pixel|grid|random", re.IGNORECASE)
 
+# Parameters that say how much is dropped, where it is not `p`.
+_RATES = ("dropout_p", "drop_prob")
 # Functions that give a rate back, within limits.
 _KEEPS = frozenset({"builtins.float", "builtins.max", "builtins.min"})
 # How many variables and calling functions a rate is followed through.
@@ -267,8 +269,8 @@ def _rate_of_callers(parameter: Binding, ctx: Context, steps: int = _MAX_STEPS) 
 
 def _rate(call: Call) -> str:
     """Return the name of the parameter that says how much is dropped."""
-    names = [parameter.name for parameter in call.trigger.parameters]
-    return "dropout_p" if "dropout_p" in names else "p"
+    names = {parameter.name for parameter in call.trigger.parameters}
+    return next((name for name in _RATES if name in names), "p")
 
 
 def _knows_modes(call: Call) -> bool:
