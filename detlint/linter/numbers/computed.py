@@ -46,6 +46,15 @@ def is_of_shares(module: Module, node: ast.expr) -> bool:
     return _has_fractions(Frame(module), node)
 
 
+def is_product_with_itself(node: ast.BinOp) -> bool:
+    """`factor @ factor.T`, `q.t() @ q`: a product of fractions that is known by what it is meant to give."""
+    for one, other in ((node.left, node.right), (node.right, node.left)):
+        turned = other.func if isinstance(other, ast.Call) else other
+        if isinstance(node.op, ast.MatMult) and isinstance(turned, ast.Attribute) and turned.attr in _TRANSPOSING:
+            return ast.dump(turned.value) == ast.dump(one)
+    return False
+
+
 def after_start(bindings: tuple[Binding, ...]) -> list[Binding]:
     """Return what a name is bound to beyond what a sum starts with, or all that it is bound to if there is no more."""
     return [each for each in bindings if not _is_start(each)] or list(bindings)
@@ -131,7 +140,7 @@ def _is_rounded_arithmetic(frame: Frame, node: ast.BinOp, depth: int) -> bool:
         return all(_is_float_tensor(frame, side) or _is_untold(frame, side) for side in sides)
     if isinstance(node.op, ast.Div) and _is_float_tensor(frame, node.left) and _is_untold(frame, node.right):
         return True
-    if isinstance(node.op, ast.MatMult) and _is_turned(*sides):
+    if is_product_with_itself(node):
         return not any(value.is_integral for side in sides for value in frame.module.inference.values(side))
     chained = any(isinstance(side, ast.BinOp) and isinstance(side.op, ARITHMETIC) for side in sides)
     return chained and _is_float_tensor(frame, node) and any(_has_fractions(frame, side) for side in sides)
@@ -141,15 +150,6 @@ def _is_untold(frame: Frame, node: ast.expr) -> bool:
     """`params["scale"]`, `self.std`: some number or tensor, of which nothing says that dividing by it is exact."""
     named = isinstance(node, (ast.Name, ast.Attribute, ast.Subscript))
     return named and all(value.kind is Kind.UNKNOWN for value in frame.module.inference.values(node))
-
-
-def _is_turned(left: ast.expr, right: ast.expr) -> bool:
-    """`factor @ factor.T`, `q.t() @ q`: a product of fractions that is known by what it is meant to give."""
-    for one, other in ((left, right), (right, left)):
-        turned = other.func if isinstance(other, ast.Call) else other
-        if isinstance(turned, ast.Attribute) and turned.attr in _TRANSPOSING:
-            return ast.dump(turned.value) == ast.dump(one)
-    return False
 
 
 def _has_fractions(frame: Frame, node: ast.expr, depth: int = 4) -> bool:
