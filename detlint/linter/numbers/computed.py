@@ -11,7 +11,7 @@ from detlint.linter.analysis.values import Kind
 from detlint.linter.numbers.frames import Frame
 from detlint.linter.numbers.named_results import ARITHMETIC
 from detlint.linter.programs.called_models import is_engine_run, is_layer, is_model, run_functions
-from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, unpacked
+from detlint.linter.source.names import FUNCTIONS, LOOPS, Binding, BindingKind, unpacked
 from detlint.linter.source.nodes import identifier
 from detlint.linter.tables.rounding import rounding_table
 
@@ -66,6 +66,7 @@ def _is_computed(frame: Frame, node: ast.expr, depth: int) -> bool:
     inner = depth - 1
     if isinstance(node, ast.Name):
         bindings = after_start(frame.module.definitions(node))
+        bindings = [each for each in bindings if _is_added_in_rounds(frame.module, each)] or bindings
         return bool(bindings) and all(_is_bound_to_computed(frame, binding, inner) for binding in bindings)
     if isinstance(node, ast.IfExp):
         return all(_is_computed(frame, branch, inner) for branch in (node.body, node.orelse))
@@ -74,6 +75,12 @@ def _is_computed(frame: Frame, node: ast.expr, depth: int) -> bool:
     if isinstance(node, (ast.UnaryOp, ast.Subscript, ast.Attribute)):
         return _keeps(frame, node, inner)
     return isinstance(node, ast.Call) and _is_computed_call(frame, node, inner)
+
+
+def _is_added_in_rounds(module: Module, binding: Binding) -> bool:
+    """`x += step * p` in a loop: what comes out was added up, whatever `x` started from."""
+    around = module.index.ancestors(binding.node) if binding.kind is BindingKind.AUGMENTED else ()
+    return any(isinstance(parent, LOOPS) for parent in around)
 
 
 def _is_start(binding: Binding) -> bool:
@@ -281,7 +288,9 @@ def _returns_computed(frame: Frame, call: ast.Call, name: str, depth: int, posit
         returned = [_item_of(value, position) for value in returned]
     returned = [value for value in returned if not _is_empty(value)]
     inside = frame.within(owner, function, call)
-    return bool(returned) and all(value is not None and _is_computed(inside, value, depth) for value in returned)
+    computed = [value for value in returned if value is not None and _is_computed(inside, value, depth)]
+    iterates = {value.id for value in computed if isinstance(value, ast.Name)}  # they may be given back early
+    return bool(computed) and all(value in computed or getattr(value, "id", "") in iterates for value in returned)
 
 
 def _is_empty(node: ast.expr | None) -> bool:
