@@ -27,6 +27,7 @@ from detlint.linter.numbers.one_source import (
     made_as,
     source_of,
 )
+from detlint.linter.numbers.tolerances import is_left_unread
 from detlint.linter.numbers.written_results import is_given_by_call, is_written_result
 from detlint.linter.source.names import BindingKind, unpacked
 from detlint.linter.source.nodes import identifier, is_own
@@ -74,7 +75,7 @@ def exact_float_comparison(call: Call, ctx: Context) -> Iterator[Finding]:
     tensors = call.name in _OF_TENSORS
     if first is None or second is None:
         return
-    if _differ(first, second, ctx, tensors):
+    if _differ(first, second, ctx, tensors) or (tensors and is_left_unread(call.node, ctx)):
         yield ctx.finding(call.node, what=call.name.rpartition(".")[2])
 
 
