@@ -123,6 +123,12 @@ def _promised_container(outcome: Fate, place: ast.expr, ctx: Context) -> ast.exp
     return returned if returned is not None and is_promised(returned, ctx) else None
 
 
+def _is_parameter(node: ast.expr, ctx: Context) -> bool:
+    """`nn.Parameter(torch.empty(n))`: whoever asks for a weight initialises it."""
+    around = ctx.parent(node)
+    return isinstance(around, ast.Call) and "torch.nn.Parameter" in ctx.callees(around)
+
+
 def _read_of_result(node: ast.expr, returned: ast.expr, ctx: Context, names: int) -> ast.expr | None:
     """`return torch.empty(n)`: in place of what was left out, as an initial state, or where a caller reads it."""
     function = ctx.function(returned)
@@ -265,7 +271,7 @@ class _Memory:
             return False
         if outcome is Fate.RETURNED:
             function = ctx.function(use)
-            if function is None or _allocates(function) or guards_emptiness(use, ctx):
+            if function is None or _allocates(function) or guards_emptiness(use, ctx) or _is_parameter(self._made, ctx):
                 return False
         elif outcome is not Fate.READ or _reads_a_part(use, self._writes, ctx):
             return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.callers import calls_of
@@ -15,7 +16,7 @@ from detlint.linter.programs.data_code import in_data_module, prepares_data
 from detlint.linter.programs.evaluation import computes_loss, evaluates, is_given, without_gradients
 from detlint.linter.programs.training import file_trains, runs_in_eval_only, training_steps, trains
 from detlint.linter.source.names import FUNCTIONS, FunctionNode
-from detlint.linter.source.nodes import arguments_of, decorating, identifier
+from detlint.linter.source.nodes import arguments_of, decorating, identifier, walk
 from detlint.linter.tables.gradients import gradient_table
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ _UNDIFFERENTIATED = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift, 
 _UNRECORDED = frozenset(
     {"torch.autograd.Function", "torch.autograd.function.Function", "torch.autograd.InplaceFunction"}
 )
+_INFERENCE = re.compile(r"\b(inference|predict(s|ion|or)?)\b|Predictor", re.IGNORECASE)
 # Base classes of what measures a model.
 _MEASURING = ("torchmetrics.",)
 
@@ -109,7 +111,11 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
     in_model = owner is not None and module.inference.is_module_class(module.qualified(owner))
     if (owner is not None and _never_records(owner, in_model, ctx)) or prepares_data(node, ctx) or in_data_module(ctx):
         return True
-    if runs_trained_models(module) or _is_said_to_infer(module, node):
+    if (
+        runs_trained_models(module)
+        or _is_said_to_infer(module, node)
+        or (owner is not None and _refuses_forward(owner))
+    ):
         return True
     if function is None:
         return owner is None and ctx.program is not None and not trains(module.tree)
@@ -164,6 +170,14 @@ def _is_said_to_infer(module: Module, node: ast.AST) -> bool:
             if gradient_table().inferring_texts.search(" ".join(text.partition("\n\n")[0].split())):
                 return True
     return False
+
+
+def _refuses_forward(owner: ast.ClassDef) -> bool:
+    """`def forward(self, x): raise NotImplementedError("use the methods of VideoPredictor for inference")`."""
+    methods = (part for part in owner.body if isinstance(part, FUNCTIONS) and part.name == "forward")
+    last = next((method.body[-1] for method in methods), None)
+    texts = [part.value for part in walk(last) if isinstance(part, ast.Constant)] if isinstance(last, ast.Raise) else []
+    return any(_INFERENCE.search(text) for text in texts if isinstance(text, str))
 
 
 def runs_trained_models(module: Module) -> bool:

@@ -326,7 +326,7 @@ class Modes(ModeEvents):
 
     def _has_foreign_base(self, key: Key) -> bool:
         """A base class outside the project that trains may do anything with its subclass's model."""
-        if not isinstance(key.owner, ast.ClassDef) or stays_in_mode(key.owner, key.name):
+        if not isinstance(key.owner, ast.ClassDef) or stays_in_mode(self.module, key.owner, key.name):
             return False
         inference = self.module.inference
         bases = inference.external_bases(inference.class_info(key.owner))

@@ -23,15 +23,15 @@ def settled_parts(module: Module, body: ast.AST, *, made: bool) -> frozenset[ast
     return module.project.once(_settled, (module, body, made))
 
 
-def stays_in_mode(owner: ast.ClassDef, name: str) -> bool:
+def stays_in_mode(module: Module, owner: ast.ClassDef, name: str) -> bool:
     """`self.net.train = disabled_train`: whoever switches the whole does not switch this part of it."""
-    parts = (target.value for target in _overwritten(owner))
+    parts = (target.value for target in _overwritten(module, owner))
     return any(is_own(part) and identifier(part) == name for part in parts)
 
 
 def _settled(asked: tuple[Module, ast.AST, bool]) -> frozenset[ast.AST]:
     module, body, made = asked
-    kept = {ast.unparse(target.value) for target in _overwritten(body)}
+    kept = {ast.unparse(target.value) for target in _overwritten(module, body)}
     settled: set[ast.AST] = set()
     for call in walk(body):
         if not isinstance(call, ast.Call) or switched(call) is not Mode.EVAL or not _is_sure(module, call):
@@ -45,10 +45,10 @@ def _settled(asked: tuple[Module, ast.AST, bool]) -> frozenset[ast.AST]:
     return frozenset(settled)
 
 
-def _overwritten(body: ast.AST) -> Iterator[ast.Attribute]:
+def _overwritten(module: Module, body: ast.AST) -> Iterator[ast.Attribute]:
     """`self.net.train = disabled_train`."""
-    for part in walk(body):
-        if isinstance(part, ast.Attribute) and part.attr == "train" and isinstance(part.ctx, ast.Store):
+    for part in module.index.names_used.get("train", ()):
+        if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store) and body in module.index.ancestors(part):
             yield part
 
 

@@ -219,7 +219,7 @@ class _Search:
 
         Not so in what is called a model and is none, as far as can be seen, if it puts its part in train mode.
         """
-        if not isinstance(key.owner, ast.ClassDef) or stays_in_mode(key.owner, key.name):
+        if not isinstance(key.owner, ast.ClassDef) or stays_in_mode(self.module, key.owner, key.name):
             return False
         info = self.module.inference.class_info(key.owner)
         if key.name in info.methods or self.module.inference.is_module_class(info.name):

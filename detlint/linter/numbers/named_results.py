@@ -7,6 +7,7 @@ import ast
 from detlint.linter.analysis.project import Module
 from detlint.linter.source.names import Binding, unpacked
 from detlint.linter.source.nodes import identifier
+from detlint.linter.tables.gradients import gradient_table
 from detlint.linter.tables.rounding import rounding_table
 
 # Operators whose results are rounded.
@@ -57,7 +58,9 @@ def _is_measured(module: Module, name: str, made: ast.expr) -> bool:
     if any(each.startswith(("builtins.", "torch.", "numpy.")) for each in module.inference.callees(made)):
         return False
     called = identifier(made.func)
-    return called == called.lower() and called not in table.keeping and table.reading.isdisjoint(called.split("_"))
+    if called in table.keeping | gradient_table().cutting_methods:  # `loss_ids.argmax(-1)` is a whole number
+        return False
+    return called == called.lower() and table.reading.isdisjoint(called.split("_"))
 
 
 def is_of_operation(module: Module, node: ast.expr, depth: int = _DEPTH) -> bool:

@@ -262,9 +262,19 @@ class OrderPlaces(OrderPartners):
             found = self.destination(load, trail)
             if found is not None:
                 return f"self.{target.attr}"
-        if read or trail.form in (Form.TEXT, *KEYED) or target.attr.startswith("__"):
+        if read or trail.form in (Form.TEXT, *KEYED) or self._is_read_nowhere(target.attr):
             return None
         return f"self.{target.attr}" if self._lasts_until(None, change, stores) else None
+
+    def _is_read_nowhere(self, attribute: str) -> bool:
+        """Is it private, and does no code of the project read it?"""
+        if attribute.startswith("__"):
+            return True
+        uses = (use for use in self.index.names_used.get(attribute, ()) if isinstance(use, ast.Attribute))
+        if not attribute.startswith("_") or any(isinstance(use.ctx, ast.Load) for use in uses):
+            return False
+        search = self.module.project.search(attribute, self.module, 1)  # this file alone
+        return search is None or search.found is not None
 
     def _stores_beside(self, target: ast.Attribute, change: ast.AST) -> list[ast.Assign]:
         """Return what else sets the attribute to something else, in the function that `change` stands in."""

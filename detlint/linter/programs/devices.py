@@ -35,6 +35,8 @@ def uses_cuda(ctx: Context) -> bool:
     if any(isinstance(call.func, ast.Attribute) for call in index.calls_by_name.get("cuda", ())):
         return True
     means = (node for node in _of_cuda(ctx) if any(map(_MEANS_CUDA.search, ctx.resolve(node))))
+    if _is_set_to_cpu(ctx):
+        means = (node for node in means if "seed" not in node.attr)
     if any(not _is_left_out(node, ctx) for node in means):
         return True
     pickers = (call for name, calls in index.calls_by_name.items() if _may_pick(name) for call in calls)
@@ -47,6 +49,12 @@ def uses_cuda(ctx: Context) -> bool:
         if not on_cpu and not frameworks.isdisjoint(ctx.callees(call)):
             return True
     return False
+
+
+def _is_set_to_cpu(ctx: Context) -> bool:
+    """`device = "cpu"` at the top of a script, and nothing else: seeding CUDA beside it means nothing."""
+    bindings = ctx.module.index.root.bindings.get("device", ())
+    return bool(bindings) and all(getattr(binding.value, "value", None) == "cpu" for binding in bindings)
 
 
 def _is_left_out(node: ast.AST, ctx: Context) -> bool:

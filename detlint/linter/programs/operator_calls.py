@@ -43,13 +43,13 @@ def _called(ctx: Context) -> Iterator[_Calls]:
 
 def _handed_on(ctx: Context) -> Iterator[_Calls]:
     """`resize(x, mode="bilinear")`, a function of another file that hands on a word which an entry asks for."""
-    entries = operator_entries(ctx)
-    operators = (each for table in entries.values() for _, found in table.values() for each in found)
-    asked = {key for operator in operators for key in operator.when}
+    entries, config = operator_entries(ctx), ctx.config
+    asked = _asked_for(ctx.rule.code, config.torch_version or NEWEST, config.devices, config.passes)
     for keyword in ctx.module.index.of_type(ast.keyword):
-        word, call = keyword.value, ctx.parent(keyword)
+        word = keyword.value
         if keyword.arg not in asked or not isinstance(word, ast.Constant) or not isinstance(word.value, str):
             continue
+        call = ctx.parent(keyword)
         if isinstance(call, ast.Call):
             for names, written in handed_on(ctx.module, call, keyword.arg):
                 found = (entries.get(name.rpartition(".")[2], {}).get(name) for name in names)
@@ -80,6 +80,15 @@ def _entries_of(code: str, version: str, devices: tuple[str, ...], passes: tuple
     for name, entries in by_python_name(chosen).items():
         by_last.setdefault(triggers[name].last, {})[name] = triggers[name], entries
     return by_last
+
+
+@lru_cache(maxsize=32)
+def _asked_for(code: str, version: str, devices: tuple[str, ...], passes: tuple[str, ...]) -> frozenset[str]:
+    """Return the arguments that the entries' conditions ask for."""
+    tables = _entries_of(code, version, devices, passes).values()
+    return frozenset(
+        key for table in tables for _, operators in table.values() for each in operators for key in each.when
+    )
 
 
 def _entries(node: ast.Call, table: _Table, ctx: Context) -> Iterator[tuple[Trigger, tuple[Operator, ...]]]:

@@ -16,7 +16,7 @@ from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.modes.frames import Frame
 from detlint.linter.programs.training import guarded_by_mode
 from detlint.linter.randomness.global_draws import Drawn, global_draws, matters
-from detlint.linter.randomness.seeding import place
+from detlint.linter.randomness.seeding import place, seeds_in
 from detlint.linter.source.names import FunctionNode
 from detlint.linter.source.nodes import walk
 from detlint.randomness import load_sources
@@ -50,7 +50,7 @@ def led_draws(program: Program, ctx: Context) -> Iterator[LedDraw]:
         for owner, function in _run_by(path.last, path.module):
             frame = Frame(function, path.last, path.frame)
             asked = (function, frame.literals())
-            if owner is ctx.module or asked in seen:
+            if owner is ctx.module or asked in seen or drawing.seeds(function, owner):
                 continue
             if len(seen) == _MOST_FUNCTIONS:
                 return
@@ -87,11 +87,19 @@ class _Drawing:
         self._ctx = ctx
         self._contexts: dict[Module, Context] = {}
         self._draws: dict[Module, dict[FunctionNode | None, list[Drawn]]] = {}
+        self._seeding: dict[Module, set[FunctionNode | None]] = {}
 
     def context(self, module: Module) -> Context:
         if module not in self._contexts:
             self._contexts[module] = self._ctx.elsewhere(module)
         return self._contexts[module]
+
+    def seeds(self, function: FunctionNode, module: Module) -> bool:
+        """Return whether a function seeds what it draws from itself, as a constructor may."""
+        if module not in self._seeding:
+            calls = (seed.node for seed in seeds_in(module)) if module in self.modules else ()
+            self._seeding[module] = {module.index.function_at(call) for call in calls}
+        return function in self._seeding[module]
 
     def within(self, function: FunctionNode, module: Module) -> Sequence[Drawn]:
         """Return the draws of a function itself."""
