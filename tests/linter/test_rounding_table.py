@@ -26,6 +26,6 @@ def test_integers_have_no_floating_methods() -> None:
 def test_functions_exist() -> None:
     torch = pytest.importorskip("torch")
     table = rounding_table()
-    homes = (torch, torch.nn.functional, torch.fft, torch.linalg, torch.Tensor)
+    homes = (torch, torch.nn.functional, torch.nn.utils, torch.fft, torch.linalg, torch.Tensor)
     missing = [name for name in table.rounding | table.fractions if not any(hasattr(home, name) for home in homes)]
     assert missing == []

@@ -11,7 +11,7 @@ from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.context import MISSING, Call, Context
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.values import Kind
-from detlint.linter.numbers.computed import after_start, is_computed, is_of_shares
+from detlint.linter.numbers.computed import after_start, is_computed, is_of_shares, is_product_with_itself
 from detlint.linter.numbers.convergence import stops_at_repetition
 from detlint.linter.numbers.differences import difference
 from detlint.linter.numbers.hand_worked import is_made_of_tensors, is_worked_by_hand
@@ -27,6 +27,7 @@ from detlint.linter.numbers.one_source import (
     made_as,
     source_of,
 )
+from detlint.linter.numbers.tolerances import is_left_unread
 from detlint.linter.numbers.written_results import is_given_by_call, is_written_result
 from detlint.linter.source.names import BindingKind, unpacked
 from detlint.linter.source.nodes import identifier, is_own
@@ -74,7 +75,7 @@ def exact_float_comparison(call: Call, ctx: Context) -> Iterator[Finding]:
     tensors = call.name in _OF_TENSORS
     if first is None or second is None:
         return
-    if _differ(first, second, ctx, tensors):
+    if _differ(first, second, ctx, tensors) or (tensors and is_left_unread(call.node, ctx)):
         yield ctx.finding(call.node, what=call.name.rpartition(".")[2])
 
 
@@ -311,8 +312,10 @@ def _is_imaginary(node: ast.expr) -> bool:
 
 
 def _is_summed(node: ast.expr, ctx: Context) -> bool:
-    """`probs.sum(-1)`, `share + rest` of computed parts are meant to be 1.0."""
+    """`probs.sum(-1)`, `share + rest` of computed parts, `(factor @ factor.T).diagonal()` are meant to be 1.0."""
     made = made_as(node, ctx) or node
+    if any(isinstance(part, ast.BinOp) and is_product_with_itself(part) for part in _behind(node, ctx)):
+        return True
     if isinstance(made, ast.BinOp) and isinstance(made.op, ast.Add):
         return all(is_computed(ctx.module, side) for side in (made.left, made.right))
     return any(isinstance(part, ast.Attribute) and part.attr in _TO_ONE for part in _behind(node, ctx))

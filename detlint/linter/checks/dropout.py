@@ -10,16 +10,15 @@ from detlint.conditions import Truth
 from detlint.findings import Finding
 from detlint.linter.analysis.built import runs_with_forward
 from detlint.linter.analysis.callers import calls_of, is_set_from_outside
-from detlint.linter.analysis.calls import argument_of
-from detlint.linter.analysis.classes import ClassInfo
-from detlint.linter.analysis.context import MISSING, Argument, Call, Context
+from detlint.linter.analysis.context import Argument, Call, Context
 from detlint.linter.analysis.guards import conditions_met, settled
 from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.registry import check
 from detlint.linter.analysis.repairs import Repair, operand, safe, set_argument, unsafe
 from detlint.linter.analysis.testcode import is_test_file
+from detlint.linter.programs.dropout_rates import asks_for_rate, is_stored_rate, is_zero, rate_of_callers, steady_rate
 from detlint.linter.programs.evaluation import without_gradients
-from detlint.linter.programs.left_on import is_called_in_forward, left_on, takes_default
+from detlint.linter.programs.left_on import is_called_in_forward, left_on
 from detlint.linter.programs.training import (
     asks_for_mode,
     depends_on_mode,
@@ -30,8 +29,8 @@ from detlint.linter.programs.training import (
     trains,
 )
 from detlint.linter.randomness.masks import Mask, masks, rate_leaves
-from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, parameters, unpacked
-from detlint.linter.source.nodes import identifier, walk
+from detlint.linter.source.names import BindingKind, FunctionNode, parameters
+from detlint.linter.source.nodes import arguments_of, identifier, is_own, walk
 
 # Layers and functions that drop, by their names.
 _DROPS = re.compile(r"drop_?(out|path|block|connect|layer)|stochastic_?depth", re.IGNORECASE)
@@ -40,23 +39,16 @@ _MEANT = re.compile(r"mc_?drop|\bmc\b|monte|bayes|concrete|uncertain|variational
 # Names of what makes data: augmentation goes on where nothing trains, if somebody calls it there.
 _AUGMENTS = re.compile(r"augment|\btransforms?\b|corrupt|coarse|pixel|grid|random", re.IGNORECASE)
 
-# Functions that give a rate back, within limits.
-_KEEPS = frozenset({"builtins.float", "builtins.max", "builtins.min"})
-# How many variables and calling functions a rate is followed through.
-_MAX_STEPS = 6
+# Parameters that say how much is dropped, where it is not `p`.
+_ATTENTION_RATE = "dropout_p"
+_RATES = (_ATTENTION_RATE, "drop_prob")
 
 
 @check("DET202")
 def functional_dropout_always_on(call: Call, ctx: Context) -> Iterator[Finding]:
     """Silent where the mode decides, the caller decides, or nothing is dropped."""
     rate = _at_inference(call.argument(_rate(call)).value)
-    if _is_zero(rate, ctx) or spared_by_mode(ctx.module, call.node):
-        return
-    if rate is not None and _is_ruled_out(rate, ctx):
-        return
-    if rate is not None and (
-        depends_on_mode(ctx.module, rate) or (_is_callers(rate, ctx) and not without_gradients(ctx.module, call.node))
-    ):
+    if _is_spared(rate, call.node, ctx):
         return
     function = ctx.function(call.node)
     if function is not None and trains(function):
@@ -73,6 +65,45 @@ def functional_dropout_always_on(call: Call, ctx: Context) -> Iterator[Finding]:
                 yield ctx.finding(site, related=related, call=identifier(site.func), state=state)
             else:
                 yield ctx.finding(call.node, call=name, state=state)
+
+
+@check("DET202", nodes=(ast.keyword,))
+def unseen_attention_always_on(keyword: ast.keyword, ctx: Context) -> Iterator[Finding]:
+    """`self.attend(q, k, v, dropout_p=self.p)` of a function out of sight: like that of torch it knows no mode."""
+    call = ctx.parent(keyword) if keyword.arg == _ATTENTION_RATE else None
+    function = ctx.function(keyword.value) if call is not None else None
+    if not isinstance(call, ast.Call) or function is None or not runs_with_forward(function, ctx):
+        return
+    rate = _at_inference(keyword.value)
+    if any(map(asks_for_mode, arguments_of(call))) or not _is_unseen_function(call, ctx):
+        return
+    if _is_spared(rate, call, ctx) or trains(function) or _is_called_in_training_only(function, ctx):
+        return
+    state = _attention_state(rate, _ATTENTION_RATE, ctx)
+    if state:
+        yield ctx.finding(call, call=identifier(call.func), state=state)
+
+
+def _is_spared(rate: ast.expr | None, node: ast.Call, ctx: Context) -> bool:
+    """Is nothing dropped at inference, for all that is known, or does the mode or the caller decide?"""
+    if is_zero(rate, ctx) or spared_by_mode(ctx.module, node):
+        return True
+    return rate is not None and (
+        _is_ruled_out(rate, ctx)
+        or depends_on_mode(ctx.module, rate)
+        or (_is_callers(rate, ctx) and not without_gradients(ctx.module, node))
+    )
+
+
+def _is_unseen_function(call: ast.Call, ctx: Context) -> bool:
+    """Is what is called a function by its name, or given by one, that stands in no file of the project? No layer is."""
+    made = only_value(ctx.module, call.func) if is_own(call.func) else call
+    names = ctx.callees(made) if isinstance(made, ast.Call) else ctx.resolve(made) if made is not None else ()
+    known = ctx.rule.triggers_by_name
+    return bool(names) and not any(
+        name in known or name.rpartition(".")[2][:1].isupper() or ctx.module.project.definition(name) is not None
+        for name in names
+    )
 
 
 @check("DET202", nodes=(ast.FunctionDef,))
@@ -125,9 +156,9 @@ def _is_meant(definition: ast.ClassDef | FunctionNode, ctx: Context) -> bool:
 def _is_steady_number(rate: ast.expr, ctx: Context) -> bool:
     """Is it written out, stored by `__init__` for good, or passed so by a caller?"""
     if isinstance(rate, ast.Name):
-        return all(_rate_of_callers(binding, ctx) for binding in ctx.module.definitions(rate))
+        return all(rate_of_callers(binding, ctx) for binding in ctx.module.definitions(rate))
     if isinstance(rate, ast.Attribute):
-        return not is_set_from_outside(rate.attr, ctx) and _is_stored_rate(rate, ctx)
+        return not is_set_from_outside(rate.attr, ctx) and is_stored_rate(rate, ctx)
     return isinstance(rate, ast.Constant)
 
 
@@ -201,20 +232,15 @@ def _repair(call: Call, ctx: Context) -> Repair | None:
     )
 
 
-def _is_zero(rate: ast.expr | None, ctx: Context) -> bool:
-    value = ctx.constant(rate)
-    return isinstance(value, (int, float)) and value == 0
-
-
 def _is_ruled_out(rate: ast.expr, ctx: Context) -> bool:
     """`if self.flash:` after `self.flash = self.p == 0.0`, `else` of `if self.p > 0:`: nothing is dropped there."""
     known = settled(rate, ctx)
-    if known is not None and _is_zero(known, ctx):
+    if known is not None and is_zero(known, ctx):
         return True
     stored = only_value(ctx.module, rate) if isinstance(rate, ast.Attribute) else None
     return any(
-        _asks_for_rate(test, rate, ctx)
-        or (stored is not None and ctx.function(test) is ctx.function(stored) and _asks_for_rate(test, stored, ctx))
+        asks_for_rate(test, rate, ctx)
+        or (stored is not None and ctx.function(test) is ctx.function(stored) and asks_for_rate(test, stored, ctx))
         for test, holds in conditions_met(rate, ctx)
         if not holds
     )
@@ -235,40 +261,17 @@ def _is_callers(rate: ast.expr, ctx: Context) -> bool:
             binding.kind is BindingKind.PARAMETER
             and getattr(binding.scope.node, "name", "") != "__init__"
             and binding.value is not None
-            and _is_zero(binding.value, ctx)
+            and is_zero(binding.value, ctx)
             for binding in bindings
         )
-        and not _rate_of_callers(bindings[0], ctx)
+        and not rate_of_callers(bindings[0], ctx)
     )
-
-
-def _rate_of_callers(parameter: Binding, ctx: Context, steps: int = _MAX_STEPS) -> str:
-    """Return what a caller passes for a rate whatever the mode, as it writes it; nothing where none does."""
-    function = parameter.scope.node
-    if not isinstance(function, FUNCTIONS) or not steps:
-        return ""
-    for site in calls_of(function, ctx):
-        if site is None:
-            return ""
-        where, call = site
-        given = argument_of(function, parameter.name, call, skip_self=isinstance(call.func, ast.Attribute))
-        around = where.function(call)
-        if guarded_by_mode(where.module, call):
-            continue
-        if given is None and takes_default(call) and is_called_in_forward(where, call):
-            given, where = parameter.value, ctx
-        if given is None or depends_on_mode(where.module, given):
-            continue
-        rate = _steady_rate(given, where, steps - 1)
-        if rate and not (around is not None and trains(around)):
-            return rate
-    return ""
 
 
 def _rate(call: Call) -> str:
     """Return the name of the parameter that says how much is dropped."""
-    names = [parameter.name for parameter in call.trigger.parameters]
-    return "dropout_p" if "dropout_p" in names else "p"
+    names = {parameter.name for parameter in call.trigger.parameters}
+    return next((name for name in _RATES if name in names), "p")
 
 
 def _knows_modes(call: Call) -> bool:
@@ -292,33 +295,11 @@ def _training_state(call: Call, rate: ast.expr | None, ctx: Context) -> str:
     training = _training(call)
     if training.value is not None and holds_in_eval_only(training.value):
         return "training is True where nothing trains"
-    if training.value is not None and rate is not None and _asks_for_rate(training.value, rate, ctx):
+    if training.value is not None and rate is not None and asks_for_rate(training.value, rate, ctx):
         return "training asks for the rate, not for the mode"
     if ctx.truth(training.value) is not Truth.YES:
         return ""
     return "training is left at its default, True" if training.is_default else "training is always True"
-
-
-def _asks_for_rate(test: ast.expr, rate: ast.expr, ctx: Context) -> bool:
-    """Is a condition true whenever anything is dropped: `self.p > 0` for the rate `self.p`, or `bool(self.p)`?"""
-    if isinstance(test, ast.IfExp) and ctx.truth(test.body) is Truth.YES:
-        return _asks_for_rate(test.test, rate, ctx)
-    if isinstance(test, ast.Name):
-        behind = only_value(ctx.module, test)
-        if behind is not None and not isinstance(behind, (ast.Name, ast.Attribute)):
-            return _asks_for_rate(behind, rate, ctx)
-    if isinstance(test, ast.Call) and "builtins.bool" in ctx.callees(test) and len(test.args) == 1:
-        return _asks_for_rate(test.args[0], rate, ctx)
-    if isinstance(test, ast.Compare):
-        above = (
-            len(test.ops) == 1 and isinstance(test.ops[0], (ast.Gt, ast.NotEq)) and _is_zero(test.comparators[0], ctx)
-        )
-        return above and _asks_for_rate(test.left, rate, ctx)
-    if not isinstance(test, (ast.Name, ast.Attribute)):
-        return False
-    behind = only_value(ctx.module, rate) if isinstance(rate, ast.Name) else None
-    written = [ast.unparse(rate), *([ast.unparse(behind)] if behind is not None else [])]
-    return ast.unparse(test) in written and (isinstance(test, ast.Name) or _is_stored_rate(test, ctx))
 
 
 def _attention_state(rate: ast.expr | None, name: str, ctx: Context) -> str:
@@ -327,56 +308,5 @@ def _attention_state(rate: ast.expr | None, name: str, ctx: Context) -> str:
     value = ctx.constant(rate)
     if isinstance(value, (int, float)):
         return f"{name} is always {value}"
-    steady = _steady_rate(rate, ctx)
+    steady = steady_rate(rate, ctx)
     return f"{name} is {steady} in both modes" if steady else ""
-
-
-def _steady_rate(rate: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> str:
-    """Return the rate that an expression is in both modes, as it is written: a number, or what `__init__` stored."""
-    value = ctx.constant(rate)
-    if value is not MISSING:
-        return str(value) if isinstance(value, float) and value > 0 else ""
-    if isinstance(rate, ast.Attribute):
-        return ast.unparse(rate) if _is_stored_rate(rate, ctx) else ""
-    if isinstance(rate, ast.IfExp):
-        return _steady_rate(rate.body, ctx, steps) if _asks_for_rate(rate.test, rate.body, ctx) else ""
-    if isinstance(rate, ast.Call) and rate.args and _KEEPS.intersection(ctx.callees(rate)):
-        limits = (ctx.constant(other) for other in rate.args[1:])
-        return "" if MISSING in limits else _steady_rate(rate.args[0], ctx, steps)
-    bindings = ctx.module.definitions(rate) if isinstance(rate, ast.Name) and steps else ()
-    if len(bindings) != 1:
-        return ""
-    if bindings[0].kind is BindingKind.PARAMETER:
-        return _rate_of_callers(bindings[0], ctx, steps)
-    behind = unpacked(bindings[0]) if bindings[0].kind is BindingKind.ASSIGN else None
-    return _steady_rate(behind, ctx, steps - 1) if behind is not None else ""
-
-
-def _is_stored_rate(rate: ast.Attribute, ctx: Context) -> bool:
-    """Return whether an attribute of `self` is a plain number that __init__ stored; the caller's values are his."""
-    base: ast.expr = rate
-    while isinstance(base, ast.Attribute):
-        base = base.value
-    if not isinstance(base, ast.Name):
-        return False
-    if not any(binding.kind is BindingKind.PARAMETER for binding in ctx.module.definitions(base)):
-        return False
-    owner = ctx.module.index.class_at(rate)
-    if owner is None or base.id != "self":
-        return False
-    first = rate
-    while isinstance(first.value, ast.Attribute):
-        first = first.value
-    return _written_in_init(ctx.inference.class_info(owner), first.attr, ctx)
-
-
-def _written_in_init(info: ClassInfo, attribute: str, ctx: Context) -> bool:
-    """A property, or an attribute set from the mode or outside __init__, may follow the mode."""
-    for ancestor in ctx.inference.mro(info):
-        if attribute in ancestor.methods:
-            return False
-    writes = list(ctx.inference.attribute_writes(info, attribute))
-    return bool(writes) and all(
-        write.method is not None and write.method.name == "__init__" and not asks_for_mode(write.value)
-        for _, write in writes
-    )

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 # A class that more files mention may stand in another model.
 _MOST_FILES = 16
+# The folder of what configurations build networks on, and how they come to know of it.
+_BACKBONES = "backbones"
+_REGISTERING = frozenset({"register", "register_module"})
 _CONVOLUTIONS = frozenset({"torch.nn.Conv2d", "torch.nn.Conv3d"})
 
 
@@ -33,7 +36,7 @@ def is_model_input(parameter: ast.arg, function: FunctionNode, ctx: Context) -> 
         return True
     if not _starts_there(parameter, function):
         return False
-    if _is_whole(owner, ctx):
+    if _is_whole(owner, ctx) or _is_backbone(owner, ctx):
         return True
     judges = gradient_table().judging_classes.search(owner.name) is not None
     return not judges and (_is_grey(parameter, function) or _starts_from_data(owner, ctx))
@@ -88,6 +91,12 @@ def _is_whole(owner: ast.ClassDef, ctx: Context) -> bool:
     return any(gradient_table().whole_models.search(base) for base in bases)
 
 
+def _is_backbone(owner: ast.ClassDef, ctx: Context) -> bool:
+    """`@MODELS.register_module()` in `backbones/resnet.py`: configurations put it where the data comes in."""
+    made = (part.func if isinstance(part, ast.Call) else part for part in owner.decorator_list)
+    return any(identifier(part) in _REGISTERING for part in made) and ctx.module.path.parent.name == _BACKBONES
+
+
 def _is_given_from_outside(parameter: ast.arg, function: FunctionNode, owner: ast.ClassDef, ctx: Context) -> bool:
     """Does a model start from it that is loaded by itself, and that no other model of the project holds?
 
@@ -137,9 +146,15 @@ def _starts_from_data(owner: ast.ClassDef, ctx: Context) -> bool:
         loads = isinstance(call.func, ast.Attribute) and call.func.attr in table.loading_methods
         if loads or _loads(call, owner, ctx):
             return True
-        if call.args and _CONVOLUTIONS.intersection(names) and ctx.constant(call.args[0]) in (1, 3):
+        if _CONVOLUTIONS.intersection(names) and _takes_image(call, ctx):
             return True
     return False
+
+
+def _takes_image(convolution: ast.Call, ctx: Context) -> bool:
+    """`nn.Conv2d(3, 64, 7)`; one channel that stays one is no image, but a map that is smoothed or made of features."""
+    channels = [ctx.constant(size) for size in convolution.args[:2]]
+    return channels[:1] in ([1], [3]) and channels != [1, 1]
 
 
 def _loads(call: ast.Call, owner: ast.ClassDef, ctx: Context) -> bool:

@@ -54,7 +54,15 @@ def _leaves_something(place: ast.Subscript, target: ast.Name, made: ast.expr, ct
     if any(isinstance(parent, COMPREHENSIONS) for parent in ctx.ancestors(place)):
         return False  # `dist.all_gather([out[i : i + n] for i in starts], x)`
     rounds = list(rounds_of(place, target, ctx))
-    return _is_left_by_rounds(place, rounds, made, ctx) if rounds else _is_left_at_once(place, made, ctx)
+    if not rounds:
+        return _is_left_at_once(place, made, ctx)
+    return _is_left_by_rounds(_innermost(place, ctx), rounds, made, ctx)
+
+
+def _innermost(place: ast.Subscript, ctx: Context) -> ast.Subscript:
+    """Return `out[i][:n]` of its `out[i]`."""
+    around = ctx.parent(place)
+    return _innermost(around, ctx) if isinstance(around, ast.Subscript) and around.value is place else place
 
 
 def are_alternatives(one: ast.AST, other: ast.AST, ctx: Context) -> bool:

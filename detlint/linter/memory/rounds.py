@@ -292,7 +292,11 @@ def _is_noted(place: ast.Subscript, part: ast.expr, loop: ast.For) -> bool:
 
 
 def _parts(place: ast.Subscript) -> list[ast.expr]:
-    return place.slice.elts if isinstance(place.slice, ast.Tuple) else [place.slice]
+    """Return what stands in `out[i, :n]`, and in `out[i][:n]`, which is the same place."""
+    parts = place.slice.elts if isinstance(place.slice, ast.Tuple) else [place.slice]
+    row = place.value if isinstance(place.value, ast.Subscript) else None
+    before = _parts(row) if row is not None else []
+    return [*before, *parts] if not any(isinstance(part, ast.Slice) or _is_ellipsis(part) for part in before) else parts
 
 
 def _is_ellipsis(part: ast.expr) -> bool:

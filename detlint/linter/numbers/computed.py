@@ -11,7 +11,7 @@ from detlint.linter.analysis.values import Kind
 from detlint.linter.numbers.frames import Frame
 from detlint.linter.numbers.named_results import ARITHMETIC
 from detlint.linter.programs.called_models import is_engine_run, is_layer, is_model, run_functions
-from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, unpacked
+from detlint.linter.source.names import FUNCTIONS, LOOPS, Binding, BindingKind, unpacked
 from detlint.linter.source.nodes import identifier
 from detlint.linter.tables.rounding import rounding_table
 
@@ -46,6 +46,15 @@ def is_of_shares(module: Module, node: ast.expr) -> bool:
     return _has_fractions(Frame(module), node)
 
 
+def is_product_with_itself(node: ast.BinOp) -> bool:
+    """`factor @ factor.T`, `q.t() @ q`: a product of fractions that is known by what it is meant to give."""
+    for one, other in ((node.left, node.right), (node.right, node.left)):
+        turned = other.func if isinstance(other, ast.Call) else other
+        if isinstance(node.op, ast.MatMult) and isinstance(turned, ast.Attribute) and turned.attr in _TRANSPOSING:
+            return ast.dump(turned.value) == ast.dump(one)
+    return False
+
+
 def after_start(bindings: tuple[Binding, ...]) -> list[Binding]:
     """Return what a name is bound to beyond what a sum starts with, or all that it is bound to if there is no more."""
     return [each for each in bindings if not _is_start(each)] or list(bindings)
@@ -57,6 +66,7 @@ def _is_computed(frame: Frame, node: ast.expr, depth: int) -> bool:
     inner = depth - 1
     if isinstance(node, ast.Name):
         bindings = after_start(frame.module.definitions(node))
+        bindings = [each for each in bindings if _is_added_in_rounds(frame.module, each)] or bindings
         return bool(bindings) and all(_is_bound_to_computed(frame, binding, inner) for binding in bindings)
     if isinstance(node, ast.IfExp):
         return all(_is_computed(frame, branch, inner) for branch in (node.body, node.orelse))
@@ -65,6 +75,12 @@ def _is_computed(frame: Frame, node: ast.expr, depth: int) -> bool:
     if isinstance(node, (ast.UnaryOp, ast.Subscript, ast.Attribute)):
         return _keeps(frame, node, inner)
     return isinstance(node, ast.Call) and _is_computed_call(frame, node, inner)
+
+
+def _is_added_in_rounds(module: Module, binding: Binding) -> bool:
+    """`x += step * p` in a loop: what comes out was added up, whatever `x` started from."""
+    around = module.index.ancestors(binding.node) if binding.kind is BindingKind.AUGMENTED else ()
+    return any(isinstance(parent, LOOPS) for parent in around)
 
 
 def _is_start(binding: Binding) -> bool:
@@ -131,7 +147,7 @@ def _is_rounded_arithmetic(frame: Frame, node: ast.BinOp, depth: int) -> bool:
         return all(_is_float_tensor(frame, side) or _is_untold(frame, side) for side in sides)
     if isinstance(node.op, ast.Div) and _is_float_tensor(frame, node.left) and _is_untold(frame, node.right):
         return True
-    if isinstance(node.op, ast.MatMult) and _is_turned(*sides):
+    if is_product_with_itself(node):
         return not any(value.is_integral for side in sides for value in frame.module.inference.values(side))
     chained = any(isinstance(side, ast.BinOp) and isinstance(side.op, ARITHMETIC) for side in sides)
     return chained and _is_float_tensor(frame, node) and any(_has_fractions(frame, side) for side in sides)
@@ -141,15 +157,6 @@ def _is_untold(frame: Frame, node: ast.expr) -> bool:
     """`params["scale"]`, `self.std`: some number or tensor, of which nothing says that dividing by it is exact."""
     named = isinstance(node, (ast.Name, ast.Attribute, ast.Subscript))
     return named and all(value.kind is Kind.UNKNOWN for value in frame.module.inference.values(node))
-
-
-def _is_turned(left: ast.expr, right: ast.expr) -> bool:
-    """`factor @ factor.T`, `q.t() @ q`: a product of fractions that is known by what it is meant to give."""
-    for one, other in ((left, right), (right, left)):
-        turned = other.func if isinstance(other, ast.Call) else other
-        if isinstance(turned, ast.Attribute) and turned.attr in _TRANSPOSING:
-            return ast.dump(turned.value) == ast.dump(one)
-    return False
 
 
 def _has_fractions(frame: Frame, node: ast.expr, depth: int = 4) -> bool:
@@ -281,7 +288,9 @@ def _returns_computed(frame: Frame, call: ast.Call, name: str, depth: int, posit
         returned = [_item_of(value, position) for value in returned]
     returned = [value for value in returned if not _is_empty(value)]
     inside = frame.within(owner, function, call)
-    return bool(returned) and all(value is not None and _is_computed(inside, value, depth) for value in returned)
+    computed = [value for value in returned if value is not None and _is_computed(inside, value, depth)]
+    iterates = {value.id for value in computed if isinstance(value, ast.Name)}  # they may be given back early
+    return bool(computed) and all(value in computed or getattr(value, "id", "") in iterates for value in returned)
 
 
 def _is_empty(node: ast.expr | None) -> bool:

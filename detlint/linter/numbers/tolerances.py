@@ -12,10 +12,12 @@ from detlint.linter.analysis.defaults import default_of
 from detlint.linter.analysis.dicts import written_items
 from detlint.linter.analysis.parametrized import runs_of
 from detlint.linter.numbers.precision import EPSILON
-from detlint.linter.source.nodes import identifier
+from detlint.linter.source.names import FUNCTIONS, parameters
+from detlint.linter.source.nodes import identifier, walk
 
 # How the functions that compare name a relative and an absolute tolerance.
 _PAIRS = (("rtol", "atol"), ("rel_tol", "abs_tol"), ("rel", "abs"))
+_TOLERANCES = frozenset(name for pair in _PAIRS[:2] for name in pair)
 # Decimals stand for an absolute tolerance of so many units of the last one.
 _DECIMALS = {"decimal": 1.5, "places": 0.5}
 _DTYPES = (*EPSILON, "half", "double", "float")
@@ -42,6 +44,19 @@ def allowed(call: Call, ctx: Context) -> Tolerance | None:
         return _allowed(call, ctx)
     except OverflowError:
         return None
+
+
+def is_left_unread(call: ast.Call, ctx: Context) -> bool:
+    """Does a function that asks for tolerances compare without them: `def check(a, b, rtol=1e-4): torch.equal(a, b)`?
+
+    A method may have to take them for the sake of others of its name.
+    """
+    for function in (parent for parent in ctx.ancestors(call) if isinstance(parent, FUNCTIONS)):
+        asked = {parameter.arg for parameter, _ in parameters(function.args)} & _TOLERANCES
+        read = {part.id for part in walk(function) if isinstance(part, ast.Name)}
+        if asked:
+            return asked.isdisjoint(read) and ctx.module.index.class_at(function) is None
+    return False
 
 
 def _allowed(call: Call, ctx: Context) -> Tolerance | None:

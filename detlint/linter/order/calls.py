@@ -98,7 +98,8 @@ class OrderCalls(OrderArrays):
         if functions["adding"].intersection(names) and (trail.tensors or trail.partial):
             return SUM if trail.tensors else CHOICE
         if functions["splitting"].intersection(names) and trail.form is Form.SEQUENCE:
-            return self.destination(call, replace(trail, form=Form.NESTED, subset=True))
+            inside = self.destination(call, replace(trail, form=Form.NESTED, subset=True))
+            return inside or self.destination(call, replace(trail, subset=True))  # the parts are in that order as well
         if functions["hashing"].intersection(names):
             return CHECKSUM
         if trail.form is Form.TEXT and trail.each_run and "os.path.join" in names:

@@ -159,7 +159,7 @@ def _target_decides(target: ast.expr, ctx: Context, depth: int) -> bool:
     if isinstance(target, (ast.Tuple, ast.List)):
         return any(_target_decides(element, ctx, depth) for element in target.elts)
     if isinstance(target, ast.Subscript):
-        return not _names_place(target.slice, ctx)
+        return not (_names_place(target.slice, ctx) or _names_column(target.slice, ctx))
     if isinstance(target, ast.Attribute):
         return not table.names(target.attr)
     if not isinstance(target, ast.Name) or table.names(target.id):
@@ -180,6 +180,12 @@ def _target_decides(target: ast.expr, ctx: Context, depth: int) -> bool:
 def _names_place(key: ast.expr | None, ctx: Context) -> bool:
     name = ctx.constant(key)
     return isinstance(name, str) and load_sources().indifferent.names(name)
+
+
+def _names_column(key: ast.expr, ctx: Context) -> bool:
+    """`table.loc[rows, "color"]`: each row of a table has one of the `colors`."""
+    name = ctx.constant(key.elts[-1]) if isinstance(key, ast.Tuple) and key.elts else None
+    return isinstance(name, str) and load_sources().indifferent.names(f"{name}s")
 
 
 def _is_example(use: ast.expr, ctx: Context) -> bool:

@@ -1,0 +1,125 @@
+"""How much is dropped: is a rate zero, the same in both modes, or what a condition asks for?"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from detlint.conditions import Truth
+from detlint.linter.analysis.callers import calls_of
+from detlint.linter.analysis.calls import argument_of
+from detlint.linter.analysis.context import MISSING
+from detlint.linter.analysis.only_values import only_value
+from detlint.linter.programs.left_on import is_called_in_forward, takes_default
+from detlint.linter.programs.training import asks_for_mode, depends_on_mode, guarded_by_mode, trains
+from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, unpacked
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.classes import ClassInfo
+    from detlint.linter.analysis.context import Context
+
+# Functions that give a rate back, within limits.
+_KEEPS = frozenset({"builtins.float", "builtins.max", "builtins.min"})
+# How many variables and calling functions a rate is followed through.
+_MAX_STEPS = 6
+
+
+def is_zero(rate: ast.expr | None, ctx: Context) -> bool:
+    value = ctx.constant(rate)
+    return isinstance(value, (int, float)) and value == 0
+
+
+def asks_for_rate(test: ast.expr, rate: ast.expr, ctx: Context) -> bool:
+    """Is a condition true whenever anything is dropped: `self.p > 0` for the rate `self.p`, or `bool(self.p)`?"""
+    if isinstance(test, ast.IfExp) and ctx.truth(test.body) is Truth.YES:
+        return asks_for_rate(test.test, rate, ctx)
+    if isinstance(test, ast.Name):
+        behind = only_value(ctx.module, test)
+        if behind is not None and not isinstance(behind, (ast.Name, ast.Attribute)):
+            return asks_for_rate(behind, rate, ctx)
+    if isinstance(test, ast.Call) and "builtins.bool" in ctx.callees(test) and len(test.args) == 1:
+        return asks_for_rate(test.args[0], rate, ctx)
+    if isinstance(test, ast.Compare):
+        above = (
+            len(test.ops) == 1 and isinstance(test.ops[0], (ast.Gt, ast.NotEq)) and is_zero(test.comparators[0], ctx)
+        )
+        return above and asks_for_rate(test.left, rate, ctx)
+    if not isinstance(test, (ast.Name, ast.Attribute)):
+        return False
+    behind = only_value(ctx.module, rate) if isinstance(rate, ast.Name) else None
+    written = [ast.unparse(rate), *([ast.unparse(behind)] if behind is not None else [])]
+    return ast.unparse(test) in written and (isinstance(test, ast.Name) or is_stored_rate(test, ctx))
+
+
+def steady_rate(rate: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> str:
+    """Return the rate that an expression is in both modes, as it is written: a number, or what `__init__` stored."""
+    value = ctx.constant(rate)
+    if value is not MISSING:
+        return str(value) if isinstance(value, float) and value > 0 else ""
+    if isinstance(rate, ast.Attribute):
+        return ast.unparse(rate) if is_stored_rate(rate, ctx) else ""
+    if isinstance(rate, ast.IfExp):
+        return steady_rate(rate.body, ctx, steps) if asks_for_rate(rate.test, rate.body, ctx) else ""
+    if isinstance(rate, ast.Call) and rate.args and _KEEPS.intersection(ctx.callees(rate)):
+        limits = (ctx.constant(other) for other in rate.args[1:])
+        return "" if MISSING in limits else steady_rate(rate.args[0], ctx, steps)
+    bindings = ctx.module.definitions(rate) if isinstance(rate, ast.Name) and steps else ()
+    if len(bindings) != 1:
+        return ""
+    if bindings[0].kind is BindingKind.PARAMETER:
+        return rate_of_callers(bindings[0], ctx, steps)
+    behind = unpacked(bindings[0]) if bindings[0].kind is BindingKind.ASSIGN else None
+    return steady_rate(behind, ctx, steps - 1) if behind is not None else ""
+
+
+def rate_of_callers(parameter: Binding, ctx: Context, steps: int = _MAX_STEPS) -> str:
+    """Return what a caller passes for a rate whatever the mode, as it writes it; nothing where none does."""
+    function = parameter.scope.node
+    if not isinstance(function, FUNCTIONS) or not steps:
+        return ""
+    for site in calls_of(function, ctx):
+        if site is None:
+            return ""
+        where, call = site
+        given = argument_of(function, parameter.name, call, skip_self=isinstance(call.func, ast.Attribute))
+        around = where.function(call)
+        if guarded_by_mode(where.module, call):
+            continue
+        if given is None and takes_default(call) and is_called_in_forward(where, call):
+            given, where = parameter.value, ctx
+        if given is None or depends_on_mode(where.module, given):
+            continue
+        rate = steady_rate(given, where, steps - 1)
+        if rate and not (around is not None and trains(around)):
+            return rate
+    return ""
+
+
+def is_stored_rate(rate: ast.Attribute, ctx: Context) -> bool:
+    """Return whether an attribute of `self` is a plain number that __init__ stored; the caller's values are his."""
+    base: ast.expr = rate
+    while isinstance(base, ast.Attribute):
+        base = base.value
+    if not isinstance(base, ast.Name):
+        return False
+    if not any(binding.kind is BindingKind.PARAMETER for binding in ctx.module.definitions(base)):
+        return False
+    owner = ctx.module.index.class_at(rate)
+    if owner is None or base.id != "self":
+        return False
+    first = rate
+    while isinstance(first.value, ast.Attribute):
+        first = first.value
+    return _written_in_init(ctx.inference.class_info(owner), first.attr, ctx)
+
+
+def _written_in_init(info: ClassInfo, attribute: str, ctx: Context) -> bool:
+    """A property, or an attribute set from the mode or outside __init__, may follow the mode."""
+    for ancestor in ctx.inference.mro(info):
+        if attribute in ancestor.methods:
+            return False
+    writes = list(ctx.inference.attribute_writes(info, attribute))
+    return bool(writes) and all(
+        write.method is not None and write.method.name == "__init__" and not asks_for_mode(write.value)
+        for _, write in writes
+    )
