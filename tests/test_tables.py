@@ -31,7 +31,7 @@ BROKEN: list[tuple[Read, str, tuple[str, str], str]] = [
     (element_table, "elements.toml", ("[names]", "[name]"), "names: missing"),
     (element_table, "elements.toml", ("alike =", "alikes ="), "names.alike: missing"),
     (gradient_table, "gradients.toml", ("[words]", "[wordz]"), "words: missing"),
-    (gradient_table, "gradients.toml", ("through =", "throug ="), "methods.through: missing"),
+    (gradient_table, "gradients.toml", ("of-receiver =", "of-receivr ="), "methods.of-receiver: missing"),
     (gradient_table, "gradients.toml", ('"images?"', '"images("'), "words.data: missing ), unterminated subpattern"),
     (gradient_table, "gradients.toml", ('"images?"', "3"), "words.data: expected a list of strings"),
     (load_influences, "influences.toml", ("[groups]", "[group]"), "groups: missing"),
