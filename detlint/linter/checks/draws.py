@@ -19,10 +19,8 @@ from detlint.linter.analysis.testcode import is_test_file, is_unit_test
 from detlint.linter.programs.loader_workers import in_loader_worker
 from detlint.linter.programs.program_start import insert_at_start
 from detlint.linter.programs.smoke import is_smoke_test
-from detlint.linter.programs.training import file_trains
 from detlint.linter.randomness.early_weights import built_before_seed
 from detlint.linter.randomness.global_draws import Drawn, global_draws, matters
-from detlint.linter.randomness.led_draws import led_draws
 from detlint.linter.randomness.seeded_later import is_seeded_later
 from detlint.linter.randomness.seeding import Seeding, seeding_of
 from detlint.linter.randomness.unused_seeds import seed_defaults, unused_seeds
@@ -56,7 +54,6 @@ def unseeded_rng(ctx: Context) -> Iterator[Finding]:
         yield from _imported_draws(ctx)
         return
     findings = list(_unseeded_draws(ctx, options))
-    findings += _led_draws(ctx, {draw.library for draw in global_draws(ctx) if matters(draw, ctx)})
     yield from findings
     alone = not findings and not options and not is_test_file(ctx.module)
     unused = tuple(unused_seeds(ctx)) if alone else ()
@@ -108,31 +105,6 @@ def _unseeded_draws(ctx: Context, options: Container[ast.Call]) -> Iterator[Find
             repair = None if seeding.of(library) else _seeded(library, ctx)
             it = "it before" if first in early else "it"
             yield ctx.finding(first.node, related=related, repair=repair, what=_what(first), it=it)
-
-
-def _led_draws(ctx: Context, drawn: Container[str]) -> Iterator[Finding]:
-    """Yield a finding at the first call that leads to a draw in another file, from a library that nothing seeds.
-
-    Of programs that measure times or sizes, as their names say, no draw decides anything. One that seeds nothing has
-    to train: of others it cannot be told from here that results are meant to be the same.
-    """
-    assert ctx.program is not None
-    if is_test_file(ctx.module) or load_sources().indifferent.measures(ctx.module.name.rpartition(".")[2]):
-        return
-    seeding = seeding_of(ctx.program)
-    if not seeding.seeds and not file_trains(ctx.module):
-        return
-    missing = {library for library in LIBRARIES if library not in drawn and not seeding.of(library)}
-    for led in led_draws(ctx.program, ctx) if missing else ():
-        if led.draw.library in missing:
-            missing.remove(led.draw.library)
-            where = ctx.line(led.draw.node, led.context.module)
-            what = f"{ast.unparse(led.call.func)}() leads to {where}, where {_what(led.draw)}"
-            related = [(led.context.module, led.draw.node, "drawn here")]
-            repair = _seeded(led.draw.library, ctx)
-            yield ctx.finding(led.call, related=related, repair=repair, what=what, it="it")
-        if not missing:
-            return
 
 
 def _imported_draws(ctx: Context) -> Iterator[Finding]:
