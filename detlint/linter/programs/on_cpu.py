@@ -15,7 +15,7 @@ from detlint.linter.programs.data_code import prepares_data
 from detlint.linter.programs.devices import device_around
 from detlint.linter.programs.training import file_trains
 from detlint.linter.source.names import Binding, BindingKind, FunctionNode, unpacked
-from detlint.linter.source.nodes import arguments_of
+from detlint.linter.source.nodes import arguments_of, identifier
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
@@ -36,6 +36,8 @@ _FACTORIES = frozenset(
     f"torch.{name}"
     for name in ("arange", "empty", "eye", "full", "linspace", "ones", "rand", "randint", "randn", "zeros")
 )
+# Their targets and lengths may stay on the CPU; cuDNN even asks for that.
+_MIXING = frozenset({"ctc_loss", "CTCLoss"})
 _SETS_DEFAULT = ("set_default_device", "set_default_tensor_type")
 # What says that a file may work on another device.
 _DEVICES = frozenset({"cuda", "device", "devices", "get_device", "torch_device", "to", "set_default_device"})
@@ -49,7 +51,7 @@ _PLACING = re.compile(
 def runs_on_cpu(call: ast.Call, tensor: ast.expr | None, operands: Iterable[ast.expr], ctx: Context) -> bool:
     """Return whether `tensor`, what `call` works on, or one of its other operands is on the CPU.
 
-    One is enough: an operator does not mix devices.
+    One is enough: all but a few operators do not mix devices.
     """
     function = ctx.function(call)
     if function is not None and _ON_CPU.search(function.name):
@@ -60,7 +62,8 @@ def runs_on_cpu(call: ast.Call, tensor: ast.expr | None, operands: Iterable[ast.
         return True
     if tensor is not None and _is_moved_to_cpu(tensor, ctx):
         return True
-    if any(_is_made_on_cpu(operand, ctx, _FROM_NUMPY) for operand in operands):
+    mixes = identifier(call.func) in _MIXING
+    if not mixes and any(_is_made_on_cpu(operand, ctx, _FROM_NUMPY) for operand in operands):
         return True
     made = tensor is not None and _is_made_on_cpu(tensor, ctx, _FROM_NUMPY | _FACTORIES)
     return made or _is_taken_by_numpy(call, tensor, ctx)
