@@ -204,8 +204,8 @@ class Context:
         """Return whether an expression is an attribute that changes in steps: `self.count`, after `self.count += 1`."""
         if not isinstance(node, ast.Attribute):
             return False
-        targets = (each.target for each in self.module.index.of_type(ast.AugAssign))
-        return any(isinstance(target, ast.Attribute) and target.attr == node.attr for target in targets)
+        changes = self.module.index.attribute_changes.get(node.attr, ())
+        return any(isinstance(self.parent(change), ast.AugAssign) for change in changes)
 
     def truth(self, node: ast.expr | None) -> Truth:
         """Is the expression always true, never, or can that not be told?"""

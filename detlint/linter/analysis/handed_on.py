@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.calls import argument_of, functions_called
 from detlint.linter.source.names import FunctionNode, parameters
+from detlint.linter.source.nodes import arguments_of
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.project import Module
@@ -30,8 +31,7 @@ def handed_on(module: Module, call: ast.Call, parameter: str) -> Iterator[tuple[
 
 
 def _takes(inner: ast.Call, parameter: str) -> bool:
-    given = (*inner.args, *(keyword.value for keyword in inner.keywords))
-    return any(isinstance(value, ast.Name) and value.id == parameter for value in given)
+    return any(isinstance(value, ast.Name) and value.id == parameter for value in arguments_of(inner))
 
 
 def _as_called(inner: ast.Call, function: FunctionNode, call: ast.Call) -> ast.Call | None:

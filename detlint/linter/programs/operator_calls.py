@@ -27,8 +27,13 @@ def operator_calls(ctx: Context) -> Iterator[_Calls]:
 
 def operator_entries(ctx: Context) -> Mapping[str, _Table]:
     """Return the rule's entries under the settings in force by the last identifier of their public names."""
+    return _entries_of(*_settings(ctx))
+
+
+def _settings(ctx: Context) -> tuple[str, str, tuple[str, ...], tuple[str, ...]]:
+    """Return what decides which entries are in force: the rule, torch's version, devices and passes."""
     config = ctx.config
-    return _entries_of(ctx.rule.code, config.torch_version or NEWEST, config.devices, config.passes)
+    return ctx.rule.code, config.torch_version or NEWEST, config.devices, config.passes
 
 
 def _called(ctx: Context) -> Iterator[_Calls]:
@@ -43,8 +48,7 @@ def _called(ctx: Context) -> Iterator[_Calls]:
 
 def _handed_on(ctx: Context) -> Iterator[_Calls]:
     """`resize(x, mode="bilinear")`, a function of another file that hands on a word which an entry asks for."""
-    entries, config = operator_entries(ctx), ctx.config
-    asked = _asked_for(ctx.rule.code, config.torch_version or NEWEST, config.devices, config.passes)
+    entries, asked = operator_entries(ctx), _asked_for(*_settings(ctx))
     for keyword in ctx.module.index.of_type(ast.keyword):
         word = keyword.value
         if keyword.arg not in asked or not isinstance(word, ast.Constant) or not isinstance(word.value, str):
