@@ -68,6 +68,7 @@ _OPTIONAL: Final[Mapping[str, type]] = {
     "exact-is-reported": bool,
     "only-in-training": bool,
     "only-learned": bool,
+    "only-repeating": bool,
     "with-warn-only": str,
     "since": str,
     "until": str,
@@ -97,7 +98,8 @@ class Operator:
     linter leaves the entry alone (empty: it does not), and `table` the entry as it stands in the file. Where
     `exact_when` holds as well, the result is the same every time although torch raises its alert; the linter is then
     silent where nobody asks for deterministic algorithms, unless `exact_is_reported`. What is `only_in_training` it
-    reports in files that train, and what is `only_learned` on tensors that are known to come out of layers or weights.
+    reports in files that train, what is `only_learned` on tensors that are known to come out of layers or weights,
+    and what is `only_repeating` where something says that the index names places more than once.
     """
 
     name: str
@@ -121,6 +123,7 @@ class Operator:
     exact_is_reported: bool
     only_in_training: bool
     only_learned: bool
+    only_repeating: bool
     table: Mapping[str, Any] = field(hash=False, compare=False, repr=False)
 
     @property
@@ -297,6 +300,7 @@ def _operator(path: Path, number: int, entry: Any, signatures: Mapping[str, tupl
         exact_is_reported=entry.get("exact-is-reported", False),
         only_in_training=entry.get("only-in-training", False),
         only_learned=entry.get("only-learned", False),
+        only_repeating=entry.get("only-repeating", False),
         table=entry,
     )
 

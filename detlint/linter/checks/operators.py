@@ -17,6 +17,7 @@ from detlint.linter.gradients.flow import can_need_gradient, runs_trained_models
 from detlint.linter.gradients.learned import is_learned
 from detlint.linter.gradients.unapplied import is_never_applied
 from detlint.linter.indices.arguments import LayerArguments, SourceArguments, branches
+from detlint.linter.indices.repeating import is_read_by_many, may_repeat
 from detlint.linter.indices.sparse_graphs import multiplies_sparse
 from detlint.linter.modes.derived_layers import constructions, overrides
 from detlint.linter.numbers.whole_numbers import are_counted
@@ -206,6 +207,8 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
         return False
     if are_counted(_added(call), ctx) or _is_entry(call, ctx):
         return False
+    if operator.only_repeating and not _repeats(call, ctx):
+        return False
     if call.name.startswith(KERNEL_LANGUAGES) and adds_two_parts(call.node, ctx):
         return False
     if uses == [] and call.name.startswith("torch.nn.") and is_never_applied(call.node, ctx):
@@ -228,6 +231,11 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
     weighted = any(word in call.name for word in _WEIGHTED) and "padding_mode" not in operator.when
     inputs = [(use, None if weighted or not use.args else use.args[0]) for use in uses]
     return any(can_need_gradient(use, tensor, ctx) for use, tensor in inputs)
+
+
+def _repeats(call: Call, ctx: Context) -> bool:
+    index = call.argument("index").value
+    return (index is not None and may_repeat(index, ctx)) or is_read_by_many(_input(call), ctx)
 
 
 def _layer_derived_from(operator: Operator, call: Call) -> Trigger | None:

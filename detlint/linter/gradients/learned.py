@@ -33,7 +33,7 @@ def is_learned(node: ast.expr | None, ctx: Context, steps: int = _MOST_STEPS) ->
     if isinstance(node, (ast.Tuple, ast.List)):
         return any(is_learned(part, ctx, steps - 1) for part in node.elts)
     if isinstance(node, ast.Attribute):
-        return _is_parameter(node, ctx) or is_learned(node.value, ctx, steps - 1)
+        return is_parameter(node, ctx) or is_learned(node.value, ctx, steps - 1)
     return isinstance(node, ast.Call) and _gives_learned(node, ctx, steps - 1)
 
 
@@ -53,7 +53,8 @@ def _is_bound_to_learned(binding: Binding, ctx: Context, steps: int) -> bool:
     return False
 
 
-def _is_parameter(node: ast.Attribute, ctx: Context) -> bool:
+def is_parameter(node: ast.Attribute, ctx: Context) -> bool:
+    """Return whether an attribute is set to an `nn.Parameter`."""
     made = (value.node for value in ctx.values(node))
     return any(isinstance(call, ast.Call) and "torch.nn.Parameter" in ctx.callees(call) for call in made)
 

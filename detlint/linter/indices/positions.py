@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
 
 _MAX_STEPS = 6
-_TENSORS = frozenset({"torch.as_tensor", "torch.tensor", "torch.LongTensor", "torch.from_numpy"})
+TENSORS = frozenset({"torch.as_tensor", "torch.tensor", "torch.LongTensor", "torch.from_numpy"})
 _WRAPPERS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer"})
 SAME_ELEMENTS = frozenset({"contiguous", "cuda", "int", "long", "to"})
 # What makes a list, a set or an array of different numbers.
@@ -123,7 +123,7 @@ def _listed(index: ast.expr, ctx: Context) -> ast.expr | None:
             index = kept
         elif not isinstance(index, ast.Call):
             return None
-        elif index.args and _TENSORS.intersection(ctx.callees(index)):
+        elif index.args and TENSORS.intersection(ctx.callees(index)):
             return index.args[0]
         elif index.args and _WRAPPERS.intersection(ctx.callees(index)):
             index = index.args[0]

@@ -25,6 +25,8 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
         "results",
         "numbers",
         "permutations",
+        "repeating",
+        "tables",
         "choices",
         "bests",
         "data-modules",
@@ -71,6 +73,8 @@ class GradientTable:
     results: re.Pattern[str]
     numbers: re.Pattern[str]
     permutations: re.Pattern[str]
+    repeating: re.Pattern[str]
+    tables: re.Pattern[str]
     choices: re.Pattern[str]
     bests: re.Pattern[str]
     data_modules: re.Pattern[str]
@@ -124,6 +128,8 @@ def gradient_table(path: Path = RULES_FOLDER / "gradients.toml") -> GradientTabl
         results=_pattern(path, "words.results", words["results"], r"^({})$"),
         numbers=_pattern(path, "words.numbers", words["numbers"], r"(^|_)({})$"),
         permutations=_pattern(path, "words.permutations", words["permutations"], r"(^|_)({})$"),
+        repeating=_pattern(path, "words.repeating", words["repeating"], r"(^|_)({})(_|\d|$)"),
+        tables=_pattern(path, "words.tables", words["tables"], r"(^|_)({})\d?$"),
         choices=_pattern(path, "words.choices", words["choices"], r"(^|_)({})$"),
         bests=_pattern(path, "words.bests", words["bests"], r"(^|_)({})$"),
         data_modules=_pattern(path, "words.data-modules", words["data-modules"], r"^({})$"),

@@ -1,0 +1,77 @@
+"""Does something say that an index names a place more than once: who made it, its name, or the table that it reads?"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from detlint.linter.analysis.callers import calls_of
+from detlint.linter.analysis.calls import argument_of
+from detlint.linter.analysis.only_values import only_value
+from detlint.linter.gradients.learned import is_parameter
+from detlint.linter.indices.distinct_indices import is_inverse, is_later_dimension
+from detlint.linter.indices.positions import TENSORS
+from detlint.linter.source.names import FUNCTIONS, BindingKind
+from detlint.linter.source.nodes import identifier
+from detlint.linter.tables.gradients import gradient_table
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.context import Context
+
+_MAX_STEPS = 8
+_FLATTENING = frozenset({"flatten", "ravel", "reshape", "view"})
+# Draw with replacement, copy, or give each of many the number of the one that it belongs to.
+_REPEATING = frozenset({"random.choices", "numpy.random.choice", "numpy.random.randint"}) | frozenset(
+    f"torch.{owner}{name}"
+    for name in ("bucketize", "floor_divide", "multinomial", "randint", "repeat_interleave", "searchsorted", "tile")
+    for owner in ("", "Tensor.")
+)
+
+
+def may_repeat(index: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> bool:
+    """Return whether an index is drawn, flattened, a part of a table of pairs, or named after what many belong to.
+
+    The index of a helper is one where a caller in the project passes one.
+    """
+    if steps == 0:
+        return False
+    if gradient_table().repeating.search(identifier(index)) or is_inverse(index, ctx):
+        return True
+    made = only_value(ctx.module, index)
+    if made is not None:
+        return may_repeat(made, ctx, steps - 1)
+    if isinstance(index, ast.Name):
+        return any(may_repeat(given, inside, steps // 2) for given, inside in _given_by_callers(index, ctx))
+    if isinstance(index, ast.Subscript):
+        return is_later_dimension(index, ctx) or may_repeat(index.value, ctx, steps - 1)
+    if isinstance(index, ast.BinOp):
+        return isinstance(index.op, (ast.FloorDiv, ast.Mod))
+    if not isinstance(index, ast.Call):
+        return False
+    names = ctx.callees(index)
+    if not _REPEATING.isdisjoint(names):
+        return True
+    if not TENSORS.isdisjoint(names):
+        return bool(index.args) and may_repeat(index.args[0], ctx, steps - 1)
+    if not isinstance(index.func, ast.Attribute):
+        return False
+    return index.func.attr in _FLATTENING or may_repeat(index.func.value, ctx, steps - 1)
+
+
+def _given_by_callers(parameter: ast.Name, ctx: Context) -> Iterator[tuple[ast.expr, Context]]:
+    for binding in ctx.module.definitions(parameter):
+        function = binding.scope.node
+        if binding.kind is BindingKind.PARAMETER and isinstance(function, FUNCTIONS):
+            for site in calls_of(function, ctx):
+                given = argument_of(function, binding.name, site[1], skip_self=True) if site is not None else None
+                if site is not None and given is not None:
+                    yield given, site[0]
+
+
+def is_read_by_many(table: ast.expr | None, ctx: Context) -> bool:
+    """Return whether a tensor is a table by its name or a parameter: rows of an embedding, a bias of each distance."""
+    if table is None:
+        return False
+    named = gradient_table().tables.search(identifier(table)) is not None
+    return named or (isinstance(table, ast.Attribute) and is_parameter(table, ctx))
