@@ -9,6 +9,7 @@ from functools import cached_property
 
 from detlint.config import Config, covers
 from detlint.files import is_file
+from detlint.linter.analysis.commands import is_handed_to_reader
 from detlint.linter.analysis.outline import is_main_guard
 from detlint.linter.analysis.project import Module
 from detlint.linter.source.names import FUNCTIONS
@@ -235,6 +236,8 @@ def _is_program(module: Module) -> bool:
     if _reads_command_line(module):
         return True
     if any(executes(module, statement) for statement in module.tree.body) or _is_run_by_package(module):
+        return True
+    if is_handed_to_reader(module):
         return True
     functions: list[ast.FunctionDef | ast.AsyncFunctionDef] = [*module.index.of_type(ast.FunctionDef)]
     functions += module.index.of_type(ast.AsyncFunctionDef)

@@ -91,7 +91,7 @@ class SourceArguments:
                     return self._told(put_in, self._ctx.module)
                 continue
             options = self._options(hiding)
-            if options is None:
+            if options is None or _is_set_later(function, hiding, name):
                 return UNKNOWN
             if name in options:
                 value = self._ctx.constant(options[name])
@@ -349,6 +349,17 @@ def _put_in(function: ast.AST, options: str, name: str) -> ast.expr | None:
             if ast.unparse(node.func) == f"{options}.setdefault" and _written(key) == name:
                 return value
     return None
+
+
+def _is_set_later(function: ast.AST | None, options: ast.expr, name: str) -> bool:
+    """`options["deterministic"] = …`, which may stand under a condition."""
+    stores = (part for part in walk(function) if isinstance(part, ast.Subscript)) if function is not None else ()
+    return any(
+        isinstance(store.ctx, ast.Store)
+        and identifier(store.value) == identifier(options)
+        and _written(store.slice) == name
+        for store in stores
+    )
 
 
 def matches(call: Call, ctx: Context) -> bool:
