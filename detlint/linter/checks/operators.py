@@ -191,7 +191,7 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
     views: list[SourceArguments] = [LayerArguments(call, use, ctx, word) for use in uses or () for word in words]
     layer = _layer_derived_from(operator, call)
     if layer is not None:
-        if any(overrides(method, call.node, ctx) for method in _called_by(operator, call)):
+        if any(overrides(layer.name, method, call.node, ctx) for method in _called_by(operator, call)):
             return False
         if multiplies_sparse(call.node, ctx):
             return False

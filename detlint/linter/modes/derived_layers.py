@@ -22,9 +22,13 @@ def constructions(layer: str, node: ast.AST, ctx: Context) -> Iterator[tuple[ast
                 yield part, inside
 
 
-def overrides(method: str, node: ast.AST, ctx: Context) -> bool:
-    """Return whether the class around `node`, or a parent of it in the project, has a method of that name."""
-    return any(method in info.methods for info in _classes(node, ctx))
+def overrides(layer: str, method: str, node: ast.AST, ctx: Context) -> bool:
+    """Return whether the class around `node`, or a parent of it in the project, has a method of that name.
+
+    The layer itself is such a parent in the project that makes it: that is the method that others override.
+    """
+    itself = {layer, ctx.inference.canonical(layer)}
+    return any(method in info.methods for info in _classes(node, ctx) if info.name not in itself)
 
 
 def _classes(node: ast.AST, ctx: Context) -> tuple[ClassInfo, ...]:
