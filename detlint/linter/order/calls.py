@@ -194,10 +194,9 @@ class OrderCalls(OrderArrays):
         return not {"builtins.range", "itertools.count", "numpy.arange"}.isdisjoint(names)
 
     def _flattens(self, node: ast.expr, names: tuple[str, ...]) -> bool:
-        """`chain(*listings)`, `chain.from_iterable(listings)`."""
-        return "itertools.chain.from_iterable" in names or (
-            isinstance(node, ast.Starred) and "itertools.chain" in names
-        )
+        """`chain(*listings)`, `chain.from_iterable(listings)`, `more_itertools.flatten(listings)`."""
+        flattened = not self.table.functions["flattening"].isdisjoint(names)
+        return flattened or (isinstance(node, ast.Starred) and "itertools.chain" in names)
 
     def _joins(self, node: ast.expr, call: ast.Call, names: tuple[str, ...]) -> bool:
         """`sum(lists, [])`, `functools.reduce(operator.add, lists)`: lists, one after the other in one."""

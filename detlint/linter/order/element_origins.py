@@ -39,11 +39,12 @@ _NUMBERS = {Kind.NUMBER, Kind.BOOL, Kind.ARRAY}
 class Asked:
     """What was asked on the way to an answer, in all files together: questions, and names that elements go by.
 
-    `keys` are those of records, as in `row["label"]`.
+    `elements` are those of elements themselves, `keys` those of records, as in `row["label"]`.
     """
 
     sorts: dict[tuple[ast.AST, Steps], Sort] = field(default_factory=dict)
     names: list[str] = field(default_factory=list)
+    elements: list[str] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
 
 
@@ -113,6 +114,8 @@ class ElementOrigins:
             return  # `item[key] for item in items`: what a key leads to is called otherwise
         if not taken or (self._table.names_alike(name) and not any(isinstance(step, str) for step in taken)):
             self.asked.names.append(name)
+        if not steps:
+            self.asked.elements.append(name)
 
     def _combination(self, node: ast.BinOp | ast.BoolOp | ast.IfExp, steps: Steps, callers: int) -> Sort:
         if isinstance(node, ast.BinOp) and isinstance(node.op, _OF_NUMBERS):

@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from detlint.linter.analysis.element_sort import Sort, together
+from detlint.linter.analysis.element_sort import Move, Sort, together
+from detlint.linter.order.declared import declared
 from detlint.linter.order.takers import taken_as
 from detlint.linter.tables.elements import element_table
 
@@ -25,7 +26,7 @@ def used_as(iterated: ast.expr, ctx: Context) -> Sort:
     if _is_joined(iterated, ctx):
         return Sort.HASHED
     uses = [sort_of_use(element, ctx) for element in elements_of(iterated, ctx)]
-    return Sort.NUMBERS if Sort.NUMBERS in uses else together(uses)
+    return Sort.NUMBERS if Sort.NUMBERS in uses else together([*uses, _listed_as(iterated, ctx)])
 
 
 def _is_counted_on(iterated: ast.expr, ctx: Context) -> bool:
@@ -52,6 +53,19 @@ def _is_given_as_numbers(iterated: ast.expr, ctx: Context) -> bool:
         if not _LISTING.intersection(names):
             return bool(element_table().functions["of_numbers"].intersection(names))
     return False
+
+
+def _listed_as(iterated: ast.expr, ctx: Context) -> Sort:
+    """`return list(ids)` of a function that declares to return `list[int]`, `ids: list[int] = list(found)`."""
+    listed: ast.AST = iterated
+    parent = ctx.parent(iterated)
+    while isinstance(parent, ast.Call) and listed in parent.args and _LISTING.intersection(ctx.callees(parent)):
+        listed, parent = parent, ctx.parent(parent)
+    if isinstance(parent, ast.AnnAssign):
+        return declared(parent.annotation, (Move.ITERATED,), ctx.module)
+    function = ctx.function(parent) if isinstance(parent, ast.Return) else None
+    annotation = function.returns if function is not None else None
+    return Sort.UNKNOWN if annotation is None else declared(annotation, (Move.ITERATED,), ctx.module)
 
 
 def _is_joined(iterated: ast.expr, ctx: Context) -> bool:
