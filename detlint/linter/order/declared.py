@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from detlint.linter.analysis.project import Module
 
 _MOST_STEPS = 4
-_NUMBERED = frozenset({"enum.IntEnum", "enum.IntFlag"})  # hashed by their value, other enums by their name
+# Hashed by their value; other enums by their name.
+_NUMBERED = frozenset({"enum.IntEnum", "enum.IntFlag", "builtins.int", "builtins.float"})
 _ALIASES = (ast.Name, ast.Attribute, ast.Subscript, ast.BinOp)
 
 
@@ -42,9 +43,9 @@ def is_tuple_type(function: ast.expr, module: Module) -> bool:
 
 
 def sort_of_class(info: ClassInfo, depth: int = _MOST_STEPS) -> Sort:
-    """Return how instances are hashed, as far as the class tells: enums, and records with annotated fields."""
+    """Return how instances are hashed, as far as the class tells: enums, numbers, and records with annotated fields."""
     bases = info.module.inference.external_bases(info)
-    if not _NUMBERED.isdisjoint(bases):
+    if not _NUMBERED.isdisjoint(bases) and "__hash__" not in info.methods:
         return Sort.NUMBERS
     if any(base.startswith("enum.") for base in bases):
         return Sort.HASHED

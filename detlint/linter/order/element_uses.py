@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.element_sort import Move, Sort, together
+from detlint.linter.analysis.values import Kind
 from detlint.linter.order.declared import declared
 from detlint.linter.order.takers import taken_as
 from detlint.linter.tables.elements import element_table
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 # With a number on the other side these work on numbers alone; `*` and `%` also work on text.
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Div, ast.FloorDiv, ast.Pow, ast.LShift, ast.RShift)
+_NUMBERED_PLACES = {Kind.TENSOR, Kind.LIST, Kind.TUPLE}  # what only a number can be an index of
 _LISTING = frozenset({"builtins.list", "builtins.tuple", "builtins.iter", "builtins.next"})
 
 
@@ -130,7 +132,8 @@ def _counts_with(element: ast.expr, ctx: Context) -> bool:
         sides = [side for side in (parent.left, *parent.comparators) if side is not element]
         return any(_is_literal_number(side) or ctx.is_tensor(side) for side in sides)
     if isinstance(parent, ast.Subscript):
-        return parent.slice is element and ctx.is_tensor(parent.value)
+        kinds = {value.kind for value in ctx.values(parent.value)}
+        return parent.slice is element and bool(kinds) and kinds <= _NUMBERED_PLACES
     if isinstance(parent, ast.Call):
         takes_numbers = element_table().functions["counting"]
         return parent.func is not element and bool(takes_numbers.intersection(ctx.callees(parent)))
