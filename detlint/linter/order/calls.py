@@ -216,6 +216,9 @@ class OrderCalls(OrderArrays):
                 yield from self.inference.external_bases(info)
 
     def _keeps_items(self, names: Iterable[str]) -> bool:
+        """`ImageDataset(files)`; of one of the project its own code tells."""
+        if any(map(self.module.project.definition, names)):
+            return False
         endings = self.table.receiving_endings
         return any(name.endswith(endings) and not name.startswith("builtins.") for name in names)
 
