@@ -38,6 +38,24 @@ class LoopChoice(LoopBody):
         left = any(isinstance(part, (ast.Break, ast.Return, ast.Yield)) for part in self._nodes)
         return not self.each_run and not left and not any(True for _ in self._branches(node))
 
+    def _is_overwritten(self, entry: ast.Subscript, node: ast.stmt) -> bool:
+        """`models[self.fold] = self.load(path)`: the key is no part of the file, so the last one of a fold stays.
+
+        What the body itself reads again is there for this file alone.
+        """
+        container, loops = entry.value, (ast.For, ast.AsyncFor, ast.While)
+        around = next((parent for parent in self._index.ancestors(node) if isinstance(parent, loops)), None)
+        if not isinstance(container, ast.Name) or around is not self._body or not self._is_last(node):
+            return False
+        if names_in(entry.slice) & (self._bound | self._positions | self._elements):
+            return False
+        flow = self._places.module.flow_at(container)
+        uses = [use for made in self._places.module.definitions(container) for use in flow.uses(made)]
+        others = [use for use in uses if use is not container]
+        if any(self._body in self._index.ancestors(use) for use in others):
+            return False
+        return any(flow.path(node, use) and not self._places.shown(use) for use in others)
+
     def _explained(self, conditions: list[ast.expr]) -> Iterator[ast.expr]:
         """Yield conditions, and what the names in them stand for: `better = score < best`."""
         named = frozenset().union(*map(names_in, conditions))
