@@ -47,7 +47,7 @@ class LoopChoice(LoopBody):
         around = next((parent for parent in self._index.ancestors(node) if isinstance(parent, loops)), None)
         if not isinstance(container, ast.Name) or around is not self._body or not self._is_last(node):
             return False
-        if names_in(entry.slice) & (self._bound | self._positions | self._elements):
+        if names_in(entry.slice) & (stored_names(self._body) | self._positions):
             return False
         flow = self._places.module.flow_at(container)
         uses = [use for made in self._places.module.definitions(container) for use in flow.uses(made)]

@@ -44,6 +44,8 @@ class OrderItems(OrderCalls):
             return found if found or whole else self._by_position(parent, index)
         if isinstance(index, ast.UnaryOp):
             index = index.operand
+        if isinstance(index, ast.Constant) and isinstance(index.value, str):  # a column of a table
+            return self.destination(parent, trail)
         if isinstance(index, ast.Constant):
             return None if self._is_just_added(parent) else self.choice(node, parent)
         return self._by_position(parent, index)
