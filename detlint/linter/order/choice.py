@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from detlint.linter.order.form import names_in, stored_names
 from detlint.linter.order.loop import LoopBody
+from detlint.linter.source.names import LOOPS
 from detlint.linter.source.nodes import identifier
 
 _COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
@@ -43,11 +44,12 @@ class LoopChoice(LoopBody):
 
         What the body itself reads again is there for this file alone.
         """
-        container, loops = entry.value, (ast.For, ast.AsyncFor, ast.While)
-        around = next((parent for parent in self._index.ancestors(node) if isinstance(parent, loops)), None)
-        if not isinstance(container, ast.Name) or around is not self._body or not self._is_last(node):
+        container, around = entry.value, (parent for parent in self._index.ancestors(node) if isinstance(parent, LOOPS))
+        if not isinstance(container, ast.Name) or next(around, None) is not self._body or not self._is_last(node):
             return False
-        if names_in(entry.slice) & (stored_names(self._body) | self._positions):
+        stored = (part for part in ast.walk(self._body) if isinstance(getattr(part, "ctx", None), ast.Store))
+        known = isinstance(entry.slice, (ast.Constant, ast.Name, ast.Attribute))
+        if not known or not {ast.unparse(entry.slice), *names_in(entry.slice)}.isdisjoint(map(ast.unparse, stored)):
             return False
         flow = self._places.module.flow_at(container)
         uses = [use for made in self._places.module.definitions(container) for use in flow.uses(made)]
