@@ -39,7 +39,7 @@ _NUMBERS = {Kind.NUMBER, Kind.BOOL, Kind.ARRAY}
 class Asked:
     """What was asked on the way to an answer, in all files together: questions, and names that elements go by.
 
-    `elements` are those of elements themselves, `keys` those of records, as in `row["label"]`.
+    `elements` are those of what is put in, `keys` those of records, as in `row["label"]`.
     """
 
     sorts: dict[tuple[ast.AST, Steps], Sort] = field(default_factory=dict)
@@ -114,8 +114,6 @@ class ElementOrigins:
             return  # `item[key] for item in items`: what a key leads to is called otherwise
         if not taken or (self._table.names_alike(name) and not any(isinstance(step, str) for step in taken)):
             self.asked.names.append(name)
-        if not steps:
-            self.asked.elements.append(name)
 
     def _combination(self, node: ast.BinOp | ast.BoolOp | ast.IfExp, steps: Steps, callers: int) -> Sort:
         if isinstance(node, ast.BinOp) and isinstance(node.op, _OF_NUMBERS):
@@ -268,9 +266,9 @@ class ElementOrigins:
 
     def _filled(self, container: ast.Name | ast.Attribute, place: ast.AST, steps: Steps, callers: int) -> Sort:
         """What is put into a container of a function, or of a class."""
-        return together(
-            self.of(put, taken, callers) for put, taken in put_in(self._index, ast.unparse(container), place, steps)
-        )
+        found = list(put_in(self._index, ast.unparse(container), place, steps))
+        self.asked.elements.extend(put.id for put, taken in found if not taken and isinstance(put, ast.Name))
+        return together(self.of(put, taken, callers) for put, taken in found)
 
     # --- calls ----------------------------------------------------------------------------------------------------
 
