@@ -214,6 +214,8 @@ def _iterations(ctx: Context, *, anything: bool) -> Iterator[tuple[ast.expr, ast
     iterables += [loop.iter for loop in index.of_type(ast.AsyncFor)]
     iterables += [loop.iter for loop in index.of_type(ast.comprehension)]
     yield from ((iterable, iterable) for iterable in wanted(*iterables))
+    unpacked = (statement for statement in index.of_type(ast.Assign) if isinstance(statement.targets[0], ast.Tuple))
+    yield from ((value, value) for value in wanted(*(statement.value for statement in unpacked)))
     for starred in index.of_type(ast.Starred):
         if isinstance(index.parents[starred], (ast.List, ast.Tuple)):
             yield from ((value, value) for value in wanted(starred.value))

@@ -103,6 +103,8 @@ class _Disregard:
             function = tracer.index.function_at(parent)
             handed_on = GivenBack(self._ctx.module, function, "returns") if function is not None else ""
             return is_given_in_vain(handed_on, self._ctx, self._functions)
+        if isinstance(parent, ast.IfExp) and node is not parent.test:
+            return self.of(parent, inner)
         if isinstance(parent, (ast.If, ast.IfExp, ast.While, ast.Assert)):
             return node is parent.test
         return isinstance(parent, ast.UnaryOp)  # `not names`

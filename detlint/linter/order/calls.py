@@ -194,10 +194,9 @@ class OrderCalls(OrderArrays):
         return not {"builtins.range", "itertools.count", "numpy.arange"}.isdisjoint(names)
 
     def _flattens(self, node: ast.expr, names: tuple[str, ...]) -> bool:
-        """`chain(*listings)`, `chain.from_iterable(listings)`."""
-        return "itertools.chain.from_iterable" in names or (
-            isinstance(node, ast.Starred) and "itertools.chain" in names
-        )
+        """`chain(*listings)`, `chain.from_iterable(listings)`, `more_itertools.flatten(listings)`."""
+        flattened = not self.table.functions["flattening"].isdisjoint(names)
+        return flattened or (isinstance(node, ast.Starred) and "itertools.chain" in names)
 
     def _joins(self, node: ast.expr, call: ast.Call, names: tuple[str, ...]) -> bool:
         """`sum(lists, [])`, `functools.reduce(operator.add, lists)`: lists, one after the other in one."""
@@ -217,6 +216,9 @@ class OrderCalls(OrderArrays):
                 yield from self.inference.external_bases(info)
 
     def _keeps_items(self, names: Iterable[str]) -> bool:
+        """`ImageDataset(files)`; of one of the project its own code tells."""
+        if any(map(self.module.project.definition, names)):
+            return False
         endings = self.table.receiving_endings
         return any(name.endswith(endings) and not name.startswith("builtins.") for name in names)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from detlint.linter.order.form import names_in, stored_names
 from detlint.linter.order.loop import LoopBody
+from detlint.linter.source.names import LOOPS
 from detlint.linter.source.nodes import identifier
 
 _COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
@@ -37,6 +38,25 @@ class LoopChoice(LoopBody):
         """Return whether each file takes the place of the one before, and nothing decides which of them stays."""
         left = any(isinstance(part, (ast.Break, ast.Return, ast.Yield)) for part in self._nodes)
         return not self.each_run and not left and not any(True for _ in self._branches(node))
+
+    def _is_overwritten(self, entry: ast.Subscript, node: ast.stmt) -> bool:
+        """`models[self.fold] = self.load(path)`: the key is no part of the file, so the last one of a fold stays.
+
+        What the body itself reads again is there for this file alone.
+        """
+        container, around = entry.value, (parent for parent in self._index.ancestors(node) if isinstance(parent, LOOPS))
+        if not isinstance(container, ast.Name) or next(around, None) is not self._body or not self._is_last(node):
+            return False
+        stored = (part for part in ast.walk(self._body) if isinstance(getattr(part, "ctx", None), ast.Store))
+        known = isinstance(entry.slice, (ast.Constant, ast.Name, ast.Attribute))
+        if not known or not {ast.unparse(entry.slice), *names_in(entry.slice)}.isdisjoint(map(ast.unparse, stored)):
+            return False
+        flow = self._places.module.flow_at(container)
+        uses = [use for made in self._places.module.definitions(container) for use in flow.uses(made)]
+        others = [use for use in uses if use is not container]
+        if any(self._body in self._index.ancestors(use) for use in others):
+            return False
+        return any(flow.path(node, use) and not self._places.shown(use) for use in others)
 
     def _explained(self, conditions: list[ast.expr]) -> Iterator[ast.expr]:
         """Yield conditions, and what the names in them stand for: `better = score < best`."""

@@ -20,7 +20,8 @@ _LEAVING = (ast.Raise, ast.Return, ast.Continue, ast.Break)
 _SETS = frozenset({"builtins.set", "builtins.frozenset"})
 _MAKING_PATHS = ("join", "str", "Path")
 _PARTS_OF_PATHS = {"dirname": "parent", "splitext": "suffix"}
-_READING = re.compile(r"(^|_|im)(read|open|load)(_|$)")
+_READING = re.compile(r"(^|_|im)(read|open|load)(er)?(_|$)")
+_MEASURED = frozenset({"height", "width", "affine"})  # of an image or a volume, which those of one series share
 _MOST_STEPS = 4
 _STOPPING = ("exit", "error", "fail")  # `sys.exit(…)`, `parser.error(…)`
 
@@ -167,7 +168,7 @@ class OrderCounts(OrderQuestions):
     def _leads_to_form(self, part: ast.expr, shared: frozenset[str], steps: int) -> bool:
         parent = self.index.parents.get(part)
         while isinstance(parent, (ast.Attribute, ast.Subscript)) and parent.value is part:
-            if isinstance(parent, ast.Attribute) and parent.attr in shared:
+            if _part_asked_for(parent) in shared:
                 return True
             part, parent = parent, self.index.parents.get(parent)
         if isinstance(parent, ast.BinOp) and isinstance(parent.op, (ast.Div, ast.Add)) and part is parent.right:
@@ -187,7 +188,12 @@ class OrderCounts(OrderQuestions):
         searched = listing is not None and (
             identifier(listing.func) in ("rglob", "walk") or any("*" in str(text).rpartition("/")[0] for text in texts)
         )
-        return SHAPES | ({"suffix"} if searched else {"suffix", "parent"})
+        return SHAPES | _MEASURED | ({"suffix"} if searched else {"suffix", "parent"})
+
+
+def _part_asked_for(parent: ast.Attribute | ast.Subscript) -> object:
+    """`height` of `frame.height` and of `info["height"]`."""
+    return parent.attr if isinstance(parent, ast.Attribute) else getattr(parent.slice, "value", None)
 
 
 def _takes_part(around: ast.AST | None, called: str) -> bool:

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.element_sort import Sort, Steps, annotated, as_tuple
 from detlint.linter.source.names import BindingKind
-from detlint.linter.source.nodes import decorating, identifier
+from detlint.linter.source.nodes import decorating, identifier, is_own
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.classes import ClassInfo
     from detlint.linter.analysis.project import Module
 
 _MOST_STEPS = 4
-_NUMBERED = frozenset({"enum.IntEnum", "enum.IntFlag"})  # hashed by their value, other enums by their name
+# Hashed by their value; other enums by their name.
+_NUMBERED = frozenset({"enum.IntEnum", "enum.IntFlag", "builtins.int", "builtins.float"})
 _ALIASES = (ast.Name, ast.Attribute, ast.Subscript, ast.BinOp)
 
 
@@ -42,16 +43,20 @@ def is_tuple_type(function: ast.expr, module: Module) -> bool:
 
 
 def sort_of_class(info: ClassInfo, depth: int = _MOST_STEPS) -> Sort:
-    """Return how instances are hashed, as far as the class tells: enums, and records with annotated fields."""
+    """Return how instances are hashed, as far as the class tells: enums, numbers, and records with annotated fields."""
     bases = info.module.inference.external_bases(info)
-    if not _NUMBERED.isdisjoint(bases):
+    if not _NUMBERED.isdisjoint(bases) and "__hash__" not in info.methods:
         return Sort.NUMBERS
     if any(base.startswith("enum.") for base in bases):
         return Sort.HASHED
-    if not is_record(info) or "__hash__" in info.methods:
+    hashing = info.methods.get("__hash__")
+    if hashing is None and not is_record(info):
         return Sort.UNKNOWN
-    fields = [part.annotation for part in info.node.body if isinstance(part, ast.AnnAssign)]
-    return as_tuple(declared(field, (), info.module, depth) for field in fields)
+    fields = [part for part in info.node.body if isinstance(part, ast.AnnAssign)]
+    if hashing is not None:  # `return hash((self.name, self.size))`
+        hashed = {part.attr for part in ast.walk(hashing) if isinstance(part, ast.Attribute) and is_own(part)}
+        fields = [part for part in fields if identifier(part.target) in hashed]
+    return as_tuple(declared(part.annotation, (), info.module, depth) for part in fields)
 
 
 def _makes_tuple(info: ClassInfo, base: ast.expr) -> bool:

@@ -268,7 +268,7 @@ class LoopEffects(LoopPartners):
         return None
 
     def _stored(self, target: ast.Subscript, node: ast.Assign) -> str | None:
-        """`ids[name] = len(ids)`, `ids[name] = i`, `rows[i] = load(name)`."""
+        """`ids[name] = len(ids)`, `ids[name] = i`, `rows[i] = load(name)`, `rows["last"] = load(name)`."""
         if not self._is_shared(target.value):
             return None
         numbered = self._gives_number(node.value) or self._is_next_number(node.value, target.value)
@@ -282,7 +282,7 @@ class LoopEffects(LoopPartners):
             if self._has_places(target.value):
                 return None
             return self._collected(target.value, node, replace(self._trail, form=Form.MAPPING))
-        return None
+        return CHOICE if self._has_element(node.value) and self._is_overwritten(target, node) else None
 
     def _is_next_number(self, value: ast.expr, container: ast.expr) -> bool:
         """`len(ids)`, or `number` of `number = len(ids)`."""

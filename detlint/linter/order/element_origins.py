@@ -39,11 +39,12 @@ _NUMBERS = {Kind.NUMBER, Kind.BOOL, Kind.ARRAY}
 class Asked:
     """What was asked on the way to an answer, in all files together: questions, and names that elements go by.
 
-    `keys` are those of records, as in `row["label"]`.
+    `elements` are those of what is put in, `keys` those of records, as in `row["label"]`.
     """
 
     sorts: dict[tuple[ast.AST, Steps], Sort] = field(default_factory=dict)
     names: list[str] = field(default_factory=list)
+    elements: list[str] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
 
 
@@ -265,9 +266,9 @@ class ElementOrigins:
 
     def _filled(self, container: ast.Name | ast.Attribute, place: ast.AST, steps: Steps, callers: int) -> Sort:
         """What is put into a container of a function, or of a class."""
-        return together(
-            self.of(put, taken, callers) for put, taken in put_in(self._index, ast.unparse(container), place, steps)
-        )
+        found = list(put_in(self._index, ast.unparse(container), place, steps))
+        self.asked.elements.extend(put.id for put, taken in found if not taken and isinstance(put, ast.Name))
+        return together(self.of(put, taken, callers) for put, taken in found)
 
     # --- calls ----------------------------------------------------------------------------------------------------
 

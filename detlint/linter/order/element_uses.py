@@ -6,7 +6,9 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from detlint.linter.analysis.element_sort import Sort, together
+from detlint.linter.analysis.element_sort import Move, Sort, together
+from detlint.linter.analysis.values import Kind
+from detlint.linter.order.declared import declared
 from detlint.linter.order.takers import taken_as
 from detlint.linter.tables.elements import element_table
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
 # With a number on the other side these work on numbers alone; `*` and `%` also work on text.
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Div, ast.FloorDiv, ast.Pow, ast.LShift, ast.RShift)
+_NUMBERED_PLACES = {Kind.TENSOR, Kind.LIST, Kind.TUPLE}  # what only a number can be an index of
 _LISTING = frozenset({"builtins.list", "builtins.tuple", "builtins.iter", "builtins.next"})
 
 
@@ -25,7 +28,7 @@ def used_as(iterated: ast.expr, ctx: Context) -> Sort:
     if _is_joined(iterated, ctx):
         return Sort.HASHED
     uses = [sort_of_use(element, ctx) for element in elements_of(iterated, ctx)]
-    return Sort.NUMBERS if Sort.NUMBERS in uses else together(uses)
+    return Sort.NUMBERS if Sort.NUMBERS in uses else together([*uses, _listed_as(iterated, ctx)])
 
 
 def _is_counted_on(iterated: ast.expr, ctx: Context) -> bool:
@@ -52,6 +55,19 @@ def _is_given_as_numbers(iterated: ast.expr, ctx: Context) -> bool:
         if not _LISTING.intersection(names):
             return bool(element_table().functions["of_numbers"].intersection(names))
     return False
+
+
+def _listed_as(iterated: ast.expr, ctx: Context) -> Sort:
+    """`return list(ids)` of a function that declares to return `list[int]`, `ids: list[int] = list(found)`."""
+    listed: ast.AST = iterated
+    parent = ctx.parent(iterated)
+    while isinstance(parent, ast.Call) and listed in parent.args and _LISTING.intersection(ctx.callees(parent)):
+        listed, parent = parent, ctx.parent(parent)
+    if isinstance(parent, ast.AnnAssign):
+        return declared(parent.annotation, (Move.ITERATED,), ctx.module)
+    function = ctx.function(parent) if isinstance(parent, ast.Return) else None
+    annotation = function.returns if function is not None else None
+    return Sort.UNKNOWN if annotation is None else declared(annotation, (Move.ITERATED,), ctx.module)
 
 
 def _is_joined(iterated: ast.expr, ctx: Context) -> bool:
@@ -116,7 +132,8 @@ def _counts_with(element: ast.expr, ctx: Context) -> bool:
         sides = [side for side in (parent.left, *parent.comparators) if side is not element]
         return any(_is_literal_number(side) or ctx.is_tensor(side) for side in sides)
     if isinstance(parent, ast.Subscript):
-        return parent.slice is element and ctx.is_tensor(parent.value)
+        kinds = {value.kind for value in ctx.values(parent.value)}
+        return parent.slice is element and bool(kinds) and kinds <= _NUMBERED_PLACES
     if isinstance(parent, ast.Call):
         takes_numbers = element_table().functions["counting"]
         return parent.func is not element and bool(takes_numbers.intersection(ctx.callees(parent)))

@@ -44,6 +44,8 @@ class OrderItems(OrderCalls):
             return found if found or whole else self._by_position(parent, index)
         if isinstance(index, ast.UnaryOp):
             index = index.operand
+        if isinstance(index, ast.Constant) and isinstance(index.value, str):  # a column of a table
+            return self.destination(parent, trail)
         if isinstance(index, ast.Constant):
             return None if self._is_just_added(parent) else self.choice(node, parent)
         return self._by_position(parent, index)
@@ -153,8 +155,9 @@ class OrderItems(OrderCalls):
             target = target.elts[1]
         if isinstance(source, ast.Call) and self.sorts(source) and source.args:
             source = source.args[0]
-        if isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute) and source.func.attr == "items":
-            target = target.elts[-1] if isinstance(target, ast.Tuple) and len(target.elts) == 2 else target
+        viewed = source.func.attr if isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute) else None
+        if viewed in ("items", "values"):
+            target = target.elts[-1] if isinstance(target, ast.Tuple) and viewed == "items" else target
         elif isinstance(source, ast.Call) and isinstance(target, ast.Tuple):  # `for rows, name in zip([a, b], names)`
             zipped = zip(target.elts, source.args, strict=False)
             target = next((part for part, given in zipped if isinstance(given, ast.List)), target)

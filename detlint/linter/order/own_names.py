@@ -1,4 +1,4 @@
-"""Is each element stored under its own name? Then whoever handles one after the other gets the same in any order."""
+"""Is each element stored under its own name, in a file or a dict? Then in any order the same is there in the end."""
 
 from __future__ import annotations
 
@@ -49,6 +49,8 @@ def stores_under_own_name(call: ast.Call, element: Collection[str], ctx: Context
 def _stored_in(function: FunctionNode, names: frozenset[str], ctx: Context, calls: int) -> Truth:
     stored = Truth.UNKNOWN
     for part in walk(function):
+        if isinstance(part, ast.Assign) and _is_entry_of(part.targets[0], names, ctx):
+            stored = Truth.YES
         if not isinstance(part, ast.Call):
             continue
         if not _stores(part):
@@ -59,6 +61,11 @@ def _stored_in(function: FunctionNode, names: frozenset[str], ctx: Context, call
             return found
         stored = found if stored is Truth.UNKNOWN else stored
     return stored
+
+
+def _is_entry_of(target: ast.expr, names: frozenset[str], ctx: Context) -> bool:
+    """`self.buffers[device] = buffer`."""
+    return isinstance(target, ast.Subscript) and _is_made_of(target.slice, names, ctx)
 
 
 def _stores(call: ast.Call) -> bool:

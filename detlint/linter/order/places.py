@@ -256,7 +256,8 @@ class OrderPlaces(OrderPartners):
             return None  # `self.pools = list(set(self.pools))` of what a base class made, and takes up
         read = False
         for load in loads:
-            if self._only_fills(load) or self._only_tests(load) or (trail.subset and self._counts_entries(load)):
+            counted = (trail.subset or self._is_own_length(load)) and self._counts_entries(load)
+            if counted or self._only_fills(load) or self._only_tests(load):
                 continue
             read = True
             found = self.destination(load, trail)
@@ -334,6 +335,11 @@ class OrderPlaces(OrderPartners):
             told = isinstance(self.index.parents.get(parent), ast.Compare) or self.shown(load)
             return (told or isinstance(self.index.statement(load), ast.Expr)) and self._counts_entries(load)
         return isinstance(parent, ast.UnaryOp) or (isinstance(parent, ast.If) and parent.test is load)
+
+    def _is_own_length(self, load: ast.Attribute) -> bool:
+        """`return len(self.files)` in `__len__`: whoever indexes the object, a subclass too, goes by their places."""
+        function = self.index.function_at(load)
+        return function is not None and function.name == "__len__" and not load.attr.startswith("_")
 
     def _counts_entries(self, load: ast.Attribute) -> bool:
         """`len(self.files)`."""

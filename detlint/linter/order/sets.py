@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.element_fills import entries
-from detlint.linter.analysis.element_sort import Move, Sort, together
+from detlint.linter.analysis.element_sort import Move, Sort, Steps, together
 from detlint.linter.analysis.elements import gone_through
 from detlint.linter.analysis.parameters import annotation_values
 from detlint.linter.analysis.values import Kind
@@ -87,35 +87,46 @@ def makes_set(value: ast.expr | None) -> bool:
 
 
 def _is_entry(node: ast.expr, ctx: Context) -> bool:
-    """Is this a set that a dict holds: `words[key]`, or taken from `words.items()`?"""
-    holder = _holder(node, ctx)
-    return isinstance(holder, (ast.Name, ast.Attribute)) and _holds_sets(holder, ctx)
+    """Is this a set that a dict or a list holds: `words[key]`, taken from `words.items()`, or gone through?"""
+    holder, move = _holder(node, ctx)
+    return isinstance(holder, (ast.Name, ast.Attribute)) and _holds_sets(holder, move, ctx)
 
 
-def _holder(node: ast.expr, ctx: Context) -> ast.expr | None:
-    """Return the dict that an entry is taken from: `words[key]`, `for key, entry in words.items()`."""
+def _holder(node: ast.expr, ctx: Context) -> tuple[ast.expr | None, Move]:
+    """Return what an entry is taken from: `words[key]`, `for key, entry in words.items()`, `for entry in groups`."""
     if isinstance(node, ast.Subscript):
-        return node.value
+        return node.value, Move.LOOKED_UP
     bindings = ctx.module.definitions(node) if isinstance(node, ast.Name) else ()
     if len(bindings) != 1:
-        return None
+        return None, Move.LOOKED_UP
     made, index = bindings[0].value, bindings[0].index
     if bindings[0].kind is BindingKind.ASSIGN and not index:  # `entry = words[key] if key in words else []`
         chosen = made.body if isinstance(made, ast.IfExp) else made
-        return chosen.value if isinstance(chosen, ast.Subscript) else None
+        return chosen.value if isinstance(chosen, ast.Subscript) else None, Move.LOOKED_UP
     if bindings[0].kind is not BindingKind.ITERATION or made is None:
-        return None
+        return None, Move.LOOKED_UP
     made, place = gone_through(ctx.inference, made, index)
-    listed = made.func if isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute) else None
     index = place if place is not None else index
-    return listed.value if listed and (listed.attr, index) in (("items", (1,)), ("values", ())) else None
+    if not isinstance(made, ast.Call):
+        return made if index == () else None, Move.ITERATED
+    view = made.func if isinstance(made.func, ast.Attribute) else None
+    held = view is not None and (view.attr, index) in (("items", (1,)), ("values", ()))
+    return view.value if view is not None and held else None, Move.LOOKED_UP
 
 
-def _holds_sets(holder: ast.Name | ast.Attribute, ctx: Context) -> bool:
-    """`defaultdict(set)`, `{key: set() for …}`, or a dict of which each entry starts as a set: `words[key] = set()`."""
+def _holds_sets(holder: ast.Name | ast.Attribute, move: Move, ctx: Context) -> bool:
+    """`defaultdict(set)`, `{key: set() for …}`, or a dict of which each entry starts as a set: `words[key] = set()`.
+
+    So a list that sets are added to: `groups.append(set(names))`; what is iterated over a dict are its keys.
+    """
+    values = ctx.values(holder)
+    if {value.kind for value in values} in ({Kind.LIST}, {Kind.SET}):
+        return any(_adds_set(value, steps) for value, steps in entries(holder, ctx.module.index))
+    if move is Move.ITERATED:
+        return False
     if any(_declares_sets(annotation, ctx) for annotation in _annotations_of(holder, ctx)):
         return True
-    made = [value.node for value in ctx.values(holder)]
+    made = [value.node for value in values]
     if not made or not all(isinstance(node, (ast.Call, ast.Dict, ast.DictComp)) for node in made):
         return False
     if all(_makes_sets(node, ctx) for node in made):
@@ -125,6 +136,11 @@ def _holds_sets(holder: ast.Name | ast.Attribute, ctx: Context) -> bool:
     # `words[key] = words[other]` is a set if the others are.
     new = [value for value in put if not (isinstance(value, ast.Subscript) and ast.unparse(value.value) == text)]
     return bool(new) and all(map(makes_set, new))
+
+
+def _adds_set(value: ast.expr, steps: Steps) -> bool:
+    """`set(names)` that is appended, `[set(names)]` that a list is made longer by."""
+    return makes_set(value) if not steps else isinstance(value, ast.List) and any(map(makes_set, value.elts))
 
 
 def _annotations_of(holder: ast.Name | ast.Attribute, ctx: Context) -> Iterator[ast.expr]:
@@ -191,7 +207,7 @@ def _called_numbers(node: ast.expr, asked: Asked, ctx: Context, numbering: bool)
     if numbering:
         names = [name for name in names if name not in listed]  # `nodes = list(things)`, which then become numbers
     # `item` of a loop may be anything, `item_id` is as good as any other name.
-    telling = [name for name in looped if "_" in name or table.names_texts(name)]
+    telling = [name for name in (*looped, *asked.elements[:1]) if "_" in name or table.names_texts(name)]
     names = list(dict.fromkeys([*telling, *names]))
     decided = next((name for name in names if table.names_numbers(name) or table.names_texts(name)), None)
     if numbering and any(map(table.names_texts, names)):

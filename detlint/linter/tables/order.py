@@ -13,6 +13,7 @@ from detlint.tables import RULES_FOLDER, read_table, word_lists
 _FUNCTIONS = (
     "carrying",
     "keying",
+    "flattening",
     "splitting",
     "joining",
     "mapping",
