@@ -14,6 +14,7 @@ from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.values import load_types
 from detlint.linter.modes.effects import MAX_DEPTH, Event
 from detlint.linter.modes.events import ModeEvents
+from detlint.linter.modes.frames import Frame
 from detlint.linter.modes.layers import from_torchvision_by_name, switches_itself
 from detlint.linter.modes.lists import held_in
 from detlint.linter.modes.names import Key, given_to
@@ -176,10 +177,10 @@ class Modes(ModeEvents):
                     trace.reasons.setdefault(event.node, Reason(self.module, event.node, node, created))
         barriers = [event.node for event in events] + self._handlers(scope, node)
         if self.may_come_in(key, scope) and flow.path(None, node, avoiding=barriers):
-            self._trace_entry(key, scope, trace)
+            self._trace_entry(key, node, scope, trace)
 
-    def _trace_entry(self, key: Key, scope: Scope, trace: _Trace) -> None:
-        """The mode at the beginning of a function is what its callers in this file have it in."""
+    def _trace_entry(self, key: Key, node: ast.AST, scope: Scope, trace: _Trace) -> None:
+        """The mode at the beginning of a function is what the callers in this file that lead to `node` have it in."""
         function = scope.node
         traced = False
         if isinstance(function, FUNCTIONS) and function.name == "__init__":
@@ -187,16 +188,20 @@ class Modes(ModeEvents):
                 self._trace_handed(key, function, trace)
                 return
         elif isinstance(function, FUNCTIONS):
-            for call in self.callers(function):
+            for call in self.callers_leading_to(node, function):
                 traced = True
                 if key.owner is function:
                     self._trace_given(key, function, call, trace)
                 else:
                     self._trace(key, call, trace)
         if not traced and isinstance(function, FUNCTIONS):
-            self._trace_uncalled(key, function, trace)
+            self._trace_uncalled(key, node, function, trace)
         elif not traced:
             trace.modes.add(Mode.SAME)
+
+    def callers_leading_to(self, node: ast.AST, function: FunctionNode) -> Iterator[ast.Call]:
+        """Yield the calls of a function in this file but for those whose arguments keep it from a place in it."""
+        return (call for call in self.callers(function) if not self.is_ruled_out(node, Frame(function, call, None)))
 
     def _trace_given(
         self,
@@ -250,6 +255,7 @@ class Modes(ModeEvents):
     def _trace_uncalled(
         self,
         key: Key,
+        node: ast.AST,
         function: FunctionNode,
         trace: _Trace,
     ) -> None:
@@ -258,7 +264,8 @@ class Modes(ModeEvents):
         if key.owner is function:
             theirs: set[Mode] = set()
             for module, call in calls_elsewhere(self.module, function):
-                self.peer(module)._trace_given(key, function, call, replace(trace, modes=theirs))
+                if not self.is_ruled_out(node, Frame(function, call, None)):
+                    self.peer(module)._trace_given(key, function, call, replace(trace, modes=theirs))
             trace.modes.update(theirs)
             if theirs != {Mode.EVAL}:
                 self._trace_siblings(key, function, trace)

@@ -33,10 +33,14 @@ _KEEPING = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TrainingRun:
-    """A call that trains a model, itself or in a function that it calls, in the mode that the model comes in."""
+    """A call that trains a model, itself or in a function that it calls, in the mode that the model comes in.
+
+    `steps` are the backward passes and steps of the same body that it leads to; itself, where a function makes them.
+    """
 
     call: ast.Call
     key: Key
+    steps: tuple[ast.Call, ...]
 
 
 class TrainingRuns:
@@ -74,8 +78,9 @@ class TrainingRuns:
             for key in models:
                 events = self.modes.events(scope, key)
                 switches = any(event.node is call for event in events)
-                if not switches and any(self.modes.reaches(flow, call, step, events) for step in steps):
-                    yield TrainingRun(call, key)
+                led_to = tuple(step for step in steps if self.modes.reaches(flow, call, step, events))
+                if led_to and not switches:
+                    yield TrainingRun(call, key, led_to)
 
     def _may_train(self, call: ast.Call) -> bool:
         evaluates = names_inference(identifier(call.func)) or without_gradients(self.module, call)
@@ -118,7 +123,7 @@ class TrainingRuns:
             if key is None or not peer.modes.may_come_in(run.key, scope):
                 continue
             if peer.modes.reaches(flow, None, run.call, peer.modes.events(scope, run.key)):
-                yield TrainingRun(call, key)
+                yield TrainingRun(call, key, (call,))
 
     def _outside(self, key: Key, call: ast.Call, module: Module, function: FunctionNode) -> Key | None:
         """Return what the caller of a function calls the model that goes by `key` inside of it."""

@@ -48,17 +48,17 @@ class UnknownModels:
     def _made(self, key: Key, call: ast.Call, steps: int = 2) -> list[Reason]:
         events = self._events_before(call, key)
         if not events and steps and isinstance(key.owner, FUNCTIONS):
-            return self._handed_over(key, key.owner, steps)
+            return self._handed_over(key, call, key.owner, steps)
         made = self._maker(events)
         if made is None or not self._is_loaded_as_made(key, *made):
             return []
         seen_here = key.owner is self.module.tree or key.owner in self.module.index.ancestors(call)
         return [Reason(self.module, events[0].node, call, True)] if seen_here else []
 
-    def _handed_over(self, key: Key, function: FunctionNode, steps: int) -> list[Reason]:
-        """`evaluate(net, loader)`: what every call of this file hands over as it was made."""
+    def _handed_over(self, key: Key, node: ast.AST, function: FunctionNode, steps: int) -> list[Reason]:
+        """`evaluate(net, loader)`: what every call of this file that leads to `node` hands over as it was made."""
         reasons: list[Reason] = []
-        for call in self.modes.callers(function):
+        for call in self.modes.callers_leading_to(node, function):
             given = given_to(function, key.name, call)
             inner = self.modes.key(given) if given is not None else None
             made = self._made(inner, call, steps - 1) if inner is not None and inner != key else []
