@@ -297,9 +297,15 @@ def _training_state(call: Call, rate: ast.expr | None, ctx: Context) -> str:
         return "training is True where nothing trains"
     if training.value is not None and rate is not None and asks_for_rate(training.value, rate, ctx):
         return "training asks for the rate, not for the mode"
-    if ctx.truth(training.value) is not Truth.YES:
+    if ctx.truth(training.value) is not Truth.YES or _is_told_from_outside(training.value):
         return ""
     return "training is left at its default, True" if training.is_default else "training is always True"
+
+
+def _is_told_from_outside(training: ast.expr | None) -> bool:
+    """`not batch.inference`: a mode that comes with the input is up to whoever makes that, whatever its default is."""
+    parts = (part for part in walk(training) if isinstance(part, ast.Attribute)) if training is not None else ()
+    return any(not is_own(part) and asks_for_mode(part) for part in parts)
 
 
 def _attention_state(rate: ast.expr | None, name: str, ctx: Context) -> str:

@@ -203,13 +203,7 @@ class Modes(ModeEvents):
         """Yield the calls of a function in this file but for those whose arguments keep it from a place in it."""
         return (call for call in self.callers(function) if not self.is_ruled_out(node, Frame(function, call, None)))
 
-    def _trace_given(
-        self,
-        key: Key,
-        function: FunctionNode,
-        call: ast.Call,
-        trace: _Trace,
-    ) -> None:
+    def _trace_given(self, key: Key, function: FunctionNode, call: ast.Call, trace: _Trace) -> None:
         """`evaluate(net, loader)`: the mode that a call of this module hands a parameter's model over in."""
         given = given_to(function, key.name, call)
         inner = self.key(given) if given is not None else None
@@ -221,12 +215,7 @@ class Modes(ModeEvents):
         else:
             trace.modes.add(Mode.UNKNOWN)
 
-    def _trace_handed(
-        self,
-        key: Key,
-        function: FunctionNode,
-        trace: _Trace,
-    ) -> None:
+    def _trace_handed(self, key: Key, function: FunctionNode, trace: _Trace) -> None:
         """`Predictor(net)`: the mode that an object gets its model in, if that is not switched under other names."""
         own = [(self.module, call) for call in self.callers(function)]
         sites = own or list(called_elsewhere(self.module, function))
@@ -252,13 +241,7 @@ class Modes(ModeEvents):
         events = self.events_anywhere(key)
         return handed or any(event.made is None and event.node is not call for event in events)
 
-    def _trace_uncalled(
-        self,
-        key: Key,
-        node: ast.AST,
-        function: FunctionNode,
-        trace: _Trace,
-    ) -> None:
+    def _trace_uncalled(self, key: Key, node: ast.AST, function: FunctionNode, trace: _Trace) -> None:
         """A function that others call: train mode is sure only where something sets it and nothing ever leaves it."""
         trace.modes.add(Mode.SAME)
         if key.owner is function:
@@ -345,6 +328,7 @@ class Modes(ModeEvents):
         """Return whether the model is switched under another name: `trainer.model.eval()`, or in a base class."""
         if not isinstance(key.owner, ast.ClassDef):
             return False
+        returns = any(event.mode is Mode.EVAL and event.made is None for event in self.events_anywhere(key))
         places = [(self, call) for call in self._leaving_train]
         for ancestor in self.module.inference.mro(self.module.inference.class_info(key.owner)):
             if ancestor.node is not key.owner:
@@ -355,11 +339,20 @@ class Modes(ModeEvents):
             receiver = peer.unwrapped(call.func.value) if isinstance(call.func, ast.Attribute) else None
             if isinstance(receiver, ast.Attribute) and receiver.attr == key.name:
                 other = peer.key(receiver)
-                if other is None or (other != key and peer._is_kin(other, key)):
+                if other is None:
+                    return True
+                counts = returns or not peer._goes_with_making(call, other)
+                if counts and other != key and peer._is_kin(other, key):
                     return True
             if isinstance(receiver, ast.Name) and peer._is_looked_up(receiver):
                 return True
         return False
+
+    def _goes_with_making(self, switch: ast.Call, key: Key) -> bool:
+        """`self.net = build(config)` and `self.net.eval()`: the mode that a model is made in, before it is trained."""
+        body = self.body_of(switch)
+        made = [event.node for event in self.events(body, key) if event.made is not None]
+        return any(self.module.flow(body).path(node, switch) for node in made)
 
     def _is_looked_up(self, name: ast.Name) -> bool:
         """`net = getattr(self, "net" + name)`."""

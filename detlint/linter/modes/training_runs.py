@@ -16,10 +16,11 @@ from detlint.linter.modes.runs import MODEL
 from detlint.linter.modes.switches import switched
 from detlint.linter.programs.evaluation import is_inference, names_inference, without_gradients
 from detlint.linter.programs.predictions import may_be_differentiated
+from detlint.linter.programs.step_calls import makes_steps
 from detlint.linter.programs.step_flags import evaluates_on_request
 from detlint.linter.programs.training import training_steps
 from detlint.linter.source.names import FunctionNode, Scope
-from detlint.linter.source.nodes import arguments_of, identifier, walk
+from detlint.linter.source.nodes import arguments_of, identifier, is_own, walk
 
 _STEPS = ("backward", "manual_backward", "step")
 # A function of such a name is worth a look: does it train?
@@ -69,7 +70,7 @@ class TrainingRuns:
 
     def _direct(self, scope: Scope, calls: list[ast.Call]) -> Iterator[TrainingRun]:
         """`loss = criterion(net(x), y)`, and then `loss.backward()` in the same mode."""
-        steps = [call for call in calls if identifier(call.func) in _STEPS and call in training_steps(call)]
+        steps = [call for call in calls if self._is_step(call)]
         flow = self.module.flow(scope)
         for call in calls if steps else ():
             models = [] if call in steps else list(self._models_of(call))
@@ -81,6 +82,12 @@ class TrainingRuns:
                 led_to = tuple(step for step in steps if self.modes.reaches(flow, call, step, events))
                 if led_to and not switches:
                     yield TrainingRun(call, key, led_to)
+
+    def _is_step(self, call: ast.Call) -> bool:
+        """`loss.backward()`, or `self._backward(loss)`, a method of the object that does so."""
+        if identifier(call.func) in _STEPS and call in training_steps(call):
+            return True
+        return is_own(call.func) and identifier(call.func).strip("_") in _STEPS and makes_steps(self.module, call)
 
     def _may_train(self, call: ast.Call) -> bool:
         evaluates = names_inference(identifier(call.func)) or without_gradients(self.module, call)
@@ -96,6 +103,15 @@ class TrainingRuns:
             key = self.modes.key(node) if isinstance(node, (ast.Name, ast.Attribute)) else None
             if key is not None and (MODEL.search(key.name) or key in self._switched):
                 yield key
+        if is_own(call.func):
+            yield from self._models_behind(call)
+
+    def _models_behind(self, call: ast.Call) -> Iterator[Key]:
+        """`out = self._forward_pass(x)`, a method of the object that calls what this file switches."""
+        for module, method in functions_called(self.module.inference, call):
+            runs = [part.func for part in walk(method) if isinstance(part, ast.Call)] if module is self.module else []
+            keys = (self.modes.key(run) for run in runs if isinstance(run, ast.Attribute) and is_own(run))
+            yield from (key for key in keys if key is not None and key in self._switched)
 
     @cached_property
     def _switched(self) -> frozenset[Key | None]:
