@@ -283,9 +283,9 @@ class ModeEvents(ModeEffects, ABC):
             yield from (value for target, value, index in assignments if not index and self.key(target) == key)
 
     def _binding_event(self, statement: ast.stmt, value: ast.expr, index: tuple[int, ...], key: Key) -> Iterator[Event]:
-        prepared = self.prepared(value, index) if index and isinstance(value, ast.Call) else None
-        if prepared is not None:
-            value, index = prepared, ()
+        same = self.handed_back(value, index) if index and isinstance(value, ast.Call) else None
+        if same is not None:
+            value, index = same, ()
         if not index and self.key(value) == key:
             return  # model = model.to(device), model = model.train()
         made = value

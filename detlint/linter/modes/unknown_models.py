@@ -10,7 +10,7 @@ from detlint.linter.analysis.project import Module
 from detlint.linter.modes.constructors import Constructors
 from detlint.linter.modes.effects import Event
 from detlint.linter.modes.loaded_weights import LoadedWeights, is_pretrained
-from detlint.linter.modes.names import Key, given_back, given_to
+from detlint.linter.modes.names import Key, given_back, given_to, part_at
 from detlint.linter.modes.paths import Modes, Reason
 from detlint.linter.modes.runs import is_left_open
 from detlint.linter.modes.switches import Mode, switched
@@ -95,7 +95,7 @@ class UnknownModels:
         if asked not in self._handing_on:
             self._handing_on[asked] = False  # what is made by itself is never made
             returns = self.module.flow(self.module.index.scopes[function]).returns()
-            parts = [_part_at(statement.value, index) for statement in returns]
+            parts = [part_at(statement.value, index) for statement in returns]
             self._handing_on[asked] = bool(parts) and all(self._is_loaded_here(part, function) for part in parts)
         return self._handing_on[asked]
 
@@ -162,13 +162,6 @@ class UnknownModels:
         return bool(made) and not any(
             module.project.definition(name) for module, call in made for name in module.inference.callees(call)
         )
-
-
-def _part_at(value: ast.expr | None, index: tuple[int, ...]) -> ast.expr | None:
-    """Return `net` of `net, config` at its place."""
-    if not index:
-        return value
-    return value.elts[index[0]] if isinstance(value, ast.Tuple) and index[0] < len(value.elts) else None
 
 
 def _switches_to_eval(module: Module) -> bool:
