@@ -9,6 +9,7 @@ from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.project import Module
 from detlint.linter.modes.constructors import Constructors
 from detlint.linter.modes.effects import Event
+from detlint.linter.modes.layers import names_made, switches_itself
 from detlint.linter.modes.loaded_weights import LoadedWeights, is_pretrained
 from detlint.linter.modes.names import Key, given_back, given_to, part_at
 from detlint.linter.modes.paths import Modes, Reason
@@ -140,7 +141,7 @@ class UnknownModels:
 
     def is_forgotten(self, key: Key, reason: Reason, call: ast.Call) -> bool:
         """A model of unknown class is loaded or trained, and nothing in sight ever switches anything to eval mode."""
-        if any(map(_switches_to_eval, (self.module, reason.module))):
+        if any(map(_switches_to_eval, (self.module, reason.module))) or self._is_of_class_that_switches(key):
             return False
         made = self._makers(self.modes.events_anywhere(key)) or self._assigned(reason)
         return (
@@ -150,6 +151,12 @@ class UnknownModels:
             or (file_trains(reason.module) and self._is_of_unread_class(key))
             or any(self._loads_in_sight(*each) or self._is_pretrained_by_name(each[0]) for each in made)
         )
+
+    def _is_of_class_that_switches(self, key: Key) -> bool:
+        """`def train(self, mode=True): return super().train(False)`: what a class does about its mode is its own."""
+        made = Constructors(self.modes).of_key(key)
+        found = (module.inference.class_named(name) for module, call in made for name in names_made(module, call))
+        return any(info is not None and switches_itself(info) for info in found)
 
     def _assigned(self, reason: Reason) -> list[_Made]:
         """`net = init_model(path)`, which another function of this file is handed."""
