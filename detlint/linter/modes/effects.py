@@ -81,6 +81,24 @@ class ModeEffects(ModelNames, ABC):
                         deeper = list(peer.left_by(further, inner, steps - 1)) if further is not None else []
                         yield from deeper or [(module, event.node)]
 
+    def switches_back_at_times(self, call: ast.Call, key: Key) -> bool:
+        """Does a function of the project evaluate a model and put it back into train mode, but not on every path?"""
+        for module, function in functions_called(self.module.inference, call):
+            peer = self.peer(module)
+            for inner in self._names_within(call, key, peer, function):
+                last = peer._events_before(None, function, inner) or ()
+                if {event.mode for event in last} == {Mode.EVAL, Mode.TRAIN} and peer._follow(last, function):
+                    return True
+        return False
+
+    def _follow(self, events: tuple[Event, ...], function: FunctionNode) -> bool:
+        """Does train mode come after eval mode, not instead of it?"""
+        flow = self.module.flow(self.index.scopes[function])
+        switches = {mode: [event.node for event in events if event.mode is mode] for mode in (Mode.EVAL, Mode.TRAIN)}
+        return all(
+            any(self.reaches(flow, start, goal, ()) for goal in switches[Mode.TRAIN]) for start in switches[Mode.EVAL]
+        )
+
     def managers(self, node: ast.AST) -> Iterator[ast.Call]:
         """Yield the calls of the `with` statements around a node in its function, the innermost first."""
         for parent in self.index.ancestors(node):

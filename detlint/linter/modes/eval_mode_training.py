@@ -69,7 +69,7 @@ class _Search:
         candidates += [(event, (event, *decisive)) for event in reversed(events)]
         for event, between in candidates:
             loop = next((loop for loop in around if loop in self.module.index.ancestors(event.node)), None)
-            if loop is None or event.mode is not Mode.EVAL or not self._evaluates(event.node):
+            if loop is None or not self._leaves_eval_mode(event, run.key) or not self._evaluates(event.node):
                 continue
             if self._is_for_one_turn(event.node, loop) or not self._leads_to(event, run, between, flow):
                 continue
@@ -86,6 +86,12 @@ class _Search:
         return self.modes.reaches(flow, event.node, run.call, events) and any(
             self.modes.reaches(flow, event.node, step, events) for step in run.steps
         )
+
+    def _leaves_eval_mode(self, event: Event, key: Key) -> bool:
+        """Is a model in eval mode after an event, at least where the function that is called forgot to switch back?"""
+        if event.mode is Mode.UNKNOWN and isinstance(event.node, ast.Call):
+            return self.modes.switches_back_at_times(event.node, key)
+        return event.mode is Mode.EVAL
 
     def _result(self, event: Event, run: TrainingRun, before: Reason) -> EvalModeTraining:
         shown = f"self.{run.key.name}" if isinstance(run.key.owner, ast.ClassDef) else run.key.name
