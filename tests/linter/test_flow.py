@@ -34,6 +34,13 @@ PATHS = {
     "another attribute that changes": ("start()\nif x.on:\n    stop()\nx.off = other\nif x.on:\n    goal()", False),
     "same question twice": ("start()\nif x.numel() > 0:\n    stop()\nif x.numel() > 0:\n    goal()", False),
     "same question of another": ("start()\nif x.numel():\n    stop()\nx = y\nif x.numel():\n    goal()", True),
+    "condition that was part of another": ("if not flag and x:\n    start()\nif flag:\n    goal()", False),
+    "condition that was one of several": ("if not flag or x:\n    start()\nif flag:\n    goal()", True),
+    "condition that follows from its parts": (
+        "start()\nif flag:\n    stop()\nif other:\n    stop()\nif flag or other:\n    goal()",
+        False,
+    ),
+    "condition of which a part is open": ("start()\nif flag:\n    stop()\nif flag or other:\n    goal()", True),
     "question that may be answered anew": ("start()\nif ask():\n    stop()\nif ask():\n    goal()", True),
     "condition of a round": (
         "for on in items:\n    if on:\n        start()\n    if on:\n        pass\n    else:\n        goal()",

@@ -7,16 +7,12 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 
+from detlint.linter.analysis.conditions import Condition, Facts, condition_of
 from detlint.linter.source.index import Index
-from detlint.linter.source.names import FUNCTIONS, SCOPES, Binding, Scope
-from detlint.linter.source.nodes import ends_program, identifier, walk
+from detlint.linter.source.names import FUNCTIONS, Binding, Scope
+from detlint.linter.source.nodes import ends_program, walk
 
 _REMEMBERED_CONDITIONS = 6
-# Calls that answer the same each time they are asked of the same object.
-_LASTING = frozenset(
-    {"numel", "nelement", "size", "dim", "ndimension", "is_floating_point", "is_complex", "is_tensor"}
-    | {"isinstance", "issubclass", "callable"}
-)
 
 
 class _Block:
@@ -30,13 +26,11 @@ class _Block:
         self.test: ast.expr | None = None  # what the edges with a truth go by
 
     @cached_property
-    def condition(self) -> tuple[str, bool] | None:
-        return None if self.test is None else _condition(self.test)
+    def condition(self) -> Condition | None:
+        return None if self.test is None else condition_of(self.test)
 
 
 _Ends = list[tuple[_Block, "bool | None"]]
-_Facts = frozenset[tuple[str, bool]]
-"""What conditions, by their text, are known to be."""
 
 
 class Flow:
@@ -184,19 +178,21 @@ class Flow:
         return [*after, *pending]
 
     @cached_property
+    def _tests(self) -> tuple[Condition, ...]:
+        """The conditions that branches go by, and their parts."""
+        conditions = [block.condition for block in self._blocks if block.condition is not None]
+        return (*conditions, *(part for condition in conditions for part in condition.inner()))
+
+    @cached_property
     def _repeated(self) -> frozenset[str]:
-        """The conditions that are tested more than once."""
-        tested = Counter(block.condition[0] for block in self._blocks if block.condition is not None)
-        return frozenset([key for key, count in tested.items() if count > 1][:_REMEMBERED_CONDITIONS])
+        """The conditions that are tested more than once, by themselves or as parts of others."""
+        tested = Counter(condition.text for condition in self._tests if condition.text)
+        return frozenset([text for text, count in tested.items() if count > 1][:_REMEMBERED_CONDITIONS])
 
     @cached_property
     def _forgetting(self) -> Mapping[_Block, set[str]]:
         """By the block that binds a name or sets an attribute: the repeated conditions that read it, and may change."""
-        conditions = {
-            block.condition[0]: block.test
-            for block in self._blocks
-            if block.test is not None and block.condition is not None and block.condition[0] in self._repeated
-        }
+        conditions = {condition.text: condition.test for condition in self._tests if condition.text in self._repeated}
         forgetting: defaultdict[_Block, set[str]] = defaultdict(set)
         for key, test in conditions.items():
             names = {node.id for node in walk(test) if isinstance(node, ast.Name)}
@@ -268,7 +264,7 @@ class Flow:
                 queue.append((successor, then))
         return False
 
-    def _assumptions(self, start: ast.AST | None) -> _Facts:
+    def _assumptions(self, start: ast.AST | None) -> Facts:
         """Return what must be true at `start`, since it stands inside branches."""
         if start is None or not self._repeated:
             return frozenset()
@@ -279,9 +275,9 @@ class Flow:
                 break
             if isinstance(parent, ast.If) and child is not parent.test:
                 condition = self._block_of[parent].condition if parent in self._block_of else None
-                if condition is not None and condition[0] in self._repeated and not self._rebinds(parent, condition[0]):
-                    inside = child in parent.body
-                    facts.add((condition[0], condition[1] is inside))
+                for fact in condition.facts(child in parent.body) if condition is not None else ():
+                    if fact[0] in self._repeated and not self._rebinds(parent, fact[0]):
+                        facts.add(fact)
             child = parent
         return frozenset(facts)
 
@@ -290,15 +286,13 @@ class Flow:
         places = (node for block, keys in self._forgetting.items() if condition in keys for node in block.nodes)
         return any(branches in self._index.ancestors(place) for place in places)
 
-    def _learn(self, block: _Block, truth: bool | None, known: _Facts) -> _Facts | None:
+    def _learn(self, block: _Block, truth: bool | None, known: Facts) -> Facts | None:
         """Return what is known after leaving `block` along an edge, or None where that contradicts what was known."""
-        if truth is None or block.condition is None or block.condition[0] not in self._repeated:
+        if truth is None or block.condition is None or not self._repeated:
             return known
-        key, positive = block.condition
-        fact = (key, positive is truth)
-        if (key, not fact[1]) in known:
+        if block.condition.outcome(known) is (not truth):
             return None
-        return known | {fact}
+        return known.union(fact for fact in block.condition.facts(truth) if fact[0] in self._repeated)
 
     # --- definitions --------------------------------------------------------------------------------------------
 
@@ -391,23 +385,6 @@ def _order(node: ast.AST) -> tuple[int, int, int]:
         return (node.end_lineno or 0, (node.end_col_offset or 0) + 1, 0)
     end = (getattr(node, "end_lineno", 0) or 0, getattr(node, "end_col_offset", 0) or 0)
     return (*end, 0)
-
-
-def _condition(test: ast.expr) -> tuple[str, bool] | None:
-    """Return a condition's text and whether it is stated positively; None where calls make it unrepeatable.
-
-    Those that only ask for a form or a type, `x.numel() > 0`, answer the same until the name is bound anew.
-    """
-    positive = True
-    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        positive = not positive
-        test = test.operand
-    for node in walk(test):
-        if isinstance(node, (ast.NamedExpr, ast.Await, *SCOPES)):
-            return None
-        if isinstance(node, ast.Call) and identifier(node.func) not in _LASTING:
-            return None
-    return ast.unparse(test), positive
 
 
 def _constant_truth(test: ast.expr) -> bool | None:

@@ -11,8 +11,10 @@ from detlint.findings import Finding
 from detlint.linter.analysis.built import runs_with_forward
 from detlint.linter.analysis.callers import calls_of, is_set_from_outside
 from detlint.linter.analysis.context import Argument, Call, Context
+from detlint.linter.analysis.defaults import truth_by_default
 from detlint.linter.analysis.guards import conditions_met, settled
 from detlint.linter.analysis.only_values import only_value
+from detlint.linter.analysis.passed import literals_of
 from detlint.linter.analysis.registry import check
 from detlint.linter.analysis.repairs import Repair, operand, safe, set_argument, unsafe
 from detlint.linter.analysis.testcode import is_test_file
@@ -86,12 +88,22 @@ def unseen_attention_always_on(keyword: ast.keyword, ctx: Context) -> Iterator[F
 
 def _is_spared(rate: ast.expr | None, node: ast.Call, ctx: Context) -> bool:
     """Is nothing dropped at inference, for all that is known, or does the mode or the caller decide?"""
-    if is_zero(rate, ctx) or spared_by_mode(ctx.module, node):
+    if is_zero(rate, ctx) or spared_by_mode(ctx.module, node) or _is_left_off(node, ctx):
         return True
     return rate is not None and (
         _is_ruled_out(rate, ctx)
         or depends_on_mode(ctx.module, rate)
         or (_is_callers(rate, ctx) and not without_gradients(ctx.module, node))
+    )
+
+
+def _is_left_off(node: ast.Call, ctx: Context) -> bool:
+    """`if not deterministic:`, a parameter that is on unless a caller says otherwise, as nobody does."""
+    return any(
+        isinstance(test, ast.Name)
+        and truth_by_default(test, ctx) is Truth.of(not holds)
+        and all(bool(literal) is not holds for literal in literals_of(test, ctx))
+        for test, holds in conditions_met(node, ctx)
     )
 
 
@@ -196,7 +208,13 @@ def _is_called_in_training_only(function: FunctionNode, ctx: Context) -> bool:
     if named_for_training(function):
         return True
     sites = [site for method, where in _overridden(function, ctx) for site in calls_of(method, where)]
-    return bool(sites) and all(site is not None and guarded_by_mode(site[0].module, site[1]) for site in sites)
+    return bool(sites) and all(site is not None and _is_for_training(*site) for site in sites)
+
+
+def _is_for_training(where: Context, site: ast.Call) -> bool:
+    """Does a call stand under a condition on the mode, or in a function that says that it trains: `training_step`?"""
+    function = where.function(site)
+    return guarded_by_mode(where.module, site) or (function is not None and named_for_training(function))
 
 
 def _overridden(function: FunctionNode, ctx: Context) -> Iterator[tuple[FunctionNode, Context]]:
@@ -297,9 +315,15 @@ def _training_state(call: Call, rate: ast.expr | None, ctx: Context) -> str:
         return "training is True where nothing trains"
     if training.value is not None and rate is not None and asks_for_rate(training.value, rate, ctx):
         return "training asks for the rate, not for the mode"
-    if ctx.truth(training.value) is not Truth.YES:
+    if ctx.truth(training.value) is not Truth.YES or _is_told_from_outside(training.value):
         return ""
     return "training is left at its default, True" if training.is_default else "training is always True"
+
+
+def _is_told_from_outside(training: ast.expr | None) -> bool:
+    """`not batch.inference`: a mode that comes with the input is up to whoever makes that, whatever its default is."""
+    parts = (part for part in walk(training) if isinstance(part, ast.Attribute)) if training is not None else ()
+    return any(not is_own(part) and asks_for_mode(part) for part in parts)
 
 
 def _attention_state(rate: ast.expr | None, name: str, ctx: Context) -> str:

@@ -73,10 +73,10 @@ class Constructors:
         if switched(node) is not None and isinstance(node.func, ast.Attribute):
             yield from self.of_expression(node.func.value, index)
             return
-        prepared = self._modes.prepared(node, index)
-        same = prepared if prepared is not None else self._modes.copied(node)
+        given = self._modes.handed_back(node, index)
+        same = given if given is not None else self._modes.copied(node)
         if same is not None:
-            yield from self.of_expression(same, index if prepared is None else ())
+            yield from self.of_expression(same, index if given is None else ())
             return
         made = list(functions_called(module.inference, node))
         if not made:

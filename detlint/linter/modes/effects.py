@@ -81,6 +81,24 @@ class ModeEffects(ModelNames, ABC):
                         deeper = list(peer.left_by(further, inner, steps - 1)) if further is not None else []
                         yield from deeper or [(module, event.node)]
 
+    def switches_back_at_times(self, call: ast.Call, key: Key) -> bool:
+        """Does a function of the project evaluate a model and put it back into train mode, but not on every path?"""
+        for module, function in functions_called(self.module.inference, call):
+            peer = self.peer(module)
+            for inner in self._names_within(call, key, peer, function):
+                last = peer._events_before(None, function, inner) or ()
+                if {event.mode for event in last} == {Mode.EVAL, Mode.TRAIN} and peer._follow(last, function):
+                    return True
+        return False
+
+    def _follow(self, events: tuple[Event, ...], function: FunctionNode) -> bool:
+        """Does train mode come after eval mode, not instead of it?"""
+        flow = self.module.flow(self.index.scopes[function])
+        switches = {mode: [event.node for event in events if event.mode is mode] for mode in (Mode.EVAL, Mode.TRAIN)}
+        return all(
+            any(self.reaches(flow, start, goal, ()) for goal in switches[Mode.TRAIN]) for start in switches[Mode.EVAL]
+        )
+
     def managers(self, node: ast.AST) -> Iterator[ast.Call]:
         """Yield the calls of the `with` statements around a node in its function, the innermost first."""
         for parent in self.index.ancestors(node):
@@ -123,7 +141,9 @@ class ModeEffects(ModelNames, ABC):
         if events is None:
             return Mode.UNKNOWN
         frame = Frame(function, call, None) if call is not None else None
-        modes = {_mode_in(frame, event) for event in events if not self._is_ruled_out(frame, event)}
+        if frame is not None:
+            events = tuple(event for event in events if not self.is_ruled_out(event.node, frame))
+        modes = {_mode_in(frame, event) for event in events}
         if Mode.UNKNOWN in modes or {Mode.EVAL, Mode.TRAIN} <= modes:
             return Mode.UNKNOWN
         return next(iter(modes)) if len(modes) == 1 else Mode.SAME
@@ -152,20 +172,9 @@ class ModeEffects(ModelNames, ABC):
             if self.reaches(flow, event.node, goal, events) and not _is_rebound(event, key, function)
         )
 
-    def _is_ruled_out(self, frame: Frame | None, event: Event) -> bool:
-        """Does a condition on a parameter keep this call of a function away: `if training: net.train()`?"""
-        child = event.node
-        if frame is None:
-            return False
-        for parent in self.index.ancestors(event.node):
-            if parent is frame.function:
-                return False
-            if isinstance(parent, ast.If) and child is not parent.test:
-                holds = frame.truth(parent.test)
-                if holds is not None and holds is not (child in parent.body):
-                    return True
-            child = parent
-        return False
+    def is_ruled_out(self, node: ast.AST, frame: Frame) -> bool:
+        """Does a condition on a parameter keep this call of a function from a place: `if training: net.train()`?"""
+        return any(frame.truth(test) is (not holds) for test, holds in self.index.conditions_around(node))
 
     def reaches(self, flow: Flow, start: ast.AST | None, goal: ast.AST | None, events: tuple[Event, ...]) -> bool:
         """Is a mode still in force at a place (or the end) that it had after another (or at the beginning)?"""

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from detlint.conditions import Truth
+from detlint.linter.analysis.flow import Flow
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.modes.constructors import Constructors
@@ -68,13 +69,29 @@ class _Search:
         candidates += [(event, (event, *decisive)) for event in reversed(events)]
         for event, between in candidates:
             loop = next((loop for loop in around if loop in self.module.index.ancestors(event.node)), None)
-            if loop is None or event.mode is not Mode.EVAL or not self._evaluates(event.node):
+            if loop is None or not self._leaves_eval_mode(event, run.key) or not self._evaluates(event.node):
                 continue
-            if self._is_for_one_turn(event.node, loop) or not self.modes.reaches(flow, event.node, run.call, between):
+            if self._is_for_one_turn(event.node, loop) or not self._leads_to(event, run, between, flow):
                 continue
             before = self._in_train_mode(run)
             if before and self._may_depend(run.key):
                 yield loop, self._result(event, run, before)
+
+    def _leads_to(self, event: Event, run: TrainingRun, between: Sequence[Event], flow: Flow) -> bool:
+        """Is a mode still on when the model runs and when that is learned from: one is not enough.
+
+        One under `if not training:` may come before a run for both, and never before a step under `if training:`.
+        """
+        events = tuple(between)
+        return self.modes.reaches(flow, event.node, run.call, events) and any(
+            self.modes.reaches(flow, event.node, step, events) for step in run.steps
+        )
+
+    def _leaves_eval_mode(self, event: Event, key: Key) -> bool:
+        """Is a model in eval mode after an event, at least where the function that is called forgot to switch back?"""
+        if event.mode is Mode.UNKNOWN and isinstance(event.node, ast.Call):
+            return self.modes.switches_back_at_times(event.node, key)
+        return event.mode is Mode.EVAL
 
     def _result(self, event: Event, run: TrainingRun, before: Reason) -> EvalModeTraining:
         shown = f"self.{run.key.name}" if isinstance(run.key.owner, ast.ClassDef) else run.key.name

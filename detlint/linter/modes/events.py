@@ -10,7 +10,7 @@ from functools import cached_property
 from detlint.linter.analysis.flow import Flow
 from detlint.linter.analysis.project import Module
 from detlint.linter.modes.effects import Event, ModeEffects
-from detlint.linter.modes.lists import gone_round
+from detlint.linter.modes.lists import gone_round, leaves_train_each
 from detlint.linter.modes.names import Key, given_to
 from detlint.linter.modes.switches import (
     Mode,
@@ -25,6 +25,8 @@ from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, Functio
 from detlint.linter.source.nodes import arguments_of, identifier, walk
 
 _RUNS = ("__init__", "forward", "train", "eval")
+# Methods that give the parts of a model one by one.
+_PARTS = ("modules", "children", "named_modules", "named_children")
 
 
 # A target, what is assigned to it, and at which place of that it stands: `net, width = load(path)`.
@@ -123,7 +125,7 @@ class ModeEvents(ModeEffects, ABC):
                 if mode is not None:
                     known = Mode.UNKNOWN if mode is Mode.TRAIN and self._is_put_back(call, key) else mode
                     yield Event(self._place_of_switch(call, key), known, asked=_asked(call, mode))
-                elif parent.attr == "apply" and call.args and self._switches(call.args[0]):
+                elif self._switches_parts(call, parent.attr):
                     yield Event(call, Mode.UNKNOWN)
                 elif parent.attr not in _RUNS:
                     mode = self._effect_of_method(parent)
@@ -196,6 +198,11 @@ class ModeEvents(ModeEffects, ABC):
                 mode = switched(call)
                 if mode is not None and isinstance(receiver, ast.Name) and receiver.id in targets:
                     yield Event(body if body is not None else loop, mode, asked=_asked(call, mode))
+            for given in arguments_of(call) if isinstance(call, ast.Call) else ():
+                named = isinstance(given, ast.Name) and given.id in targets
+                mode = self._effect(call, given) if named and isinstance(call, ast.Call) else Mode.SAME
+                if mode is not Mode.SAME:
+                    yield Event(body if body is not None else loop, mode)
 
     def _container_events(self, assignment: ast.Assign, key: Key) -> Iterator[Event]:
         """`models = [encoder, decoder]`, and later a loop over them or a call that is given them."""
@@ -283,9 +290,9 @@ class ModeEvents(ModeEffects, ABC):
             yield from (value for target, value, index in assignments if not index and self.key(target) == key)
 
     def _binding_event(self, statement: ast.stmt, value: ast.expr, index: tuple[int, ...], key: Key) -> Iterator[Event]:
-        prepared = self.prepared(value, index) if index and isinstance(value, ast.Call) else None
-        if prepared is not None:
-            value, index = prepared, ()
+        same = self.handed_back(value, index) if index and isinstance(value, ast.Call) else None
+        if same is not None:
+            value, index = same, ()
         if not index and self.key(value) == key:
             return  # model = model.to(device), model = model.train()
         made = value
@@ -372,6 +379,12 @@ class ModeEvents(ModeEffects, ABC):
                 return Mode.UNKNOWN if switches_any(module, definition) else effect
         unknown = Mode.UNKNOWN if not names and names_mode(method.attr) else Mode.SAME
         return switched_by_library(names) or unknown
+
+    def _switches_parts(self, call: ast.Call, method: str) -> bool:
+        """Does a call of a method of the model lead to switches of its submodules, one by one?"""
+        if method == "apply":
+            return bool(call.args) and self._switches(call.args[0])
+        return method in _PARTS and leaves_train_each(gone_round(self.index, call), self.index)
 
     def _switches(self, function: ast.expr) -> bool:
         """Return whether a function given to `model.apply` switches submodules one by one."""

@@ -53,6 +53,9 @@ class Frame:
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             inner = self.truth(test.operand)
             return None if inner is None else not inner
+        if isinstance(test, ast.BoolOp):
+            truths, decisive = set(map(self.truth, test.values)), isinstance(test.op, ast.Or)
+            return decisive if decisive in truths else None if None in truths else not decisive
         if not isinstance(test, ast.Compare):
             value = self.literal(test)
             return None if value is MISSING else bool(value)

@@ -20,7 +20,7 @@ from detlint.linter.programs.step_calls import makes_steps
 from detlint.linter.programs.step_flags import trains_and_evaluates
 from detlint.linter.programs.training import chosen_by_caller, file_trains
 from detlint.linter.source.names import BindingKind
-from detlint.linter.source.nodes import walk
+from detlint.linter.source.nodes import is_own, walk
 
 
 class Intent:
@@ -37,7 +37,7 @@ class Intent:
         """
         if not reason.created and (self._is_chosen(reason, call, key) or goes_with_step(self.module, call)):
             return False
-        if self._excludes(reason, call):
+        if self._excludes(reason, call) or (not reason.created and self._goes_with_option(key)):
             return False
         if reason.goal is call:
             return True
@@ -81,6 +81,19 @@ class Intent:
             for parent in self.module.index.ancestors(call)
             if isinstance(parent, ast.If) and "isinstance(" in ast.unparse(parent.test)
         )
+
+    def _goes_with_option(self, key: Key) -> bool:
+        """`if self.dropout: net.train()`, and `eval()` too: an option says whether the mode of the model matters."""
+        switches = [event for event in self.modes.events_anywhere(key) if event.made is None]
+        options = [
+            {
+                ast.unparse(test)
+                for test, holds in self.module.index.conditions_around(event.node)
+                if holds and is_own(test)
+            }
+            for event in switches
+        ]
+        return {Mode.TRAIN, Mode.EVAL} <= {event.mode for event in switches} and bool(set.intersection(*options))
 
     def _asks_for_module(self, test: ast.expr, call: ast.Call) -> bool:
         """`isinstance(model, nn.Module)`, of what is called: where that does not hold, there is no mode."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 
+from detlint.linter.modes.switches import Mode, switched
 from detlint.linter.source.index import Index
-from detlint.linter.source.nodes import identifier
+from detlint.linter.source.nodes import identifier, walk
 
 # What stands between a list or dict of models and the loop that goes through it.
 _PASSING = (ast.Tuple, ast.List, ast.Starred, ast.Dict, ast.Attribute, ast.Call)
@@ -34,3 +35,21 @@ def gone_round(index: Index, node: ast.AST) -> ast.AST | None:
             return None
         node, parent = parent, index.parents.get(parent)
     return parent if isinstance(parent, (ast.For, ast.comprehension)) and parent.iter is node else None
+
+
+def leaves_train_each(loop: ast.AST | None, index: Index) -> bool:
+    """`for layer in net.modules(): layer.training = False`, for all of them or those that drop something.
+
+    A loop that asks for normalisation leaves what drops in train mode.
+    """
+    body = index.parents.get(loop) if isinstance(loop, ast.comprehension) else loop
+    parts = list(walk(body)) if body is not None else []
+    tests = (part.test for part in parts if isinstance(part, (ast.If, ast.IfExp)))
+    if any("Norm" in ast.unparse(test) for test in tests):
+        return False
+    return any(
+        switched(part) not in (None, Mode.TRAIN)
+        if isinstance(part, ast.Call)
+        else isinstance(part, ast.Attribute) and part.attr == "training" and isinstance(part.ctx, ast.Store)
+        for part in parts
+    )

@@ -22,6 +22,8 @@ _KEEPING = frozenset(
 )
 # These give back what they are given, one or several, in the mode that it was in.
 _PREPARING = frozenset({"accelerate.Accelerator.prepare", "apex.amp.initialize", "lightning.fabric.Fabric.setup"})
+# How many functions hand on what they are given to another that gives it back.
+_MAX_CALLS = 3
 _COPYING = frozenset({"copy.deepcopy", "copy.copy"})
 _COPYING_METHODS = frozenset({"clone", "copy", "deepcopy", "__deepcopy__", "__copy__"})
 
@@ -96,21 +98,20 @@ class ModelNames:
         if any(name in load_types().wrappers and not name.startswith("copy.") for name in names):
             given = [*call.args[:1], *(k.value for k in call.keywords if k.arg in ("model", "module", "mod"))]
             return given[0] if given else None
-        return self.prepared(call, ()) or self._handed_back(call)
+        return self.handed_back(call, ())
 
-    def prepared(self, call: ast.Call, index: tuple[int, ...]) -> ast.expr | None:
-        """Return what of its arguments `accelerator.prepare(net, optimizer)` gives back (at `index` of a tuple)."""
+    def handed_back(self, call: ast.Call, index: tuple[int, ...]) -> ast.expr | None:
+        """Return what of its arguments a call gives back as it was (at `index` of a tuple).
+
+        `accelerator.prepare(net, optimizer)`, or `load_weights(net, path)`, a function of the project.
+        """
         if _PREPARING.isdisjoint(self.module.inference.resolve(call.func)):
-            return None
+            found = next(functions_called(self.module.inference, call), None)
+            parameter = self.module.project.once(_handed_back, (*found, index, _MAX_CALLS)) if found else ""
+            return given_to(found[1], parameter, call) if found is not None and parameter else None
         place = index[0] if index else 0
         known = place < len(call.args) and (len(call.args) > 1) is bool(index)
         return call.args[place] if known and not isinstance(call.args[place], ast.Starred) else None
-
-    def _handed_back(self, call: ast.Call) -> ast.expr | None:
-        """Return the model of `load_weights(net, path)`, a function of the project that gives it back as it was."""
-        found = next(functions_called(self.module.inference, call), None)
-        parameter = self.module.project.once(handed_back, found) if found is not None else ""
-        return given_to(found[1], parameter, call) if found is not None and parameter else None
 
     def copied(self, call: ast.Call) -> ast.expr | None:
         """Return the model of `copy.deepcopy(net)`, which keeps its mode; so does `net.clone()` that nobody defines."""
@@ -240,28 +241,44 @@ class ModelNames:
         return isinstance(call.func, ast.Name) and self.means(call.func, function)
 
 
-def handed_back(asked: tuple[Module, FunctionNode]) -> str:
+def _handed_back(asked: tuple[Module, FunctionNode, tuple[int, ...], int]) -> str:
     """Return the parameter that a function returns always, and leaves in its mode; nothing if there is none."""
-    module, function = asked
-    name = given_back(module, function)
+    module, function, index, steps = asked
+    name = given_back(module, function, index, steps)
     calls = [part for part in walk(function) if isinstance(part, ast.Call)]
     return "" if function.decorator_list or any(_may_switch(call, name, module) for call in calls) else name
 
 
-def given_back(module: Module, function: FunctionNode) -> str:
-    """Return the parameter that a function returns always, in whatever mode; nothing if there is none."""
-    returns = [statement.value for statement in module.flow(module.index.scopes[function]).returns()]
-    names = {_name_moved(value) for value in returns}
+def given_back(module: Module, function: FunctionNode, index: tuple[int, ...] = (), steps: int = 0) -> str:
+    """Return the parameter that a function returns always (at `index` of a tuple), in whatever mode.
+
+    Nothing if there is none. `steps` is how many functions may hand it on to others in between.
+    """
+    returns = module.flow(module.index.scopes[function]).returns()
+    names = {_name_moved(part_at(statement.value, index)) for statement in returns}
     name = names.pop() if len(names) == 1 else ""
     bindings = module.index.scopes[function].bindings.get(name, ()) if name else ()
-    given = any(binding.kind is BindingKind.PARAMETER for binding in bindings)
-    kept = all(binding.kind is BindingKind.PARAMETER or _is_moved(binding, name) for binding in bindings)
-    return name if given and kept else ""
+    others = [binding for binding in bindings if binding.kind is not BindingKind.PARAMETER]
+    return name if len(others) < len(bindings) and all(_is_moved(each, module, steps) for each in others) else ""
 
 
-def _is_moved(binding: Binding, name: str) -> bool:
-    """`net = net.to(device)`."""
-    return isinstance(binding.value, ast.Call) and _name_moved(binding.value) == name
+def part_at(value: ast.expr | None, index: tuple[int, ...]) -> ast.expr | None:
+    """Return `net` of `net, config` at its place."""
+    if not index:
+        return value
+    return value.elts[index[0]] if isinstance(value, ast.Tuple) and index[0] < len(value.elts) else None
+
+
+def _is_moved(binding: Binding, module: Module, steps: int) -> bool:
+    """`net = net.to(device)`, `net, epoch = load_weights(net, path)`."""
+    if not isinstance(binding.value, ast.Call):
+        return False
+    if not binding.index and _name_moved(binding.value) == binding.name:
+        return True
+    found = next(functions_called(module.inference, binding.value), None) if steps else None
+    parameter = module.project.once(_handed_back, (*found, binding.index, steps - 1)) if found is not None else ""
+    given = given_to(found[1], parameter, binding.value) if found is not None and parameter else None
+    return _name_moved(given) == binding.name
 
 
 def _name_moved(value: ast.expr | None) -> str:

@@ -14,6 +14,7 @@ from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.values import load_types
 from detlint.linter.modes.effects import MAX_DEPTH, Event
 from detlint.linter.modes.events import ModeEvents
+from detlint.linter.modes.frames import Frame
 from detlint.linter.modes.layers import from_torchvision_by_name, switches_itself
 from detlint.linter.modes.lists import held_in
 from detlint.linter.modes.names import Key, given_to
@@ -176,10 +177,10 @@ class Modes(ModeEvents):
                     trace.reasons.setdefault(event.node, Reason(self.module, event.node, node, created))
         barriers = [event.node for event in events] + self._handlers(scope, node)
         if self.may_come_in(key, scope) and flow.path(None, node, avoiding=barriers):
-            self._trace_entry(key, scope, trace)
+            self._trace_entry(key, node, scope, trace)
 
-    def _trace_entry(self, key: Key, scope: Scope, trace: _Trace) -> None:
-        """The mode at the beginning of a function is what its callers in this file have it in."""
+    def _trace_entry(self, key: Key, node: ast.AST, scope: Scope, trace: _Trace) -> None:
+        """The mode at the beginning of a function is what the callers in this file that lead to `node` have it in."""
         function = scope.node
         traced = False
         if isinstance(function, FUNCTIONS) and function.name == "__init__":
@@ -187,24 +188,22 @@ class Modes(ModeEvents):
                 self._trace_handed(key, function, trace)
                 return
         elif isinstance(function, FUNCTIONS):
-            for call in self.callers(function):
+            for call in self.callers_leading_to(node, function):
                 traced = True
                 if key.owner is function:
                     self._trace_given(key, function, call, trace)
                 else:
                     self._trace(key, call, trace)
         if not traced and isinstance(function, FUNCTIONS):
-            self._trace_uncalled(key, function, trace)
+            self._trace_uncalled(key, node, function, trace)
         elif not traced:
             trace.modes.add(Mode.SAME)
 
-    def _trace_given(
-        self,
-        key: Key,
-        function: FunctionNode,
-        call: ast.Call,
-        trace: _Trace,
-    ) -> None:
+    def callers_leading_to(self, node: ast.AST, function: FunctionNode) -> Iterator[ast.Call]:
+        """Yield the calls of a function in this file but for those whose arguments keep it from a place in it."""
+        return (call for call in self.callers(function) if not self.is_ruled_out(node, Frame(function, call, None)))
+
+    def _trace_given(self, key: Key, function: FunctionNode, call: ast.Call, trace: _Trace) -> None:
         """`evaluate(net, loader)`: the mode that a call of this module hands a parameter's model over in."""
         given = given_to(function, key.name, call)
         inner = self.key(given) if given is not None else None
@@ -216,12 +215,7 @@ class Modes(ModeEvents):
         else:
             trace.modes.add(Mode.UNKNOWN)
 
-    def _trace_handed(
-        self,
-        key: Key,
-        function: FunctionNode,
-        trace: _Trace,
-    ) -> None:
+    def _trace_handed(self, key: Key, function: FunctionNode, trace: _Trace) -> None:
         """`Predictor(net)`: the mode that an object gets its model in, if that is not switched under other names."""
         own = [(self.module, call) for call in self.callers(function)]
         sites = own or list(called_elsewhere(self.module, function))
@@ -247,18 +241,14 @@ class Modes(ModeEvents):
         events = self.events_anywhere(key)
         return handed or any(event.made is None and event.node is not call for event in events)
 
-    def _trace_uncalled(
-        self,
-        key: Key,
-        function: FunctionNode,
-        trace: _Trace,
-    ) -> None:
+    def _trace_uncalled(self, key: Key, node: ast.AST, function: FunctionNode, trace: _Trace) -> None:
         """A function that others call: train mode is sure only where something sets it and nothing ever leaves it."""
         trace.modes.add(Mode.SAME)
         if key.owner is function:
             theirs: set[Mode] = set()
             for module, call in calls_elsewhere(self.module, function):
-                self.peer(module)._trace_given(key, function, call, replace(trace, modes=theirs))
+                if not self.is_ruled_out(node, Frame(function, call, None)):
+                    self.peer(module)._trace_given(key, function, call, replace(trace, modes=theirs))
             trace.modes.update(theirs)
             if theirs != {Mode.EVAL}:
                 self._trace_siblings(key, function, trace)
@@ -338,6 +328,7 @@ class Modes(ModeEvents):
         """Return whether the model is switched under another name: `trainer.model.eval()`, or in a base class."""
         if not isinstance(key.owner, ast.ClassDef):
             return False
+        returns = any(event.mode is Mode.EVAL and event.made is None for event in self.events_anywhere(key))
         places = [(self, call) for call in self._leaving_train]
         for ancestor in self.module.inference.mro(self.module.inference.class_info(key.owner)):
             if ancestor.node is not key.owner:
@@ -348,11 +339,20 @@ class Modes(ModeEvents):
             receiver = peer.unwrapped(call.func.value) if isinstance(call.func, ast.Attribute) else None
             if isinstance(receiver, ast.Attribute) and receiver.attr == key.name:
                 other = peer.key(receiver)
-                if other is None or (other != key and peer._is_kin(other, key)):
+                if other is None:
+                    return True
+                counts = returns or not peer._goes_with_making(call, other)
+                if counts and other != key and peer._is_kin(other, key):
                     return True
             if isinstance(receiver, ast.Name) and peer._is_looked_up(receiver):
                 return True
         return False
+
+    def _goes_with_making(self, switch: ast.Call, key: Key) -> bool:
+        """`self.net = build(config)` and `self.net.eval()`: the mode that a model is made in, before it is trained."""
+        body = self.body_of(switch)
+        made = [event.node for event in self.events(body, key) if event.made is not None]
+        return any(self.module.flow(body).path(node, switch) for node in made)
 
     def _is_looked_up(self, name: ast.Name) -> bool:
         """`net = getattr(self, "net" + name)`."""

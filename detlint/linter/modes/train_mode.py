@@ -141,6 +141,7 @@ class _Search:
         made = list(Constructors(self.modes).of_key(key))
         if self._runs.switches_as_made(call, made):
             return None
+        reasons = [reason for reason in reasons if not (reason.created and self._makes_without_mode(reason))]
         as_made = all(reason.created for reason in reasons)
         holds = parts_of(made, made=as_made) if made else self._holds_by_class(key)
         if holds is Truth.NO:
@@ -186,6 +187,15 @@ class _Search:
             if reasons and all(not reason.created and reason.node in walk(function) for reason in reasons):
                 return candidate
         return None
+
+    def _makes_without_mode(self, reason: Reason) -> bool:
+        """Was the model made so one that holds no layers that depend on the mode, whatever else its name stands for?"""
+        value = reason.node.value if isinstance(reason.node, ast.Assign) else None
+        plain = isinstance(reason.node, ast.Assign) and isinstance(reason.node.targets[0], (ast.Name, ast.Attribute))
+        if value is None or not plain:
+            return False
+        made = list(Constructors(reason.module.project.once(Modes, reason.module)).of_expression(value, ()))
+        return bool(made) and parts_of(made, made=True) is Truth.NO
 
     def _holds_by_class(self, key: Key) -> Truth:
         """Does `self` hold layers that depend on the mode? Its class tells where it is one that can be run."""

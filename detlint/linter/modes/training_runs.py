@@ -16,10 +16,11 @@ from detlint.linter.modes.runs import MODEL
 from detlint.linter.modes.switches import switched
 from detlint.linter.programs.evaluation import is_inference, names_inference, without_gradients
 from detlint.linter.programs.predictions import may_be_differentiated
+from detlint.linter.programs.step_calls import makes_steps
 from detlint.linter.programs.step_flags import evaluates_on_request
 from detlint.linter.programs.training import training_steps
 from detlint.linter.source.names import FunctionNode, Scope
-from detlint.linter.source.nodes import arguments_of, identifier, walk
+from detlint.linter.source.nodes import arguments_of, identifier, is_own, walk
 
 _STEPS = ("backward", "manual_backward", "step")
 # A function of such a name is worth a look: does it train?
@@ -33,10 +34,14 @@ _KEEPING = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TrainingRun:
-    """A call that trains a model, itself or in a function that it calls, in the mode that the model comes in."""
+    """A call that trains a model, itself or in a function that it calls, in the mode that the model comes in.
+
+    `steps` are the backward passes and steps of the same body that it leads to; itself, where a function makes them.
+    """
 
     call: ast.Call
     key: Key
+    steps: tuple[ast.Call, ...]
 
 
 class TrainingRuns:
@@ -65,7 +70,7 @@ class TrainingRuns:
 
     def _direct(self, scope: Scope, calls: list[ast.Call]) -> Iterator[TrainingRun]:
         """`loss = criterion(net(x), y)`, and then `loss.backward()` in the same mode."""
-        steps = [call for call in calls if identifier(call.func) in _STEPS and call in training_steps(call)]
+        steps = [call for call in calls if self._is_step(call)]
         flow = self.module.flow(scope)
         for call in calls if steps else ():
             models = [] if call in steps else list(self._models_of(call))
@@ -74,8 +79,15 @@ class TrainingRuns:
             for key in models:
                 events = self.modes.events(scope, key)
                 switches = any(event.node is call for event in events)
-                if not switches and any(self.modes.reaches(flow, call, step, events) for step in steps):
-                    yield TrainingRun(call, key)
+                led_to = tuple(step for step in steps if self.modes.reaches(flow, call, step, events))
+                if led_to and not switches:
+                    yield TrainingRun(call, key, led_to)
+
+    def _is_step(self, call: ast.Call) -> bool:
+        """`loss.backward()`, or `self._backward(loss)`, a method of the object that does so."""
+        if identifier(call.func) in _STEPS and call in training_steps(call):
+            return True
+        return is_own(call.func) and identifier(call.func).strip("_") in _STEPS and makes_steps(self.module, call)
 
     def _may_train(self, call: ast.Call) -> bool:
         evaluates = names_inference(identifier(call.func)) or without_gradients(self.module, call)
@@ -91,6 +103,15 @@ class TrainingRuns:
             key = self.modes.key(node) if isinstance(node, (ast.Name, ast.Attribute)) else None
             if key is not None and (MODEL.search(key.name) or key in self._switched):
                 yield key
+        if is_own(call.func):
+            yield from self._models_behind(call)
+
+    def _models_behind(self, call: ast.Call) -> Iterator[Key]:
+        """`out = self._forward_pass(x)`, a method of the object that calls what this file switches."""
+        for module, method in functions_called(self.module.inference, call):
+            runs = [part.func for part in walk(method) if isinstance(part, ast.Call)] if module is self.module else []
+            keys = (self.modes.key(run) for run in runs if isinstance(run, ast.Attribute) and is_own(run))
+            yield from (key for key in keys if key is not None and key in self._switched)
 
     @cached_property
     def _switched(self) -> frozenset[Key | None]:
@@ -118,7 +139,7 @@ class TrainingRuns:
             if key is None or not peer.modes.may_come_in(run.key, scope):
                 continue
             if peer.modes.reaches(flow, None, run.call, peer.modes.events(scope, run.key)):
-                yield TrainingRun(call, key)
+                yield TrainingRun(call, key, (call,))
 
     def _outside(self, key: Key, call: ast.Call, module: Module, function: FunctionNode) -> Key | None:
         """Return what the caller of a function calls the model that goes by `key` inside of it."""

@@ -9,8 +9,9 @@ from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.project import Module
 from detlint.linter.modes.constructors import Constructors
 from detlint.linter.modes.effects import Event
+from detlint.linter.modes.layers import names_made, switches_itself
 from detlint.linter.modes.loaded_weights import LoadedWeights, is_pretrained
-from detlint.linter.modes.names import Key, given_back, given_to
+from detlint.linter.modes.names import Key, given_back, given_to, part_at
 from detlint.linter.modes.paths import Modes, Reason
 from detlint.linter.modes.runs import is_left_open
 from detlint.linter.modes.switches import Mode, switched
@@ -48,17 +49,16 @@ class UnknownModels:
     def _made(self, key: Key, call: ast.Call, steps: int = 2) -> list[Reason]:
         events = self._events_before(call, key)
         if not events and steps and isinstance(key.owner, FUNCTIONS):
-            return self._handed_over(key, key.owner, steps)
-        made = self._maker(events)
-        if made is None or not self._is_loaded_as_made(key, *made):
+            return self._handed_over(key, call, key.owner, steps)
+        if not any(self._is_loaded_as_made(key, *made) for made in self._makers(events)):
             return []
         seen_here = key.owner is self.module.tree or key.owner in self.module.index.ancestors(call)
         return [Reason(self.module, events[0].node, call, True)] if seen_here else []
 
-    def _handed_over(self, key: Key, function: FunctionNode, steps: int) -> list[Reason]:
-        """`evaluate(net, loader)`: what every call of this file hands over as it was made."""
+    def _handed_over(self, key: Key, node: ast.AST, function: FunctionNode, steps: int) -> list[Reason]:
+        """`evaluate(net, loader)`: what every call of this file that leads to `node` hands over as it was made."""
         reasons: list[Reason] = []
-        for call in self.modes.callers(function):
+        for call in self.modes.callers_leading_to(node, function):
             given = given_to(function, key.name, call)
             inner = self.modes.key(given) if given is not None else None
             made = self._made(inner, call, steps - 1) if inner is not None and inner != key else []
@@ -67,13 +67,20 @@ class UnknownModels:
             reasons += made
         return reasons
 
-    def _maker(self, events: list[Event], steps: int = 2) -> _Made | None:
-        """Return the call that made a model, itself or under another name, where that is all that decided its mode."""
-        made = self.modes.unwrapped(events[0].made) if len(events) == 1 and events[0].made is not None else None
-        key = self.modes.key(made) if isinstance(made, ast.Name) and steps else None
-        if key is not None:
-            return self._maker(self.modes.events_anywhere(key), steps - 1)
-        return (made, events[0].index) if isinstance(made, ast.Call) else None
+    def _makers(self, events: list[Event], steps: int = 2) -> list[_Made]:
+        """Return the calls of which one made a model, itself or under another name, if no more decided its mode."""
+        found: list[_Made] = []
+        for event in events:
+            made = self.modes.unwrapped(event.made) if event.made is not None else None
+            key = self.modes.key(made) if isinstance(made, ast.Name) and steps else None
+            if key is not None:
+                inner = self._makers(self.modes.events_anywhere(key), steps - 1)
+            else:
+                inner = [(made, event.index)] if isinstance(made, ast.Call) else []
+            if not inner:
+                return []
+            found += inner
+        return found
 
     def _is_loaded_as_made(self, key: Key, made: ast.Call, index: tuple[int, ...]) -> bool:
         """Are weights loaded into what a call makes, by this file or by that call, which hands it on in train mode?"""
@@ -95,7 +102,7 @@ class UnknownModels:
         if asked not in self._handing_on:
             self._handing_on[asked] = False  # what is made by itself is never made
             returns = self.module.flow(self.module.index.scopes[function]).returns()
-            parts = [_part_at(statement.value, index) for statement in returns]
+            parts = [part_at(statement.value, index) for statement in returns]
             self._handing_on[asked] = bool(parts) and all(self._is_loaded_here(part, function) for part in parts)
         return self._handing_on[asked]
 
@@ -106,10 +113,11 @@ class UnknownModels:
             return False
         events, flow = tuple(self.modes.events_anywhere(key)), self.module.flow_at(function.body[0])
         making = [event for event in events if event.made is not None]
-        made = self._maker(making)
-        if made is None or not any(self.modes.reaches(flow, event.node, returned, events) for event in making):
+        made = self._makers(making)
+        if not any(self.modes.reaches(flow, event.node, returned, events) for event in making):
             return False
-        return not _LOADED.search(identifier(made[0].func)) and self._is_loaded_as_made(key, *made)
+        by_name = any(_LOADED.search(identifier(call.func)) for call, _ in made)
+        return not by_name and any(self._is_loaded_as_made(key, *each) for each in made)
 
     def _events_before(self, call: ast.Call, key: Key) -> list[Event]:
         """Return what may have decided the mode of a variable when a call runs, in its own body what leads there."""
@@ -133,23 +141,29 @@ class UnknownModels:
 
     def is_forgotten(self, key: Key, reason: Reason, call: ast.Call) -> bool:
         """A model of unknown class is loaded or trained, and nothing in sight ever switches anything to eval mode."""
-        if any(map(_switches_to_eval, (self.module, reason.module))):
+        if any(map(_switches_to_eval, (self.module, reason.module))) or self._is_of_class_that_switches(key):
             return False
-        made = self._maker(self.modes.events_anywhere(key)) or self._assigned(reason)
+        made = self._makers(self.modes.events_anywhere(key)) or self._assigned(reason)
         return (
             self._weights.filled(key)
             or self._weights.where_made(key, reason)
             or (self._weights.as_made(key) and runs_without_gradients(self.module, call))
             or (file_trains(reason.module) and self._is_of_unread_class(key))
-            or (made is not None and (self._loads_in_sight(*made) or self._is_pretrained_by_name(made[0])))
+            or any(self._loads_in_sight(*each) or self._is_pretrained_by_name(each[0]) for each in made)
         )
 
-    def _assigned(self, reason: Reason) -> _Made | None:
+    def _is_of_class_that_switches(self, key: Key) -> bool:
+        """`def train(self, mode=True): return super().train(False)`: what a class does about its mode is its own."""
+        made = Constructors(self.modes).of_key(key)
+        found = (module.inference.class_named(name) for module, call in made for name in names_made(module, call))
+        return any(info is not None and switches_itself(info) for info in found)
+
+    def _assigned(self, reason: Reason) -> list[_Made]:
         """`net = init_model(path)`, which another function of this file is handed."""
         node = reason.node if reason.module is self.module else None
         plain = isinstance(node, ast.Assign) and all(isinstance(target, ast.Name) for target in node.targets)
         made = self.modes.unwrapped(node.value) if plain and isinstance(node, ast.Assign) else None
-        return (made, ()) if isinstance(made, ast.Call) else None
+        return [(made, ())] if isinstance(made, ast.Call) else []
 
     def _is_pretrained_by_name(self, made: ast.Call) -> bool:
         """`create_model(name, pretrained=True)` of the project, which looks up a class by its name."""
@@ -162,13 +176,6 @@ class UnknownModels:
         return bool(made) and not any(
             module.project.definition(name) for module, call in made for name in module.inference.callees(call)
         )
-
-
-def _part_at(value: ast.expr | None, index: tuple[int, ...]) -> ast.expr | None:
-    """Return `net` of `net, config` at its place."""
-    if not index:
-        return value
-    return value.elts[index[0]] if isinstance(value, ast.Tuple) and index[0] < len(value.elts) else None
 
 
 def _switches_to_eval(module: Module) -> bool:
