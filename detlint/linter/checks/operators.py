@@ -43,8 +43,7 @@ _DERIVATIVE = re.compile(r"_(backward|grad)$")
 def no_deterministic_implementation(ctx: Context) -> Iterator[Finding]:
     """Silent unless the condition holds, and on backward-only hazards where no gradient is asked for.
 
-    What cannot differ as it is called and only raises is reported where the program asks for deterministic algorithms,
-    or where the operator table says so.
+    What cannot differ as it is called and only raises is reported where the program asks for deterministic algorithms.
     """
     for call, operator in _hazards(ctx):
         yield _finding(call, operator, ctx)
@@ -202,8 +201,7 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
         operator.applies(view) is Truth.YES for view in views or [SourceArguments(call, ctx, word) for word in words]
     ):
         return False
-    silent = _is_exact(operator, call, ctx) and not operator.exact_is_reported
-    if silent and not asks_for_deterministic_algorithms(ctx):
+    if _is_exact(operator, call, ctx) and not asks_for_deterministic_algorithms(ctx):
         return False
     if are_counted(_added(call), ctx) or _is_entry(call, ctx):
         return False
