@@ -103,6 +103,9 @@ class _Question:
         table = gradient_table()
         if node.attr in table.cutting_attributes or table.names_data(node.attr):
             return True
+        uses = ctx.module.index.names_used.get(node.attr, ())
+        if any(asks_for_gradient(use, ctx) for use in uses if isinstance(use, ast.Attribute)):
+            return False
         owners = [value for value in ctx.values(node.value) if value.kind in (Kind.MODULE, Kind.INSTANCE)]
         infos = [ctx.inference.class_named(value.type) for value in owners]
         if not infos:
