@@ -14,10 +14,10 @@ from detlint.linter.analysis.never_taken import is_never_run
 from detlint.linter.analysis.registry import check_file
 from detlint.linter.analysis.repairs import Repair, set_argument, unsafe
 from detlint.linter.gradients.flow import can_need_gradient, runs_trained_models
-from detlint.linter.gradients.learned import is_learned
+from detlint.linter.gradients.learned import is_learned, is_read_by_many
 from detlint.linter.gradients.unapplied import is_never_applied
 from detlint.linter.indices.arguments import LayerArguments, SourceArguments, branches
-from detlint.linter.indices.repeating import is_read_by_many, may_repeat
+from detlint.linter.indices.repeating import may_repeat
 from detlint.linter.indices.sparse_graphs import multiplies_sparse
 from detlint.linter.modes.derived_layers import constructions, overrides
 from detlint.linter.numbers.whole_numbers import are_counted
