@@ -65,7 +65,6 @@ _OPTIONAL: Final[Mapping[str, type]] = {
     "aten-parameters": list,
     "when": dict,
     "exact-when": dict,
-    "exact-is-reported": bool,
     "only-in-training": bool,
     "only-learned": bool,
     "only-repeating": bool,
@@ -97,9 +96,9 @@ class Operator:
     The entry is in force from release `since` on and no longer in release `until`. `auditor_only` is why the
     linter leaves the entry alone (empty: it does not), and `table` the entry as it stands in the file. Where
     `exact_when` holds as well, the result is the same every time although torch raises its alert; the linter is then
-    silent where nobody asks for deterministic algorithms, unless `exact_is_reported`. What is `only_in_training` it
-    reports in files that train, what is `only_learned` on tensors that are known to come out of layers or weights,
-    and what is `only_repeating` where something says that the index names places more than once.
+    silent where nobody asks for deterministic algorithms. What is `only_in_training` it reports in files that train,
+    what is `only_learned` on tensors that are known to come out of layers or weights, and what is `only_repeating`
+    where something says that the index names places more than once.
     """
 
     name: str
@@ -120,7 +119,6 @@ class Operator:
     source: tuple[str, ...]
     when: Mapping[str, Any] = field(hash=False)
     exact_when: Mapping[str, Any] | None = field(hash=False)
-    exact_is_reported: bool
     only_in_training: bool
     only_learned: bool
     only_repeating: bool
@@ -297,7 +295,6 @@ def _operator(path: Path, number: int, entry: Any, signatures: Mapping[str, tupl
         source=tuple(entry["source"]),
         when=entry.get("when", {}),
         exact_when=entry.get("exact-when"),
-        exact_is_reported=entry.get("exact-is-reported", False),
         only_in_training=entry.get("only-in-training", False),
         only_learned=entry.get("only-learned", False),
         only_repeating=entry.get("only-repeating", False),

@@ -322,3 +322,13 @@ def test_a_helper_whose_name_too_many_files_hold(caller: str, expected: bool, ma
     others = {f"other{i}.py": "def segments_of(masks):\n    return masks\n" for i in range(20)}
     call, ctx = marked(code, make_module, others)
     assert can_need_gradient(call, call.args[0], ctx) is expected
+
+
+def test_a_function_inside_another_is_called_by_nobody_else(make_module: MakeModule) -> None:
+    code = (
+        "import torch\n\ndef kernel(size):\n    def resize(x):\n        return op(x)\n\n"
+        "    return resize(torch.zeros(size))\n"
+    )
+    others = {f"other{i}.py": "def resize(x):\n    return x\n" for i in range(20)}
+    call, ctx = marked(code, make_module, others)
+    assert not can_need_gradient(call, call.args[0], ctx)

@@ -35,7 +35,8 @@ def calls_of(function: FunctionNode | ast.ClassDef, ctx: Context) -> Iterator[Ca
         return
     qualified = ctx.module.qualified(function)
     yield from _calls_in(function, qualified, ctx)
-    if not function.name.startswith("__"):
+    local = ctx.module.index.function_at(function) is not None
+    if not local and not function.name.startswith("__"):
         for other in _mentioning(function.name, ctx):
             if other is None:
                 yield None

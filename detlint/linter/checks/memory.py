@@ -22,7 +22,13 @@ from detlint.linter.memory.containers import (
 )
 from detlint.linter.memory.erased import is_erased
 from detlint.linter.memory.made import is_fresh
-from detlint.linter.memory.needs import guards_emptiness, is_in_each_round, reads_what_rounds_left, tests_of_need
+from detlint.linter.memory.needs import (
+    guards_emptiness,
+    is_asked_for_form,
+    is_in_each_round,
+    reads_what_rounds_left,
+    tests_of_need,
+)
 from detlint.linter.memory.parts import (
     are_alternatives,
     is_filled_by_choice,
@@ -263,7 +269,8 @@ class _Memory:
         ctx = self._ctx
         if self.in_part and (isinstance(ctx.parent(use), ast.Subscript) or tells_extent(place, self._target.id, ctx)):
             return False  # it may be the part
-        if self._choice is not None and is_under_same_choice(use, self._choice, ctx):
+        chosen_alike = self._choice is not None and is_under_same_choice(use, self._choice, ctx)
+        if chosen_alike or is_asked_for_form(use, self._made, ctx):
             return False
         if self._may_be_complementary and any(
             write.lineno <= use.lineno and use not in walk(done) for write, done in self._ends.items()

@@ -14,10 +14,10 @@ from detlint.linter.analysis.never_taken import is_never_run
 from detlint.linter.analysis.registry import check_file
 from detlint.linter.analysis.repairs import Repair, set_argument, unsafe
 from detlint.linter.gradients.flow import can_need_gradient, runs_trained_models
-from detlint.linter.gradients.learned import is_learned
+from detlint.linter.gradients.learned import is_learned, is_read_by_many
 from detlint.linter.gradients.unapplied import is_never_applied
 from detlint.linter.indices.arguments import LayerArguments, SourceArguments, branches
-from detlint.linter.indices.repeating import is_read_by_many, may_repeat
+from detlint.linter.indices.repeating import may_repeat
 from detlint.linter.indices.sparse_graphs import multiplies_sparse
 from detlint.linter.modes.derived_layers import constructions, overrides
 from detlint.linter.numbers.whole_numbers import are_counted
@@ -43,8 +43,7 @@ _DERIVATIVE = re.compile(r"_(backward|grad)$")
 def no_deterministic_implementation(ctx: Context) -> Iterator[Finding]:
     """Silent unless the condition holds, and on backward-only hazards where no gradient is asked for.
 
-    What cannot differ as it is called and only raises is reported where the program asks for deterministic algorithms,
-    or where the operator table says so.
+    What cannot differ as it is called and only raises is reported where the program asks for deterministic algorithms.
     """
     for call, operator in _hazards(ctx):
         yield _finding(call, operator, ctx)
@@ -202,8 +201,7 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
         operator.applies(view) is Truth.YES for view in views or [SourceArguments(call, ctx, word) for word in words]
     ):
         return False
-    silent = _is_exact(operator, call, ctx) and not operator.exact_is_reported
-    if silent and not asks_for_deterministic_algorithms(ctx):
+    if _is_exact(operator, call, ctx) and not asks_for_deterministic_algorithms(ctx):
         return False
     if are_counted(_added(call), ctx) or _is_entry(call, ctx):
         return False

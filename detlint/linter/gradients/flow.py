@@ -13,10 +13,16 @@ from detlint.linter.gradients.served import is_only_served
 from detlint.linter.gradients.serving import serves
 from detlint.linter.gradients.turned_on import is_turned_on_to_infer
 from detlint.linter.programs.data_code import in_data_module, prepares_data
-from detlint.linter.programs.evaluation import computes_loss, evaluates, is_given, without_gradients
+from detlint.linter.programs.evaluation import (
+    computes_loss,
+    evaluates,
+    is_given,
+    runs_without_gradients,
+    without_gradients,
+)
 from detlint.linter.programs.training import file_trains, runs_in_eval_only, training_steps, trains
 from detlint.linter.source.names import FUNCTIONS, FunctionNode
-from detlint.linter.source.nodes import arguments_of, decorating, identifier, walk
+from detlint.linter.source.nodes import arguments_of, decorating, identifier, is_own, walk
 from detlint.linter.tables.gradients import gradient_table
 
 if TYPE_CHECKING:
@@ -44,7 +50,7 @@ def can_need_gradient(call: ast.Call, tensor: ast.expr | None, ctx: Context) -> 
 
 
 def _is_cut_off(node: ast.expr, ctx: Context, steps: int = 3) -> bool:
-    """Return whether what comes out only goes through a detach, a comparison or an argmax."""
+    """Return whether what comes out only goes through a detach, a comparison or an argmax, or to code under no_grad."""
     table = gradient_table()
     parent = ctx.parent(node)
     if isinstance(parent, ast.Compare):
@@ -53,7 +59,9 @@ def _is_cut_off(node: ast.expr, ctx: Context, steps: int = 3) -> bool:
         return isinstance(parent.op, _UNDIFFERENTIATED) or _is_cut_off(parent, ctx, steps)
     if isinstance(parent, ast.Call) and node in parent.args:
         passes_on = node is parent.args[0] and not table.of_first_functions.isdisjoint(ctx.callees(parent))
-        return _takes_numbers_alone(parent, ctx) or (passes_on and _is_cut_off(parent, ctx, steps))
+        if _takes_numbers_alone(parent, ctx) or runs_without_gradients(ctx.module, parent):
+            return True
+        return passes_on and _is_cut_off(parent, ctx, steps)
     if isinstance(parent, ast.Attribute):
         call = ctx.parent(parent)
         if parent.attr in table.cutting_methods or parent.attr in table.cutting_attributes:
@@ -76,7 +84,9 @@ def _is_cut_off(node: ast.expr, ctx: Context, steps: int = 3) -> bool:
         if binding is None or not isinstance(binding.node, ast.Name):
             return False
         uses = ctx.flow(node).uses(binding)
-        return bool(uses) and all(_is_cut_off(use, ctx, steps - 1) for use in uses)
+        return bool(uses) and all(
+            without_gradients(ctx.module, use) or _is_cut_off(use, ctx, steps - 1) for use in uses
+        )
     if isinstance(parent, ast.Return) and steps > 0:
         function = ctx.function(node)
         sites = list(calls_of(function, ctx)) if function is not None and function.name != "forward" else []
@@ -137,7 +147,8 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
 def _switches_to_eval(function: FunctionNode, node: ast.AST, owner: ast.ClassDef | None, ctx: Context) -> bool:
     """`model.eval()` before, in a file that trains nothing, and no loss: who measures or shows a model does so.
 
-    A class with a base out of sight may be trained by that.
+    So does an object that switches a model of its own, in whatever method. A class with a base out of sight may be
+    trained by that.
     """
     module = ctx.module
     if file_trains(module) or computes_loss(module, node):
@@ -150,10 +161,19 @@ def _switches_to_eval(function: FunctionNode, node: ast.AST, owner: ast.ClassDef
         isinstance(call.func, ast.Attribute)
         and not (call.func.attr == "eval" and arguments_of(call))
         and identifier(call.func.value) != "self"
-        and module.index.function_at(call) is function
-        and _comes_first(module.index.statement(call), node, module)
+        and (_holds_model(owner, call, module) or _is_run_after(call, function, node, module))
         for call in (*evals, *trains_off)
     )
+
+
+def _holds_model(owner: ast.ClassDef | None, switch: ast.Call, module: Module) -> bool:
+    """`self.model.eval()` in a method of the class."""
+    assert isinstance(switch.func, ast.Attribute)
+    return owner is not None and is_own(switch.func.value) and module.index.class_at(switch) is owner
+
+
+def _is_run_after(switch: ast.Call, function: FunctionNode, node: ast.AST, module: Module) -> bool:
+    return module.index.function_at(switch) is function and _comes_first(module.index.statement(switch), node, module)
 
 
 def _comes_first(switch: ast.stmt, node: ast.AST, module: Module) -> bool:

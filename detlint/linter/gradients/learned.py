@@ -10,7 +10,8 @@ from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.values import Kind
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind
-from detlint.linter.source.nodes import arguments_of, is_own
+from detlint.linter.source.nodes import arguments_of, identifier, is_own
+from detlint.linter.tables.gradients import gradient_table
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
@@ -81,3 +82,11 @@ def _gives_learned(call: ast.Call, ctx: Context, steps: int) -> bool:
     receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
     given = arguments_of(call)
     return any(is_learned(part, ctx, steps) for part in (receiver, *given) if part is not None)
+
+
+def is_read_by_many(table: ast.expr | None, ctx: Context) -> bool:
+    """Return whether a tensor is a table by its name or a parameter: rows of an embedding, a bias of each distance."""
+    if table is None:
+        return False
+    named = gradient_table().tables.search(identifier(table)) is not None
+    return named or (isinstance(table, ast.Attribute) and is_parameter(table, ctx))

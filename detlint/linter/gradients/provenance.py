@@ -103,6 +103,9 @@ class _Question:
         table = gradient_table()
         if node.attr in table.cutting_attributes or table.names_data(node.attr):
             return True
+        uses = ctx.module.index.names_used.get(node.attr, ())
+        if any(asks_for_gradient(use, ctx) for use in uses if isinstance(use, ast.Attribute)):
+            return False
         owners = [value for value in ctx.values(node.value) if value.kind in (Kind.MODULE, Kind.INSTANCE)]
         infos = [ctx.inference.class_named(value.type) for value in owners]
         if not infos:
@@ -130,6 +133,8 @@ class _Question:
             return False
         if isinstance(node.func, ast.Attribute) and node.func.attr == "requires_grad_":
             return bool(node.args) and ctx.constant(node.args[0]) is False
+        if not table.leaf_functions.isdisjoint(names):
+            return _is_fixed(node, ctx)
         if (table.source_functions | table.cutting_functions).intersection(names):
             return True
         if _computes_anew(node, names) and without_gradients(ctx.module, node):
@@ -307,6 +312,12 @@ def _is_plain(values: tuple[Value, ...]) -> bool:
     return bool(values) and all(
         value.kind in _PLAIN or (value.kind is Kind.TENSOR and value.is_integral) for value in values
     )
+
+
+def _is_fixed(parameter: ast.Call, ctx: Context) -> bool:
+    """`nn.Parameter(table, requires_grad=False)`: kept with the weights, and not trained."""
+    named = [keyword.value for keyword in parameter.keywords if keyword.arg == "requires_grad"]
+    return any(ctx.constant(asked) is False for asked in named or parameter.args[1:2])
 
 
 def _is_data_key(node: ast.expr, ctx: Context) -> bool:

@@ -24,6 +24,7 @@ _MOST_TRAINING = 2 / 3
 _LEAST_RUNNING = 2
 # Files whose code is looked at for a word that their texts hold.
 _MOST_MENTIONS = 4
+_MOST_FILES = 64
 # Files behind a part that trains, the nearest first.
 _MOST_TRAINED = 48
 # A package by this name says that the project trains, however seldom.
@@ -34,10 +35,13 @@ def serves(module: Module) -> bool:
     """Return whether the project trains nowhere, loads weights, switches to eval and drops gradients.
 
     A file outside any project serves nobody; nor does a collection of models, which others train, nor a package that is
-    named after training, nor what such a package imports.
+    named after training, nor what such a package imports. In a project that gathers programs, each in a folder of its
+    own, one of these may serve beside others that do not.
     """
-    if not _TRAINS.isdisjoint(module.name.split(".")) or not module.project.once(_serves, module):
+    if not _TRAINS.isdisjoint(module.name.split(".")):
         return False
+    if not module.project.once(_serves, module):
+        return _part(module.path, module) in module.project.once(_serving_parts, module)
     return module.path not in module.project.once(_trained, module)
 
 
@@ -50,6 +54,37 @@ def _serves(module: Module) -> bool:
         return True
     seldom = _mentioned_in_few(_LOSSES, running, module) or _used_in_few(_LOSSES, 0, module)
     return running >= _LEAST_RUNNING and seldom and _minimises_nothing(module)
+
+
+def _serving_parts(module: Module) -> Set[Path]:
+    """Return the folders right below the package that hold a file which loads, switches to eval and drops gradients.
+
+    Not those in which code names a part of training, as copied models do; and none where it does so anywhere but deep
+    in such a folder: that may train any model.
+    """
+    running = (set().union(*(_files(module, word) or () for word in words)) for words in _RUNNING)
+    parts = {_part(path, module) for path in set.intersection(*running)} - {_package(module)}
+    training: set[Path] = set()
+    for word in (*_LOOPS, *_TRAINING) if parts else ():
+        mentions = _files(module, word, _MOST_FILES)
+        if mentions is None:
+            return frozenset()
+        training |= {path for path in mentions if _names(module.project.at(path), word)}
+    copied = {_part(path, module) for path in training}
+    deep = all(path.parent not in parts for path in training)
+    return parts - copied if deep and copied <= parts else frozenset()
+
+
+def _package(module: Module) -> Path:
+    """Return the folder of the package that a file belongs to, through all that it lies in."""
+    return module.path.parents[max(0, module.name.count(".") - (module.path.name != "__init__.py"))]
+
+
+def _part(path: Path, module: Module) -> Path:
+    """Return the folder right below the package that a file lies in, or the package itself."""
+    package = _package(module)
+    folders = path.relative_to(package).parts[:-1] if path.is_relative_to(package) else ()
+    return package.joinpath(*folders[:1])
 
 
 def _mentioned_in_few(words: tuple[str, ...], few: int, module: Module) -> bool:

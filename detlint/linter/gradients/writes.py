@@ -39,7 +39,7 @@ def uses_of(node: ast.Name, ctx: Context) -> Iterator[ast.Name]:
             yield use
 
 
-def asks_for_gradient(use: ast.Name, ctx: Context) -> bool:
+def asks_for_gradient(use: ast.Name | ast.Attribute, ctx: Context) -> bool:
     """`adv_images.requires_grad = True`, `adv_images.requires_grad_()`."""
     attribute = ctx.parent(use)
     if not isinstance(attribute, ast.Attribute) or attribute.attr not in ("requires_grad", "requires_grad_"):

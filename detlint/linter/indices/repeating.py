@@ -1,4 +1,4 @@
-"""Does something say that an index names a place more than once: who made it, its name, or the table that it reads?"""
+"""Does something say that an index names a place more than once: who made it, or its name?"""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.only_values import only_value
-from detlint.linter.gradients.learned import is_parameter
 from detlint.linter.indices.distinct_indices import is_inverse, is_later_dimension
 from detlint.linter.indices.positions import TENSORS
 from detlint.linter.source.names import FUNCTIONS, BindingKind
@@ -67,11 +66,3 @@ def _given_by_callers(parameter: ast.Name, ctx: Context) -> Iterator[tuple[ast.e
                 given = argument_of(function, binding.name, site[1], skip_self=True) if site is not None else None
                 if site is not None and given is not None:
                     yield given, site[0]
-
-
-def is_read_by_many(table: ast.expr | None, ctx: Context) -> bool:
-    """Return whether a tensor is a table by its name or a parameter: rows of an embedding, a bias of each distance."""
-    if table is None:
-        return False
-    named = gradient_table().tables.search(identifier(table)) is not None
-    return named or (isinstance(table, ast.Attribute) and is_parameter(table, ctx))

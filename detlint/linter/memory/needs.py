@@ -12,6 +12,7 @@ from detlint.linter.source.nodes import identifier, walk
 
 # What tells how much there is, and that there is nothing.
 _SIZES = re.compile(r"^(numel|shape|size|len|prod|nelement)$")
+_FORMS = re.compile(r"^(numel|nelement|shape|size|dim|ndim)$")
 _NOTHING = re.compile(r"(^|_)(no|empty)(_|$)")
 
 
@@ -37,6 +38,32 @@ def _says_nothing(test: ast.AST, holds: bool, ctx: Context) -> bool:
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return holds and _is_size_test(test.operand, ctx)
     return _NOTHING.search(identifier(test)) is not None
+
+
+def is_asked_for_form(use: ast.Name, made: ast.expr, ctx: Context) -> bool:
+    """`out + x if out.size() else x` of `out = torch.empty([])`: its form tells a placeholder from a sum."""
+    sizes = made.args[:1] if isinstance(made, ast.Call) else []
+    if not any(isinstance(given, (ast.List, ast.Tuple)) and not given.elts for given in sizes):
+        return False
+    child: ast.AST = use
+    for parent in ctx.ancestors(use):
+        if isinstance(parent, (ast.If, ast.IfExp)) and child is not parent.test and _asks_form_of(use.id, parent.test):
+            return True
+        child = parent
+    return False
+
+
+def _asks_form_of(name: str, test: ast.expr) -> bool:
+    """`out.size()`, `out.ndim > 0`, `len(out)`."""
+    for part in walk(test):
+        asked: ast.expr | None = None
+        if isinstance(part, ast.Attribute) and _FORMS.search(part.attr):
+            asked = part.value
+        elif isinstance(part, ast.Call) and identifier(part.func) == "len":
+            asked = next(iter(part.args), None)
+        if isinstance(asked, ast.Name) and asked.id == name:
+            return True
+    return False
 
 
 def tests_of_need(

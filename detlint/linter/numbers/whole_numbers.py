@@ -5,28 +5,52 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from detlint.linter.analysis.callers import calls_of
+from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.only_values import only_value
 from detlint.linter.gradients.provenance import without_gradient_dtype
 from detlint.linter.gradients.writes import written_into
+from detlint.linter.source.names import FUNCTIONS
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
 
+# Calls that an addend is followed back through.
+_MOST_CALLS = 2
 # Another dtype for the same numbers.
 _CASTS = frozenset({"float", "double", "long", "int"})
 _MOVES = frozenset({"to", "cuda", "type", "type_as"})
 _VIEWS = frozenset({"view", "reshape", "flatten", "squeeze", "unsqueeze", "expand", "contiguous"})
 
 
-def are_counted(values: ast.expr | None, ctx: Context) -> bool:
-    """Sums of whole numbers are exact, in whatever order they are added: of ones, or of zeros partly set to one."""
+def are_counted(values: ast.expr | None, ctx: Context, calls: int = _MOST_CALLS) -> bool:
+    """Sums of whole numbers are exact, in whatever order they are added: of ones, or of zeros partly set to one.
+
+    What a function adds up for its callers is counted where all of them pass such numbers.
+    """
     made = [value.node for value in ctx.values(values)] if values is not None else []
     written = written_into(values, ctx) if isinstance(values, ast.Name) else ()
     return (
         bool(made)
-        and all(_is_whole(node, ctx) for node in made)
+        and all(
+            _are_passed_counted(node, ctx, calls) if isinstance(node, ast.arg) else _is_whole(node, ctx)
+            for node in made
+        )
         and all(ctx.constant(node) in (0, 1) for node in written)
     )
+
+
+def _are_passed_counted(parameter: ast.arg, ctx: Context, calls: int) -> bool:
+    function = ctx.parent(ctx.parent(parameter) or parameter)
+    if calls == 0 or not isinstance(function, FUNCTIONS):
+        return False
+    called = False
+    for site in calls_of(function, ctx):
+        given = argument_of(function, parameter.arg, site[1], skip_self=True) if site is not None else None
+        if site is None or given is None or not are_counted(given, site[0], calls - 1):
+            return False
+        called = True
+    return called
 
 
 def _is_whole(node: ast.AST | None, ctx: Context) -> bool:
