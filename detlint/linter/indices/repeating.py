@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -12,13 +13,15 @@ from detlint.linter.analysis.only_values import only_value
 from detlint.linter.indices.distinct_indices import is_inverse, is_later_dimension
 from detlint.linter.indices.positions import TENSORS
 from detlint.linter.source.names import FUNCTIONS, BindingKind
-from detlint.linter.source.nodes import identifier
+from detlint.linter.source.nodes import arguments_of, identifier, walk
 from detlint.linter.tables.gradients import gradient_table
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
 
 _MAX_STEPS = 8
+# What sums the members of groups, in whatever library.
+_SUMMING = re.compile(r"scatter|segment|index_add|index_reduce")
 _FLATTENING = frozenset({"flatten", "ravel", "reshape", "view"})
 # Draw with replacement, copy, or give each of many the number of the one that it belongs to.
 _REPEATING = frozenset({"random.choices", "numpy.random.choice", "numpy.random.randint"}) | frozenset(
@@ -35,7 +38,7 @@ def may_repeat(index: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> bool:
     """
     if steps == 0:
         return False
-    if gradient_table().repeating.search(identifier(index)) or is_inverse(index, ctx):
+    if gradient_table().repeating.search(identifier(index)) or is_inverse(index, ctx) or _groups(index, ctx):
         return True
     made = only_value(ctx.module, index)
     if made is not None:
@@ -56,6 +59,15 @@ def may_repeat(index: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> bool:
     if not isinstance(index.func, ast.Attribute):
         return False
     return index.func.attr in _FLATTENING or may_repeat(index.func.value, ctx, steps - 1)
+
+
+def _groups(index: ast.expr, ctx: Context) -> bool:
+    """Does the function scatter by the same index? `sums = scatter(x, index)`, then `sums.index_select(0, index)`."""
+    function = ctx.function(index)
+    if not isinstance(index, ast.Name) or function is None:
+        return False
+    calls = (call for call in walk(function) if isinstance(call, ast.Call) and _SUMMING.search(identifier(call.func)))
+    return any(isinstance(given, ast.Name) and given.id == index.id for call in calls for given in arguments_of(call))
 
 
 def _given_by_callers(parameter: ast.Name, ctx: Context) -> Iterator[tuple[ast.expr, Context]]:
