@@ -67,7 +67,8 @@ def _groups(index: ast.expr, ctx: Context) -> bool:
     if not isinstance(index, ast.Name) or function is None:
         return False
     calls = (call for call in walk(function) if isinstance(call, ast.Call) and _SUMMING.search(identifier(call.func)))
-    return any(isinstance(given, ast.Name) and given.id == index.id for call in calls for given in arguments_of(call))
+    given = (only_value(ctx.module, one) or one for call in calls for one in arguments_of(call))
+    return any(isinstance(part, ast.Name) and part.id == index.id for one in given for part in walk(one))
 
 
 def _given_by_callers(parameter: ast.Name, ctx: Context) -> Iterator[tuple[ast.expr, Context]]:
