@@ -16,6 +16,7 @@ from detlint.linter.analysis.program import Program, attribute_writes, calls_nam
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.reach import SEEDS, Reach, uses_of
 from detlint.linter.programs.loader_workers import in_loader_worker
+from detlint.linter.randomness.optional_requests import stays_off
 from detlint.linter.randomness.trainer_settings import determinism_settings
 from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode
 from detlint.linter.source.nodes import identifier
@@ -220,7 +221,7 @@ class Seeding:
             for call in calls_named(module, table.requests.lasts):
                 for name in module.inference.callees(call):
                     request = table.requests.get(name)
-                    if request is None or _is_temporary(module, call) or not self.program.runs(module, call):
+                    if request is None or _is_temporary(module, call) or not self._turns_on(module, call):
                         continue
                     argument = Call(call, request.call).argument(request.parameter)
                     if argument.given and argument.value is not None:
@@ -236,9 +237,12 @@ class Seeding:
                 for write in attribute_writes(module, lasts)
                 if write.name in table.request_assignments
                 and not _is_temporary(module, write.node)
-                and self.program.runs(module, write.node)
+                and self._turns_on(module, write.node)
             ]
         return tuple(found)
+
+    def _turns_on(self, module: Module, node: ast.AST) -> bool:
+        return self.program.runs(module, node) and not stays_off(module, node, self.program)
 
     def _asks(self, seed: Seed) -> bool:
         if seed.seeder is None:
