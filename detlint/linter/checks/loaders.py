@@ -13,22 +13,20 @@ from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.context import MISSING, Call, Context
 from detlint.linter.analysis.defaults import may_be_none, truth_by_default
 from detlint.linter.analysis.origins import origins, passed
-from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.testcode import is_test_file, is_unit_test
 from detlint.linter.analysis.values import Kind
 from detlint.linter.programs.evaluation import identifiers
 from detlint.linter.programs.loader_workers import worker_initialisers
 from detlint.linter.programs.smoke import is_smoke_test, is_trial
+from detlint.linter.randomness.project_seeds import project_seeds
 from detlint.linter.randomness.purpose import decides
 from detlint.linter.randomness.repeatable import made_up, why_unrepeatable
 from detlint.linter.randomness.seeding import seeding_of, seeds_in
 from detlint.linter.source.names import FUNCTIONS, parameters
 from detlint.linter.source.nodes import walk
-from detlint.randomness import load_sources
 
 _SAMPLERS = ("RandomSampler", "WeightedRandomSampler", "SubsetRandomSampler")
-_NUMBERS = ("seed", "random_seed")  # a variable far more often than a function that seeds
 _GENERATORS = re.compile(r"seed|generator|(^|_)rng$|random_state|sampler", re.IGNORECASE)
 # Words of a class of loaders that sees to its own order.
 _OWN_ORDER = frozenset({"generator", "Generator", "manual_seed", "sampler", "batch_sampler", "seed"})
@@ -131,21 +129,13 @@ def _runs_unseeded(node: ast.AST, ctx: Context) -> bool:
     """
     if ctx.program is not None and not is_smoke_test(ctx.module):
         return ctx.program.runs(ctx.module, node) and not seeding_of(ctx.program).shared("torch")
-    if _project_seeds(ctx.module):
+    if project_seeds(ctx.module):
         return False
     users = (user for user in users_of(node, ctx) if not is_test_file(user.module) and not is_trial(user.module))
     programs = [user.program for user in users if user.program is not None]
     seedings = [seeding_of(program) for program in programs]
     runs = any(seeding.reach.leads_to(ctx.module, node) for seeding in seedings)
     return runs and not any(seeding.of("torch") for seeding in seedings)
-
-
-def _project_seeds(module: Module) -> bool:
-    """Does any file of the project hold the name of a function that seeds?"""
-    words = sorted(word for word in load_sources().seeders.lasts.difference(_NUMBERS) if "seed" in word)
-    words.sort(key="manual_seed".__ne__)  # what nearly all have that seed at all, first
-    searches = (module.project.search(word, module, 0) for word in words)
-    return any(search is None or search.found is None for search in searches)
 
 
 @check_file("DET106")

@@ -16,6 +16,7 @@ from detlint.linter.analysis.origins import made_by
 from detlint.linter.analysis.program import Program, calls_named
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.testcode import is_unit_test
+from detlint.linter.randomness.project_seeds import project_seeds
 from detlint.linter.randomness.repeated_splits import why_drawn_again
 from detlint.linter.randomness.seeded_later import is_seeded_later
 from detlint.linter.randomness.seeding import depends_on_rank, seeding_of
@@ -215,14 +216,19 @@ def _unless_seeded(node: ast.Call, name: str, library: str, program: Program, ct
     if _DRAWS_AT_ONCE.search(name) and is_seeded_later(library, ctx.module, node, seeding):
         yield ctx.finding(node, call=name, reason=f"from {title}'s global generator, before it is seeded")
         return
-    if seeding.shared(library) or (program.is_library and _seeded_by_users(node, library, ctx)):
+    if seeding.shared(library) or (program.is_library and _may_be_seeded(node, library, ctx)):
         return
     reason = _BY_RANK if seeding.of(library) else f"from {title}'s global generator, and nothing here seeds it"
     yield ctx.finding(node, call=name, reason=reason)
 
 
-def _seeded_by_users(node: ast.AST, library: str, ctx: Context) -> bool:
-    """Does a program of the project that leads to the split, or code on the way, seed the library?"""
+def _may_be_seeded(node: ast.AST, library: str, ctx: Context) -> bool:
+    """Does a program of the project that leads to the split, or code on the way, seed the library?
+
+    What seeds anywhere else in the project may be there for programs which reach the split by ways nobody can follow.
+    """
+    if ctx.module.project.folder(ctx.module) is not None and project_seeds(ctx.module, in_tests=False):
+        return True
     users = {user.module: user.program_or_library for user in users_of(node, ctx)}
     return any(seeding_of(program).shared(library) for program in users.values())
 
