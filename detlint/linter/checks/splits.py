@@ -225,12 +225,23 @@ def _unless_seeded(node: ast.Call, name: str, library: str, program: Program, ct
 def _may_be_seeded(node: ast.AST, library: str, ctx: Context) -> bool:
     """Does a program of the project that leads to the split, or code on the way, seed the library?
 
-    What seeds anywhere else in the project may be there for programs which reach the split by ways nobody can follow.
+    What seeds anywhere else in the project may be there for programs which reach the split by ways nobody can follow,
+    but for a split beside a seed that it makes no use of.
     """
-    if ctx.module.project.folder(ctx.module) is not None and project_seeds(ctx.module, in_tests=False):
+    users = {user.module: user for user in users_of(node, ctx)}
+    if any(seeding_of(user.program_or_library).shared(library) for user in users.values()):
         return True
-    users = {user.module: user.program_or_library for user in users_of(node, ctx)}
-    return any(seeding_of(program).shared(library) for program in users.values())
+    if any(user.program is not None for user in users.values()) or _has_seed_at_hand(node, ctx):
+        return False
+    return ctx.module.project.folder(ctx.module) is not None and project_seeds(ctx.module, in_tests=False)
+
+
+def _has_seed_at_hand(node: ast.AST, ctx: Context) -> bool:
+    """Is there a seed or a generator among the parameters of the function, or the attributes of the class?"""
+    function, owner = ctx.function(node), ctx.module.index.class_at(node)
+    given = [parameter.arg for parameter, _ in parameters(function.args)] if function is not None else []
+    kept = ctx.inference.class_info(owner).attributes if owner is not None else ()
+    return any(_SEED.search(name) for name in (*given, *kept))
 
 
 def _shuffles(call: Call, ctx: Context) -> bool:
