@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.program import outermost_definition
 from detlint.linter.gradients.provenance import is_data, without_gradient_dtype
+from detlint.linter.gradients.run_unrecorded import is_only_run_unrecorded
 from detlint.linter.gradients.served import is_only_served
 from detlint.linter.gradients.serving import serves
 from detlint.linter.gradients.turned_on import is_turned_on_to_infer
@@ -36,6 +37,7 @@ _UNRECORDED = frozenset(
     {"torch.autograd.Function", "torch.autograd.function.Function", "torch.autograd.InplaceFunction"}
 )
 _INFERENCE = re.compile(r"\b(inference|predict(s|ion|or)?)\b|Predictor", re.IGNORECASE)
+_EXPORTING = "torch.onnx.is_in_onnx_export"
 # Base classes of what measures a model.
 _MEASURING = ("torchmetrics.",)
 
@@ -139,9 +141,11 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
     outermost = outermost_definition(module, node)
     if outermost is not None and module.project.once(is_only_served, (module, outermost)):
         return True
-    if is_turned_on_to_infer(node, ctx):
+    if is_turned_on_to_infer(node, ctx) or _is_exported(node, ctx):
         return True
-    return depth > 0 and function.name != "forward" and _callers_infer(function, ctx, depth)
+    if function.name == "forward":
+        return owner is not None and in_model and module.project.once(is_only_run_unrecorded, (module, owner))
+    return depth > 0 and _callers_infer(function, ctx, depth)
 
 
 def _switches_to_eval(function: FunctionNode, node: ast.AST, owner: ast.ClassDef | None, ctx: Context) -> bool:
@@ -245,6 +249,14 @@ def _differentiates(function: FunctionNode, ctx: Context) -> bool:
     if any(name in table.unrecorded_decorators for name in names):
         return True
     return table.derivatives.search(function.name) is not None and not trains(function)
+
+
+def _is_exported(node: ast.AST, ctx: Context) -> bool:
+    """`if torch.onnx.is_in_onnx_export():`: a graph is written there that runs elsewhere, without gradients."""
+    return any(
+        holds and isinstance(test, ast.Call) and _EXPORTING in ctx.callees(test)
+        for test, holds in ctx.module.index.conditions_around(node)
+    )
 
 
 def _callers_infer(function: FunctionNode, ctx: Context, depth: int) -> bool:

@@ -18,7 +18,7 @@ from detlint.linter.analysis.project import Module
 from detlint.linter.gradients.serving import with_imports
 from detlint.linter.programs.evaluation import identifiers
 from detlint.linter.programs.training import file_trains
-from detlint.linter.source.names import FUNCTIONS
+from detlint.linter.source.names import FUNCTIONS, FunctionNode
 from detlint.linter.tables.gradients import gradient_table
 
 _LOADING = ("load_state_dict", "from_pretrained")
@@ -60,7 +60,7 @@ def is_only_served(part: tuple[Module, _Definition]) -> bool:
     for place, definition in pending:  # grows on the way
         if len(pending) > _MOST_NAMES or _judges(definition):
             return False
-        uses = list(_uses(place, definition))
+        uses = list(uses_of_definition(place, definition))
         if not uses and isinstance(definition, FUNCTIONS) and definition not in served:
             return False  # a function for others to call
         for use in uses:
@@ -70,7 +70,7 @@ def is_only_served(part: tuple[Module, _Definition]) -> bool:
             where = use[0]
             if where.path in running and _runs(user, where):
                 served.add(user)
-                if isinstance(user, ast.ClassDef):
+                if isinstance(user, ast.ClassDef) and not _is_layer(user, where):
                     continue  # whoever holds such an object runs the model
             if (where, user) not in pending:
                 pending.append((where, user))
@@ -107,13 +107,24 @@ def _files(module: Module, words: tuple[str, ...]) -> set[Path]:
 
 
 def _runs(definition: _Definition, module: Module) -> bool:
-    """Does code that is no layer itself switch to eval or drop gradients?"""
-    if isinstance(definition, ast.ClassDef) and module.inference.is_module_class(module.qualified(definition)):
-        return False
-    return not set(_RUNNING).isdisjoint(identifiers(definition))
+    """Does code switch to eval or drop gradients? A layer does so by itself if it is made with its weights."""
+    if not isinstance(definition, ast.ClassDef) or not _is_layer(definition, module):
+        return not set(_RUNNING).isdisjoint(identifiers(definition))
+    made = module.inference.class_info(definition).methods.get("__init__")
+    return made is not None and _loads_and_evaluates(made)
 
 
-def _uses(module: Module, definition: _Definition) -> Iterator[tuple[Module, ast.AST] | None]:
+def _is_layer(definition: ast.ClassDef, module: Module) -> bool:
+    return module.inference.is_module_class(module.qualified(definition))
+
+
+def _loads_and_evaluates(constructor: FunctionNode) -> bool:
+    """`self.load_state_dict(weights)` and `self.eval()`, and no choice between the modes."""
+    named = list(identifiers(constructor))
+    return "eval" in named and "train" not in named and not set(_LOADING).isdisjoint(named)
+
+
+def uses_of_definition(module: Module, definition: _Definition) -> Iterator[tuple[Module, ast.AST] | None]:
     """Yield where the project uses a class or function outside its own body; None where too many files mention it."""
     search = module.project.search(definition.name, module, _MOST_USERS)
     found = search.found if search is not None else None
