@@ -90,9 +90,10 @@ def _may_infer(module: Module) -> bool:
 
 
 def _may_judge(module: Module) -> bool:
-    """`output.detach()`, `output[idx_val]`, `next(iter(test_loader))`: a hint, of which each call has to say more."""
+    """`output.detach()`, `output.data.numpy()`, `output[idx_val]`, `next(iter(test_loader))`: each call says more."""
     words = module.index.names_used
-    return "detach" in words or (file_trains(module) and any(names_inference(word) for word in words))
+    cut = "detach" in words or ("data" in words and "numpy" in words)
+    return cut or (file_trains(module) and any(names_inference(word) for word in words))
 
 
 class _Search:
@@ -130,7 +131,7 @@ class _Search:
             return None
         if self._is_switched_around(call, key) or is_in_unit_test(self.module, call):
             return None
-        if not is_inference(self.module, call) and (self._trains or not self._weights.into(key)):
+        if not is_inference(self.module, call) and (self._trains or not self._is_loaded(key)):
             return None
         reasons = [reason for reason in self.modes.reasons(key, call)[0] if self._intent.counts(reason, call, key)]
         reasons = reasons or self._unknown.made(key, call)
@@ -169,6 +170,9 @@ class _Search:
         ):
             return None
         return TrainModeInference(call, shown, reason, after_training)
+
+    def _is_loaded(self, key: Key) -> bool:
+        return self._weights.into(key) or self._weights.inside(key)
 
     def _switched_around_part(self, key: Key, call: ast.Call) -> Key | None:
         """`self.train()` in a method that only predicts, and then `self.layers(x)`: the part or the whole that it is.
