@@ -81,13 +81,20 @@ class ModeEffects(ModelNames, ABC):
                         deeper = list(peer.left_by(further, inner, steps - 1)) if further is not None else []
                         yield from deeper or [(module, event.node)]
 
-    def switches_back_at_times(self, call: ast.Call, key: Key) -> bool:
-        """Does a function of the project evaluate a model and put it back into train mode, but not on every path?"""
+    def switches_back_at_times(self, call: ast.Call, key: Key, steps: int = MAX_DEPTH) -> bool:
+        """Does a function of the project evaluate a model and put it back into train mode, but not on every path?
+
+        It may do so in another function that it calls last.
+        """
         for module, function in functions_called(self.module.inference, call):
             peer = self.peer(module)
             for inner in self._names_within(call, key, peer, function):
                 last = peer._events_before(None, function, inner) or ()
                 if {event.mode for event in last} == {Mode.EVAL, Mode.TRAIN} and peer._follow(last, function):
+                    return True
+                unclear = (event.node for event in last if event.mode is Mode.UNKNOWN and steps)
+                inside = (node for node in unclear if isinstance(node, ast.Call))
+                if any(peer.switches_back_at_times(further, inner, steps - 1) for further in inside):
                     return True
         return False
 
