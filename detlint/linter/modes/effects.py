@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.flow import Flow
@@ -81,13 +81,20 @@ class ModeEffects(ModelNames, ABC):
                         deeper = list(peer.left_by(further, inner, steps - 1)) if further is not None else []
                         yield from deeper or [(module, event.node)]
 
-    def switches_back_at_times(self, call: ast.Call, key: Key) -> bool:
-        """Does a function of the project evaluate a model and put it back into train mode, but not on every path?"""
+    def switches_back_at_times(self, call: ast.Call, key: Key, steps: int = MAX_DEPTH) -> bool:
+        """Does a function of the project evaluate a model and put it back into train mode, but not on every path?
+
+        It may do so in another function that it calls last.
+        """
         for module, function in functions_called(self.module.inference, call):
             peer = self.peer(module)
             for inner in self._names_within(call, key, peer, function):
                 last = peer._events_before(None, function, inner) or ()
                 if {event.mode for event in last} == {Mode.EVAL, Mode.TRAIN} and peer._follow(last, function):
+                    return True
+                unclear = (event.node for event in last if event.mode is Mode.UNKNOWN and steps)
+                inside = (node for node in unclear if isinstance(node, ast.Call))
+                if any(peer.switches_back_at_times(further, inner, steps - 1) for further in inside):
                     return True
         return False
 
@@ -98,6 +105,39 @@ class ModeEffects(ModelNames, ABC):
         return all(
             any(self.reaches(flow, start, goal, ()) for goal in switches[Mode.TRAIN]) for start in switches[Mode.EVAL]
         )
+
+    def is_in_vain(self, event: Event, key: Key, events: tuple[Event, ...]) -> bool:
+        """Is a model only made there where it is missing, and there already on every path: `net.eval()` came before?"""
+        others = [other.node for other in events if other is not event]
+        return (
+            event.mode is Mode.TRAIN
+            and bool(others)
+            and not any(is_unset(other.made) for other in events)
+            and self._fills_in(event.node, key)
+            and not self.module.flow_at(event.node).path(None, event.node, avoiding=others)
+        )
+
+    def _fills_in(self, node: ast.AST, key: Key, steps: int = 2) -> bool:
+        """`if self.net is None: self.net = Net()`, or a call of a method that does no more than that?"""
+        if any(self._asks_if_missing(test, holds, key) for test, holds in self.index.conditions_around(node)):
+            return True
+        if not isinstance(node, ast.Call) or not steps:
+            return False
+        inner = []
+        for module, function in functions_called(self.module.inference, node):
+            peer = self.peer(module)
+            for name in self._names_within(node, key, peer, function):
+                events = peer.events(peer.index.scopes[function], name)
+                inner += [peer._fills_in(event.node, name, steps - 1) for event in events]
+        return bool(inner) and all(inner)
+
+    def _asks_if_missing(self, test: ast.expr, holds: bool, key: Key) -> bool:
+        """`self.net is None`, `not self.net`, and what is left after `if self.net is not None: return`."""
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            return holds and self.key(test.operand) == key
+        if not isinstance(test, ast.Compare) or not is_unset(test.comparators[0]) or self.key(test.left) != key:
+            return False
+        return isinstance(test.ops[0], ast.Is if holds else ast.IsNot)
 
     def managers(self, node: ast.AST) -> Iterator[ast.Call]:
         """Yield the calls of the `with` statements around a node in its function, the innermost first."""
@@ -176,6 +216,20 @@ class ModeEffects(ModelNames, ABC):
         """Does a condition on a parameter keep this call of a function from a place: `if training: net.train()`?"""
         return any(frame.truth(test) is (not holds) for test, holds in self.index.conditions_around(node))
 
+    def modes_in_call(self, frame: Frame, key: Key, goal: ast.AST) -> frozenset[Mode]:
+        """Return the modes that the body of a function may have put `key` in when one call of it comes to a place.
+
+        With `train=False`, nothing gets past `if not train: net.eval()` unswitched: the condition is the place then.
+        """
+        scope, events = self.index.scopes[frame.function], []
+        for event in self.events(scope, key):
+            tests = list(self.index.branches_around(event.node))
+            sure = bool(tests) and all(frame.truth(test) is holds for test, holds in tests)
+            if not self.is_ruled_out(event.node, frame):
+                events.append(replace(event, node=tests[-1][0]) if sure else event)
+        known, flow = tuple(events), self.module.flow(scope)
+        return frozenset(event.mode for event in known if self.reaches(flow, event.node, goal, known))
+
     def reaches(self, flow: Flow, start: ast.AST | None, goal: ast.AST | None, events: tuple[Event, ...]) -> bool:
         """Is a mode still in force at a place (or the end) that it had after another (or at the beginning)?"""
         others = [event.node for event in events if event.node is not start]
@@ -209,3 +263,8 @@ def _mode_in(frame: Frame | None, event: Event) -> Mode:
 def _is_rebound(event: Event, key: Key, function: FunctionNode) -> bool:
     """A parameter that is assigned anew says nothing about the model that the caller passed."""
     return event.made is not None and key.owner is function
+
+
+def is_unset(made: ast.expr | None) -> bool:
+    """`_NET = None`."""
+    return isinstance(made, ast.Constant) and made.value is None

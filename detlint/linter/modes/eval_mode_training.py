@@ -17,7 +17,12 @@ from detlint.linter.modes.names import Key
 from detlint.linter.modes.paths import Modes, Reason
 from detlint.linter.modes.switches import Mode, switched
 from detlint.linter.modes.training_runs import TrainingRun, TrainingRuns
-from detlint.linter.programs.evaluation import identifiers, names_inference, without_gradients
+from detlint.linter.programs.evaluation import (
+    identifiers,
+    names_inference,
+    runs_without_gradients,
+    without_gradients,
+)
 from detlint.linter.source.names import FOR_LOOPS, FUNCTIONS, LOOPS, BindingKind
 from detlint.linter.source.nodes import identifier, walk
 
@@ -175,7 +180,7 @@ def _infers(module: Module, statements: Sequence[ast.stmt]) -> bool:
     if any(name not in _SWITCHES and names_inference(name) for name in names):
         return True
     calls = (part for statement in statements for part in walk(statement) if isinstance(part, ast.Call))
-    return any(without_gradients(module, call) for call in calls)
+    return any(without_gradients(module, call) or runs_without_gradients(module, call) for call in calls)
 
 
 def _counters(loop: ast.AST) -> Iterator[str]:

@@ -52,6 +52,7 @@ class ModeEvents(ModeEffects, ABC):
             self._events[scope, key] = ()
             found = {event.node: event for event in self._find_events(scope, key)}
             known = tuple(sorted(found.values(), key=lambda event: _place(event.node)))
+            known = tuple(event for event in known if not self.is_in_vain(event, key, known))
             self._events[scope, key] = known
         return known
 

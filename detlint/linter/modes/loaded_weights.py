@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.values import Kind
 from detlint.linter.modes.constructors import Constructors
 from detlint.linter.modes.layers import names_made
 from detlint.linter.modes.names import Key, given_to
@@ -19,6 +20,8 @@ from detlint.linter.source.nodes import identifier, is_own, walk
 _LOADER = re.compile(r"(load|restore|resume)_?\w*(model|net|check|weight|state|param|ckpt|snapshot)", re.I)
 # Of these it is certain that they make no model themselves.
 _FILLER = re.compile(r"(load|restore|resume)_(check|weight|state|param|ckpt|snapshot)\w*$", re.I)
+# Arguments that ask for pretrained weights.
+_WEIGHTS = ("pretrained", "weights")
 
 
 class LoadedWeights:
@@ -42,6 +45,20 @@ class LoadedWeights:
     def as_made(self, key: Key) -> bool:
         """`Pipeline(path)`, whose constructor loads weights into it."""
         return any(_loads_itself(module, made) for module, made in Constructors(self._modes, near=True).of_key(key))
+
+    def inside(self, key: Key) -> bool:
+        """`Features()`, of a class that wraps a pretrained model and has no other parts that could be trained."""
+        return any(
+            self._wraps_pretrained(info)
+            for module, made in Constructors(self._modes, near=True).of_key(key)
+            for info in filter(None, map(module.inference.class_named, names_made(module, made)))
+        )
+
+    def _wraps_pretrained(self, info: ClassInfo) -> bool:
+        writes = (write for writes in info.attributes.values() for write in writes)
+        parts = [self._modes.peer(info.module).unwrapped(write.value) for write in writes]
+        made = [part for part in parts if isinstance(part, ast.Call) and _makes_module(info.module, part)]
+        return bool(made) and all(is_pretrained(call) and not _is_told_of_weights(call) for call in made)
 
     def from_state(self, key: Key) -> bool:
         """`model.load_state_dict(state)`, anywhere in the file."""
@@ -164,8 +181,17 @@ def _is_load_into(node: ast.AST, names: list[str]) -> bool:
 
 def is_pretrained(made: ast.Call) -> bool:
     """`resnet50(weights="DEFAULT")`, `resnet50(pretrained=True)`."""
-    given = [keyword.value for keyword in made.keywords if keyword.arg in ("pretrained", "weights")]
+    given = [keyword.value for keyword in made.keywords if keyword.arg in _WEIGHTS]
     return any(not isinstance(value, ast.Constant) or bool(value.value) for value in given)
+
+
+def _is_told_of_weights(made: ast.Call) -> bool:
+    """`resnet50(pretrained=pretrained)`: somebody else decides that."""
+    return any(keyword.arg in _WEIGHTS and isinstance(keyword.value, ast.Name) for keyword in made.keywords)
+
+
+def _makes_module(module: Module, call: ast.Call) -> bool:
+    return is_pretrained(call) or any(value.kind is Kind.MODULE for value in module.inference.values(call))
 
 
 def _behind(module: Module, made: ast.Call) -> Iterator[ast.Call]:

@@ -12,7 +12,7 @@ from detlint.linter.analysis.calls_elsewhere import called_elsewhere, calls_else
 from detlint.linter.analysis.classes import class_made
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.values import load_types
-from detlint.linter.modes.effects import MAX_DEPTH, Event
+from detlint.linter.modes.effects import MAX_DEPTH, Event, is_unset
 from detlint.linter.modes.events import ModeEvents
 from detlint.linter.modes.frames import Frame
 from detlint.linter.modes.layers import from_torchvision_by_name, switches_itself
@@ -101,16 +101,16 @@ class Modes(ModeEvents):
         copied = self.copied(node)
         if copied is not None:
             return self.mode_of(copied)
-        modes = [self._made_by(name, index) for name in self.module.inference.callees(node)]
+        modes = [self._made_by(name, node, index) for name in self.module.inference.callees(node)]
         return _same(*modes) if modes else Mode.UNKNOWN
 
     def _is_only_made(self, key: Key) -> bool:
         """`if _NET is None: _NET = Net()`: does nothing but making it decide the mode of a global or an attribute?"""
         events = self.events_anywhere(key)
         kept = isinstance(key.owner, (ast.Module, ast.ClassDef))
-        return kept and all(event.mode is Mode.TRAIN or _is_unset(event.made) for event in events)
+        return kept and all(event.mode is Mode.TRAIN or is_unset(event.made) for event in events)
 
-    def _made_by(self, name: str, index: tuple[int, ...]) -> Mode:
+    def _made_by(self, name: str, call: ast.Call, index: tuple[int, ...]) -> Mode:
         inference = self.module.inference
         found = self.module.project.definition(name)
         if found is not None:
@@ -119,7 +119,7 @@ class Modes(ModeEvents):
                 info = module.inference.class_info(definition)
                 plain = inference.is_module_class(name) and not switches_itself(info)
                 return Mode.TRAIN if plain else Mode.UNKNOWN
-            return self.peer(module).returned_mode(definition, index)
+            return self.peer(module)._returned_mode(Frame(definition, call, None), index)
         factory = load_sources().factories.get(name)
         if factory is not None:
             return Mode.TRAIN if factory == "train" else Mode.EVAL
@@ -128,16 +128,25 @@ class Modes(ModeEvents):
         made = name in load_types().modules or _MODEL_CODE.search(name.rpartition(".")[0]) is not None
         return Mode.TRAIN if made else Mode.UNKNOWN
 
-    def returned_mode(self, function: FunctionNode, index: tuple[int, ...]) -> Mode:
-        """Return the mode of the model that a function of this module returns (at `index` of a tuple)."""
+    def _returned_mode(self, frame: Frame, index: tuple[int, ...]) -> Mode:
+        """Return the mode of the model that a call of a function of this module returns (at `index` of a tuple)."""
         modes = []
-        for statement in self.module.flow(self.index.scopes[function]).returns():
-            value = statement.value
+        for statement in self.module.flow(self.index.scopes[frame.function]).returns():
+            value = None if self.is_ruled_out(statement, frame) else statement.value
             if isinstance(value, ast.Tuple) and index and index[0] < len(value.elts):
-                modes.append(self.mode_of(value.elts[index[0]], index[1:]))
-            elif value is not None and not _is_unset(value) and not self._is_session(value):
-                modes.append(self.mode_of(value, index))
+                modes.append(self._mode_in_call(value.elts[index[0]], index[1:], frame))
+            elif value is not None and not is_unset(value) and not self._is_session(value):
+                modes.append(self._mode_in_call(value, index, frame))
         return _same(*modes) if modes else Mode.UNKNOWN
+
+    def _mode_in_call(self, node: ast.expr, index: tuple[int, ...], frame: Frame) -> Mode:
+        """`net`, after `if not train: net.eval()`, in a call that passes `train` or leaves it at its default."""
+        if isinstance(node, ast.IfExp) and (chosen := frame.truth(node.test)) is not None:
+            return self.mode_of(node.body if chosen else node.orelse, index)
+        mode = self.mode_of(node, index)
+        key = self.key(node) if mode is Mode.UNKNOWN and isinstance(node, ast.Name) else None
+        local = key is not None and key.owner is frame.function
+        return self._one(self.modes_in_call(frame, key, node)) if key is not None and local else mode
 
     def _is_session(self, value: ast.expr) -> bool:
         """`InferenceSession(path)`, which a function returns in the place of a model: it has no mode at all."""
@@ -383,8 +392,3 @@ def _same(*modes: Mode) -> Mode:
     """Return the mode that all agree on."""
     found = set(modes)
     return modes[0] if len(found) == 1 else Mode.UNKNOWN
-
-
-def _is_unset(made: ast.expr | None) -> bool:
-    """`_NET = None`."""
-    return isinstance(made, ast.Constant) and made.value is None

@@ -21,6 +21,7 @@ from detlint.linter.modes.paths import Modes, Reason
 from detlint.linter.modes.runs import ModelRuns
 from detlint.linter.modes.settled_parts import stays_in_mode
 from detlint.linter.modes.switches import Mode
+from detlint.linter.modes.teachers import is_teacher
 from detlint.linter.modes.unknown_models import UnknownModels
 from detlint.linter.programs.evaluation import (
     computes_loss,
@@ -90,9 +91,10 @@ def _may_infer(module: Module) -> bool:
 
 
 def _may_judge(module: Module) -> bool:
-    """`output.detach()`, `output[idx_val]`, `next(iter(test_loader))`: a hint, of which each call has to say more."""
+    """`output.detach()`, `output.data.numpy()`, `output[idx_val]`, `next(iter(test_loader))`: each call says more."""
     words = module.index.names_used
-    return "detach" in words or (file_trains(module) and any(names_inference(word) for word in words))
+    cut = "detach" in words or ("data" in words and "numpy" in words)
+    return cut or (file_trains(module) and any(names_inference(word) for word in words))
 
 
 class _Search:
@@ -130,7 +132,7 @@ class _Search:
             return None
         if self._is_switched_around(call, key) or is_in_unit_test(self.module, call):
             return None
-        if not is_inference(self.module, call) and (self._trains or not self._weights.into(key)):
+        if not is_inference(self.module, call) and not self._predicts_by_its_weights(key, call):
             return None
         reasons = [reason for reason in self.modes.reasons(key, call)[0] if self._intent.counts(reason, call, key)]
         reasons = reasons or self._unknown.made(key, call)
@@ -169,6 +171,12 @@ class _Search:
         ):
             return None
         return TrainModeInference(call, shown, reason, after_training)
+
+    def _predicts_by_its_weights(self, key: Key, call: ast.Call) -> bool:
+        """Is a model loaded where nothing trains, or as a teacher that training steps ask?"""
+        if not self._trains:
+            return self._weights.into(key) or self._weights.inside(key)
+        return without_gradients(self.module, call) and is_teacher(self.modes, key) and self._weights.into(key)
 
     def _switched_around_part(self, key: Key, call: ast.Call) -> Key | None:
         """`self.train()` in a method that only predicts, and then `self.layers(x)`: the part or the whole that it is.

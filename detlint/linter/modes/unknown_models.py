@@ -85,7 +85,7 @@ class UnknownModels:
     def _is_loaded_as_made(self, key: Key, made: ast.Call, index: tuple[int, ...]) -> bool:
         """Are weights loaded into what a call makes, by this file or by that call, which hands it on in train mode?"""
         if self._loads_in_sight(made, index):
-            return True
+            return self.modes.mode_of(made, index) is not Mode.EVAL
         loaded = not _LOADED.search(identifier(made.func)) and (self._weights.filled(key) or is_pretrained(made))
         return loaded and not self._is_handed_back(made)
 
