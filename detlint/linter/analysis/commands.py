@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from detlint.linter.analysis.project import Module
-from detlint.linter.source.names import BindingKind
+from detlint.linter.source.names import FUNCTIONS
 from detlint.randomness import load_sources
 
 
@@ -28,26 +28,24 @@ def _programs(module: Module) -> Iterator[Module]:
 
 
 def _hands_over(start: Module, module: Module) -> bool:
-    """Is a function of `module` named in `start`, where a command line is read, without being called there?"""
-    if not any(name.rpartition(".")[0] == module.name for name in start.outline.imports):
+    """Is a function of `module` handed on in `start`, where a command line is read?"""
+    imported = {name.rpartition(".")[2] for name in start.outline.imports if name.rpartition(".")[0] == module.name}
+    functions = imported.intersection(one.name for one in module.tree.body if isinstance(one, FUNCTIONS))
+    if not functions:
         return False
-    taken = {
-        name
-        for name, bindings in start.index.root.bindings.items()
-        if any(one.kind is BindingKind.IMPORT and one.target.rpartition(".")[0] == module.name for one in bindings)
-    }
-    handed = any(
-        node.id in taken and not _is_called(node, start) and isinstance(node.ctx, ast.Load)
-        for node in start.index.of_type(ast.Name)
-    )
+    wanted = {f"{module.name}.{name}" for name in functions}
+    bindings = start.index.root.bindings.items()
+    taken = {name for name, made in bindings if any(one.target in wanted for one in made)}
+    if not any(node.id in taken and _is_handed_on(node, start) for node in start.index.of_type(ast.Name)):
+        return False
     readers = tuple(load_sources().smoke_test.starts)
-    return handed and any(
-        name.startswith(readers)
-        for call in start.index.of_type(ast.Call)
-        for name in start.inference.resolve(call.func)
-    )
+    called = (name for call in start.index.of_type(ast.Call) for name in start.inference.resolve(call.func))
+    return any(name.startswith(readers) for name in called)
 
 
-def _is_called(node: ast.Name, start: Module) -> bool:
+def _is_handed_on(node: ast.Name, start: Module) -> bool:
+    """`CLI({"train": train})`, `Fire(train)`, `set_defaults(func=train)`, `COMMANDS = [train, test]`."""
     parent = start.index.parents.get(node)
-    return isinstance(parent, ast.Call) and parent.func is node
+    if isinstance(parent, ast.Call):
+        return parent.func is not node
+    return isinstance(parent, (ast.Dict, ast.List, ast.Tuple, ast.keyword))
