@@ -9,6 +9,7 @@ from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.program import Program, calls_named
 from detlint.linter.analysis.project import Module
 from detlint.linter.source.names import BindingKind, FunctionNode
+from detlint.linter.source.nodes import identifier
 
 
 def stays_off(module: Module, node: ast.AST, program: Program) -> bool:
@@ -37,8 +38,15 @@ def _may_pass(function: FunctionNode, name: str, program: Program) -> bool:
     """Does a call in the program, of whatever goes by the function's name, pass the option or hide what it passes?"""
     for module in program.modules:
         for call in calls_named(module, (function.name,)):
+            if not _may_call(call, function, module):
+                continue
             hidden = any(keyword.arg is None for keyword in call.keywords)
             hidden |= any(isinstance(given, ast.Starred) for given in call.args)
             if hidden or argument_of(function, name, call, skip_self=isinstance(call.func, ast.Attribute)) is not None:
                 return True
     return False
+
+
+def _may_call(call: ast.Call, function: FunctionNode, module: Module) -> bool:
+    names = (identifier(call.func), *(name.rpartition(".")[2] for name in module.inference.callees(call)))
+    return function.name in names
