@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.program import outermost_definition
 from detlint.linter.source.names import FunctionNode
 from detlint.linter.source.nodes import identifier
@@ -21,6 +22,7 @@ _MOST_FILES_SEARCHED = 64  # for an assignment, which a look at each tells
 _TESTS = ("isinstance", "issubclass", "cast", "super")
 
 CallSite = tuple["Context", ast.Call]
+Given = tuple[ast.expr, "Context"]
 
 
 def calls_of(function: FunctionNode | ast.ClassDef, ctx: Context) -> Iterator[CallSite | None]:
@@ -42,6 +44,25 @@ def calls_of(function: FunctionNode | ast.ClassDef, ctx: Context) -> Iterator[Ca
                 yield None
                 return
             yield from _calls_in(function, qualified, other)
+
+
+def given_by_callers(function: FunctionNode, parameter: str, ctx: Context) -> Iterator[Given | None]:
+    """Yield what each call of `function` in the project passes for a parameter; None where that is not written out."""
+    for site in calls_of(function, ctx):
+        given = argument_of(function, parameter, site[1], skip_self=True) if site is not None else None
+        yield (given, site[0]) if site is not None and given is not None else None
+
+
+def all_callers_give(
+    function: FunctionNode, parameter: str, ctx: Context, holds: Callable[[ast.expr, Context], bool]
+) -> bool:
+    """Does something hold for what every call of `function` passes for a parameter, and is there a call?"""
+    called = False
+    for given in given_by_callers(function, parameter, ctx):
+        if given is None or not holds(*given):
+            return False
+        called = True
+    return called
 
 
 def is_used_elsewhere(name: str, ctx: Context) -> bool:

@@ -10,7 +10,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from detlint.linter.analysis.callers import calls_of
+from detlint.linter.analysis.callers import calls_of, given_by_callers
 from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.context import MISSING
 from detlint.linter.analysis.parameters import receiver_class
@@ -252,11 +252,10 @@ class _Question:
         if not isinstance(function, FUNCTIONS):
             return []
         passed: list[tuple[ast.expr, Context]] = []
-        for site in calls_of(function, ctx):
-            given = argument_of(function, bindings[0].name, site[1], skip_self=True) if site is not None else None
-            if site is None or given is None:
+        for given in given_by_callers(function, bindings[0].name, ctx):
+            if given is None:
                 return []
-            passed.append((given, site[0]))
+            passed.append(given)
         return passed
 
     def _parameter(self, binding: Binding, node: ast.arg, ctx: Context) -> bool:

@@ -6,8 +6,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from detlint.linter.analysis.callers import calls_of
-from detlint.linter.analysis.calls import argument_of
+from detlint.linter.analysis.callers import all_callers_give
 from detlint.linter.analysis.context import MISSING
 from detlint.linter.indices.positions import SAME_ELEMENTS
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind
@@ -35,7 +34,7 @@ _VIEWS = frozenset(
     {"expand", "expand_as", "flatten", "long", "repeat", "reshape", "squeeze", "to", "unsqueeze", "view"}
 )
 _WIDENING = frozenset({"broadcast_to", "expand", "repeat", "tile"})
-_FLATTENING = frozenset({"flatten", "ravel", "reshape", "view"})
+FLATTENING = frozenset({"flatten", "ravel", "reshape", "view"})
 
 
 def is_inverse(index: ast.expr, ctx: Context) -> bool:
@@ -222,7 +221,7 @@ def are_distinct(
         if not shaped and _repeats_places(node, inside):
             return False
         shaped = shaped or _shapes(node, inside)
-        merged = merged or (not shaped and identifier(node.func) in _FLATTENING)
+        merged = merged or (not shaped and identifier(node.func) in FLATTENING)
         if isinstance(node.func, ast.Attribute) and node.func.attr in _VIEWS:
             base = node.func.value
     if isinstance(node, ast.Subscript) and not is_later_dimension(node, inside):
@@ -250,13 +249,13 @@ def _repeats_places(view: ast.Call, ctx: Context) -> bool:
         return len(_sizes(view)) == 1 and _widens(view, ctx)
     if view.func.attr == "repeat_interleave":
         return True
-    return view.func.attr in _FLATTENING and not _shapes(view, ctx) and _is_widened(view.func.value, ctx)
+    return view.func.attr in FLATTENING and not _shapes(view, ctx) and _is_widened(view.func.value, ctx)
 
 
 def _shapes(view: ast.Call, ctx: Context) -> bool:
     """`rows.repeat(k).view(k, -1)`: no place stands twice in a row of it."""
     name = view.func.attr if isinstance(view.func, ast.Attribute) else ""
-    return name in _FLATTENING and bool(view.args) and [ctx.constant(size) for size in _sizes(view)] != [-1]
+    return name in FLATTENING and bool(view.args) and [ctx.constant(size) for size in _sizes(view)] != [-1]
 
 
 def _is_widened(node: ast.expr, ctx: Context) -> bool:
@@ -320,10 +319,4 @@ def _gets_permutations(parameter: Binding, ctx: Context, depth: int) -> bool:
     function = parameter.scope.node
     if not isinstance(function, FUNCTIONS):
         return False
-    called = False
-    for site in calls_of(function, ctx):
-        passed = argument_of(function, parameter.name, site[1], skip_self=True) if site is not None else None
-        if site is None or passed is None or not is_permutation(passed, site[0], depth):
-            return False
-        called = True
-    return called
+    return all_callers_give(function, parameter.name, ctx, lambda given, inside: is_permutation(given, inside, depth))

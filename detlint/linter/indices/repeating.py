@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from detlint.linter.analysis.callers import calls_of
-from detlint.linter.analysis.calls import argument_of
+from detlint.linter.analysis.callers import given_by_callers
 from detlint.linter.analysis.only_values import only_value
-from detlint.linter.indices.distinct_indices import is_inverse, is_later_dimension
+from detlint.linter.indices.distinct_indices import FLATTENING, is_inverse, is_later_dimension
 from detlint.linter.indices.positions import TENSORS
 from detlint.linter.source.names import FUNCTIONS, BindingKind
 from detlint.linter.source.nodes import arguments_of, identifier, walk
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
 _MAX_STEPS = 8
 # What sums the members of groups, in whatever library.
 _SUMMING = re.compile(r"scatter|segment|index_add|index_reduce")
-_FLATTENING = frozenset({"flatten", "ravel", "reshape", "view"})
 # Draw with replacement, copy, or give each of many the number of the one that it belongs to.
 _REPEATING = frozenset({"random.choices", "numpy.random.choice", "numpy.random.randint"}) | frozenset(
     f"torch.{owner}{name}"
@@ -44,7 +41,7 @@ def may_repeat(index: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> bool:
     if made is not None:
         return may_repeat(made, ctx, steps - 1)
     if isinstance(index, ast.Name):
-        return any(may_repeat(given, inside, steps // 2) for given, inside in _given_by_callers(index, ctx))
+        return _is_passed_repeating(index, ctx, steps // 2)
     if isinstance(index, ast.Subscript):
         return is_later_dimension(index, ctx) or may_repeat(index.value, ctx, steps - 1)
     if isinstance(index, ast.BinOp):
@@ -58,7 +55,7 @@ def may_repeat(index: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> bool:
         return bool(index.args) and may_repeat(index.args[0], ctx, steps - 1)
     if not isinstance(index.func, ast.Attribute):
         return False
-    return index.func.attr in _FLATTENING or may_repeat(index.func.value, ctx, steps - 1)
+    return index.func.attr in FLATTENING or may_repeat(index.func.value, ctx, steps - 1)
 
 
 def _groups(index: ast.expr, ctx: Context) -> bool:
@@ -71,11 +68,10 @@ def _groups(index: ast.expr, ctx: Context) -> bool:
     return any(isinstance(part, ast.Name) and part.id == index.id for one in given for part in walk(one))
 
 
-def _given_by_callers(parameter: ast.Name, ctx: Context) -> Iterator[tuple[ast.expr, Context]]:
-    for binding in ctx.module.definitions(parameter):
-        function = binding.scope.node
-        if binding.kind is BindingKind.PARAMETER and isinstance(function, FUNCTIONS):
-            for site in calls_of(function, ctx):
-                given = argument_of(function, binding.name, site[1], skip_self=True) if site is not None else None
-                if site is not None and given is not None:
-                    yield given, site[0]
+def _is_passed_repeating(parameter: ast.Name, ctx: Context, steps: int) -> bool:
+    return any(
+        given is not None and may_repeat(*given, steps)
+        for binding in ctx.module.definitions(parameter)
+        if binding.kind is BindingKind.PARAMETER and isinstance(binding.scope.node, FUNCTIONS)
+        for given in given_by_callers(binding.scope.node, binding.name, ctx)
+    )

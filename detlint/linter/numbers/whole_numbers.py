@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from detlint.linter.analysis.callers import calls_of
-from detlint.linter.analysis.calls import argument_of
+from detlint.linter.analysis.callers import all_callers_give
 from detlint.linter.analysis.only_values import only_value
 from detlint.linter.gradients.provenance import without_gradient_dtype
 from detlint.linter.gradients.writes import written_into
@@ -44,13 +43,7 @@ def _are_passed_counted(parameter: ast.arg, ctx: Context, calls: int) -> bool:
     function = ctx.parent(ctx.parent(parameter) or parameter)
     if calls == 0 or not isinstance(function, FUNCTIONS):
         return False
-    called = False
-    for site in calls_of(function, ctx):
-        given = argument_of(function, parameter.arg, site[1], skip_self=True) if site is not None else None
-        if site is None or given is None or not are_counted(given, site[0], calls - 1):
-            return False
-        called = True
-    return called
+    return all_callers_give(function, parameter.arg, ctx, lambda given, inside: are_counted(given, inside, calls - 1))
 
 
 def _is_whole(node: ast.AST | None, ctx: Context) -> bool:
