@@ -195,8 +195,27 @@ RUNS = {
     "helper passed on": ("import torch\ndef seed():\n    torch.manual_seed(0)\nprint(seed)\n", ["main:3"]),
     "under the guard": ("import torch\nif __name__ == '__main__':\n    torch.manual_seed(0)\n", ["main:3"]),
     "method": (
-        "import torch\nclass T:\n    def seed(self):\n        torch.manual_seed(0)\nprint(T())\n",
+        "import torch\nclass T:\n    def seed(self):\n        torch.manual_seed(0)\nT().seed()\n",
         ["main:4"],
+    ),
+    "method that nobody names": (
+        "import torch\nclass T:\n    def seed(self):\n        torch.manual_seed(0)\nT()\nseed = 1\nprint(seed)\n",
+        [],
+    ),
+    "method of a class of the file, named in another method": (
+        "import torch\nclass T:\n    def __init__(self):\n        self.seed()\n"
+        "    def seed(self):\n        torch.manual_seed(0)\nprint(T())\n",
+        ["main:6"],
+    ),
+    "method of a class of which code out of sight may call any": (
+        "import torch\nfrom framework import Callback\nclass T(Callback):\n    def on_start(self):\n"
+        "        torch.manual_seed(0)\nprint(T())\n",
+        ["main:5"],
+    ),
+    "method picked by a computed name": (
+        "import torch\nclass T:\n    def __call__(self, stage):\n        getattr(self, f'on_{stage}')()\n"
+        "    def on_start(self):\n        torch.manual_seed(0)\nprint(T()('start'))\n",
+        ["main:6"],
     ),
     "alias": ("from torch import manual_seed as ms\nms(0)\n", ["main:2"]),
     "variable": ("import torch\nfix = torch.manual_seed\nfix(0)\n", ["main:3"]),

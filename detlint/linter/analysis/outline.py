@@ -3,12 +3,41 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from detlint.linter.source.index import Index
-from detlint.linter.source.names import FUNCTIONS, absolute_name
-from detlint.linter.source.nodes import reached, walk
+from detlint.linter.source.names import FUNCTIONS, FunctionNode, absolute_name
+from detlint.linter.source.nodes import decorating, identifier, reached, walk
+
+# Decorators that run no method themselves, nor hand it to anybody.
+_PLAIN_DECORATORS = frozenset(
+    {
+        "abstractmethod",
+        "cached_property",
+        "classmethod",
+        "inference_mode",
+        "no_grad",
+        "override",
+        "property",
+        "staticmethod",
+        "typechecked",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """An outermost function or class and the names that running or making it reads.
+
+    `bases` are the last identifiers of a class's bases, `methods` those that run only where something uses their name.
+    """
+
+    name: str
+    reads: tuple[str, ...]
+    bases: tuple[str, ...] = ()
+    methods: tuple[Definition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +47,7 @@ class Outline:
     `imports` are the dotted names that it imports anywhere in its text, in source order. `calls` are the identifiers
     that its calls may mean, `writes` the attributes that it sets, `binds` the names that it binds at the top, `stars`
     the modules that it imports everything from. `reads` are the names that its top-level code reads,
-    `guarded` those that only its `__main__` guards read, `definitions` each outermost function or class with the names
-    that it reads.
+    `guarded` those that only its `__main__` guards read, `definitions` its outermost functions and classes.
     """
 
     imports: tuple[str, ...]
@@ -29,18 +57,23 @@ class Outline:
     stars: tuple[str, ...]
     reads: frozenset[str]
     guarded: frozenset[str]
-    definitions: tuple[tuple[str, tuple[str, ...]], ...]
+    definitions: tuple[Definition, ...]
+
+    def may_read(self, name: str) -> bool:
+        """Return whether anything in the file reads a name, as a variable or as an attribute."""
+        parts = (part for definition in self.definitions for part in (definition, *definition.methods))
+        return name in self.reads or any(name in part.reads for part in parts)
 
 
 def outline_of(index: Index, name: str, is_package: bool) -> Outline:
     """Return the outline of a module of this name."""
     reads: set[str] = set()
-    definitions: list[tuple[str, tuple[str, ...]]] = []
+    definitions: list[Definition] = []
     pending: list[ast.AST] = list(index.tree.body)
     while pending:
         node = pending.pop()
         if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
-            definitions.append((node.name, tuple(dict.fromkeys(_names_read(node)))))
+            definitions.append(_definition(node))
             pending.extend(node.decorator_list)
         else:
             reads.update(_name_read(node))
@@ -56,6 +89,37 @@ def outline_of(index: Index, name: str, is_package: bool) -> Outline:
         guarded=_guarded(index.tree),
         definitions=tuple(definitions),
     )
+
+
+def _definition(node: FunctionNode | ast.ClassDef) -> Definition:
+    methods = list(_methods_by_name(node)) if isinstance(node, ast.ClassDef) else []
+    bases = [identifier(base.value if isinstance(base, ast.Subscript) else base) for base in getattr(node, "bases", ())]
+    return Definition(
+        node.name,
+        tuple(dict.fromkeys(_names_read(node, methods))),
+        tuple(bases),
+        tuple(Definition(method.name, tuple(dict.fromkeys(_names_read(method)))) for method in methods),
+    )
+
+
+def _methods_by_name(node: ast.ClassDef) -> Iterator[FunctionNode]:
+    """Yield the methods that only their names lead to; none, where the class picks methods by computed names."""
+    if not any(isinstance(part, ast.Call) and _picks_by_computed_name(part) for part in walk(node)):
+        yield from filter(_runs_by_name, node.body)
+
+
+def _picks_by_computed_name(call: ast.Call) -> bool:
+    """`getattr(self, f"on_{event}")`."""
+    if identifier(call.func) != "getattr" or len(call.args) < 2 or isinstance(call.args[1], ast.Constant):
+        return False
+    return identifier(call.args[0]) in ("self", "cls")
+
+
+def _runs_by_name(node: ast.AST) -> TypeGuard[FunctionNode]:
+    """Return whether a part of a class is a method that only what uses its name runs: no `__init__`, no `forward`."""
+    if not isinstance(node, FUNCTIONS) or node.name == "forward" or node.name.startswith("__"):
+        return False
+    return all(identifier(decorating(decorator)) in _PLAIN_DECORATORS for decorator in node.decorator_list)
 
 
 def _imports(index: Index, name: str, is_package: bool) -> Iterator[str]:
@@ -85,13 +149,20 @@ def _guarded(tree: ast.Module) -> frozenset[str]:
     return frozenset(within.difference(*(_names_read(node) for node in others if not isinstance(node, defined))))
 
 
-def _names_read(node: ast.AST) -> Iterator[str]:
-    """Yield the identifiers that are read under `node`, as names or as attributes."""
-    for child in walk(node):
-        yield from _name_read(child)
+def _names_read(node: ast.AST, left_out: Sequence[ast.AST] = ()) -> Iterator[str]:
+    """Yield the identifiers that are read in what stands in `node`, as names or as attributes."""
+    for part in ast.iter_child_nodes(node):
+        if part not in left_out:
+            for child in walk(part):
+                yield from _name_read(child)
 
 
 def _name_read(node: ast.AST) -> tuple[str, ...]:
     if isinstance(node, ast.Name):
         return (node.id,) if isinstance(node.ctx, ast.Load) else ()
-    return (node.attr,) if isinstance(node, ast.Attribute) else ()
+    return (node.attr, as_attribute(node.attr)) if isinstance(node, ast.Attribute) else ()
+
+
+def as_attribute(name: str) -> str:
+    """Return how a read of `x.name` is listed, beside the name itself: only that can mean a method."""
+    return f".{name}"

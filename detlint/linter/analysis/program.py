@@ -10,8 +10,9 @@ from functools import cached_property
 from detlint.config import Config, covers
 from detlint.files import is_file
 from detlint.linter.analysis.commands import is_handed_to_reader
-from detlint.linter.analysis.outline import is_main_guard
+from detlint.linter.analysis.outline import as_attribute, is_main_guard
 from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.used_names import names_led_to
 from detlint.linter.source.names import FUNCTIONS
 from detlint.linter.source.nodes import decorating, identifier, walk
 from detlint.randomness import load_sources
@@ -61,6 +62,10 @@ _SETUP_CALLS = (
     "builtins.setattr",
     "builtins.super",
 )
+
+
+# What makes commands of the methods of a class.
+_READERS_OF_CLASSES = frozenset({"Fire", "CLI", "LightningCLI", "auto_cli"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,28 +140,36 @@ class Program:
             return module is self.module or not any(
                 isinstance(parent, ast.If) and is_main_guard(parent) for parent in module.index.ancestors(node)
             )
-        return bool(definition.decorator_list) or definition.name in self._used
+        if definition.decorator_list:
+            return True
+        if definition.name not in self._used:
+            return False
+        around = {
+            getattr(part, "name", "") for part in (node, *module.index.ancestors(node)) if part in definition.body
+        }
+        return not any(
+            method.name in around and as_attribute(method.name) not in self._used
+            for each in module.outline.definitions
+            if each.name == definition.name
+            for method in each.methods
+        )
 
     @cached_property
     def _used(self) -> frozenset[str]:
-        """Every name that code of this program uses which can run itself, by name alone: `seed` uses any `seed`."""
-        definitions: dict[str, list[tuple[str, ...]]] = {}
-        used: set[str] = set()
-        for module in self.modules:
-            outline = module.outline
-            used |= outline.reads if module is self.module else outline.reads - outline.guarded
-            for name, names in outline.definitions:
-                definitions.setdefault(name, []).append(names)
-        if not any(executes(self.module, statement) for statement in self.module.tree.body):
-            # Packaging metadata or a setting names the entry point.
-            used.update(name for name, _ in self.module.outline.definitions)
+        """Every name that code of this program uses which can run itself, by name alone: `seed` uses any `seed`.
+
+        A method runs where its class does and its name is used; one of a class that code out of sight may call, always.
+        """
+        own = self.module.outline
+        used = {name for module in self.modules[1:] for name in module.outline.reads - module.outline.guarded}
+        used |= own.reads
+        works = any(executes(self.module, statement) for statement in self.module.tree.body)
+        if not works:  # packaging metadata or a setting names the entry point
+            used.update(definition.name for definition in own.definitions)
+        if not works or not own.calls.isdisjoint(_READERS_OF_CLASSES):
+            used.update(as_attribute(method.name) for definition in own.definitions for method in definition.methods)
         used.update(_named_in_texts(self.module))
-        pending = sorted(used & definitions.keys())
-        while pending:
-            fresh = set().union(*definitions.pop(pending.pop(), ())) - used
-            used |= fresh
-            pending.extend(sorted(fresh & definitions.keys()))
-        return frozenset(used)
+        return names_led_to(used, [definition for module in self.modules for definition in module.outline.definitions])
 
 
 def _named_in_texts(module: Module) -> Iterator[str]:

@@ -55,8 +55,7 @@ class Reach:
 
 def uses_of(module: Module, name: str) -> Iterator[ast.expr]:
     """Yield where a module reads a name, as a variable or as an attribute."""
-    outline = module.outline
-    if name in outline.reads or any(name in names for _, names in outline.definitions):
+    if module.outline.may_read(name):
         for use in module.index.names_used.get(name, ()):
             if isinstance(use, (ast.Name, ast.Attribute)) and isinstance(use.ctx, ast.Load):
                 yield use
