@@ -19,7 +19,7 @@ from detlint.linter.programs.smoke import is_smoke_test
 from detlint.linter.programs.training import file_trains, trains
 from detlint.linter.randomness.seeding import seeding_of, seeds_in
 from detlint.linter.source.names import FUNCTIONS
-from detlint.linter.source.nodes import identifier, walk
+from detlint.linter.source.nodes import arguments_of, identifier, walk
 
 _WORK = re.compile(
     r"(^|_)(train|fit|finetune|eval|evaluate|evaluation|validate|test|infer|inference|predict|generate|sample|rollout"
@@ -129,7 +129,7 @@ def _work(ctx: Context) -> str:
             inferring = True
         if any(name.startswith("lightning.pytorch.Trainer.") for name in names):
             return "trains"
-        inferring |= any(name in _INFERS for name in names) or _runs_on_cuda(call, ctx)
+        inferring |= any(name in _INFERS for name in names) or _sets_eval(call) or _runs_on_cuda(call, ctx)
     return "infers" if inferring else ""
 
 
@@ -146,6 +146,11 @@ def _steps(call: ast.Call, names: tuple[str, ...], ctx: Context) -> bool:
         if other is not None
         for function in other.index.of_type(ast.FunctionDef)
     )
+
+
+def _sets_eval(call: ast.Call) -> bool:
+    """`model.eval()`: who says that means to run it, by whatever method."""
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "eval" and not arguments_of(call)
 
 
 def _runs_on_cuda(call: ast.Call, ctx: Context) -> bool:

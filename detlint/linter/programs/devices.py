@@ -15,9 +15,9 @@ from detlint.linter.source.nodes import identifier, walk
 # Who seeds the generators of CUDA, picks one of its devices or makes a tensor there means to work on it.
 _MEANS_CUDA = re.compile(r"^torch\.cuda\.(set_device|manual_seed|manual_seed_all|\w+Tensor)$")
 # Functions of a project that choose a device, perhaps among other settings.
-_PREPARES = re.compile(r"device|config|setup|options|args", re.IGNORECASE)
+_PREPARES = re.compile(r"device|gpu|cuda|config|setup|options|args", re.IGNORECASE)
 _LETS_BE = frozenset({"builtins.object", "abc.ABC", "torch.nn.Module"})  # bases that call no method but forward()
-_DEPTH = 1  # of calls inside of what a file calls
+_DEPTH = 2  # of calls inside of what a file calls
 _FRAMEWORKS = (
     "lightning.pytorch.Trainer",
     "lightning.pytorch.Trainer.from_argparse_args",

@@ -7,6 +7,7 @@ that is kept. A file without models shows what it computes.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from detlint.linter.analysis.calls import returned
 from detlint.linter.analysis.outline import is_main_guard
@@ -60,7 +61,10 @@ def is_trial(module: Module) -> bool:
         if learned and (_is_example(module) or any(_writes(module, call) for call in calls)):
             return False
         shows = any("builtins.print" in module.inference.callees(call) for call in calls)
-        return not any(_hands_over(module, call) or (not shows and _writes_files(module, call)) for call in calls)
+        deeper = (part for call in calls for part in _demonstrated(module, call))
+        if any(_hands_over(module, call) for call in (*calls, *deeper)):
+            return False
+        return shows or not any(_writes_files(module, call) for call in calls)
     return _defines_model(module) and all(_is_harmless(module, call) for call in calls)
 
 
@@ -96,6 +100,15 @@ def _hands_over(module: Module, call: ast.Call) -> bool:
         # generate() and train() are methods of models too
         return call.func.attr in table.runners and not _takes_draws_alone(module, call)
     return isinstance(call.func, ast.Name) and table.entries.search(call.func.id) is not None
+
+
+def _demonstrated(module: Module, call: ast.Call) -> Iterator[ast.Call]:
+    """Yield what `demo()` calls, a function of the file that takes everything from itself."""
+    if not isinstance(call.func, ast.Name) or arguments_of(call):
+        return
+    for node in module.tree.body:
+        if isinstance(node, FUNCTIONS) and node.name == call.func.id and not node.name.startswith("test"):
+            yield from _calls(node)
 
 
 def _takes_draws_alone(module: Module, call: ast.Call) -> bool:

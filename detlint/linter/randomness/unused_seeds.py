@@ -24,6 +24,7 @@ _SEED_FLAG = re.compile(
 )
 # What takes all options of a command line at once.
 _WHOLE = frozenset({"vars", "locals", "__dict__", "_get_kwargs", "asdict", "HfArgumentParser", "from_argparse_args"})
+_OPTIONS_NAMES = {"args", "opt", "opts", "options", "params", "hparams", "flags", "cfg", "config"}
 _PRINTED = frozenset({"print", "pprint", "info", "debug", "log", "warning", "format"})
 _SHOWN = frozenset({"print", "pprint", "str", "repr", "info", "debug", "dump", "dumps", "save", "log", "format"})
 
@@ -39,7 +40,7 @@ def unused_seeds(ctx: Context) -> Iterator[tuple[ast.AST, str]]:
             continue
         read = any(_reads(module, destination(flag), option) for module in program.modules)
         if not read and not _hands_options_on(ctx):
-            yield option, flag
+            yield next(part for part in option.args if getattr(part, "value", None) == flag), flag
     for function in index.of_type(ast.FunctionDef):
         for argument, _ in parameters(function.args):
             if _SEED.fullmatch(argument.arg) and _is_forgotten(argument.arg, function, ctx):
@@ -55,8 +56,12 @@ def seed_defaults(module: Module) -> Iterator[ast.expr]:
 
 
 def _reads(module: Module, name: str, option: ast.Call) -> bool:
-    """Does a module read an attribute or an entry of this name, not only to show it, or name it in a string?"""
-    if any(not _is_shown(use, module) for use in module.index.names_used.get(name, ())):
+    """Does a module read an attribute or an entry of this name, not only to show it, or name it in a string?
+
+    `random.seed(0)` reads no option.
+    """
+    called = {call.func for call in module.index.calls_by_name.get(name, ())}
+    if any(use not in called and not _is_shown(use, module) for use in module.index.names_used.get(name, ())):
         return True
     own = set(walk(option))
     return any(part.value == name and part not in own for part in module.index.of_type(ast.Constant))
@@ -72,10 +77,11 @@ def _is_shown(use: ast.AST, module: Module) -> bool:
 def _hands_options_on(ctx: Context) -> bool:
     """Do all options of a command line go to code that is not there to be read: `Trainer(args)`?"""
     for parse in calls_named(ctx.module, ("parse_args", "parse_known_args")):
-        statement = ctx.statement(parse)
-        names = {identifier(target) for target in getattr(statement, "targets", ())} - {""}
-        if isinstance(statement, ast.Return) or not names:
-            names = {"args", "opt", "opts", "options", "params", "hparams", "flags", "cfg", "config"}
+        names = _bound_to(parse, ctx)
+        function = ctx.function(parse)
+        if isinstance(ctx.statement(parse), ast.Return) and function is not None:
+            names = set().union(*(_bound_to(call, ctx) for call in calls_named(ctx.module, (function.name,))))
+        names = names or _OPTIONS_NAMES
         for call in ctx.module.index.of_type(ast.Call):
             given = arguments_of(call)
             passed = any(identifier(part) in names and isinstance(part, (ast.Name, ast.Attribute)) for part in given)
@@ -83,6 +89,11 @@ def _hands_options_on(ctx: Context) -> bool:
             if passed and not known and identifier(call.func) not in _SHOWN:
                 return True
     return False
+
+
+def _bound_to(call: ast.Call, ctx: Context) -> set[str]:
+    """Return the names that the result of a call is bound to."""
+    return {identifier(target) for target in getattr(ctx.statement(call), "targets", ())} - {""}
 
 
 def _is_forgotten(name: str, function: FunctionNode, ctx: Context) -> bool:
