@@ -76,11 +76,12 @@ def _is_shown(use: ast.AST, module: Module) -> bool:
 
 def _hands_options_on(ctx: Context) -> bool:
     """Do all options of a command line go to code that is not there to be read: `Trainer(args)`?"""
-    for parse in calls_named(ctx.module, ("parse_args", "parse_known_args")):
+    called = ctx.module.index.calls_by_name
+    for parse in (*called.get("parse_args", ()), *called.get("parse_known_args", ())):
         names = _bound_to(parse, ctx)
         function = ctx.function(parse)
         if isinstance(ctx.statement(parse), ast.Return) and function is not None:
-            names = set().union(*(_bound_to(call, ctx) for call in calls_named(ctx.module, (function.name,))))
+            names = set().union(*(_bound_to(call, ctx) for call in called.get(function.name, ())))
         names = names or _OPTIONS_NAMES
         for call in ctx.module.index.of_type(ast.Call):
             given = arguments_of(call)
