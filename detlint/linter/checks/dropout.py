@@ -132,12 +132,16 @@ def handwritten_dropout_always_on(function: ast.FunctionDef, ctx: Context) -> It
     if is_test_file(ctx.module) or trains(function) or _is_meant(whole, ctx):
         return
     if asks_for_mode(whole):
-        yield from _by_hand_left_on(function, ctx) if owner is None else ()
+        yield from _by_hand_left_on(function, ctx) if owner is None or not _reads_own_mode(owner) else ()
         return
     if not _runs_in_both_modes(function, ctx):
         return
     for mask in _steady_masks(function, ctx):
         yield ctx.finding(mask.draw, call="this hand-written dropout", state="nothing asks for the mode")
+
+
+def _reads_own_mode(owner: ast.ClassDef) -> bool:
+    return any(isinstance(part, ast.Attribute) and part.attr == "training" for part in walk(owner))
 
 
 def _steady_masks(function: FunctionNode, ctx: Context) -> Iterator[Mask]:

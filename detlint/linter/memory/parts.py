@@ -10,6 +10,7 @@ from itertools import combinations, pairwise
 
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.values import Kind
+from detlint.linter.memory.marks import are_coordinates
 from detlint.linter.memory.rounds import (
     drops_the_last_batch,
     keeps_to_the_diagonal,
@@ -159,10 +160,12 @@ def names_extent(entries: ast.Dict) -> bool:
 
 
 def _is_left_at_once(place: ast.Subscript, made: ast.expr, ctx: Context) -> bool:
-    """`out[:n] = x`, `out[~mask] = x`, `mask[rows] = True`."""
+    """`out[:n] = x`, `out[~mask] = x`, `mask[rows] = True`, `out[nodes[:, 0], nodes[:, 1]] = x`."""
     if _is_slice(place.slice):
         return not _is_whole(place.slice, made)
-    return _is_mask(place.slice, ctx) or _marks(place, ctx) or _takes_over(place, ctx)
+    return (
+        are_coordinates(place.slice, ctx) or _is_mask(place.slice, ctx) or _marks(place, ctx) or _takes_over(place, ctx)
+    )
 
 
 def _is_mask(places: ast.expr, ctx: Context) -> bool:

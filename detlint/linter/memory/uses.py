@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from detlint.linter.analysis.calls import functions_called, parameter_given
 from detlint.linter.analysis.values import Kind
 from detlint.linter.memory.erased import is_erased
+from detlint.linter.memory.marks import marks
 from detlint.linter.source.names import COMPREHENSIONS, FUNCTIONS, LOOPS, Binding, BindingKind, FunctionNode
 from detlint.linter.source.nodes import identifier, is_own, walk
 
@@ -101,10 +102,6 @@ _LAYER_CALL = re.compile(r"torch\.nn\.\w+\.__call__")
 _LOSS_CALL = re.compile(r"torch\.nn\.\w+Loss\.__call__")
 # Methods that read and give no tensor, or several.
 _ASKING = frozenset({"item", "tolist", "equal", "allclose", "min", "max", "sort", "topk", "median", "unique"})
-# With one number, these write what stands out; the rest is meant to be something else.
-_MARKING = frozenset({"scatter_", "masked_fill_", "fill_diagonal_"})
-# These write what a mask marks, whatever they are given.
-_MASKED = frozenset({"masked_fill_", "masked_scatter_"})
 _REDUCING = frozenset({"scatter_reduce_", "index_reduce_"})
 _BEFORE_REDUCE = 3
 _MOST_NAMES = 3  # that a function gives to the memory it is given
@@ -119,7 +116,7 @@ class Fate(Enum):
     READ = "read"
     WRITTEN = "written"  # or handed to code that may write it
     ADDED_TO = "added to"  # in places that another statement may have written: `totals[rows] += 1`
-    MARKED = "marked"  # in some places, with one number: `one_hot.scatter_(1, labels, 1)`
+    MARKED = "marked"  # in some places: `one_hot.scatter_(1, labels, 1)`
     UNTOUCHED = "untouched"
     RETURNED = "returned"
     STORED = "stored"  # under another name: look there
@@ -158,9 +155,7 @@ def _method(attribute: ast.Attribute, ctx: Context) -> tuple[Fate | None, ast.ex
         return None, call if called and isinstance(call, ast.Call) else attribute
     if not isinstance(call, ast.Call) or not called or _ignores_memory(call):
         return Fate.WRITTEN, attribute
-    if name in _MASKED or (
-        name in _MARKING and not _adds_up(call) and (_is_number(call, ctx) or _is_at_largest(call, ctx))
-    ):
+    if marks(call, ctx) and not _adds_up(call):
         return Fate.MARKED, attribute
     if (
         _adds_up(call)
@@ -308,21 +303,6 @@ def _fates_in(
             yield outcome
         else:
             yield from _fates_in(function, other, ctx, depth, names - 1)
-
-
-def _is_number(call: ast.Call, ctx: Context) -> bool:
-    """`one_hot.scatter_(1, labels, 1.0)`, `scatter_(1, labels, value=1 - smoothing)`: what is written is one number."""
-    if any(word.arg == "value" for word in call.keywords):
-        return True
-    written = call.args[-1] if call.args else None
-    return written is not None and all(value.kind in (Kind.NUMBER, Kind.BOOL) for value in ctx.values(written))
-
-
-def _is_at_largest(call: ast.Call, ctx: Context) -> bool:
-    """`kept.scatter_(-1, places, values)` after `values, places = x.topk(k)`."""
-    index = call.args[1] if len(call.args) > 1 else None
-    made = [binding.value for binding in ctx.module.definitions(index)] if isinstance(index, ast.Name) else []
-    return bool(made) and all(isinstance(value, ast.Call) and identifier(value.func) == "topk" for value in made)
 
 
 def _adds_up(call: ast.Call) -> bool:

@@ -1,0 +1,81 @@
+"""Writes that leave places out: what a mask or labels mark, one place of each row, pairs of coordinates."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from detlint.linter.analysis.values import Kind
+from detlint.linter.source.nodes import identifier
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.context import Context
+
+# With one number, these write what stands out; the rest is meant to be something else.
+_MARKING = frozenset({"scatter_", "masked_fill_", "fill_diagonal_"})
+# These write what a mask marks, whatever they are given.
+_MASKED = frozenset({"masked_fill_", "masked_scatter_"})
+# Pairs of these stand for all places of a matrix, or for one of its halves, which the other may complete.
+_COMPLETE = frozenset({"triu_indices", "tril_indices", "meshgrid", "cartesian_prod", "combinations", "indices"})
+
+
+def marks(call: ast.Call, ctx: Context) -> bool:
+    """Return whether a method writes some places of the tensor that it belongs to and leaves the others."""
+    name = identifier(call.func)
+    if name in _MASKED:
+        return True
+    return name in _MARKING and (_is_number(call, ctx) or _is_at_largest(call, ctx) or _is_one_a_row(call))
+
+
+def _is_number(call: ast.Call, ctx: Context) -> bool:
+    """`one_hot.scatter_(1, labels, 1.0)`, `scatter_(1, labels, value=1 - smoothing)`: what is written is one number."""
+    if any(word.arg == "value" for word in call.keywords):
+        return True
+    written = call.args[-1] if call.args else None
+    return written is not None and all(value.kind in (Kind.NUMBER, Kind.BOOL) for value in ctx.values(written))
+
+
+def _is_at_largest(call: ast.Call, ctx: Context) -> bool:
+    """`kept.scatter_(-1, places, values)` after `values, places = x.topk(k)`."""
+    index = call.args[1] if len(call.args) > 1 else None
+    made = [binding.value for binding in ctx.module.definitions(index)] if isinstance(index, ast.Name) else []
+    return bool(made) and all(isinstance(value, ast.Call) and identifier(value.func) == "topk" for value in made)
+
+
+def _is_one_a_row(call: ast.Call) -> bool:
+    """`target.scatter_(1, labels.unsqueeze(1), values)`: the index has one entry along what it picks from."""
+    along, index = call.args[:2] if len(call.args) > 2 else (None, None)
+    if not isinstance(index, ast.Call) or identifier(index.func) != "unsqueeze" or len(index.args) != 1:
+        return False
+    # The last dimension goes by two names; the first one of several is never the last.
+    added = ast.unparse(index.args[0])
+    return along is not None and (added == ast.unparse(along) or (added == "-1" and ast.unparse(along) != "0"))
+
+
+def are_coordinates(places: ast.expr, ctx: Context) -> bool:
+    """`scores[nodes[:, 0], nodes[:, 1]]`, `weights[row, col]` after `row, col = edge_index`: a list of some places."""
+    elements = places.elts if isinstance(places, (ast.Tuple, ast.List)) else []
+    held = {_pairs(element, ctx) for element in elements}
+    return len(elements) > 1 and len(held) == 1 and "" not in held
+
+
+def _pairs(element: ast.expr, ctx: Context) -> str:
+    """Return the text of what an index is a row or a column of, with a number: `nodes` of `nodes[:, 0]`."""
+    value = None
+    if isinstance(element, ast.Name):
+        bindings = ctx.module.definitions(element)
+        value = bindings[0].value if len(bindings) == 1 and bindings[0].index else None
+    elif isinstance(element, ast.Subscript) and _picks_one(element.slice):
+        value = element.value
+    if value is None:
+        return ""
+    made = [binding.value for binding in ctx.module.definitions(value)] if isinstance(value, ast.Name) else [value]
+    complete = any(isinstance(call, ast.Call) and identifier(call.func) in _COMPLETE for call in made)
+    return "" if complete else ast.unparse(value)
+
+
+def _picks_one(part: ast.expr) -> bool:
+    """`[0]` and `[:, 0]`."""
+    parts = part.elts if isinstance(part, ast.Tuple) else [part]
+    whole = all(isinstance(each, ast.Slice) and each.lower is None and each.upper is None for each in parts[:-1])
+    return whole and isinstance(parts[-1], ast.Constant) and isinstance(parts[-1].value, int)
