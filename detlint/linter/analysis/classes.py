@@ -12,6 +12,10 @@ from detlint.linter.source.names import FUNCTIONS, FunctionNode
 if TYPE_CHECKING:
     from detlint.linter.analysis.project import Module
 
+# Bases that call nothing of what derives from them, and those that call nothing but `forward` besides.
+SILENT_BASES = frozenset({"abc.ABC", "builtins.object", "typing.Generic", "typing.Protocol"})
+QUIET_BASES = SILENT_BASES | {"torch.nn.Module", "torch.nn.modules.module.Module"}
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AttributeWrite:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from detlint.linter.analysis.classes import QUIET_BASES
 from detlint.linter.source.names import FunctionNode
 
 if TYPE_CHECKING:
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
 
 # What finds a definition without its name in the code.
 _BY_TEXT = ("getattr", "globals", "locals", "vars", "__dict__", "__getattr__")
-# Bases that call no method but those that everybody knows.
-_PLAIN_BASES = frozenset({"torch.nn.Module", "torch.nn.modules.module.Module", "builtins.object", "abc.ABC"})
 # More files than these are not looked at for an import of everything.
 _MOST_FILES = 64
 
@@ -53,7 +52,7 @@ def _is_found_by_name_alone(definition: FunctionNode | ast.ClassDef, ctx: Contex
     owner = ctx.parent(definition)
     if not isinstance(owner, ast.ClassDef):
         return True
-    return _PLAIN_BASES.issuperset(ctx.inference.external_bases(ctx.inference.class_info(owner)))
+    return QUIET_BASES.issuperset(ctx.inference.external_bases(ctx.inference.class_info(owner)))
 
 
 def _is_imported_whole(module: Module) -> bool:

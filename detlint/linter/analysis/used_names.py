@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from detlint.linter.analysis.classes import QUIET_BASES
 from detlint.linter.analysis.outline import Definition, as_attribute
 
-# Bases that call no method of what derives from them but `forward` and those with two underscores.
-_SILENT_BASES = frozenset({"object", "ABC", "Dataset", "Enum", "Generic", "IterableDataset", "Module", "Protocol"})
+# The last words of bases that call nothing of what derives from them but `forward` and methods with two underscores.
+_QUIET = frozenset(base.rpartition(".")[2] for base in QUIET_BASES) | {"Dataset", "Enum", "IterableDataset"}
 _DEPTH = 4  # of base classes
 
 
@@ -49,5 +50,5 @@ def names_led_to(names: Iterable[str], definitions: Iterable[Definition]) -> fro
 
 def _may_be_called_unseen(name: str, by_name: Mapping[str, Sequence[Definition]], depth: int) -> bool:
     """Does a class of a name derive from one that is not there to be read, which may call any of its methods?"""
-    bases = {base for definition in by_name[name] for base in definition.bases} - _SILENT_BASES
+    bases = {base for definition in by_name[name] for base in definition.bases} - _QUIET
     return any(base not in by_name or not depth or _may_be_called_unseen(base, by_name, depth - 1) for base in bases)

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from detlint.linter.analysis.classes import ClassInfo
+from detlint.linter.analysis.classes import QUIET_BASES, ClassInfo
 from detlint.linter.source.nodes import identifier, is_own, walk
 
 if TYPE_CHECKING:
@@ -27,8 +27,6 @@ _ALL_PARTS = frozenset(
         "get_submodule",
     }
 )
-# Bases that apply nothing that they do not name; a container calls whatever it holds.
-_PLAIN_BASES = frozenset({"torch.nn.Module", "torch.nn.modules.module.Module"})
 _HOLDING = (ast.Call, ast.Tuple, ast.List, ast.keyword, ast.Starred, ast.IfExp)
 # A name that more files hold is taken to be read somewhere.
 _MOST_FILES = 64
@@ -72,7 +70,7 @@ def _applies_by_name_alone(info: ClassInfo, ctx: Context) -> bool:
     """Is a class a plain module, with no base out of sight and no loop over all that it holds?"""
     classes = ctx.inference.mro(info)
     bases = [(cls, base) for cls in classes for base in cls.node.bases]
-    if not _PLAIN_BASES.issuperset(ctx.inference.external_bases(info)):
+    if not QUIET_BASES.issuperset(ctx.inference.external_bases(info)):
         return False
     return all(cls.module.inference.resolve(base) for cls, base in bases) and not any(
         cls.node in cls.module.index.ancestors(use)

@@ -6,6 +6,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+from detlint.linter.analysis.classes import SILENT_BASES
 from detlint.linter.memory.hooks import (
     ALL_PARAMETERS,
     BY_ANY_NAME,
@@ -50,7 +51,6 @@ _INITIALISES = re.compile(
 _SAVES = re.compile(r"^_*save")
 _FILLS = re.compile(r"fill|copy|update|gather|reduce|broadcast|materiali[sz]e|load")
 _IN_PLACE = frozenset({"data", "no_grad", "copy_", "fill_"})
-_PLAIN_BASES = frozenset({"abc.ABC", "typing.Generic", "typing.Protocol", "builtins.object"})
 _MODULES = frozenset(
     {"torch.nn.Module", "torch_geometric.nn.MessagePassing", "torch_geometric.nn.conv.MessagePassing"}
     | {"torchmetrics.Metric", "torchmetrics.metric.Metric", "torcheval.metrics.Metric"}
@@ -266,7 +266,7 @@ def _is_initialised_elsewhere(name: str, owner: ast.ClassDef, ctx: Context, regi
     """
     index, inference = ctx.module.index, ctx.inference
     info = inference.class_info(owner)
-    outside = set(inference.external_bases(info)) - _PLAIN_BASES
+    outside = set(inference.external_bases(info)) - SILENT_BASES
     states = [ancestor for ancestor in inference.mro(info) if registrar in ancestor.methods]
     if not outside <= _MODULES or (not outside and info.node.bases and not states):
         return True

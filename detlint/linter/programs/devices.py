@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from detlint.linter.analysis.classes import QUIET_BASES
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.analysis.project import Module
@@ -16,7 +17,6 @@ from detlint.linter.source.nodes import identifier, walk
 _MEANS_CUDA = re.compile(r"^torch\.cuda\.(set_device|manual_seed|manual_seed_all|\w+Tensor)$")
 # Functions of a project that choose a device, perhaps among other settings.
 _PREPARES = re.compile(r"device|gpu|cuda|config|setup|options|args", re.IGNORECASE)
-_LETS_BE = frozenset({"builtins.object", "abc.ABC", "torch.nn.Module"})  # bases that call no method but forward()
 _DEPTH = 2  # of calls inside of what a file calls
 _FRAMEWORKS = (
     "lightning.pytorch.Trainer",
@@ -107,7 +107,7 @@ def _may_run(found: ast.AST, owner: Module, user: Module) -> Iterator[ast.AST]:
 
     `net.to_cuda()` is there for whoever wants it.
     """
-    if not isinstance(found, ast.ClassDef) or not _LETS_BE.issuperset(_bases_outside(owner, found)):
+    if not isinstance(found, ast.ClassDef) or not QUIET_BASES.issuperset(_bases_outside(owner, found)):
         yield found  # a framework calls methods of what derives from its classes
         return
     for statement in found.body:
