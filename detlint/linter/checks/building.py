@@ -15,7 +15,7 @@ from detlint.linter.analysis.registry import check
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.modes.layers import ModelParts, switches_itself
 from detlint.linter.programs.training import spared_by_mode, trains
-from detlint.linter.randomness.random_states import starts_recurrence
+from detlint.linter.randomness.random_states import stands_for_token, starts_recurrence
 from detlint.linter.randomness.random_weights import is_random, starts_random
 from detlint.linter.source.names import FunctionNode
 from detlint.linter.source.nodes import identifier
@@ -75,13 +75,17 @@ def project_layer_built_in_forward(call: ast.Call, ctx: Context) -> Iterator[Fin
 
 @check("DET207", calls=_DRAWS)
 def random_state_in_forward(call: ast.Call, ctx: Context) -> Iterator[Finding]:
-    """An initial state of a recurrent layer that each forward pass draws anew."""
+    """An initial state of a recurrent layer, or a token of the model, that each forward pass draws anew."""
     if is_test_file(ctx.module) or spared_by_mode(ctx.module, call):
         return
     around = ctx.parent(call)
     first = not isinstance(around, ast.Tuple) or around.elts[0] is call  # one finding for both states of an LSTM
-    if first and is_random(call, ctx) and starts_recurrence(call, ctx):
+    if not first or not is_random(call, ctx):
+        return
+    if starts_recurrence(call, ctx):
         yield ctx.finding(call, layer="this initial state", values="numbers")
+    elif stands_for_token(call, ctx):
+        yield ctx.finding(call, layer="this token", values="numbers")
 
 
 def _layer_of_project(call: ast.Call, ctx: Context) -> ClassInfo | None:

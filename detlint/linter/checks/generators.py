@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from detlint.findings import Finding
-from detlint.linter.analysis.callers import is_set_from_outside, is_used_elsewhere
+from detlint.linter.analysis.callers import calls_of, is_set_from_outside, is_used_elsewhere
 from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.testcode import is_test_file, is_unit_test
@@ -16,7 +16,7 @@ from detlint.linter.randomness.left_out_seeds import calls_without_seed
 from detlint.linter.randomness.purpose import draws_decide
 from detlint.linter.randomness.seeding import seeding_of
 from detlint.linter.source.names import FUNCTIONS, BindingKind
-from detlint.linter.source.nodes import is_own
+from detlint.linter.source.nodes import identifier, is_own
 from detlint.randomness import OwnGenerator, load_sources
 
 _SYSTEM = ": its draws differ in every run, whatever the program seeds"
@@ -63,6 +63,21 @@ def seed_left_out(ctx: Context) -> Iterator[Finding]:
     for first, *more in calls.values():
         related = [(ctx.module, other, "left out here too") for other in more]
         yield ctx.finding(first, related=related, call=f"{ast.unparse(first.func)}()", consequence=_SYSTEM)
+
+
+@check("DET102", nodes=(ast.keyword,))
+def unseeded_factory(keyword: ast.keyword, ctx: Context) -> Iterator[Finding]:
+    """`rng: Generator = field(default_factory=np.random.default_rng)` that everybody leaves to the default."""
+    if keyword.arg != "default_factory" or is_test_file(ctx.module):
+        return
+    made = [name for name in ctx.resolve(keyword.value) if load_sources().generators.get(name) is not None]
+    field, owner = ctx.statement(keyword), ctx.module.index.class_at(keyword)
+    if not made or made[0].startswith("torch.") or owner is None or not isinstance(field, ast.AnnAssign):
+        return
+    sites = [site[1] for site in calls_of(owner, ctx) if site is not None]
+    given = {word.arg for call in sites for word in call.keywords}
+    if sites and given.isdisjoint({identifier(field.target), None}):
+        yield ctx.finding(keyword.value, call=f"{made[0]}()", consequence=_SYSTEM)
 
 
 def _asked_for_numbers(node: ast.Call, ctx: Context) -> list[bool]:

@@ -138,9 +138,9 @@ def _is_parameter(node: ast.expr, ctx: Context) -> bool:
 def _read_of_result(node: ast.expr, returned: ast.expr, ctx: Context, names: int) -> ast.expr | None:
     """`return torch.empty(n)`: in place of what was left out, as an initial state, or where a caller reads it."""
     function = ctx.function(returned)
-    if function is None or _allocates(function) or guards_emptiness(returned, ctx):
+    if function is None or guards_emptiness(returned, ctx):
         return None
-    if is_promised(node, ctx):
+    if is_promised(node, ctx) and not _allocates(function):
         return returned
     if not names or len(list(ctx.flow(returned).returns())) > 1:
         return None  # it may be what is returned where there is nothing to do, or on other devices

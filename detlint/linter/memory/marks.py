@@ -1,8 +1,9 @@
-"""Writes that leave places out: what a mask or labels mark, one place of each row, pairs of coordinates."""
+"""Writes that leave places out: what masks or labels mark, one place of each row, pairs of coordinates."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.values import Kind
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 _MARKING = frozenset({"scatter_", "masked_fill_", "fill_diagonal_"})
 # These write what a mask marks, whatever they are given.
 _MASKED = frozenset({"masked_fill_", "masked_scatter_"})
+_SMALL = (ast.Lt, ast.LtE)
+_LARGE = (ast.Gt, ast.GtE)
 # Pairs of these stand for all places of a matrix, or for one of its halves, which the other may complete.
 _COMPLETE = frozenset({"triu_indices", "tril_indices", "meshgrid", "cartesian_prod", "combinations", "indices"})
 
@@ -79,3 +82,29 @@ def _picks_one(part: ast.expr) -> bool:
     parts = part.elts if isinstance(part, ast.Tuple) else [part]
     whole = all(isinstance(each, ast.Slice) and each.lower is None and each.upper is None for each in parts[:-1])
     return whole and isinstance(parts[-1], ast.Constant) and isinstance(parts[-1].value, int)
+
+
+def leave_out_beyond(places: Sequence[ast.expr], ctx: Context) -> bool:
+    """`d <= low` and `(d > low) & (d <= high)`: no mask holds where `d` is larger still.
+
+    A bound that is written out may be the limit of what there is, as one is of probabilities.
+    """
+    bounds = [_bounds(place, ctx) for place in places]
+    return len(bounds) > 1 and bool(frozenset.intersection(*bounds))
+
+
+def _bounds(mask: ast.expr, ctx: Context) -> frozenset[tuple[str, bool]]:
+    """Return what a mask asks to be small (False) or large (True), by its text."""
+    if isinstance(mask, ast.Name):
+        bindings = ctx.module.definitions(mask)
+        made = bindings[0].value if len(bindings) == 1 and not bindings[0].index else None
+        return _bounds(made, ctx) if isinstance(made, (ast.BinOp, ast.Compare)) else frozenset()
+    if isinstance(mask, ast.BinOp) and isinstance(mask.op, ast.BitAnd):
+        return _bounds(mask.left, ctx) | _bounds(mask.right, ctx)
+    if not isinstance(mask, ast.Compare) or len(mask.ops) != 1 or not isinstance(mask.ops[0], (*_SMALL, *_LARGE)):
+        return frozenset()
+    left, right = mask.left, mask.comparators[0]
+    if isinstance(left, ast.Constant) or isinstance(right, ast.Constant):
+        return frozenset()
+    large = isinstance(mask.ops[0], _LARGE)
+    return frozenset({(ast.unparse(left), large), (ast.unparse(right), not large)})

@@ -10,7 +10,7 @@ from itertools import combinations, pairwise
 
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.values import Kind
-from detlint.linter.memory.marks import are_coordinates
+from detlint.linter.memory.marks import are_coordinates, leave_out_beyond
 from detlint.linter.memory.rounds import (
     drops_the_last_batch,
     keeps_to_the_diagonal,
@@ -43,7 +43,7 @@ def only_in_part(writes: Sequence[ast.Name], target: ast.Name, made: ast.expr, c
     places = [place for write in writes if isinstance(place := ctx.parent(write), ast.Subscript)]
     if not places or len(places) < len(writes):
         return False
-    if _leaves_columns(places, made, ctx):
+    if _leaves_columns(places, made, ctx) or leave_out_beyond([place.slice for place in places], ctx):
         return True
     if not all(are_alternatives(one, other, ctx) for one, other in combinations(places, 2)):
         return False

@@ -102,6 +102,8 @@ _LAYER_CALL = re.compile(r"torch\.nn\.\w+\.__call__")
 _LOSS_CALL = re.compile(r"torch\.nn\.\w+Loss\.__call__")
 # Methods that read and give no tensor, or several.
 _ASKING = frozenset({"item", "tolist", "equal", "allclose", "min", "max", "sort", "topk", "median", "unique"})
+# Methods that only tensors have, which read what they are given.
+_BY_MASK = frozenset({"masked_fill", "masked_fill_", "masked_scatter", "masked_scatter_", "masked_select"})
 _REDUCING = frozenset({"scatter_reduce_", "index_reduce_"})
 _BEFORE_REDUCE = 3
 _MOST_NAMES = 3  # that a function gives to the memory it is given
@@ -192,7 +194,11 @@ def _argument(node: ast.expr, parent: ast.Call | ast.keyword, ctx: Context, dept
         return Fate.READ, call  # a state or a mask beside what goes through the layer
     if (isinstance(node, ast.Attribute) and _runs_a_part(call, ctx)) or _carries_on(node, call, names, ctx):
         return Fate.READ, call
-    if method and (method in _UPDATING or (bool(names) and all(name.startswith("torch.Tensor.") for name in names))):
+    if method and (
+        method in _UPDATING
+        or method in _BY_MASK
+        or (bool(names) and all(name.startswith("torch.Tensor.") for name in names))
+    ):
         return Fate.READ, call  # `x.sub_(memory)`
     if not names or any(name.endswith("_") for name in names):
         return Fate.WRITTEN, call

@@ -1,4 +1,4 @@
-"""Initial states of recurrent layers that a forward pass draws at random."""
+"""Initial states of recurrent layers, and tokens to be learned, that a forward pass draws at random."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ _RECURRENT = re.compile(r"rnn|lstm|gru", re.IGNORECASE)
 _CELL = re.compile(r"rnn|lstm|gru|recurrent|cell$", re.IGNORECASE)
 # Names of parameters by which a recurrent layer is given its state.
 _GIVEN_STATE = re.compile(r"([hc](_?[0x])?|hidden|(init|initial|hidden|cell)_?states?|states?)$", re.IGNORECASE)
+# Tokens that a model learns: what comes of them goes to its head.
+_TOKEN = re.compile(r"^(cls|class|register|query|prompt)_(\w+_)?(tokens?|embeds?|embeddings?|queries)$")
 _WRAPPER = "torch.Tensor"  # `torch.autograd.Variable` is another name of it
 _STEPS = 9
 
@@ -47,6 +49,13 @@ def starts_recurrence(draw: ast.expr, ctx: Context, steps: int = _STEPS) -> bool
     if isinstance(parent, ast.Tuple):
         return starts_recurrence(parent, ctx, steps - 1)
     return isinstance(parent, ast.Assign) and any(_is_read_as_state(target, ctx, steps) for target in parent.targets)
+
+
+def stands_for_token(draw: ast.expr, ctx: Context) -> bool:
+    """`cls_token = torch.randn(b, 1, d)` in a forward pass, in place of a parameter."""
+    binding, function = ctx.binding(moved(draw, ctx)), ctx.function(draw)
+    named = binding is not None and _TOKEN.match(binding.name) is not None
+    return named and function is not None and runs_with_forward(function, ctx)
 
 
 def _is_fallback(binding: Binding, ctx: Context) -> bool:
