@@ -24,6 +24,7 @@ from detlint.linter.memory.layers import held_parts, holds_layers_of_torch, is_a
 from detlint.linter.memory.left_out import is_left_out_by_default, is_read_in_any_case, is_written_by_choice
 from detlint.linter.memory.loads import is_initialised_by_users, is_only_loaded, loads_something_else
 from detlint.linter.memory.parts import are_alternatives
+from detlint.linter.memory.resets import stands_in_forgotten_reset
 from detlint.linter.memory.updates import (
     is_made_of_itself,
     is_put_back,
@@ -89,6 +90,8 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
             if own and isinstance(ctx.parent(node), ast.AugAssign):
                 reads.append((node, node))  # `self.total += rows` reads what is there
                 updated = True
+            continue
+        if stands_in_forgotten_reset(node, ctx):
             continue
         outcome, place = fate_under_names(node, ctx, trained=trained)
         out_of_itself = is_made_of_itself(node, name, ctx)

@@ -1,0 +1,44 @@
+"""Methods that would initialise the weights of their object, and that nothing calls."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from detlint.linter.source.names import FUNCTIONS
+from detlint.linter.source.nodes import identifier
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.context import Context
+
+# By convention a constructor calls it; torch itself never does.
+_RESET = "reset_parameters"
+_MOST_FILES = 12
+
+
+def stands_in_forgotten_reset(node: ast.AST, ctx: Context) -> bool:
+    """`def reset_parameters(self): nn.init.normal_(self.weight)` of a class whose constructor forgets it, as all do."""
+    method, owner = ctx.function(node), ctx.module.index.class_at(node)
+    if method is None or owner is None or method.name != _RESET or method not in owner.body:
+        return False
+    files = ctx.module.project.search(_RESET, ctx.module, _MOST_FILES)
+    if files is not None and files.found is None:
+        return False
+    others = [ctx.module.project.at(path) for path in (files.found or () if files is not None else ())]
+    places = [ctx, *(ctx.elsewhere(module) for module in others if module is not None and module is not ctx.module)]
+    return not any(
+        _may_call(use, owner, where) for where in places for use in where.module.index.names_used.get(_RESET, ())
+    )
+
+
+def _may_call(use: ast.AST, owner: ast.ClassDef, ctx: Context) -> bool:
+    """May a use of the name mean the method of a class, as `layer.reset_parameters()` may of any layer?
+
+    `self` and `super()` mean that of the class around, or of one that it derives from.
+    """
+    receiver = use.value if isinstance(use, ast.Attribute) else None
+    around = ctx.module.index.class_at(use)
+    own = identifier(receiver.func if isinstance(receiver, ast.Call) else receiver) in ("self", "super")
+    if not own or around is None:
+        return not isinstance(ctx.parent(use), FUNCTIONS)
+    return any(info.node is owner for info in ctx.inference.mro(ctx.inference.class_info(around)))
