@@ -70,32 +70,38 @@ class ModeEffects(ModelNames, ABC):
                     return peer._mode_at(places[0], function, inner, manager)
         return Mode.UNKNOWN
 
-    def left_by(self, call: ast.Call, key: Key, steps: int = MAX_DEPTH) -> Iterator[tuple[Module, ast.AST]]:
-        """Yield the switches to eval mode that may be in force when a call of a function of the project is done."""
+    def endings(self, call: ast.Call, key: Key) -> Iterator[tuple[Module, FunctionNode, Key, tuple[Event, ...]]]:
+        """Yield the functions of the project that a call runs, what the model is called there, and what decides last.
+
+        That is what may have decided its mode when they are done.
+        """
         for module, function in functions_called(self.module.inference, call):
             peer = self.peer(module)
             for inner in self._names_within(call, key, peer, function):
-                for event in peer._events_before(None, function, inner) or ():
-                    if event.mode is Mode.EVAL:
-                        further = event.node if steps and isinstance(event.node, ast.Call) else None
-                        deeper = list(peer.left_by(further, inner, steps - 1)) if further is not None else []
-                        yield from deeper or [(module, event.node)]
+                yield module, function, inner, peer._events_before(None, function, inner) or ()
+
+    def left_by(self, call: ast.Call, key: Key, steps: int = MAX_DEPTH) -> Iterator[tuple[Module, ast.AST]]:
+        """Yield the switches to eval mode that may be in force when a call of a function of the project is done."""
+        for module, _, inner, last in self.endings(call, key):
+            for event in last:
+                if event.mode is Mode.EVAL:
+                    further = event.node if steps and isinstance(event.node, ast.Call) else None
+                    deeper = list(self.peer(module).left_by(further, inner, steps - 1)) if further is not None else []
+                    yield from deeper or [(module, event.node)]
 
     def switches_back_at_times(self, call: ast.Call, key: Key, steps: int = MAX_DEPTH) -> bool:
         """Does a function of the project evaluate a model and put it back into train mode, but not on every path?
 
         It may do so in another function that it calls last.
         """
-        for module, function in functions_called(self.module.inference, call):
+        for module, function, inner, last in self.endings(call, key):
             peer = self.peer(module)
-            for inner in self._names_within(call, key, peer, function):
-                last = peer._events_before(None, function, inner) or ()
-                if {event.mode for event in last} == {Mode.EVAL, Mode.TRAIN} and peer._follow(last, function):
-                    return True
-                unclear = (event.node for event in last if event.mode is Mode.UNKNOWN and steps)
-                inside = (node for node in unclear if isinstance(node, ast.Call))
-                if any(peer.switches_back_at_times(further, inner, steps - 1) for further in inside):
-                    return True
+            if {event.mode for event in last} == {Mode.EVAL, Mode.TRAIN} and peer._follow(last, function):
+                return True
+            unclear = (event.node for event in last if event.mode is Mode.UNKNOWN and steps)
+            inside = (node for node in unclear if isinstance(node, ast.Call))
+            if any(peer.switches_back_at_times(further, inner, steps - 1) for further in inside):
+                return True
         return False
 
     def _follow(self, events: tuple[Event, ...], function: FunctionNode) -> bool:

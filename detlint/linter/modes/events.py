@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
 
+from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.flow import Flow
 from detlint.linter.analysis.project import Module
 from detlint.linter.modes.effects import Event, ModeEffects
@@ -22,7 +23,7 @@ from detlint.linter.modes.switches import (
     switches_any,
 )
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope
-from detlint.linter.source.nodes import arguments_of, identifier, walk
+from detlint.linter.source.nodes import arguments_of, identifier, is_own, walk
 
 _RUNS = ("__init__", "forward", "train", "eval")
 # Methods that give the parts of a model one by one.
@@ -88,7 +89,7 @@ class ModeEvents(ModeEffects, ABC):
                 statement = self.index.statement(target)
                 yield from self._binding_event(statement, value, index, key)
                 yield from self._switches_under_name(statement, value, scope)
-        yield from self._called_events(scope, key, flow)
+        yield from self._called_events(scope, key)
 
     def _mentions(self, scope: Scope, key: Key, flow: Flow) -> Iterator[ast.expr]:
         if scope not in self._aliases:
@@ -302,12 +303,13 @@ class ModeEvents(ModeEffects, ABC):
         mode = self.mode_of(made, index)
         yield Event(statement, Mode.UNKNOWN if mode is Mode.SAME else mode, made, index=index)
 
-    def _called_events(self, scope: Scope, key: Key, flow: Flow) -> Iterator[Event]:
+    def _called_events(self, scope: Scope, key: Key) -> Iterator[Event]:
         """Calls of functions that reach the variable by themselves: globals, closures, methods of the same object."""
         calls = self._calls.get(scope, {})
         functions = self.module.project.once(_functions_within, key.owner)
         if isinstance(key.owner, ast.ClassDef):
             functions = {**self.module.project.once(_functions_within, scope.node), **functions}
+            yield from self._inherited_events(calls, key, key.owner)
         for name, function in functions.items():
             if name not in calls or function is scope.node:
                 continue
@@ -318,6 +320,22 @@ class ModeEvents(ModeEffects, ABC):
                 if mode is not Mode.SAME:
                     made = self._made_in(function, key) if mode is Mode.TRAIN else None
                     yield Event(call, mode, made)
+
+    def _inherited_events(self, calls: dict[str, list[ast.Call]], key: Key, owner: ast.ClassDef) -> Iterator[Event]:
+        """`self.train_model(loader)`, a method of a base class: what it does to the model that it did not make."""
+        own, *bases = self.module.inference.mro(self.module.classes[owner])
+        known = set(own.methods)
+        for base in bases:
+            inherited = {name: base.methods[name] for name in base.methods.keys() - known}
+            known |= base.methods.keys()
+            if not names_switches(base.module):
+                continue
+            peer, inner = self.peer(base.module), Key(base.node, key.name)
+            for name in sorted(inherited.keys() & calls.keys()):
+                for call in calls[name]:
+                    mode = peer.effect(inherited[name], inner, call) if self.is_call_of(call, inherited[name], key) else Mode.SAME
+                    if mode is not Mode.SAME:
+                        yield Event(call, Mode.UNKNOWN if _asks_heir(inherited[name], base, own) else mode)
 
     def _made_in(self, function: FunctionNode, key: Key) -> ast.expr | None:
         """`def build(self): self.net = Net()`: return what makes the model, where nothing else decides its mode."""
@@ -410,6 +428,16 @@ def _functions_within(owner: ast.AST) -> dict[str, FunctionNode]:
     if isinstance(owner, (*FUNCTIONS, ast.Module)):
         return {node.name: node for node in walk(owner) if isinstance(node, FUNCTIONS)}
     return {}
+
+
+def _asks_heir(method: FunctionNode, base: ClassInfo, heir: ClassInfo) -> bool:
+    """Does a method call one of its object that the derived class has another of, and that switches modes?"""
+    called = {part.attr for part in walk(method) if isinstance(part, ast.Attribute) and is_own(part)}
+    for name in called & base.methods.keys():
+        nearest = next(each for each in heir.module.inference.mro(heir) if name in each.methods)
+        if nearest is not base and switches_any(nearest.module, nearest.methods[name]):
+            return True
+    return False
 
 
 def _place(node: ast.AST) -> tuple[int, int]:

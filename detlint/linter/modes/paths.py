@@ -19,7 +19,7 @@ from detlint.linter.modes.layers import from_torchvision_by_name, switches_itsel
 from detlint.linter.modes.lists import held_in
 from detlint.linter.modes.names import Key, given_to
 from detlint.linter.modes.settled_parts import stays_in_mode
-from detlint.linter.modes.siblings import switches_of_siblings
+from detlint.linter.modes.siblings import kept_after_steps, switches_of_siblings
 from detlint.linter.modes.switches import Mode, switched
 from detlint.linter.programs.evaluation import evaluates
 from detlint.linter.programs.training import file_trains
@@ -181,12 +181,21 @@ class Modes(ModeEvents):
         for event in events:
             if self.reaches(flow, event.node, node, events):
                 trace.modes.add(event.mode)
-                if event.mode is Mode.TRAIN:
+                if event.mode is Mode.TRAIN or self._may_leave_in_train_mode(event, key):
                     created = event.made is not None
                     trace.reasons.setdefault(event.node, Reason(self.module, event.node, node, created))
         barriers = [event.node for event in events] + self._handlers(scope, node)
         if self.may_come_in(key, scope) and flow.path(None, node, avoiding=barriers):
             self._trace_entry(key, node, scope, trace)
+
+    def _may_leave_in_train_mode(self, event: Event, key: Key) -> bool:
+        """`self.fit(loader, val_loader)`, which trains, and only ends in eval mode where it evaluates as well."""
+        call = event.node if event.mode is Mode.UNKNOWN and isinstance(event.node, ast.Call) else None
+        return call is not None and any(
+            {each.mode for each in last} == {Mode.TRAIN, Mode.EVAL}
+            and kept_after_steps(self.peer(module), function, inner) is not None
+            for module, function, inner, last in self.endings(call, key)
+        )
 
     def _trace_entry(self, key: Key, node: ast.AST, scope: Scope, trace: _Trace) -> None:
         """The mode at the beginning of a function is what the callers in this file that lead to `node` have it in."""

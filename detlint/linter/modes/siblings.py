@@ -28,7 +28,7 @@ def switches_of_siblings(modes: ModeEvents, key: Key, function: FunctionNode) ->
             continue
         if own and key.name not in modes.index.scopes[other].bindings:
             continue
-        switch = _kept_after_steps(modes, other, Key(other, key.name) if own else key)
+        switch = kept_after_steps(modes, other, Key(other, key.name) if own else key)
         if switch is not None:
             yield switch
 
@@ -38,7 +38,7 @@ def _predicts_without_gradients(modes: ModeEvents, function: FunctionNode) -> bo
     return any(without_gradients(modes.module, call) for call in calls)
 
 
-def _kept_after_steps(modes: ModeEvents, function: FunctionNode, key: Key) -> ast.AST | None:
+def kept_after_steps(modes: ModeEvents, function: FunctionNode, key: Key) -> ast.AST | None:
     """Return the `train()` under which a function makes its training steps, if it may end in that mode.
 
     One that is asked for, as in `update(x, measure=False)`, is no sign where others prepare for a prediction.
