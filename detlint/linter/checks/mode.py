@@ -17,6 +17,7 @@ from detlint.linter.programs.training import file_trains, training_steps
 from detlint.linter.source.names import FUNCTIONS, LOOPS
 from detlint.linter.source.nodes import walk
 
+_PUT_BACK = "if it is in it, though {} puts its mode back"
 # What `eval()` is moved out of, so that it is not called for each batch.
 _HOISTED = (ast.With, ast.AsyncWith, *LOOPS)
 
@@ -25,11 +26,13 @@ _HOISTED = (ast.With, ast.AsyncWith, *LOOPS)
 def missing_eval(ctx: Context) -> Iterator[Finding]:
     """The model was made or trained, and nothing switches it before it predicts; or what puts its mode back says so."""
     for found in train_mode_inferences(ctx.module):
-        if found.after_training:
+        if found.reason.put_back:
+            yield _finding(found, _PUT_BACK.format(ctx.line(found.reason.node, found.reason.module)), ctx)
+        elif found.after_training:
             why = "since it was made" if found.reason.created else "since its training"
             yield _finding(found, why, ctx)
     for kept in restored_modes(ctx.module):
-        why = f"if it is in it, though {ctx.line(kept.restore)} puts its mode back"
+        why = _PUT_BACK.format(ctx.line(kept.restore))
         related = [(ctx.module, kept.restore, "the mode is put back here")]
         yield ctx.finding(kept.call, model=kept.model, why=why, related=related)
 
@@ -69,7 +72,8 @@ def _switch_back(found: EvalModeTraining, ctx: Context) -> Repair:
 
 
 def _finding(found: TrainModeInference, why: str, ctx: Context) -> Finding:
-    related = [(found.reason.module, found.reason.node, "in train mode from here")]
+    since = "the mode is put back here" if found.reason.put_back else "in train mode from here"
+    related = [(found.reason.module, found.reason.node, since)]
     repair = _repair(found, ctx) if found.after_training else None
     return ctx.finding(found.call, repair=repair, model=found.model, why=why, related=related)
 

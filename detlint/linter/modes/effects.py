@@ -25,7 +25,8 @@ class Event:
     """A place that decides a model's mode. `made` is the constructor where the model is created there.
 
     `asked` is what decides the mode where that is not written out: `flag` of `net.train(flag)`. `index` is the place of
-    the model in the tuple that it is made in.
+    the model in the tuple that it is made in. `kept` is where the mode was read that is put back: `before` of
+    `before = net.training`.
     """
 
     node: ast.AST
@@ -33,6 +34,7 @@ class Event:
     made: ast.expr | None = None
     asked: ast.expr | None = None
     index: tuple[int, ...] = ()
+    kept: ast.expr | None = None
 
 
 class ModeEffects(ModelNames, ABC):
@@ -190,12 +192,15 @@ class ModeEffects(ModelNames, ABC):
         if frame is not None:
             events = tuple(event for event in events if not self.is_ruled_out(event.node, frame))
         modes = {_mode_in(frame, event) for event in events}
-        if Mode.UNKNOWN in modes or {Mode.EVAL, Mode.TRAIN} <= modes:
+        if len(modes) > 1:
             return Mode.UNKNOWN
-        return next(iter(modes)) if len(modes) == 1 else Mode.SAME
+        return next(iter(modes), Mode.SAME)
 
     def _events_before(self, goal: ast.AST | None, function: FunctionNode, key: Key) -> tuple[Event, ...] | None:
-        """Return what may have decided the mode last when a goal is reached; None where the search goes too deep."""
+        """Return what may have decided the mode last when a goal is reached; None where the search goes too deep.
+
+        Where a mode is put back, that is what came before it was read, or the event as one that changes nothing.
+        """
         asked = (function, key, goal)
         if asked not in self._left:
             self._left[asked] = ()  # recursion changes nothing
@@ -212,11 +217,19 @@ class ModeEffects(ModelNames, ABC):
         finally:
             self._depth -= 1
         flow = self.module.flow(scope)
+        last = (event for event in events if self.reaches(flow, event.node, goal, events))
         return tuple(
-            event
-            for event in events
-            if self.reaches(flow, event.node, goal, events) and not _is_rebound(event, key, function)
+            before
+            for event in last
+            if not _is_rebound(event, key, function)
+            for before in self._put_back(event, function, key)
         )
+
+    def _put_back(self, event: Event, function: FunctionNode, key: Key) -> tuple[Event, ...]:
+        """Return an event, or what decided the mode that it puts back."""
+        if event.kept is None:
+            return (event,)
+        return self._events_before(event.kept, function, key) or (replace(event, mode=Mode.SAME, asked=None),)
 
     def is_ruled_out(self, node: ast.AST, frame: Frame) -> bool:
         """Does a condition on a parameter keep this call of a function from a place: `if training: net.train()`?"""

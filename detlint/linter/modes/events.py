@@ -126,7 +126,8 @@ class ModeEvents(ModeEffects, ABC):
                 mode = switched(call)
                 if mode is not None:
                     known = Mode.UNKNOWN if mode is Mode.TRAIN and self._is_put_back(call, key) else mode
-                    yield Event(self._place_of_switch(call, key), known, asked=_asked(call, mode))
+                    kept = self._kept_mode(call, key) if known is Mode.UNKNOWN else None
+                    yield Event(self._place_of_switch(call, key), known, asked=_asked(call, mode), kept=kept)
                 elif self._switches_parts(call, parent.attr):
                     yield Event(call, Mode.UNKNOWN)
                 elif parent.attr not in _RUNS:
@@ -166,11 +167,20 @@ class ModeEvents(ModeEffects, ABC):
 
     def _is_mode_of(self, key: Key, test: ast.expr) -> bool:
         """`was_training`, after `was_training = net.training`."""
-        values = [binding.value for binding in self.module.definitions(test)] if isinstance(test, ast.Name) else []
-        return bool(values) and all(
-            isinstance(value, ast.Attribute) and value.attr == "training" and self.key(value.value) == key
-            for value in values
-        )
+        return bool(self._reads_of_mode(key, test))
+
+    def _reads_of_mode(self, key: Key, name: ast.expr) -> list[ast.expr]:
+        """Return the values of a variable, `net.training`, if it keeps the mode of the model and nothing else."""
+        values = [binding.value for binding in self.module.definitions(name)] if isinstance(name, ast.Name) else []
+        reads = [value for value in values if isinstance(value, ast.Attribute) and value.attr == "training"]
+        return list(reads) if len(reads) == len(values) and all(self.key(read.value) == key for read in reads) else []
+
+    def _kept_mode(self, switch: ast.Call, key: Key) -> ast.expr | None:
+        """`before = net.training`: return what is read there, if `net.train(before)` or `if before:` puts it back."""
+        around = self.index.parents.get(self.index.statement(switch))
+        names = [*arguments_of(switch), *([around.test] if isinstance(around, ast.If) else [])]
+        reads = [read for name in names for read in self._reads_of_mode(key, name)]
+        return reads[0] if len(reads) == 1 else None
 
     def _asks_about(self, key: Key, part: ast.AST) -> bool:
         """Is part of a test the model itself or its mode, and not another attribute: `if self.early_stopping`?"""
@@ -333,7 +343,11 @@ class ModeEvents(ModeEffects, ABC):
             peer, inner = self.peer(base.module), Key(base.node, key.name)
             for name in sorted(inherited.keys() & calls.keys()):
                 for call in calls[name]:
-                    mode = peer.effect(inherited[name], inner, call) if self.is_call_of(call, inherited[name], key) else Mode.SAME
+                    mode = (
+                        peer.effect(inherited[name], inner, call)
+                        if self.is_call_of(call, inherited[name], key)
+                        else Mode.SAME
+                    )
                     if mode is not Mode.SAME:
                         yield Event(call, Mode.UNKNOWN if _asks_heir(inherited[name], base, own) else mode)
 

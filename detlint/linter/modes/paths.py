@@ -47,13 +47,15 @@ class Reason:
     """Why a model is in train mode: the place, and whether it was just created so or switched.
 
     `goal` is the place that the mode reaches, in the same body as `node`: the inference itself, or the call that leads
-    to it; None where the two are joined by nothing but the lack of any `eval()`.
+    to it; None where the two are joined by nothing but the lack of any `eval()`. Where the mode is only `put_back`,
+    it may have been that.
     """
 
     module: Module
     node: ast.AST
     goal: ast.AST | None
     created: bool
+    put_back: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,9 +186,19 @@ class Modes(ModeEvents):
                 if event.mode is Mode.TRAIN or self._may_leave_in_train_mode(event, key):
                     created = event.made is not None
                     trace.reasons.setdefault(event.node, Reason(self.module, event.node, node, created))
+                elif event.kept is not None:
+                    self._trace_kept(key, event, node, trace)
         barriers = [event.node for event in events] + self._handlers(scope, node)
         if self.may_come_in(key, scope) and flow.path(None, node, avoiding=barriers):
             self._trace_entry(key, node, scope, trace)
+
+    def _trace_kept(self, key: Key, event: Event, node: ast.AST, trace: _Trace) -> None:
+        """`net.train(before)` ends an evaluation: the mode is what it was, and whoever keeps one expects either."""
+        before = replace(trace, reasons={}, modes=set())
+        self._trace(key, event.kept or node, before)
+        evaluated = any(other.mode is Mode.EVAL for other in self.events(self.body_of(event.node), key))
+        if before.reasons or (evaluated and before.modes != {Mode.EVAL}):
+            trace.reasons.setdefault(event.node, Reason(self.module, event.node, node, False, put_back=True))
 
     def _may_leave_in_train_mode(self, event: Event, key: Key) -> bool:
         """`self.fit(loader, val_loader)`, which trains, and only ends in eval mode where it evaluates as well."""

@@ -74,9 +74,14 @@ def _inferences(module: Module) -> tuple[TrainModeInference, ...]:
         result = search.examine(call)
         if result is not None:
             known = found.get(result.reason.node)
-            if known is None or result.call.lineno < known.call.lineno:
+            if known is None or _place(result, module) < _place(known, module):
                 found[result.reason.node] = result
     return tuple(sorted(found.values(), key=lambda result: (result.call.lineno, result.call.col_offset)))
+
+
+def _place(found: TrainModeInference, module: Module) -> tuple[bool, int]:
+    """What says itself that it infers comes before what is told so by the weights of its model alone."""
+    return not is_inference(module, found.call), found.call.lineno
 
 
 def _may_infer(module: Module) -> bool:
@@ -163,7 +168,7 @@ class _Search:
         if reason.created and not (self._trains or self._weights.into(key)) and is_demo(self.module, call):
             return None
         for_all = not reason.created and is_in_all_phases(self.module, call)
-        after_training = reason.created or (not for_all and self._intent.trained_between(reason))
+        after_training = reason.created or reason.put_back or (not for_all and self._intent.trained_between(reason))
         if not (after_training or for_all) and (
             is_demo(self.module, call)
             or self._intent.is_deliberate(call, reason, holds)
