@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.flow import Flow
 from detlint.linter.analysis.project import Module
+from detlint.linter.modes.conditional_switches import ConditionalSwitches
 from detlint.linter.modes.frames import Frame
-from detlint.linter.modes.names import Key, ModelNames, given_to
+from detlint.linter.modes.names import Key, given_to
 from detlint.linter.modes.switches import Mode
 from detlint.linter.source.names import FOR_LOOPS, FUNCTIONS, FunctionNode, Scope, parameters
 from detlint.linter.source.nodes import walk
@@ -37,7 +38,7 @@ class Event:
     kept: ast.expr | None = None
 
 
-class ModeEffects(ModelNames, ABC):
+class ModeEffects(ConditionalSwitches, ABC):
     """Answers for the functions of one module; asks the same of other modules where calls lead there."""
 
     def __init__(self, module: Module) -> None:

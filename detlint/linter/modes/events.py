@@ -11,6 +11,7 @@ from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.flow import Flow
 from detlint.linter.analysis.project import Module
 from detlint.linter.modes.effects import Event, ModeEffects
+from detlint.linter.modes.library_trainers import switches_by_trainer
 from detlint.linter.modes.lists import gone_round, leaves_train_each
 from detlint.linter.modes.names import Key, given_to
 from detlint.linter.modes.switches import (
@@ -125,9 +126,9 @@ class ModeEvents(ModeEffects, ABC):
             if isinstance(call, ast.Call) and call.func is parent:
                 mode = switched(call)
                 if mode is not None:
-                    known = Mode.UNKNOWN if mode is Mode.TRAIN and self._is_put_back(call, key) else mode
-                    kept = self._kept_mode(call, key) if known is Mode.UNKNOWN else None
-                    yield Event(self._place_of_switch(call, key), known, asked=_asked(call, mode), kept=kept)
+                    known = Mode.UNKNOWN if mode is Mode.TRAIN and self.is_put_back(call, key) else mode
+                    kept = self.kept_mode(call, key) if known is Mode.UNKNOWN else None
+                    yield Event(self.place_of_switch(call, key), known, asked=_asked(call, mode), kept=kept)
                 elif self._switches_parts(call, parent.attr):
                     yield Event(call, Mode.UNKNOWN)
                 elif parent.attr not in _RUNS:
@@ -144,59 +145,11 @@ class ModeEvents(ModeEffects, ABC):
             yield from self._container_events(parent, key)
         elif isinstance(parent, ast.Call) and parent.func is not container:
             yield from self._holder_events(parent)
-            mode = self._effect(parent, node)
+            by_trainer = list(switches_by_trainer(self, parent))
+            yield from (Event(*switch) for switch in by_trainer)
+            mode = Mode.SAME if by_trainer else self._effect(parent, node)
             if mode is not Mode.SAME:
                 yield Event(parent, mode)
-
-    def _place_of_switch(self, call: ast.Call, key: Key) -> ast.AST:
-        """`if net.training: net.eval()` and `if isinstance(net, nn.Module): net.eval()` leave nothing unswitched.
-
-        Nor does `if eval_mode: net.eval()`, where that is a parameter and on unless the caller says otherwise.
-        """
-        statement = self.index.statement(call)
-        around = self.index.parents.get(statement)
-        if not isinstance(around, ast.If) or statement not in around.body or around.orelse:
-            return call
-        asked = self._is_mode_of(key, around.test) or any(self._asks_about(key, part) for part in walk(around.test))
-        return around.test if asked or self._is_on_by_default(around.test) else call
-
-    def _is_put_back(self, call: ast.Call, key: Key) -> bool:
-        """`if was_training: net.train()`: the mode that it had."""
-        around = self.index.parents.get(self.index.statement(call))
-        return isinstance(around, ast.If) and self._is_mode_of(key, around.test)
-
-    def _is_mode_of(self, key: Key, test: ast.expr) -> bool:
-        """`was_training`, after `was_training = net.training`."""
-        return bool(self._reads_of_mode(key, test))
-
-    def _reads_of_mode(self, key: Key, name: ast.expr) -> list[ast.expr]:
-        """Return the values of a variable, `net.training`, if it keeps the mode of the model and nothing else."""
-        values = [binding.value for binding in self.module.definitions(name)] if isinstance(name, ast.Name) else []
-        reads = [value for value in values if isinstance(value, ast.Attribute) and value.attr == "training"]
-        return list(reads) if len(reads) == len(values) and all(self.key(read.value) == key for read in reads) else []
-
-    def _kept_mode(self, switch: ast.Call, key: Key) -> ast.expr | None:
-        """`before = net.training`: return what is read there, if `net.train(before)` or `if before:` puts it back."""
-        around = self.index.parents.get(self.index.statement(switch))
-        names = [*arguments_of(switch), *([around.test] if isinstance(around, ast.If) else [])]
-        reads = [read for name in names for read in self._reads_of_mode(key, name)]
-        return reads[0] if len(reads) == 1 else None
-
-    def _asks_about(self, key: Key, part: ast.AST) -> bool:
-        """Is part of a test the model itself or its mode, and not another attribute: `if self.early_stopping`?"""
-        around = self.index.parents.get(part)
-        if not isinstance(part, (ast.Name, ast.Attribute)) or self.key(part) != key:
-            return False
-        return not isinstance(around, ast.Attribute) or around.attr == "training"
-
-    def _is_on_by_default(self, test: ast.expr) -> bool:
-        bindings = self.module.definitions(test) if isinstance(test, ast.Name) else ()
-        return bool(bindings) and all(
-            binding.kind is BindingKind.PARAMETER
-            and isinstance(binding.value, ast.Constant)
-            and binding.value.value is True
-            for binding in bindings
-        )
 
     def _loop_events(self, loop: ast.AST | None) -> Iterator[Event]:
         """`for m in (encoder, decoder): m.eval()`; the loop as a whole is the place, for it never runs zero times."""

@@ -15,6 +15,7 @@ from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.modes.constructors import Constructors
 from detlint.linter.modes.intent import Intent
 from detlint.linter.modes.layers import ModelParts, parts_of, parts_of_class
+from detlint.linter.modes.library_trainers import switched_by_trainer
 from detlint.linter.modes.loaded_weights import LoadedWeights, loads_models
 from detlint.linter.modes.names import Key
 from detlint.linter.modes.paths import Modes, Reason
@@ -44,6 +45,8 @@ from detlint.linter.source.nodes import walk
 _NO_MODEL = re.compile(r"criteri|loss|metric|(^|_)crit(_|$)|transform|augment", re.I)
 # Bases that make no module of a class.
 _PLAIN_BASES = ("abc.", "builtins.", "typing.", "collections.")
+# What trains a model that it is given, and leaves its mode alone.
+_FITS = "lightning.pytorch.Trainer.fit"
 _MARKS = ("no_grad", "inference_mode", "set_grad_enabled", "load_state_dict", "generate")
 
 
@@ -159,13 +162,13 @@ class _Search:
             reasons = [
                 reason for reason in reasons if not reason.created or self._unknown.is_forgotten(key, reason, call)
             ]
-            reasons = [reason for reason in reasons if not self._is_own_method(reason.node, key)]
+            reasons = [reason for reason in reasons if not self._is_told_by_class(reason.node, key)]
         if not reasons:
             return None
         if made and all(_is_layer(module, call) for module, call in made):
             return None
         reason = min(reasons, key=lambda reason: reason.created)
-        if reason.created and not (self._trains or self._weights.into(key)) and is_demo(self.module, call):
+        if reason.created and not self._is_ready(key) and is_demo(self.module, call):
             return None
         for_all = not reason.created and is_in_all_phases(self.module, call)
         after_training = reason.created or reason.put_back or (not for_all and self._intent.trained_between(reason))
@@ -176,6 +179,16 @@ class _Search:
         ):
             return None
         return TrainModeInference(call, shown, reason, after_training)
+
+    def _is_ready(self, key: Key) -> bool:
+        """Is a model trained or loaded, so that it predicts something of made up input too?"""
+        return self._trains or self._is_fitted(key) or self._weights.into(key)
+
+    def _is_fitted(self, key: Key) -> bool:
+        """`trainer.fit(net, loader)`, of a library."""
+        calls = [call for call in self.module.index.calls_by_name.get("fit", ()) if call.args]
+        given = (call for call in calls if _FITS in self.module.inference.callees(call))
+        return any(self.modes.key(call.args[0]) == key for call in given)
 
     def _predicts_by_its_weights(self, key: Key, call: ast.Call) -> bool:
         """Is a model loaded where nothing trains, or as a teacher that training steps ask?"""
@@ -282,9 +295,11 @@ class _Search:
         )
         return not read and "forward" in info.methods
 
-    def _is_own_method(self, switch: ast.AST, key: Key) -> bool:
-        """`net.fit(x)`, which calls `self.train()` among other things."""
+    def _is_told_by_class(self, switch: ast.AST, key: Key) -> bool:
+        """`net.fit(x)`, which calls `self.train()` among others; `trainer.train()`, of a library for any model."""
         called = switch.func if isinstance(switch, ast.Call) else None
+        if isinstance(switch, ast.Call) and switched_by_trainer(self.module, switch) is not None:
+            return True
         return isinstance(called, ast.Attribute) and called.attr != "train" and self.modes.key(called.value) == key
 
     def _is_switched_around(self, call: ast.Call, key: Key) -> bool:
