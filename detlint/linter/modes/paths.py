@@ -183,7 +183,7 @@ class Modes(ModeEvents):
         for event in events:
             if self.reaches(flow, event.node, node, events):
                 trace.modes.add(event.mode)
-                if event.mode is Mode.TRAIN or self._may_leave_in_train_mode(event, key):
+                if event.mode is Mode.TRAIN or self.may_leave_in_train_mode(event, key):
                     created = event.made is not None
                     trace.reasons.setdefault(event.node, Reason(self.module, event.node, node, created))
                 elif event.kept is not None:
@@ -200,7 +200,7 @@ class Modes(ModeEvents):
         if before.reasons or (evaluated and before.modes != {Mode.EVAL}):
             trace.reasons.setdefault(event.node, Reason(self.module, event.node, node, False, put_back=True))
 
-    def _may_leave_in_train_mode(self, event: Event, key: Key) -> bool:
+    def may_leave_in_train_mode(self, event: Event, key: Key) -> bool:
         """`self.fit(loader, val_loader)`, which trains, and only ends in eval mode where it evaluates as well."""
         call = event.node if event.mode is Mode.UNKNOWN and isinstance(event.node, ast.Call) else None
         return call is not None and any(
