@@ -78,7 +78,9 @@ class ModelParts:
             drops = _drops(call, frame)
             if drops and _is_layer_by_name(module, call):
                 return True
-            self._unknown |= drops or (not names and _may_make_a_layer(call) and not _is_gone_through(module, call.func))
+            self._unknown |= drops or (
+                not names and _may_make_a_layer(call) and not _is_gone_through(module, call.func)
+            )
         return any(self._named(name, module, call, frame) for name in names)
 
     def _named(self, name: str, module: Module, call: ast.Call, frame: Frame | None) -> bool:
