@@ -9,6 +9,7 @@ from detlint.findings import Finding
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.registry import check_file
 from detlint.linter.analysis.repairs import Repair, insert_before, unsafe
+from detlint.linter.modes.eval_mode_helpers import eval_mode_helpers
 from detlint.linter.modes.eval_mode_hooks import eval_mode_hooks
 from detlint.linter.modes.eval_mode_training import EvalModeTraining, eval_mode_trainings
 from detlint.linter.modes.restored_mode import restored_modes
@@ -59,6 +60,11 @@ def eval_mode_training(ctx: Context) -> Iterator[Finding]:
         related = [(module, switch, "eval mode is switched on here") for module, switch in hook.switches]
         trains = f"the trainer, which calls {hook.method.name}() between its steps,"
         yield ctx.finding(hook.leaving, model=hook.model, trains=trains, related=related)
+    for helper in eval_mode_helpers(ctx.module):
+        run, leaving = helper.training.run, helper.training.leaving
+        related = [(helper.module, leaving, "called here"), (helper.module, run, "trained in eval mode here")]
+        trains = ctx.line(run, helper.module)
+        yield ctx.finding(helper.switch, model=helper.model, trains=trains, related=related)
 
 
 def _switch_back(found: EvalModeTraining, ctx: Context) -> Repair:

@@ -87,10 +87,10 @@ class ModeEffects(ConditionalSwitches, ABC):
         """Yield the switches to eval mode that may be in force when a call of a function of the project is done."""
         for module, _, inner, last in self.endings(call, key):
             for event in last:
-                if event.mode is Mode.EVAL:
+                if event.mode in (Mode.EVAL, Mode.UNKNOWN):
                     further = event.node if steps and isinstance(event.node, ast.Call) else None
                     deeper = list(self.peer(module).left_by(further, inner, steps - 1)) if further is not None else []
-                    yield from deeper or [(module, event.node)]
+                    yield from deeper or ([(module, event.node)] if event.mode is Mode.EVAL else [])
 
     def switches_back_at_times(self, call: ast.Call, key: Key, steps: int = MAX_DEPTH) -> bool:
         """Does a function of the project evaluate a model and put it back into train mode, but not on every path?
