@@ -197,15 +197,17 @@ class _Search:
         return without_gradients(self.module, call) and is_teacher(self.modes, key) and self._weights.into(key)
 
     def _switched_around_part(self, key: Key, call: ast.Call) -> Key | None:
-        """`self.train()` in a method that only predicts, and then `self.layers(x)`: the part or the whole that it is.
+        """`self.train()` in a method that predicts, and then `self.layers(x)`: the part or the whole that it is.
 
-        Elsewhere a model's own parts follow the model: whoever holds that switches it.
+        Elsewhere a model's own parts follow the model: whoever holds that switches it. A method that trains as well
+        predicts where it asks for no gradients.
         """
         function = self.module.index.function_at(call)
         owner = self.module.index.class_at(call)
         if function is None or owner is None or not self._runs.runs_part(call, owner):
             return None
-        if trains(function) or not (evaluates(function) or without_gradients(self.module, function.body[0])):
+        alone = function.body[0] if not trains(function) else call
+        if not (evaluates(function) or without_gradients(self.module, alone)):
             return None
         receivers = [*function.args.posonlyargs, *function.args.args][:1]
         for candidate in (key, *(Key(function, receiver.arg) for receiver in receivers)):
