@@ -296,11 +296,8 @@ class ModeEvents(ModeEffects, ABC):
             peer, inner = self.peer(base.module), Key(base.node, key.name)
             for name in sorted(inherited.keys() & calls.keys()):
                 for call in calls[name]:
-                    mode = (
-                        peer.effect(inherited[name], inner, call)
-                        if self.is_call_of(call, inherited[name], key)
-                        else Mode.SAME
-                    )
+                    own_call = self.is_call_of(call, inherited[name], key)
+                    mode = peer.effect(inherited[name], inner, call) if own_call else Mode.SAME
                     if mode is not Mode.SAME:
                         yield Event(call, Mode.UNKNOWN if _asks_heir(inherited[name], base, own) else mode)
 
