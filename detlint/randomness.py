@@ -168,7 +168,8 @@ class OwnGenerator:
 class Sources:
     """`rules/sources.toml`. `unrepeatable` says of a name where its value comes from.
 
-    `factories` make models in a mode, `switches` put the model that they are given in one.
+    `factories` make models in a mode, `switches` put the model that they are given in one, and so do methods of
+    `trainers` with the model that their object holds.
     """
 
     draws: NameTable[Draw]
@@ -182,6 +183,7 @@ class Sources:
     unrepeatable: NameTable[str]
     factories: NameTable[str]
     switches: NameTable[str]
+    trainers: NameTable[str]
 
 
 @cache
@@ -191,7 +193,7 @@ def load_sources(path: Path = RULES_FOLDER / "sources.toml") -> Sources:
     Raises:
         RuleError: naming file, key and reason.
     """
-    lists = dict.fromkeys(("draw", "seeder", "generator", "factory", "switch"), list)
+    lists = dict.fromkeys(("draw", "seeder", "generator", "factory", "switch", "trainer"), list)
     tables = dict.fromkeys(("helpers", "indifferent", "request", "smoke_test", "unrepeatable"), dict)
     table = read_table(path, {**lists, **tables})
     request = word_lists(path, table, "request", ["calls", "assignments"])
@@ -207,6 +209,7 @@ def load_sources(path: Path = RULES_FOLDER / "sources.toml") -> Sources:
         unrepeatable=NameTable((name, words) for words, names in table["unrepeatable"].items() for name in names),
         factories=NameTable(_modes(path, table, "factory")),
         switches=NameTable(_modes(path, table, "switch")),
+        trainers=NameTable(_modes(path, table, "trainer")),
     )
 
 

@@ -149,6 +149,8 @@ def _call_of(inference: Inference, name: str, node: ast.Call) -> Iterator[Value]
     elif name.startswith("pathlib.") and last in _PATH_LISTINGS:
         path = inference.made(Kind.INSTANCE, node, "pathlib.Path")
         yield Value(Kind.ITERATOR, name, node=node, module=inference.module, elements=((path,),))
+    elif last == "from_argparse_args":
+        yield inference.made(Kind.INSTANCE, node, name.rpartition(".")[0])
     elif last[:1].isupper():
         yield inference.made(Kind.INSTANCE, node, name)
     else:

@@ -9,6 +9,7 @@ from detlint.findings import Finding
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.registry import check_file
 from detlint.linter.analysis.repairs import Repair, insert_before, unsafe
+from detlint.linter.modes.eval_mode_helpers import eval_mode_helpers
 from detlint.linter.modes.eval_mode_hooks import eval_mode_hooks
 from detlint.linter.modes.eval_mode_training import EvalModeTraining, eval_mode_trainings
 from detlint.linter.modes.restored_mode import restored_modes
@@ -17,6 +18,7 @@ from detlint.linter.programs.training import file_trains, training_steps
 from detlint.linter.source.names import FUNCTIONS, LOOPS
 from detlint.linter.source.nodes import walk
 
+_PUT_BACK = "if it is in it, though {} puts its mode back"
 # What `eval()` is moved out of, so that it is not called for each batch.
 _HOISTED = (ast.With, ast.AsyncWith, *LOOPS)
 
@@ -25,11 +27,13 @@ _HOISTED = (ast.With, ast.AsyncWith, *LOOPS)
 def missing_eval(ctx: Context) -> Iterator[Finding]:
     """The model was made or trained, and nothing switches it before it predicts; or what puts its mode back says so."""
     for found in train_mode_inferences(ctx.module):
-        if found.after_training:
+        if found.reason.put_back:
+            yield _finding(found, _PUT_BACK.format(ctx.line(found.reason.node, found.reason.module)), ctx)
+        elif found.after_training:
             why = "since it was made" if found.reason.created else "since its training"
             yield _finding(found, why, ctx)
     for kept in restored_modes(ctx.module):
-        why = f"if it is in it, though {ctx.line(kept.restore)} puts its mode back"
+        why = _PUT_BACK.format(ctx.line(kept.restore))
         related = [(ctx.module, kept.restore, "the mode is put back here")]
         yield ctx.finding(kept.call, model=kept.model, why=why, related=related)
 
@@ -56,6 +60,11 @@ def eval_mode_training(ctx: Context) -> Iterator[Finding]:
         related = [(module, switch, "eval mode is switched on here") for module, switch in hook.switches]
         trains = f"the trainer, which calls {hook.method.name}() between its steps,"
         yield ctx.finding(hook.leaving, model=hook.model, trains=trains, related=related)
+    for helper in eval_mode_helpers(ctx.module):
+        run, leaving = helper.training.run, helper.training.leaving
+        related = [(helper.module, leaving, "called here"), (helper.module, run, "trained in eval mode here")]
+        trains = ctx.line(run, helper.module)
+        yield ctx.finding(helper.switch, model=helper.model, trains=trains, related=related)
 
 
 def _switch_back(found: EvalModeTraining, ctx: Context) -> Repair:
@@ -69,7 +78,8 @@ def _switch_back(found: EvalModeTraining, ctx: Context) -> Repair:
 
 
 def _finding(found: TrainModeInference, why: str, ctx: Context) -> Finding:
-    related = [(found.reason.module, found.reason.node, "in train mode from here")]
+    since = "the mode is put back here" if found.reason.put_back else "in train mode from here"
+    related = [(found.reason.module, found.reason.node, since)]
     repair = _repair(found, ctx) if found.after_training else None
     return ctx.finding(found.call, repair=repair, model=found.model, why=why, related=related)
 

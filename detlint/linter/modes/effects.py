@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.flow import Flow
 from detlint.linter.analysis.project import Module
+from detlint.linter.modes.conditional_switches import ConditionalSwitches
 from detlint.linter.modes.frames import Frame
-from detlint.linter.modes.names import Key, ModelNames, given_to
+from detlint.linter.modes.names import Key, given_to
 from detlint.linter.modes.switches import Mode
 from detlint.linter.source.names import FOR_LOOPS, FUNCTIONS, FunctionNode, Scope, parameters
 from detlint.linter.source.nodes import walk
@@ -25,7 +26,8 @@ class Event:
     """A place that decides a model's mode. `made` is the constructor where the model is created there.
 
     `asked` is what decides the mode where that is not written out: `flag` of `net.train(flag)`. `index` is the place of
-    the model in the tuple that it is made in.
+    the model in the tuple that it is made in. `kept` is where the mode was read that is put back: `before` of
+    `before = net.training`.
     """
 
     node: ast.AST
@@ -33,9 +35,10 @@ class Event:
     made: ast.expr | None = None
     asked: ast.expr | None = None
     index: tuple[int, ...] = ()
+    kept: ast.expr | None = None
 
 
-class ModeEffects(ModelNames, ABC):
+class ModeEffects(ConditionalSwitches, ABC):
     """Answers for the functions of one module; asks the same of other modules where calls lead there."""
 
     def __init__(self, module: Module) -> None:
@@ -70,32 +73,38 @@ class ModeEffects(ModelNames, ABC):
                     return peer._mode_at(places[0], function, inner, manager)
         return Mode.UNKNOWN
 
-    def left_by(self, call: ast.Call, key: Key, steps: int = MAX_DEPTH) -> Iterator[tuple[Module, ast.AST]]:
-        """Yield the switches to eval mode that may be in force when a call of a function of the project is done."""
+    def endings(self, call: ast.Call, key: Key) -> Iterator[tuple[Module, FunctionNode, Key, tuple[Event, ...]]]:
+        """Yield the functions of the project that a call runs, what the model is called there, and what decides last.
+
+        That is what may have decided its mode when they are done.
+        """
         for module, function in functions_called(self.module.inference, call):
             peer = self.peer(module)
             for inner in self._names_within(call, key, peer, function):
-                for event in peer._events_before(None, function, inner) or ():
-                    if event.mode is Mode.EVAL:
-                        further = event.node if steps and isinstance(event.node, ast.Call) else None
-                        deeper = list(peer.left_by(further, inner, steps - 1)) if further is not None else []
-                        yield from deeper or [(module, event.node)]
+                yield module, function, inner, peer._events_before(None, function, inner) or ()
+
+    def left_by(self, call: ast.Call, key: Key, steps: int = MAX_DEPTH) -> Iterator[tuple[Module, ast.AST]]:
+        """Yield the switches to eval mode that may be in force when a call of a function of the project is done."""
+        for module, _, inner, last in self.endings(call, key):
+            for event in last:
+                if event.mode in (Mode.EVAL, Mode.UNKNOWN):
+                    further = event.node if steps and isinstance(event.node, ast.Call) else None
+                    deeper = list(self.peer(module).left_by(further, inner, steps - 1)) if further is not None else []
+                    yield from deeper or ([(module, event.node)] if event.mode is Mode.EVAL else [])
 
     def switches_back_at_times(self, call: ast.Call, key: Key, steps: int = MAX_DEPTH) -> bool:
         """Does a function of the project evaluate a model and put it back into train mode, but not on every path?
 
         It may do so in another function that it calls last.
         """
-        for module, function in functions_called(self.module.inference, call):
+        for module, function, inner, last in self.endings(call, key):
             peer = self.peer(module)
-            for inner in self._names_within(call, key, peer, function):
-                last = peer._events_before(None, function, inner) or ()
-                if {event.mode for event in last} == {Mode.EVAL, Mode.TRAIN} and peer._follow(last, function):
-                    return True
-                unclear = (event.node for event in last if event.mode is Mode.UNKNOWN and steps)
-                inside = (node for node in unclear if isinstance(node, ast.Call))
-                if any(peer.switches_back_at_times(further, inner, steps - 1) for further in inside):
-                    return True
+            if {event.mode for event in last} == {Mode.EVAL, Mode.TRAIN} and peer._follow(last, function):
+                return True
+            unclear = (event.node for event in last if event.mode is Mode.UNKNOWN and steps)
+            inside = (node for node in unclear if isinstance(node, ast.Call))
+            if any(peer.switches_back_at_times(further, inner, steps - 1) for further in inside):
+                return True
         return False
 
     def _follow(self, events: tuple[Event, ...], function: FunctionNode) -> bool:
@@ -184,12 +193,15 @@ class ModeEffects(ModelNames, ABC):
         if frame is not None:
             events = tuple(event for event in events if not self.is_ruled_out(event.node, frame))
         modes = {_mode_in(frame, event) for event in events}
-        if Mode.UNKNOWN in modes or {Mode.EVAL, Mode.TRAIN} <= modes:
+        if len(modes) > 1:
             return Mode.UNKNOWN
-        return next(iter(modes)) if len(modes) == 1 else Mode.SAME
+        return next(iter(modes), Mode.SAME)
 
     def _events_before(self, goal: ast.AST | None, function: FunctionNode, key: Key) -> tuple[Event, ...] | None:
-        """Return what may have decided the mode last when a goal is reached; None where the search goes too deep."""
+        """Return what may have decided the mode last when a goal is reached; None where the search goes too deep.
+
+        Where a mode is put back, that is what came before it was read, or the event as one that changes nothing.
+        """
         asked = (function, key, goal)
         if asked not in self._left:
             self._left[asked] = ()  # recursion changes nothing
@@ -206,11 +218,19 @@ class ModeEffects(ModelNames, ABC):
         finally:
             self._depth -= 1
         flow = self.module.flow(scope)
+        last = (event for event in events if self.reaches(flow, event.node, goal, events))
         return tuple(
-            event
-            for event in events
-            if self.reaches(flow, event.node, goal, events) and not _is_rebound(event, key, function)
+            before
+            for event in last
+            if not _is_rebound(event, key, function)
+            for before in self._put_back(event, function, key)
         )
+
+    def _put_back(self, event: Event, function: FunctionNode, key: Key) -> tuple[Event, ...]:
+        """Return an event, or what decided the mode that it puts back."""
+        if event.kept is None:
+            return (event,)
+        return self._events_before(event.kept, function, key) or (replace(event, mode=Mode.SAME, asked=None),)
 
     def is_ruled_out(self, node: ast.AST, frame: Frame) -> bool:
         """Does a condition on a parameter keep this call of a function from a place: `if training: net.train()`?"""

@@ -7,9 +7,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
 
+from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.flow import Flow
 from detlint.linter.analysis.project import Module
 from detlint.linter.modes.effects import Event, ModeEffects
+from detlint.linter.modes.library_trainers import switches_by_trainer
 from detlint.linter.modes.lists import gone_round, leaves_train_each
 from detlint.linter.modes.names import Key, given_to
 from detlint.linter.modes.switches import (
@@ -22,7 +24,7 @@ from detlint.linter.modes.switches import (
     switches_any,
 )
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope
-from detlint.linter.source.nodes import arguments_of, identifier, walk
+from detlint.linter.source.nodes import arguments_of, identifier, is_own, walk
 
 _RUNS = ("__init__", "forward", "train", "eval")
 # Methods that give the parts of a model one by one.
@@ -88,7 +90,7 @@ class ModeEvents(ModeEffects, ABC):
                 statement = self.index.statement(target)
                 yield from self._binding_event(statement, value, index, key)
                 yield from self._switches_under_name(statement, value, scope)
-        yield from self._called_events(scope, key, flow)
+        yield from self._called_events(scope, key)
 
     def _mentions(self, scope: Scope, key: Key, flow: Flow) -> Iterator[ast.expr]:
         if scope not in self._aliases:
@@ -124,8 +126,9 @@ class ModeEvents(ModeEffects, ABC):
             if isinstance(call, ast.Call) and call.func is parent:
                 mode = switched(call)
                 if mode is not None:
-                    known = Mode.UNKNOWN if mode is Mode.TRAIN and self._is_put_back(call, key) else mode
-                    yield Event(self._place_of_switch(call, key), known, asked=_asked(call, mode))
+                    known = Mode.UNKNOWN if mode is Mode.TRAIN and self.is_put_back(call, key) else mode
+                    kept = self.kept_mode(call, key) if known is Mode.UNKNOWN else None
+                    yield Event(self.place_of_switch(call, key), known, asked=_asked(call, mode), kept=kept)
                 elif self._switches_parts(call, parent.attr):
                     yield Event(call, Mode.UNKNOWN)
                 elif parent.attr not in _RUNS:
@@ -142,50 +145,11 @@ class ModeEvents(ModeEffects, ABC):
             yield from self._container_events(parent, key)
         elif isinstance(parent, ast.Call) and parent.func is not container:
             yield from self._holder_events(parent)
-            mode = self._effect(parent, node)
+            by_trainer = list(switches_by_trainer(self, parent))
+            yield from (Event(*switch) for switch in by_trainer)
+            mode = Mode.SAME if by_trainer else self._effect(parent, node)
             if mode is not Mode.SAME:
                 yield Event(parent, mode)
-
-    def _place_of_switch(self, call: ast.Call, key: Key) -> ast.AST:
-        """`if net.training: net.eval()` and `if isinstance(net, nn.Module): net.eval()` leave nothing unswitched.
-
-        Nor does `if eval_mode: net.eval()`, where that is a parameter and on unless the caller says otherwise.
-        """
-        statement = self.index.statement(call)
-        around = self.index.parents.get(statement)
-        if not isinstance(around, ast.If) or statement not in around.body or around.orelse:
-            return call
-        asked = self._is_mode_of(key, around.test) or any(self._asks_about(key, part) for part in walk(around.test))
-        return around.test if asked or self._is_on_by_default(around.test) else call
-
-    def _is_put_back(self, call: ast.Call, key: Key) -> bool:
-        """`if was_training: net.train()`: the mode that it had."""
-        around = self.index.parents.get(self.index.statement(call))
-        return isinstance(around, ast.If) and self._is_mode_of(key, around.test)
-
-    def _is_mode_of(self, key: Key, test: ast.expr) -> bool:
-        """`was_training`, after `was_training = net.training`."""
-        values = [binding.value for binding in self.module.definitions(test)] if isinstance(test, ast.Name) else []
-        return bool(values) and all(
-            isinstance(value, ast.Attribute) and value.attr == "training" and self.key(value.value) == key
-            for value in values
-        )
-
-    def _asks_about(self, key: Key, part: ast.AST) -> bool:
-        """Is part of a test the model itself or its mode, and not another attribute: `if self.early_stopping`?"""
-        around = self.index.parents.get(part)
-        if not isinstance(part, (ast.Name, ast.Attribute)) or self.key(part) != key:
-            return False
-        return not isinstance(around, ast.Attribute) or around.attr == "training"
-
-    def _is_on_by_default(self, test: ast.expr) -> bool:
-        bindings = self.module.definitions(test) if isinstance(test, ast.Name) else ()
-        return bool(bindings) and all(
-            binding.kind is BindingKind.PARAMETER
-            and isinstance(binding.value, ast.Constant)
-            and binding.value.value is True
-            for binding in bindings
-        )
 
     def _loop_events(self, loop: ast.AST | None) -> Iterator[Event]:
         """`for m in (encoder, decoder): m.eval()`; the loop as a whole is the place, for it never runs zero times."""
@@ -302,12 +266,13 @@ class ModeEvents(ModeEffects, ABC):
         mode = self.mode_of(made, index)
         yield Event(statement, Mode.UNKNOWN if mode is Mode.SAME else mode, made, index=index)
 
-    def _called_events(self, scope: Scope, key: Key, flow: Flow) -> Iterator[Event]:
+    def _called_events(self, scope: Scope, key: Key) -> Iterator[Event]:
         """Calls of functions that reach the variable by themselves: globals, closures, methods of the same object."""
         calls = self._calls.get(scope, {})
         functions = self.module.project.once(_functions_within, key.owner)
         if isinstance(key.owner, ast.ClassDef):
             functions = {**self.module.project.once(_functions_within, scope.node), **functions}
+            yield from self._inherited_events(calls, key, key.owner)
         for name, function in functions.items():
             if name not in calls or function is scope.node:
                 continue
@@ -318,6 +283,23 @@ class ModeEvents(ModeEffects, ABC):
                 if mode is not Mode.SAME:
                     made = self._made_in(function, key) if mode is Mode.TRAIN else None
                     yield Event(call, mode, made)
+
+    def _inherited_events(self, calls: dict[str, list[ast.Call]], key: Key, owner: ast.ClassDef) -> Iterator[Event]:
+        """`self.train_model(loader)`, a method of a base class: what it does to the model that it did not make."""
+        own, *bases = self.module.inference.mro(self.module.classes[owner])
+        known = set(own.methods)
+        for base in bases:
+            inherited = {name: base.methods[name] for name in base.methods.keys() - known}
+            known |= base.methods.keys()
+            if not names_switches(base.module):
+                continue
+            peer, inner = self.peer(base.module), Key(base.node, key.name)
+            for name in sorted(inherited.keys() & calls.keys()):
+                for call in calls[name]:
+                    own_call = self.is_call_of(call, inherited[name], key)
+                    mode = peer.effect(inherited[name], inner, call) if own_call else Mode.SAME
+                    if mode is not Mode.SAME:
+                        yield Event(call, Mode.UNKNOWN if _asks_heir(inherited[name], base, own) else mode)
 
     def _made_in(self, function: FunctionNode, key: Key) -> ast.expr | None:
         """`def build(self): self.net = Net()`: return what makes the model, where nothing else decides its mode."""
@@ -410,6 +392,16 @@ def _functions_within(owner: ast.AST) -> dict[str, FunctionNode]:
     if isinstance(owner, (*FUNCTIONS, ast.Module)):
         return {node.name: node for node in walk(owner) if isinstance(node, FUNCTIONS)}
     return {}
+
+
+def _asks_heir(method: FunctionNode, base: ClassInfo, heir: ClassInfo) -> bool:
+    """Does a method call one of its object that the derived class has another of, and that switches modes?"""
+    called = {part.attr for part in walk(method) if isinstance(part, ast.Attribute) and is_own(part)}
+    for name in called & base.methods.keys():
+        nearest = next(each for each in heir.module.inference.mro(heir) if name in each.methods)
+        if nearest is not base and switches_any(nearest.module, nearest.methods[name]):
+            return True
+    return False
 
 
 def _place(node: ast.AST) -> tuple[int, int]:

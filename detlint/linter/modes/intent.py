@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from detlint.conditions import Truth
+from detlint.linter.modes.library_trainers import switched_by_trainer
 from detlint.linter.modes.names import Key
 from detlint.linter.modes.paths import Modes, Reason
 from detlint.linter.modes.switches import Mode, switched
@@ -141,6 +142,8 @@ class Intent:
 
     def trained_between(self, reason: Reason) -> bool:
         """Return whether training steps lie between the switch and the inference: then eval() is what is missing."""
+        if isinstance(reason.node, ast.Call) and switched_by_trainer(reason.module, reason.node) is not None:
+            return True
         if reason.goal is None:
             # `self.net.train()` in a constructor comes before anything that other methods do.
             made_in = reason.module.index.function_at(reason.node)

@@ -23,7 +23,10 @@ from detlint.linter.source.nodes import arguments_of, decorating, identifier, is
 
 _MAX_PARTS = 80
 # Names that are called in a constructor and are no layers: `super().__init__`, checks, containers, plain Python.
-_PLAIN = ("builtins.", "math.", "typing.", "collections.", "functools.", "itertools.", "warnings.", "os.", "logging.")
+_PLAIN = (
+    *("builtins.", "collections.", "functools.", "itertools.", "json.", "logging.", "math.", "numpy.", "os."),
+    *("pathlib.", "typing.", "warnings.", "yaml."),
+)
 # Methods of a model that run without being called by name.
 _RUN_BY_OTHERS = re.compile(r"__\w+__$|forward|on_|setup|prepare|configure|\w+_(step|start|end)$")
 # Names of variables that hold parts of a model.
@@ -75,7 +78,9 @@ class ModelParts:
             drops = _drops(call, frame)
             if drops and _is_layer_by_name(module, call):
                 return True
-            self._unknown |= drops or (not names and _may_make_a_layer(call))
+            self._unknown |= drops or (
+                not names and _may_make_a_layer(call) and not _is_gone_through(module, call.func)
+            )
         return any(self._named(name, module, call, frame) for name in names)
 
     def _named(self, name: str, module: Module, call: ast.Call, frame: Frame | None) -> bool:
@@ -352,6 +357,17 @@ def _may_make_a_layer(call: ast.Call) -> bool:
         return name.startswith(("from_", "create_", "build", "make_", "load_")) and name != "load_state_dict"
     makes = name.endswith(_MAKES_LAYERS) and not name.startswith(_MAKES_OTHERS)
     return name[:1].isupper() or makes or name.startswith(("build", "make_"))
+
+
+def _is_gone_through(module: Module, called: ast.expr) -> bool:
+    """`block(x)`, `block.attention.build_cache(8)`, in `for block in self.blocks:`: a layer that is there already."""
+    while isinstance(called, ast.Attribute):
+        called = called.value
+    bindings = module.definitions(called) if isinstance(called, ast.Name) else ()
+    return bool(bindings) and all(
+        binding.kind is BindingKind.ITERATION and binding.value is not None and any(map(is_own, walk(binding.value)))
+        for binding in bindings
+    )
 
 
 def _is_plain_base(base: str) -> bool:

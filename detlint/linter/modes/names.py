@@ -21,7 +21,10 @@ _KEEPING = frozenset(
     | {"apply", "share_memory"}
 )
 # These give back what they are given, one or several, in the mode that it was in.
-_PREPARING = frozenset({"accelerate.Accelerator.prepare", "apex.amp.initialize", "lightning.fabric.Fabric.setup"})
+_PREPARING = frozenset(
+    {"accelerate.Accelerator.prepare", "apex.amp.initialize"}
+    | {"lightning.fabric.Fabric.setup", "lightning.fabric.Fabric.setup_module"}
+)
 # How many functions hand on what they are given to another that gives it back.
 _MAX_CALLS = 3
 _COPYING = frozenset({"copy.deepcopy", "copy.copy"})

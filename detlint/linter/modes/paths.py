@@ -6,20 +6,19 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 from detlint.linter.analysis.calls_elsewhere import called_elsewhere, calls_elsewhere
 from detlint.linter.analysis.classes import class_made
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.values import load_types
 from detlint.linter.modes.effects import MAX_DEPTH, Event, is_unset
-from detlint.linter.modes.events import ModeEvents
 from detlint.linter.modes.frames import Frame
 from detlint.linter.modes.layers import from_torchvision_by_name, switches_itself
 from detlint.linter.modes.lists import held_in
 from detlint.linter.modes.names import Key, given_to
+from detlint.linter.modes.other_names import OtherNames
 from detlint.linter.modes.settled_parts import stays_in_mode
-from detlint.linter.modes.siblings import switches_of_siblings
+from detlint.linter.modes.siblings import kept_after_steps, switches_of_bases, switches_of_siblings
 from detlint.linter.modes.switches import Mode, switched
 from detlint.linter.programs.evaluation import evaluates
 from detlint.linter.programs.training import file_trains
@@ -47,13 +46,15 @@ class Reason:
     """Why a model is in train mode: the place, and whether it was just created so or switched.
 
     `goal` is the place that the mode reaches, in the same body as `node`: the inference itself, or the call that leads
-    to it; None where the two are joined by nothing but the lack of any `eval()`.
+    to it; None where the two are joined by nothing but the lack of any `eval()`. Where the mode is only `put_back`,
+    it may have been that.
     """
 
     module: Module
     node: ast.AST
     goal: ast.AST | None
     created: bool
+    put_back: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class _Trace:
     seen: set[tuple[ast.AST, Key]] = field(default_factory=set)
 
 
-class Modes(ModeEvents):
+class Modes(OtherNames):
     """Answers for the models of one module; asks the same of other modules where calls lead there."""
 
     def mode_of(self, node: ast.expr, index: tuple[int, ...] = ()) -> Mode:
@@ -181,12 +182,31 @@ class Modes(ModeEvents):
         for event in events:
             if self.reaches(flow, event.node, node, events):
                 trace.modes.add(event.mode)
-                if event.mode is Mode.TRAIN:
+                if event.mode is Mode.TRAIN or self.may_leave_in_train_mode(event, key):
                     created = event.made is not None
                     trace.reasons.setdefault(event.node, Reason(self.module, event.node, node, created))
+                elif event.kept is not None:
+                    self._trace_kept(key, event, node, trace)
         barriers = [event.node for event in events] + self._handlers(scope, node)
         if self.may_come_in(key, scope) and flow.path(None, node, avoiding=barriers):
             self._trace_entry(key, node, scope, trace)
+
+    def _trace_kept(self, key: Key, event: Event, node: ast.AST, trace: _Trace) -> None:
+        """`net.train(before)` ends an evaluation: the mode is what it was, and whoever keeps one expects either."""
+        before = replace(trace, reasons={}, modes=set())
+        self._trace(key, event.kept or node, before)
+        evaluated = any(other.mode is Mode.EVAL for other in self.events(self.body_of(event.node), key))
+        if before.reasons or (evaluated and before.modes != {Mode.EVAL}):
+            trace.reasons.setdefault(event.node, Reason(self.module, event.node, node, False, put_back=True))
+
+    def may_leave_in_train_mode(self, event: Event, key: Key) -> bool:
+        """`self.fit(loader, val_loader)`, which trains, and only ends in eval mode where it evaluates as well."""
+        call = event.node if event.mode is Mode.UNKNOWN and isinstance(event.node, ast.Call) else None
+        return call is not None and any(
+            {each.mode for each in last} == {Mode.TRAIN, Mode.EVAL}
+            and kept_after_steps(self.peer(module), function, inner) is not None
+            for module, function, inner, last in self.endings(call, key)
+        )
 
     def _trace_entry(self, key: Key, node: ast.AST, scope: Scope, trace: _Trace) -> None:
         """The mode at the beginning of a function is what the callers in this file that lead to `node` have it in."""
@@ -203,6 +223,8 @@ class Modes(ModeEvents):
                     self._trace_given(key, function, call, trace)
                 else:
                     self._trace(key, call, trace)
+            if traced and key.owner is not function and trace.modes == {Mode.SAME} and not trace.reasons:
+                self._trace_bases(key, function, trace)
         if not traced and isinstance(function, FUNCTIONS):
             self._trace_uncalled(key, node, function, trace)
         elif not traced:
@@ -235,7 +257,7 @@ class Modes(ModeEvents):
             peer = self.peer(module)
             given = given_to(function, key.name, call)
             inner = peer.key(given) if given is not None else None
-            if (not own and peer._leaving_train) or (inner is not None and peer._is_switched_beside(inner, call)):
+            if (not own and peer.leaving_train) or (inner is not None and peer._is_switched_beside(inner, call)):
                 trace.modes.add(Mode.UNKNOWN)
             else:
                 peer._trace_given(key, function, call, trace)
@@ -262,7 +284,12 @@ class Modes(ModeEvents):
             if theirs != {Mode.EVAL}:
                 self._trace_siblings(key, function, trace)
             return
-        if function.name == "__init__" or self._switched_elsewhere(key):
+        in_bases = self._leaving_train_in_bases(key)
+        others = [(self, call) for call in self.leaving_train if (self, call) not in in_bases]
+        if function.name == "__init__" or self.is_switched_at(key, others):
+            return
+        if self.is_switched_at(key, in_bases):
+            self._trace_bases(key, function, trace)
             return
         found: list[Reason] = []
         revived: list[Reason] = []  # in an instance that a method of the class makes and returns
@@ -305,6 +332,12 @@ class Modes(ModeEvents):
         for switch in switches_of_siblings(self, key, function):
             trace.reasons.setdefault(switch, Reason(self.module, switch, None, False))
 
+    def _trace_bases(self, key: Key, function: FunctionNode, trace: _Trace) -> None:
+        """What base classes train, and leave in train mode at times, their heirs have to set the mode of."""
+        bases = [(peer, inherited) for peer, inherited in self.as_inherited(key) if inherited != key]
+        for module, switch in switches_of_bases(self, key, function, bases):
+            trace.reasons.setdefault(switch, Reason(module, switch, None, False))
+
     def as_inherited(self, key: Key) -> Iterator[tuple[Modes, Key]]:
         """Yield the variable, and the attribute as the base classes of the project know it."""
         yield self, key
@@ -333,55 +366,15 @@ class Modes(ModeEvents):
             _MANAGES.search(base.rpartition(".")[2]) for base in bases
         )
 
-    def _switched_elsewhere(self, key: Key) -> bool:
-        """Return whether the model is switched under another name: `trainer.model.eval()`, or in a base class."""
-        if not isinstance(key.owner, ast.ClassDef):
-            return False
-        returns = any(event.mode is Mode.EVAL and event.made is None for event in self.events_anywhere(key))
-        places = [(self, call) for call in self._leaving_train]
-        for ancestor in self.module.inference.mro(self.module.inference.class_info(key.owner)):
-            if ancestor.node is not key.owner:
-                peer = self.peer(ancestor.module)
-                inside = (call for call in peer._leaving_train if ancestor.node in peer.index.ancestors(call))
-                places += [(peer, call) for call in inside if not peer.is_replaced_in(key.owner, call)]
-        for peer, call in places:
-            receiver = peer.unwrapped(call.func.value) if isinstance(call.func, ast.Attribute) else None
-            if isinstance(receiver, ast.Attribute) and receiver.attr == key.name:
-                other = peer.key(receiver)
-                if other is None:
-                    return True
-                counts = returns or not peer._goes_with_making(call, other)
-                if counts and other != key and peer._is_kin(other, key):
-                    return True
-            if isinstance(receiver, ast.Name) and peer._is_looked_up(receiver):
-                return True
-        return False
-
-    def _goes_with_making(self, switch: ast.Call, key: Key) -> bool:
-        """`self.net = build(config)` and `self.net.eval()`: the mode that a model is made in, before it is trained."""
-        body = self.body_of(switch)
-        made = [event.node for event in self.events(body, key) if event.made is not None]
-        return any(self.module.flow(body).path(node, switch) for node in made)
-
-    def _is_looked_up(self, name: ast.Name) -> bool:
-        """`net = getattr(self, "net" + name)`."""
-        values = (binding.value for binding in self.module.definitions(name))
-        return any(isinstance(value, ast.Call) and getattr(value.func, "id", "") == "getattr" for value in values)
-
-    def _is_kin(self, other: Key, key: Key) -> bool:
-        """Does one of the classes that own two attributes inherit from the other?"""
-        owners = [owner.owner for owner in (other, key) if isinstance(owner.owner, ast.ClassDef)]
-        infos = [self.module.classes[owner] for owner in owners if owner in self.module.classes]
-        return len(infos) < 2 or any(
-            info.node in owners for each in infos for info in self.module.inference.mro(each)[1:]
-        )
-
-    @cached_property
-    def _leaving_train(self) -> tuple[ast.Call, ...]:
-        """The calls of this module that take some model out of train mode."""
-        calls = self.index.calls_by_name
-        named = (*calls.get("eval", ()), *calls.get("train", ()))
-        return tuple(call for call in named if switched(call) not in (None, Mode.TRAIN))
+    def _leaving_train_in_bases(self, key: Key) -> list[tuple[Modes, ast.Call]]:
+        """Return what takes some model out of train mode in methods that the class of one inherits."""
+        return [
+            (peer, call)
+            for peer, inherited in self.as_inherited(key)
+            if inherited != key
+            for call in peer.leaving_train
+            if inherited.owner in peer.index.ancestors(call) and not peer.is_replaced_in(key.owner, call)
+        ]
 
     def peer(self, module: Module) -> Modes:
         """Return the answers for another module of the project."""

@@ -21,7 +21,7 @@ from detlint.linter.programs.evaluation import is_inference, names_inference, wi
 from detlint.linter.programs.step_flags import evaluates_on_request
 from detlint.linter.programs.training import trains
 from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode, parameters
-from detlint.linter.source.nodes import arguments_of, identifier, is_own, walk
+from detlint.linter.source.nodes import arguments_of, decorating, identifier, is_own, walk
 
 # Methods by which models predict, other than by being called.
 PREDICTS = re.compile(
@@ -109,6 +109,12 @@ class ModelRuns:
             return False
         info = self.module.inference.class_info(owner)
         method = info.methods.get(identifier(call.func))
+        if method is not None and is_left_open(method):
+            heirs = [place.inference.class_info(heir) for place, heir in heirs_with(self.module, owner, method.name)]
+            known = [(heir, heir.methods[method.name]) for heir in heirs]
+            return bool(known) and all(
+                _runs_layers(*each) and not switches_any(each[0].module, each[1]) for each in known
+            )
         if method is not None:
             return _runs_layers(info, method) and not self.switches_itself(call)
         return any(value.kind is Kind.MODULE for value in self.module.inference.values(call.func))
@@ -231,7 +237,9 @@ def _switches_modes(module: Module, node: FunctionNode | ast.ClassDef, steps: in
 
 
 def is_left_open(method: FunctionNode) -> bool:
-    """`raise NotImplementedError`: does a method leave it to derived classes what it does?"""
+    """`raise NotImplementedError`, `@abstractmethod`: does a method leave it to derived classes what it does?"""
+    if any(identifier(decorating(decorator)) == "abstractmethod" for decorator in method.decorator_list):
+        return True
     raised = method.body[-1].exc if isinstance(method.body[-1], ast.Raise) else None
     named = raised.func if isinstance(raised, ast.Call) else raised
     return getattr(named, "id", "") == "NotImplementedError"

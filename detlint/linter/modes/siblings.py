@@ -3,34 +3,60 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from detlint.linter.analysis.project import Module
 from detlint.linter.modes.events import ModeEvents
 from detlint.linter.modes.names import Key
 from detlint.linter.modes.switches import Mode
 from detlint.linter.programs.evaluation import evaluates, without_gradients
 from detlint.linter.programs.training import chosen_by_caller, training_steps, trains
 from detlint.linter.source.names import FUNCTIONS, FunctionNode
-from detlint.linter.source.nodes import walk
+from detlint.linter.source.nodes import is_own, walk
 
 
 def switches_of_siblings(modes: ModeEvents, key: Key, function: FunctionNode) -> Iterator[ast.AST]:
     """`train(model)` beside `test(model)`: yield the `train()` that is left on for a function that evaluates."""
-    around = modes.index.parents.get(function)
     own = key.owner is function
-    loops = [part for part in walk(function) if isinstance(part, (ast.For, ast.GeneratorExp, ast.ListComp))]
-    whole = any(not own or without_gradients(modes.module, loop) for loop in loops)
-    whole = whole or (not own and _predicts_without_gradients(modes, function))
-    if not whole or not evaluates(function) or modes.events(modes.index.scopes[function], key):
-        return
+    around = modes.index.parents.get(function) if _leaves_mode(modes, key, function) else None
     for other in ast.iter_child_nodes(around) if around is not None else ():
         if not isinstance(other, FUNCTIONS) or other is function or not trains(other):
             continue
         if own and key.name not in modes.index.scopes[other].bindings:
             continue
-        switch = _kept_after_steps(modes, other, Key(other, key.name) if own else key)
+        switch = kept_after_steps(modes, other, Key(other, key.name) if own else key)
         if switch is not None:
             yield switch
+
+
+def switches_of_bases(
+    modes: ModeEvents, key: Key, function: FunctionNode, bases: Sequence[tuple[ModeEvents, Key]]
+) -> Iterator[tuple[Module, ast.AST]]:
+    """Yield the `train()` that is left on by what base classes, of which none calls a method that evaluates, do.
+
+    One that calls it may see to its mode. `bases` are the attribute as they know it.
+    """
+    if not _leaves_mode(modes, key, function):
+        return
+    for base, name in bases:
+        calls = base.index.calls_by_name.get(function.name, ())
+        if any(is_own(call.func) and base.index.class_at(call) is name.owner for call in calls):
+            return
+    for base, name in bases:
+        methods = base.module.classes[name.owner].methods.values() if isinstance(name.owner, ast.ClassDef) else ()
+        for method in filter(trains, methods):
+            switch = kept_after_steps(base, method, name)
+            if switch is not None and not base.is_replaced_in(key.owner, switch):
+                yield base.module, switch
+
+
+def _leaves_mode(modes: ModeEvents, key: Key, function: FunctionNode) -> bool:
+    """Does a function evaluate as a whole, and leave it to others in which mode?"""
+    own = key.owner is function
+    loops = [part for part in walk(function) if isinstance(part, (ast.For, ast.GeneratorExp, ast.ListComp))]
+    whole = any(not own or without_gradients(modes.module, loop) for loop in loops)
+    whole = whole or (not own and _predicts_without_gradients(modes, function))
+    return whole and evaluates(function) and not modes.events(modes.index.scopes[function], key)
 
 
 def _predicts_without_gradients(modes: ModeEvents, function: FunctionNode) -> bool:
@@ -38,7 +64,7 @@ def _predicts_without_gradients(modes: ModeEvents, function: FunctionNode) -> bo
     return any(without_gradients(modes.module, call) for call in calls)
 
 
-def _kept_after_steps(modes: ModeEvents, function: FunctionNode, key: Key) -> ast.AST | None:
+def kept_after_steps(modes: ModeEvents, function: FunctionNode, key: Key) -> ast.AST | None:
     """Return the `train()` under which a function makes its training steps, if it may end in that mode.
 
     One that is asked for, as in `update(x, measure=False)`, is no sign where others prepare for a prediction.

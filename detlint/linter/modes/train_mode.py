@@ -15,6 +15,7 @@ from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.modes.constructors import Constructors
 from detlint.linter.modes.intent import Intent
 from detlint.linter.modes.layers import ModelParts, parts_of, parts_of_class
+from detlint.linter.modes.library_trainers import switched_by_trainer
 from detlint.linter.modes.loaded_weights import LoadedWeights, loads_models
 from detlint.linter.modes.names import Key
 from detlint.linter.modes.paths import Modes, Reason
@@ -44,6 +45,8 @@ from detlint.linter.source.nodes import walk
 _NO_MODEL = re.compile(r"criteri|loss|metric|(^|_)crit(_|$)|transform|augment", re.I)
 # Bases that make no module of a class.
 _PLAIN_BASES = ("abc.", "builtins.", "typing.", "collections.")
+# What trains a model that it is given, and leaves its mode alone.
+_FITS = "lightning.pytorch.Trainer.fit"
 _MARKS = ("no_grad", "inference_mode", "set_grad_enabled", "load_state_dict", "generate")
 
 
@@ -74,9 +77,14 @@ def _inferences(module: Module) -> tuple[TrainModeInference, ...]:
         result = search.examine(call)
         if result is not None:
             known = found.get(result.reason.node)
-            if known is None or result.call.lineno < known.call.lineno:
+            if known is None or _place(result, module) < _place(known, module):
                 found[result.reason.node] = result
     return tuple(sorted(found.values(), key=lambda result: (result.call.lineno, result.call.col_offset)))
+
+
+def _place(found: TrainModeInference, module: Module) -> tuple[bool, int]:
+    """What says itself that it infers comes before what is told so by the weights of its model alone."""
+    return not is_inference(module, found.call), found.call.lineno
 
 
 def _may_infer(module: Module) -> bool:
@@ -154,16 +162,16 @@ class _Search:
             reasons = [
                 reason for reason in reasons if not reason.created or self._unknown.is_forgotten(key, reason, call)
             ]
-            reasons = [reason for reason in reasons if not self._is_own_method(reason.node, key)]
+            reasons = [reason for reason in reasons if not self._is_told_by_class(reason.node, key)]
         if not reasons:
             return None
         if made and all(_is_layer(module, call) for module, call in made):
             return None
         reason = min(reasons, key=lambda reason: reason.created)
-        if reason.created and not (self._trains or self._weights.into(key)) and is_demo(self.module, call):
+        if reason.created and not self._is_ready(key) and is_demo(self.module, call):
             return None
         for_all = not reason.created and is_in_all_phases(self.module, call)
-        after_training = reason.created or (not for_all and self._intent.trained_between(reason))
+        after_training = reason.created or reason.put_back or (not for_all and self._intent.trained_between(reason))
         if not (after_training or for_all) and (
             is_demo(self.module, call)
             or self._intent.is_deliberate(call, reason, holds)
@@ -172,6 +180,16 @@ class _Search:
             return None
         return TrainModeInference(call, shown, reason, after_training)
 
+    def _is_ready(self, key: Key) -> bool:
+        """Is a model trained or loaded, so that it predicts something of made up input too?"""
+        return self._trains or self._is_fitted(key) or self._weights.into(key)
+
+    def _is_fitted(self, key: Key) -> bool:
+        """`trainer.fit(net, loader)`, of a library."""
+        calls = [call for call in self.module.index.calls_by_name.get("fit", ()) if call.args]
+        given = (call for call in calls if _FITS in self.module.inference.callees(call))
+        return any(self.modes.key(call.args[0]) == key for call in given)
+
     def _predicts_by_its_weights(self, key: Key, call: ast.Call) -> bool:
         """Is a model loaded where nothing trains, or as a teacher that training steps ask?"""
         if not self._trains:
@@ -179,15 +197,17 @@ class _Search:
         return without_gradients(self.module, call) and is_teacher(self.modes, key) and self._weights.into(key)
 
     def _switched_around_part(self, key: Key, call: ast.Call) -> Key | None:
-        """`self.train()` in a method that only predicts, and then `self.layers(x)`: the part or the whole that it is.
+        """`self.train()` in a method that predicts, and then `self.layers(x)`: the part or the whole that it is.
 
-        Elsewhere a model's own parts follow the model: whoever holds that switches it.
+        Elsewhere a model's own parts follow the model: whoever holds that switches it. A method that trains as well
+        predicts where it asks for no gradients.
         """
         function = self.module.index.function_at(call)
         owner = self.module.index.class_at(call)
         if function is None or owner is None or not self._runs.runs_part(call, owner):
             return None
-        if trains(function) or not (evaluates(function) or without_gradients(self.module, function.body[0])):
+        alone = function.body[0] if not trains(function) else call
+        if not (evaluates(function) or without_gradients(self.module, alone)):
             return None
         receivers = [*function.args.posonlyargs, *function.args.args][:1]
         for candidate in (key, *(Key(function, receiver.arg) for receiver in receivers)):
@@ -277,9 +297,11 @@ class _Search:
         )
         return not read and "forward" in info.methods
 
-    def _is_own_method(self, switch: ast.AST, key: Key) -> bool:
-        """`net.fit(x)`, which calls `self.train()` among other things."""
+    def _is_told_by_class(self, switch: ast.AST, key: Key) -> bool:
+        """`net.fit(x)`, which calls `self.train()` among others; `trainer.train()`, of a library for any model."""
         called = switch.func if isinstance(switch, ast.Call) else None
+        if isinstance(switch, ast.Call) and switched_by_trainer(self.module, switch) is not None:
+            return True
         return isinstance(called, ast.Attribute) and called.attr != "train" and self.modes.key(called.value) == key
 
     def _is_switched_around(self, call: ast.Call, key: Key) -> bool:

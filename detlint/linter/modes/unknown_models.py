@@ -47,7 +47,9 @@ class UnknownModels:
         return self._made(key, call) if self._trains or without_gradients(self.module, call) else []
 
     def _made(self, key: Key, call: ast.Call, steps: int = 2) -> list[Reason]:
-        events = self._events_before(call, key)
+        events = [
+            event for event in self._events_before(call, key) if not self.modes.may_leave_in_train_mode(event, key)
+        ]
         if not events and steps and isinstance(key.owner, FUNCTIONS):
             return self._handed_over(key, call, key.owner, steps)
         if not any(self._is_loaded_as_made(key, *made) for made in self._makers(events)):

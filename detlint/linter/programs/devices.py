@@ -23,7 +23,6 @@ _FRAMEWORKS = (
     "lightning.pytorch.Trainer.from_argparse_args",
     "accelerate.Accelerator",
     "lightning.fabric.Fabric",
-    "lightning.Fabric",
 )
 
 

@@ -1,0 +1,63 @@
+"""Switches under conditions that leave nothing unswitched, or that put back the mode that a model had."""
+
+from __future__ import annotations
+
+import ast
+
+from detlint.linter.modes.names import Key, ModelNames
+from detlint.linter.source.names import BindingKind
+from detlint.linter.source.nodes import arguments_of, walk
+
+
+class ConditionalSwitches(ModelNames):
+    """Answers for the switches of one module."""
+
+    def place_of_switch(self, call: ast.Call, key: Key) -> ast.AST:
+        """`if net.training: net.eval()` and `if isinstance(net, nn.Module): net.eval()` leave nothing unswitched.
+
+        Nor does `if eval_mode: net.eval()`, where that is a parameter and on unless the caller says otherwise.
+        """
+        statement = self.index.statement(call)
+        around = self.index.parents.get(statement)
+        if not isinstance(around, ast.If) or statement not in around.body or around.orelse:
+            return call
+        asked = self._is_mode_of(key, around.test) or any(self._asks_about(key, part) for part in walk(around.test))
+        return around.test if asked or self._is_on_by_default(around.test) else call
+
+    def is_put_back(self, call: ast.Call, key: Key) -> bool:
+        """`if was_training: net.train()`: the mode that it had."""
+        around = self.index.parents.get(self.index.statement(call))
+        return isinstance(around, ast.If) and self._is_mode_of(key, around.test)
+
+    def _is_mode_of(self, key: Key, test: ast.expr) -> bool:
+        """`was_training`, after `was_training = net.training`."""
+        return bool(self._reads_of_mode(key, test))
+
+    def _reads_of_mode(self, key: Key, name: ast.expr) -> list[ast.expr]:
+        """Return the values of a variable, `net.training`, if it keeps the mode of the model and nothing else."""
+        values = [binding.value for binding in self.module.definitions(name)] if isinstance(name, ast.Name) else []
+        reads = [value for value in values if isinstance(value, ast.Attribute) and value.attr == "training"]
+        return list(reads) if len(reads) == len(values) and all(self.key(read.value) == key for read in reads) else []
+
+    def kept_mode(self, switch: ast.Call, key: Key) -> ast.expr | None:
+        """`before = net.training`: return what is read there, if `net.train(before)` or `if before:` puts it back."""
+        around = self.index.parents.get(self.index.statement(switch))
+        names = [*arguments_of(switch), *([around.test] if isinstance(around, ast.If) else [])]
+        reads = [read for name in names for read in self._reads_of_mode(key, name)]
+        return reads[0] if len(reads) == 1 else None
+
+    def _asks_about(self, key: Key, part: ast.AST) -> bool:
+        """Is part of a test the model itself or its mode, and not another attribute: `if self.early_stopping`?"""
+        around = self.index.parents.get(part)
+        if not isinstance(part, (ast.Name, ast.Attribute)) or self.key(part) != key:
+            return False
+        return not isinstance(around, ast.Attribute) or around.attr == "training"
+
+    def _is_on_by_default(self, test: ast.expr) -> bool:
+        bindings = self.module.definitions(test) if isinstance(test, ast.Name) else ()
+        return bool(bindings) and all(
+            binding.kind is BindingKind.PARAMETER
+            and isinstance(binding.value, ast.Constant)
+            and binding.value.value is True
+            for binding in bindings
+        )
