@@ -10,7 +10,7 @@ from detlint.linter.analysis.taken import elements_of, entries_at, taken
 from detlint.linter.analysis.values import Kind
 from detlint.linter.numbers.frames import Frame
 from detlint.linter.numbers.named_results import ARITHMETIC
-from detlint.linter.programs.called_models import is_engine_run, is_layer, is_model, run_functions
+from detlint.linter.programs.called_models import is_engine_run, is_layer, is_model, is_model_run, run_functions
 from detlint.linter.source.names import FUNCTIONS, LOOPS, Binding, BindingKind, unpacked
 from detlint.linter.source.nodes import identifier
 from detlint.linter.tables.rounding import rounding_table
@@ -121,6 +121,8 @@ def _is_computed_item(frame: Frame, several: ast.expr, position: object, depth: 
         return False
     if is_engine_run(module, several) or _is_derivative(module, several) or _is_of_library(module, several):
         return True
+    if position == 0 and is_model_run(module, several):
+        return True
     found = [value for whole in module.inference.values(several) for value in item(whole, position)]
     if any(value.is_integral for value in found):
         return False
@@ -227,7 +229,7 @@ def _is_computed_call(frame: Frame, call: ast.Call, depth: int) -> bool:
     numerical = owner.partition(".")[0] in _NUMERICAL
     if last in table.rounding and numerical and not any(map(_is_comparison, call.args[:1])):
         return True
-    if _is_of_library(module, call) or is_engine_run(module, call):
+    if _is_of_library(module, call) or is_engine_run(module, call) or is_model_run(module, call):
         return True
     if owner == "torch" and last in table.adding and call.args and _has_fractions(frame, call.args[0]):
         return True

@@ -26,6 +26,7 @@ from detlint.linter.order.form import (
 from detlint.linter.order.items import OrderItems
 from detlint.linter.order.sums import gives_floats, is_measure, reading_calls
 
+_WHOLE = ("values", "T", "iloc", "loc", "data")  # attributes that hold all of an array or a table
 _TAKING_APART = (ast.Assign, ast.Await, ast.NamedExpr, ast.Return, ast.Subscript)  # parents of what is one tuple still
 
 
@@ -153,7 +154,9 @@ class OrderTracer(OrderItems):
             whole = call if isinstance(call, ast.Call) and call.func is parent else parent
             return self.destination(whole, replace(trail, form=Form.SEQUENCE))
         if not (isinstance(call, ast.Call) and call.func is parent):
-            return self.destination(parent, trail) if parent.attr in ("values", "T", "iloc", "data") else None
+            if trail.form in (Form.SEQUENCE, Form.NESTED) and parent.attr not in _WHOLE and self._is_column(parent):
+                return self.destination(parent, unboxed(trail))
+            return self.destination(parent, trail) if parent.attr in _WHOLE else None
         if trail.form is Form.GRAPH:
             return self.destination(call, trail) if parent.attr in methods["carrying"] else None
         if trail.form is Form.MAPPING:

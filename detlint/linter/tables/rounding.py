@@ -25,6 +25,7 @@ _NAMES = (
     "moving",
     "engines",
     "sessions",
+    "runners",
     "loaders",
     "libraries",
     "joining",
@@ -56,6 +57,7 @@ class RoundingTable:
     moving: tuple[str, ...]
     engines: frozenset[str]
     sessions: frozenset[str]
+    runners: frozenset[str]
     loaders: frozenset[str]
     libraries: frozenset[str]
     joining: frozenset[str]
