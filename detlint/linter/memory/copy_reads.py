@@ -25,7 +25,7 @@ _FORM = frozenset(
 )
 _TO_DEVICE = frozenset({"to", "cuda", "record_stream", "pin_memory", "copy_"})
 _READING_BUILTINS = frozenset({"float", "int", "bool", "print", "list", "tuple", "sum", "max", "min", "sorted", "str"})
-WAITING_METHODS = frozenset({"synchronize", "item", "tolist", "cpu", "wait_stream", "query"})
+WAITING_METHODS = frozenset({"synchronize", "item", "tolist", "cpu", "query"})
 _STREAMS = frozenset({"Event", "Stream", "current_stream", "synchronize", "wait", "wait_event", "wait_stream"})
 _HELD = frozenset({"items", "values", "get", "pop"})  # of what holds copies
 ASIDE = ("offload", "unload", "onload", "sleep", "swap", "free", "drop", "release", "evict", "exit")

@@ -189,6 +189,17 @@ class OrderItems(OrderCalls):
                 return self._effects(parent, frozenset(names), frozenset(), Trail(Form.SEQUENCE), (call,))
         return self.choice(node, call)
 
+    def in_rounds(self, call: ast.Call, trail: Trail) -> str | None:
+        """`ready, pending = ray.wait(pending)` in a loop: the rounds follow each other as what is ready comes."""
+        statement = self.index.statement(call)
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+        if not isinstance(target, ast.Tuple):
+            return None
+        around = (parent for parent in self.index.ancestors(call) if isinstance(parent, (*FUNCTIONS, *LOOPS)))
+        loop = next(around, None)
+        ready = names_in(target.elts[0])
+        return None if loop is None or isinstance(loop, FUNCTIONS) else self._effects(loop, ready, frozenset(), trail)
+
     def _sorts_folders(self, loop: ast.For) -> bool:
         """Return whether a loop over os.walk sorts its folders in place, which fixes the order of the walk."""
         target = _counted(loop.target)
