@@ -217,7 +217,7 @@ def _iterations(ctx: Context, *, anything: bool) -> Iterator[tuple[ast.expr, ast
     unpacked = (statement for statement in index.of_type(ast.Assign) if isinstance(statement.targets[0], ast.Tuple))
     yield from ((value, value) for value in wanted(*(statement.value for statement in unpacked)))
     for starred in index.of_type(ast.Starred):
-        if isinstance(index.parents[starred], (ast.List, ast.Tuple)):
+        if isinstance(index.parents[starred], (ast.List, ast.Tuple, ast.Call)):
             yield from ((value, value) for value in wanted(starred.value))
     for call in index.of_type(ast.Call):
         if isinstance(call.func, ast.Attribute) and call.func.attr == "pop" and not call.args:

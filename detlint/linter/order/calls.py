@@ -136,6 +136,8 @@ class OrderCalls(OrderArrays):
         word = identifier(call.func)
         if isinstance(self.index.parents.get(call), ast.Expr) or not word or self.table.asking.match(word):
             return None
+        if word in self.table.methods["membership"]:
+            return None
         known = any(name.startswith(self.table.indifferent) or self.module.project.definition(name) for name in names)
         return None if known or is_test_file(self.module) else f"{word}()"
 
@@ -254,7 +256,7 @@ class OrderCalls(OrderArrays):
             return WRITING
         if method.attr in methods["mapping"] and call.args[1:2] == [node]:
             return CHOICE if trail.subset else self.destination(call, trail)
-        if method.attr in methods["passing"]:
+        if method.attr in methods["passing"] or (method.attr in methods["picking"] and trail.form is Form.SEQUENCE):
             return self.destination(call, trail)
         if method.attr in methods["keeping"] and trail.form is not Form.MAPPING:
             return f"{method.attr}()"

@@ -163,6 +163,8 @@ class OrderTracer(OrderItems):
             if parent.attr in ("items", "keys", "values"):
                 return self.destination(call, replace(trail, form=Form.SEQUENCE))
             return None
+        if parent.attr in methods["rows"] and trail.form in (Form.SEQUENCE, Form.NESTED):
+            return self.destination(call, replace(trail, form=Form.SEQUENCE))
         if trail.form is Form.NESTED:
             if parent.attr in ("items", "values", "get", "pop"):
                 form = Form.SEQUENCE if parent.attr in ("get", "pop") else Form.NESTED

@@ -88,9 +88,11 @@ class LoopEffects(LoopPartners):
             given = arguments_of(node)
             if any(map(self._has_element, given)):
                 filling = function.attr in methods["appending"] | methods["extending"]
-                if filling and self._is_shared(function.value) and not self._starts_anew(function.value):
-                    tensors = any(map(self._has_tensor, given))
-                    return self._collected(function.value, node, replace(self._trail, tensors=tensors))
+                if filling and self._is_outside(function.value) and not self._starts_anew(function.value):
+                    trail = replace(self._trail, tensors=any(map(self._has_tensor, given)))
+                    if not self._is_shared(function.value):  # `rows[name].append(row)` of each name
+                        trail = replace(trail, form=Form.MAPPING)
+                    return self._collected(function.value, node, trail)
                 if self._tracer.adds_nodes(node) and self._is_outside(function.value):
                     return self._collected(function.value, node, replace(self._trail, form=Form.GRAPH))
                 if function.attr in methods["writing"]:

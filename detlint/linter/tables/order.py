@@ -44,6 +44,8 @@ _FUNCTIONS = (
 _ENDS = ("receiving-endings", "indifferent")
 _METHODS = (
     "carrying",
+    "rows",
+    "picking",
     "sorting",
     "serializing",
     "receiving",
