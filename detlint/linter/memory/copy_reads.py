@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _FORM = frozenset(
     {"shape", "dtype", "device", "size", "dim", "ndim", "numel", "is_cuda", "is_pinned", "stride", "nbytes"}
 )
-_TO_DEVICE = frozenset({"to", "cuda", "record_stream", "pin_memory", "copy_"})
+_TO_DEVICE = frozenset({"to", "cuda", "record_stream", "copy_"})
 _READING_BUILTINS = frozenset({"float", "int", "bool", "print", "list", "tuple", "sum", "max", "min", "sorted", "str"})
 WAITING_METHODS = frozenset({"synchronize", "item", "tolist", "cpu", "query"})
 _STREAMS = frozenset({"Event", "Stream", "current_stream", "synchronize", "wait", "wait_event", "wait_stream"})
@@ -322,8 +322,18 @@ def waits_for(call: ast.Call, text: str, ctx: Context) -> bool:
     copies = call.func.attr == "to" and goes_to_cpu(call, ctx) and not is_non_blocking(call, ctx)
     if not copies and call.func.attr not in WAITING_METHODS:
         return False
+    if call.func.attr == "query" and not _decides(call, ctx):
+        return False
     receiver = call.func.value
     return not (_is_taken_from(receiver, text, ctx) or is_of_cpu(receiver, ctx) or _is_copied(receiver, ctx))
+
+
+def _decides(call: ast.Call, ctx: Context) -> bool:
+    """`while not event.query():`, and no question of which the answer is only told."""
+    parents = (parent for parent in ctx.ancestors(call) if isinstance(parent, ast.stmt))
+    around = next(parents, None)
+    test = around.test if isinstance(around, (ast.While, ast.If, ast.Assert)) else None
+    return test is not None and (call is test or test in ctx.ancestors(call))
 
 
 def _is_copied(node: ast.expr, ctx: Context) -> bool:
