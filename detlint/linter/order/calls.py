@@ -28,6 +28,7 @@ from detlint.linter.order.form import (
     as_sequence,
     leave_rest,
 )
+from detlint.linter.order.sums import averages_tensor
 from detlint.linter.source.names import FUNCTIONS, FunctionNode
 from detlint.linter.source.nodes import decorating, identifier
 
@@ -95,8 +96,11 @@ class OrderCalls(OrderArrays):
             return self.destination(call, replace(trail, form=form))
         if trail.form is Form.MAPPING and {"builtins.dict", "collections.OrderedDict"}.intersection(names):
             return self.destination(call, trail)
-        if functions["adding"].intersection(names) and (trail.tensors or trail.partial):
-            return SUM if trail.tensors else CHOICE
+        if functions["adding"].intersection(names):
+            if trail.tensors or (trail.each_run and averages_tensor(self, node, identifier(call.func))):
+                return SUM
+            if trail.partial:
+                return CHOICE
         if functions["splitting"].intersection(names) and trail.form is Form.SEQUENCE:
             inside = self.destination(call, replace(trail, form=Form.NESTED, subset=True))
             return inside or self.destination(call, replace(trail, subset=True))  # the parts are in that order as well

@@ -24,7 +24,7 @@ from detlint.linter.order.form import (
     unboxed,
 )
 from detlint.linter.order.items import OrderItems
-from detlint.linter.order.sums import gives_floats, is_measure, reading_calls
+from detlint.linter.order.sums import averages_tensor, gives_floats, is_measure, reading_calls
 
 _WHOLE = ("values", "T", "iloc", "loc", "data")  # attributes that hold all of an array or a table
 _TAKING_APART = (ast.Assign, ast.Await, ast.NamedExpr, ast.Return, ast.Subscript)  # parents of what is one tuple still
@@ -163,8 +163,10 @@ class OrderTracer(OrderItems):
             if parent.attr in ("items", "keys", "values"):
                 return self.destination(call, replace(trail, form=Form.SEQUENCE))
             return None
-        if parent.attr in methods["rows"] and trail.form in (Form.SEQUENCE, Form.NESTED):
+        if trail.gathered and parent.attr in methods["rows"]:  # made of files and results; names make columns
             return self.destination(call, replace(trail, form=Form.SEQUENCE))
+        if trail.gathered and parent.attr in methods["records"]:
+            return self.destination(call, trail)
         if trail.form is Form.NESTED:
             if parent.attr in ("items", "values", "get", "pop"):
                 form = Form.SEQUENCE if parent.attr in ("get", "pop") else Form.NESTED
@@ -178,8 +180,10 @@ class OrderTracer(OrderItems):
             return self.destination(call, trail)
         if parent.attr in methods["carrying"]:
             return self.destination(call, trail)
-        if parent.attr in methods["averaging"] and (trail.tensors or trail.partial):
-            return SUM if trail.tensors else CHOICE
+        if parent.attr in methods["averaging"]:
+            if trail.tensors or (trail.each_run and averages_tensor(self, node, parent.attr)):
+                return SUM
+            return CHOICE if trail.partial else None
         if parent.attr in methods["choosing"]:
             return self.taken_out(node, call)
         if parent.attr in methods["numbering"]:

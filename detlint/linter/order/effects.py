@@ -277,7 +277,8 @@ class LoopEffects(LoopPartners):
         if numbered and self._has_element(target.slice):
             return NUMBERING
         if self._has_element(node.value) and (self._has_position(target.slice) or self._is_numbered(target.slice)):
-            return self._collected(target.value, node, self._trail)
+            found = self._collected(target.value, node, self._trail)
+            return WRITING if found is None and self._lies_in_file(target.value) else found
         if self._has_element(target.slice):
             if self._makes_module(node.value) and self._is_module(target.value):
                 return "the order of the parameters"
@@ -285,6 +286,14 @@ class LoopEffects(LoopPartners):
                 return None
             return self._collected(target.value, node, replace(self._trail, form=Form.MAPPING))
         return CHOICE if self._has_element(node.value) and self._is_overwritten(target, node) else None
+
+    def _lies_in_file(self, array: ast.expr) -> bool:
+        """`tokens = numpy.memmap(path, mode="w+")`, `images = file.create_dataset("images", shape)`."""
+        made = (
+            [binding.value for binding in self._tracer.module.definitions(array)] if isinstance(array, ast.Name) else []
+        )
+        calls = [value for value in made if isinstance(value, ast.Call)]
+        return any(identifier(call.func) in self._tracer.table.methods["filing"] for call in calls)
 
     def _is_next_number(self, value: ast.expr, container: ast.expr) -> bool:
         """`len(ids)`, or `number` of `number = len(ids)`."""

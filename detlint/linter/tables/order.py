@@ -45,6 +45,7 @@ _ENDS = ("receiving-endings", "indifferent")
 _METHODS = (
     "carrying",
     "rows",
+    "records",
     "picking",
     "sorting",
     "serializing",
@@ -58,6 +59,7 @@ _METHODS = (
     "adding",
     "training",
     "storing",
+    "filing",
     "removing",
     "passing",
     "keeping",
