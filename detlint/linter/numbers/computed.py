@@ -231,7 +231,7 @@ def _is_computed_call(frame: Frame, call: ast.Call, depth: int) -> bool:
         return True
     if _is_of_library(module, call) or is_engine_run(module, call) or is_model_run(module, call):
         return True
-    if owner == "torch" and last in table.adding and call.args and _has_fractions(frame, call.args[0]):
+    if owner in ("torch", "numpy") and last in table.adding and call.args and _has_fractions(frame, call.args[0]):
         return True
     if numerical and last in table.adding | table.keeping and call.args and _is_computed(frame, call.args[0], depth):
         return True
@@ -261,7 +261,7 @@ def _is_forward(module: Module, function: ast.expr) -> bool:
 def _is_computed_method(frame: Frame, method: ast.Attribute, depth: int) -> bool:
     table = rounding_table()
     kinds = {value.kind for value in frame.module.inference.values(method.value)}
-    if method.attr in table.floating and kinds <= _COMPUTING:
+    if method.attr in table.floating and (kinds <= _COMPUTING or _has_fractions(frame, method.value)):
         return True
     if method.attr in table.adding and _has_fractions(frame, method.value):
         return not _is_whole(method.value)
