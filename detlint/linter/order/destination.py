@@ -10,8 +10,10 @@ import ast
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from detlint.linter.order.effects import LoopEffects
 from detlint.linter.order.form import (
     CHOICE,
+    DRAWS,
     KEEPING_ORDER,
     KEYED,
     NUMBERING,
@@ -121,6 +123,8 @@ class OrderTracer(OrderItems):
         ):
             return PAIRING
         if isinstance(whole, ast.DictComp):
+            if LoopEffects(self, whole, names_in(parent.target), frozenset()).draws(whole.value):
+                return DRAWS
             return self.destination(whole, replace(trail, form=Form.MAPPING))
         made = getattr(whole, "elt", whole)
         tensors = (trail.tensors or bool(reading_calls(self, made))) and not is_measure(made)

@@ -49,7 +49,7 @@ class LoopEffects(LoopPartners):
     def __init__(
         self,
         tracer: OrderCalls,
-        body: ast.For | ast.AsyncFor | ast.While | FunctionNode,
+        body: ast.For | ast.AsyncFor | ast.While | ast.DictComp | FunctionNode,
         elements: frozenset[str],
         positions: frozenset[str],
         items: tuple[ast.expr, ...] = (),
@@ -171,7 +171,8 @@ class LoopEffects(LoopPartners):
         name = identifier(function)
         given = arguments_of(call)
         numbered = [value for value in given if self._is_numbered(value)]
-        if name not in self._tracer.table.methods["storing"]:
+        methods = self._tracer.table.methods
+        if name not in methods["storing"] | methods["entering"]:
             if not self._tracer.is_parameter(function):
                 return False
             numbered = [value for value in numbered if not is_name_of(value, self._positions)]

@@ -59,6 +59,7 @@ _METHODS = (
     "adding",
     "training",
     "storing",
+    "entering",
     "filing",
     "removing",
     "passing",
