@@ -170,6 +170,8 @@ def _has_fractions(frame: Frame, node: ast.expr, depth: int = 4) -> bool:
             names = frame.module.inference.callees(part)
             if any(name.removeprefix("torch.") in rounding_table().fractions for name in names):
                 return True
+            if not rounding_table().draws.isdisjoint(names):
+                return True
         elif isinstance(part, ast.Constant):
             if isinstance(part.value, float) and not (part.value * _DYADIC).is_integer():
                 return True  # `0.1`, which has no exact binary form

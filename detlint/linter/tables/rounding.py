@@ -14,6 +14,7 @@ _NAMES = (
     "keeping",
     "adding",
     "fractions",
+    "draws",
     "results",
     "measures",
     "operations",
@@ -46,6 +47,7 @@ class RoundingTable:
     keeping: frozenset[str]
     adding: frozenset[str]
     fractions: frozenset[str]
+    draws: frozenset[str]
     results: frozenset[str]
     measures: frozenset[str]
     operations: frozenset[str]
