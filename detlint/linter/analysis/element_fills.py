@@ -20,25 +20,29 @@ def entries(container: ast.Name | ast.Attribute, index: Index) -> Iterator[tuple
         yield from put_in(index, ast.unparse(container), place, (Move.LOOKED_UP,))
 
 
-def put_in(index: Index, text: str, place: ast.AST, steps: Steps) -> Iterator[tuple[ast.expr, Steps]]:
+def put_in(
+    index: Index, text: str, place: ast.AST, steps: Steps, *, listed: bool = False
+) -> Iterator[tuple[ast.expr, Steps]]:
     """Yield expressions, each with the steps that lead from it to what `steps` lead to from a container.
 
     The container is the variable of the function `place`, or the attribute of the class, that is written as `text`.
+    Going through it gives the keys of what is stored, or what is stored itself where it is `listed`.
     """
     first, rest = steps[0], steps[1:]
+    keyed = first is Move.ITERATED and not listed
     calls = index.calls_by_name
     for call in [call for name in ("add", "append", "insert", "appendleft") for call in calls.get(name, ())]:
         holder, keys = _holder(index, call, text, place)
         if holder and call.args:
             if not keys:
                 yield call.args[-1], rest
-            elif first is Move.ITERATED:
+            elif keyed:
                 yield keys[0], rest
             elif rest and may_be(keys[0], first):
                 yield call.args[-1], rest[1:]
     for call in [call for name in ("update", "extend") for call in calls.get(name, ())]:
         holder, keys = _holder(index, call, text, place)
-        if holder and keys and first is Move.ITERATED:
+        if holder and keys and keyed:
             yield keys[0], rest
         elif holder and (not keys or rest):
             yield from ((given, rest if keys else steps) for given in call.args)
@@ -47,12 +51,12 @@ def put_in(index: Index, text: str, place: ast.AST, steps: Steps) -> Iterator[tu
             if not isinstance(target, ast.Subscript) or not may_be(target.slice, first):
                 continue
             if _stands_for(index, target.value, text, place):
-                yield (target.slice if first is Move.ITERATED else statement.value), rest
+                yield (target.slice if keyed else statement.value), rest
     for added in index.of_type(ast.AugAssign):
         if _stands_for(index, added.target, text, place):
             yield added.value, steps
         elif isinstance(added.target, ast.Subscript) and _stands_for(index, added.target.value, text, place):
-            yield (added.target.slice if first is Move.ITERATED else added.value), rest
+            yield (added.target.slice if keyed else added.value), rest
 
 
 def _holder(index: Index, call: ast.Call, text: str, place: ast.AST) -> tuple[bool, list[ast.expr]]:

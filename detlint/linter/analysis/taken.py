@@ -121,7 +121,7 @@ def _of_variable(module: Module, name: ast.Name, way: Move, steps: int) -> list[
     whole = taken(module, bindings[0], steps - 1) or ([made] if made is not None else [])
     if not whole or not all(_is_display(display, way) for display in whole):
         return [name]
-    given = put_in(module.index, name.id, bindings[0].scope.node, (way,))
+    given = put_in(module.index, name.id, bindings[0].scope.node, (way,), listed=way is Move.ITERATED)
     return [
         *(element for display in whole for element in _written(display)),
         *(element for element, further in given if not further),

@@ -22,15 +22,20 @@ _RUNNING = frozenset({"run_until_complete", "run"})
 def completion_order(call: Call, ctx: Context) -> Iterator[Finding]:
     """Silent where results are stored by key, counted, reduced or sorted."""
     tracer = OrderTracer(ctx.module, source=call.node)
-    finished = _finished(call, tracer, ctx)
-    sink = tracer.first(tracer.destination(node, Trail(gathered=True, each_run=True)) for node in finished)
+    trail = Trail(gathered=True, each_run=True)
+    sink = tracer.first(tracer.destination(node, trail) for node in _finished(call, tracer, ctx))
+    if sink is None and call.name.endswith(".wait"):
+        sink = tracer.in_rounds(call.node, trail)
     if sink is not None and not is_given_in_vain(sink, ctx):
         yield ctx.finding(call.node, call=f"{call.name}()", sink=sink)
 
 
 def _finished(call: Call, tracer: OrderTracer, ctx: Context) -> Iterator[ast.expr]:
     """Yield what gives results as they finish."""
-    if call.name.endswith(".wait"):
+    if call.name == "ray.wait":  # what is ready stands in the order in which it was asked for
+        if not _waits_for_all(call, ctx):
+            yield from _iterations_of_done(call.node, tracer, ctx)
+    elif call.name.endswith(".wait"):
         yield from _iterations_of_done(call.node, tracer, ctx)
     elif call.name != "joblib.Parallel":
         yield call.node
@@ -39,6 +44,14 @@ def _finished(call: Call, tracer: OrderTracer, ctx: Context) -> Iterator[ast.exp
         pools = ctx.flow(call.node).uses(binding) if binding is not None else (call.node,)
         runs = ((pool, ctx.parent(pool)) for pool in pools)
         yield from (run for pool, run in runs if isinstance(run, ast.Call) and run.func is pool)
+
+
+def _waits_for_all(call: Call, ctx: Context) -> bool:
+    """`ray.wait(futures, num_returns=len(futures))`."""
+    number = call.argument("num_returns").value
+    if not isinstance(number, ast.Call) or "builtins.len" not in ctx.callees(number):
+        return False
+    return list(map(ast.dump, number.args)) == [ast.dump(given) for given in call.node.args[:1]]
 
 
 def _iterations_of_done(call: ast.Call, tracer: OrderTracer, ctx: Context) -> Iterator[ast.expr]:

@@ -21,7 +21,7 @@ from detlint.linter.order.sets import has_fixed_order, is_set, makes_set
 from detlint.linter.order.takers import is_taken_as_set
 from detlint.linter.programs.glob_patterns import names_one_path
 from detlint.linter.source.names import BindingKind
-from detlint.linter.source.nodes import arguments_of
+from detlint.linter.source.nodes import arguments_of, identifier
 from detlint.linter.tables.order import order_table
 
 _WALKS = ("os.walk", "os.fwalk", "pathlib.Path.walk")
@@ -31,6 +31,7 @@ _MAX_STEPS = 2
 _TAKEN_OVER = (NUMBERING, CHOICE, PAIRING, SUM, CHECKSUM, WRITING, DRAWS)  # by going through a set, not by keeping it
 _TAKING = ("join", "extend", "writelines", "add_nodes_from")  # methods that go through an argument
 _TELLING = frozenset({"builtins.str", "builtins.repr"})
+_DISPLAYS = (ast.List, ast.Tuple, ast.Set)
 _COPIES = frozenset({"copy.copy", "copy.deepcopy"})  # of a set are sets
 
 
@@ -160,15 +161,26 @@ def _each_assigned(statement: ast.Assign) -> Iterator[tuple[ast.expr, ast.expr]]
 
 
 def _is_what_is_left(node: ast.expr, ctx: Context) -> bool:
-    """`(set(inputs) - {known}).pop()`: whoever names what to leave out, and then takes one, knows that there is one."""
+    """`(set(inputs) - {known}).pop()`, `(set(row) & NAMES).pop()`: taken by who knows that there is one.
+
+    Whoever names what to leave out, or the names that one thing may go by, counts on it.
+    """
     if isinstance(node, ast.Name):
         made = [binding.value for binding in ctx.module.definitions(node)]
         return len(made) == 1 and made[0] is not None and _is_what_is_left(made[0], ctx)
     if isinstance(node, ast.BinOp):
-        return isinstance(node.op, ast.Sub) and isinstance(node.right, ast.Set)
+        left_out = isinstance(node.op, ast.Sub) and isinstance(node.right, ast.Set)
+        return left_out or (isinstance(node.op, ast.BitAnd) and _names_alternatives(node.right))
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or len(node.args) != 1:
         return False
-    return node.func.attr == "difference" and isinstance(node.args[0], (ast.List, ast.Tuple, ast.Set))
+    if node.func.attr == "intersection":
+        return _names_alternatives(node.args[0])
+    return node.func.attr == "difference" and isinstance(node.args[0], _DISPLAYS)
+
+
+def _names_alternatives(node: ast.expr) -> bool:
+    """`{"label", "target"}`, `LABEL_NAMES`."""
+    return isinstance(node, _DISPLAYS) or (isinstance(node, (ast.Name, ast.Attribute)) and identifier(node).isupper())
 
 
 def _mentions_sets(ctx: Context) -> bool:
@@ -217,7 +229,7 @@ def _iterations(ctx: Context, *, anything: bool) -> Iterator[tuple[ast.expr, ast
     unpacked = (statement for statement in index.of_type(ast.Assign) if isinstance(statement.targets[0], ast.Tuple))
     yield from ((value, value) for value in wanted(*(statement.value for statement in unpacked)))
     for starred in index.of_type(ast.Starred):
-        if isinstance(index.parents[starred], (ast.List, ast.Tuple)):
+        if isinstance(index.parents[starred], (ast.List, ast.Tuple, ast.Call)):
             yield from ((value, value) for value in wanted(starred.value))
     for call in index.of_type(ast.Call):
         if isinstance(call.func, ast.Attribute) and call.func.attr == "pop" and not call.args:

@@ -11,6 +11,7 @@ from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.numbers.computed import is_computed
 from detlint.linter.numbers.differences import difference
 from detlint.linter.numbers.insisting import insists_on_bound, is_answer, is_meant_to_differ
+from detlint.linter.numbers.one_source import is_passed
 from detlint.linter.numbers.precision import EPSILON, is_cast_result, precision
 from detlint.linter.numbers.tolerances import Tolerance, allowed, registered, registered_runs
 from detlint.linter.source.names import unpacked
@@ -86,6 +87,8 @@ def _sides(call: Call, ctx: Context) -> list[ast.expr]:
 def _judged(node: ast.expr, what: str, tolerance: Tolerance, sides: list[ast.expr], ctx: Context) -> Iterator[Finding]:
     if tolerance.bound >= _COARSEST / 2:
         return
+    if any(is_passed(side, other, ctx) for side in sides for other in sides if other is not side):
+        return  # a part of what a call is given may come back as it was
     dtypes = [dtype for side in sides if (dtype := precision(ctx.module, side)) is not None]
     if not dtypes or not any(_is_worked_out(side, ctx) for side in sides):
         return

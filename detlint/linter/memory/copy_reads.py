@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.calls import functions_called, parameter_given
 from detlint.linter.analysis.values import Kind
-from detlint.linter.analysis.written_calls import written_out
-from detlint.linter.programs.devices import named_device
+from detlint.linter.memory.host_copies import VIEWS, goes_to_cpu, is_non_blocking, is_of_cpu
 from detlint.linter.programs.evaluation import without_gradients
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, unpacked
 from detlint.linter.source.nodes import identifier, is_own
@@ -24,13 +23,9 @@ if TYPE_CHECKING:
 _FORM = frozenset(
     {"shape", "dtype", "device", "size", "dim", "ndim", "numel", "is_cuda", "is_pinned", "stride", "nbytes"}
 )
-_VIEWS = frozenset(
-    {"detach", "view", "reshape", "squeeze", "unsqueeze", "permute", "transpose", "flatten", "t", "T", "data"}
-)
-_TO_DEVICE = frozenset({"to", "cuda", "record_stream", "pin_memory", "copy_"})
-_MAKERS = frozenset(f"torch.{name}" for name in ("empty", "zeros", "ones", "full", "rand", "randn", "arange", "tensor"))
+_TO_DEVICE = frozenset({"to", "cuda", "record_stream", "copy_"})
 _READING_BUILTINS = frozenset({"float", "int", "bool", "print", "list", "tuple", "sum", "max", "min", "sorted", "str"})
-WAITING_METHODS = frozenset({"synchronize", "item", "tolist", "cpu", "wait_stream", "query"})
+WAITING_METHODS = frozenset({"synchronize", "item", "tolist", "cpu", "query"})
 _STREAMS = frozenset({"Event", "Stream", "current_stream", "synchronize", "wait", "wait_event", "wait_stream"})
 _HELD = frozenset({"items", "values", "get", "pop"})  # of what holds copies
 ASIDE = ("offload", "unload", "onload", "sleep", "swap", "free", "drop", "release", "evict", "exit")
@@ -56,45 +51,6 @@ class Running:
 
     def reaches(self, goal: ast.AST, waits: list[ast.AST]) -> bool:
         return goal in self.flow and self.flow.path(self.call, goal, avoiding=waits)
-
-
-def is_non_blocking(call: ast.Call, ctx: Context) -> bool:
-    """`host.to("cpu", non_blocking=True)`, also by `options = {"non_blocking": True}` and `**options`."""
-    position = 2 if isinstance(call.func, ast.Attribute) and call.func.attr == "to" else 1
-    written = written_out(ctx.module, call, "")
-    given = [keyword.value for keyword in written.keywords if keyword.arg == "non_blocking"]
-    given += call.args[position : position + 1]
-    return any(ctx.constant(value) is True for value in given)
-
-
-def is_of_cpu(node: ast.expr, ctx: Context) -> bool:
-    """`torch.zeros(n).detach()`: was the tensor made where no device was asked for?"""
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _VIEWS:
-        node = node.func.value
-    made = [value.node for value in ctx.values(node)]
-    return bool(made) and all(isinstance(call, ast.Call) and _makes_on_cpu(call, ctx) for call in made)
-
-
-def _makes_on_cpu(call: ast.Call, ctx: Context) -> bool:
-    asks = any(keyword.arg in (None, "device") for keyword in call.keywords)
-    return not asks and any(name in _MAKERS for name in ctx.callees(call))
-
-
-def goes_to_cpu(call: ast.Call, ctx: Context) -> bool:
-    written = written_out(ctx.module, call, "")
-    targets = [keyword.value for keyword in written.keywords if keyword.arg == "device"] or call.args[:1]
-    return any(is_cpu(target, ctx) for target in targets)
-
-
-def is_cpu(node: ast.expr, ctx: Context) -> bool:
-    """`"cpu"`, `torch.device("cpu")`, or a variable that says so: a plain `device` holds the CPU only in passing."""
-    if isinstance(node, (ast.Constant, ast.Call)):
-        return named_device(node, ctx) == "cpu"
-    if isinstance(node, (ast.Name, ast.Attribute)):
-        name = node.id if isinstance(node, ast.Name) else node.attr
-        made = [value.node for value in ctx.values(node)]
-        return "cpu" in name.lower() and all(isinstance(part, ast.expr) and is_cpu(part, ctx) for part in made)
-    return False
 
 
 def read(node: ast.expr, copy: Running, ctx: Context) -> ast.expr | None:
@@ -125,7 +81,7 @@ def read(node: ast.expr, copy: Running, ctx: Context) -> ast.expr | None:
         return _read_of_argument(node, parent, copy, ctx)
     if isinstance(parent, ast.Return):
         return _read_of_result(node, copy, ctx)
-    if isinstance(parent, (ast.BinOp, ast.Compare, ast.UnaryOp, ast.BoolOp, ast.FormattedValue)):
+    if isinstance(parent, (ast.BinOp, ast.AugAssign, ast.Compare, ast.UnaryOp, ast.BoolOp, ast.FormattedValue)):
         return node
     return node if isinstance(parent, (ast.If, ast.While, ast.Assert, ast.IfExp)) and parent.test is node else None
 
@@ -268,7 +224,7 @@ def _is_made_for_others(function: FunctionNode, copied: ast.Call, ctx: Context) 
 
 def _calls_something(node: ast.expr) -> bool:
     """`model(x)`, `self.model.encode(x)`, and not `x.detach()`."""
-    return isinstance(node, ast.Call) and not (isinstance(node.func, ast.Attribute) and node.func.attr in _VIEWS)
+    return isinstance(node, ast.Call) and not (isinstance(node.func, ast.Attribute) and node.func.attr in VIEWS)
 
 
 def _read_of_attribute(attribute: ast.Attribute, copy: Running, ctx: Context) -> ast.expr | None:
@@ -278,7 +234,7 @@ def _read_of_attribute(attribute: ast.Attribute, copy: Running, ctx: Context) ->
         return None
     if attribute.attr in _HELD and called and isinstance(call, ast.Call):
         return read(call, copy, ctx)
-    if attribute.attr in _VIEWS:
+    if attribute.attr in VIEWS:
         return read(call if called and isinstance(call, ast.Call) else attribute, copy, ctx)
     return attribute if called and attribute.attr not in _FILLING else None
 
@@ -366,8 +322,18 @@ def waits_for(call: ast.Call, text: str, ctx: Context) -> bool:
     copies = call.func.attr == "to" and goes_to_cpu(call, ctx) and not is_non_blocking(call, ctx)
     if not copies and call.func.attr not in WAITING_METHODS:
         return False
+    if call.func.attr == "query" and not _decides(call, ctx):
+        return False
     receiver = call.func.value
     return not (_is_taken_from(receiver, text, ctx) or is_of_cpu(receiver, ctx) or _is_copied(receiver, ctx))
+
+
+def _decides(call: ast.Call, ctx: Context) -> bool:
+    """`while not event.query():`, and no question of which the answer is only told."""
+    parents = (parent for parent in ctx.ancestors(call) if isinstance(parent, ast.stmt))
+    around = next(parents, None)
+    test = around.test if isinstance(around, (ast.While, ast.If, ast.Assert)) else None
+    return test is not None and (call is test or test in ctx.ancestors(call))
 
 
 def _is_copied(node: ast.expr, ctx: Context) -> bool:

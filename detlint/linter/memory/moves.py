@@ -6,7 +6,8 @@ import ast
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.calls import argument_of, functions_called
-from detlint.linter.memory.copy_reads import WAITING_METHODS, is_cpu
+from detlint.linter.memory.copy_reads import WAITING_METHODS
+from detlint.linter.memory.host_copies import is_cpu
 from detlint.linter.source.names import FunctionNode
 from detlint.linter.source.nodes import identifier, walk
 

@@ -205,7 +205,8 @@ def _behind(module: Module, name: ast.Name) -> Iterator[ast.expr]:
             yield binding.value
             scope = module.index.scope_at(name).lookup(name.id)
             if scope is not None:
-                yield from (value for value, _ in put_in(module.index, name.id, scope.node, (Move.ITERATED,)))
+                filled = put_in(module.index, name.id, scope.node, (Move.ITERATED,), listed=True)
+                yield from (value for value, _ in filled)
 
 
 def _is_known(name: str) -> bool:

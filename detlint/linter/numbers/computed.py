@@ -10,7 +10,7 @@ from detlint.linter.analysis.taken import elements_of, entries_at, taken
 from detlint.linter.analysis.values import Kind
 from detlint.linter.numbers.frames import Frame
 from detlint.linter.numbers.named_results import ARITHMETIC
-from detlint.linter.programs.called_models import is_engine_run, is_layer, is_model, run_functions
+from detlint.linter.programs.called_models import is_engine_run, is_layer, is_model, is_model_run, run_functions
 from detlint.linter.source.names import FUNCTIONS, LOOPS, Binding, BindingKind, unpacked
 from detlint.linter.source.nodes import identifier
 from detlint.linter.tables.rounding import rounding_table
@@ -121,6 +121,8 @@ def _is_computed_item(frame: Frame, several: ast.expr, position: object, depth: 
         return False
     if is_engine_run(module, several) or _is_derivative(module, several) or _is_of_library(module, several):
         return True
+    if position == 0 and is_model_run(module, several):
+        return True
     found = [value for whole in module.inference.values(several) for value in item(whole, position)]
     if any(value.is_integral for value in found):
         return False
@@ -167,6 +169,8 @@ def _has_fractions(frame: Frame, node: ast.expr, depth: int = 4) -> bool:
         if isinstance(part, ast.Call):
             names = frame.module.inference.callees(part)
             if any(name.removeprefix("torch.") in rounding_table().fractions for name in names):
+                return True
+            if not rounding_table().draws.isdisjoint(names):
                 return True
         elif isinstance(part, ast.Constant):
             if isinstance(part.value, float) and not (part.value * _DYADIC).is_integer():
@@ -227,9 +231,9 @@ def _is_computed_call(frame: Frame, call: ast.Call, depth: int) -> bool:
     numerical = owner.partition(".")[0] in _NUMERICAL
     if last in table.rounding and numerical and not any(map(_is_comparison, call.args[:1])):
         return True
-    if _is_of_library(module, call) or is_engine_run(module, call):
+    if _is_of_library(module, call) or is_engine_run(module, call) or is_model_run(module, call):
         return True
-    if owner == "torch" and last in table.adding and call.args and _has_fractions(frame, call.args[0]):
+    if owner in ("torch", "numpy") and last in table.adding and call.args and _has_fractions(frame, call.args[0]):
         return True
     if numerical and last in table.adding | table.keeping and call.args and _is_computed(frame, call.args[0], depth):
         return True
@@ -259,7 +263,7 @@ def _is_forward(module: Module, function: ast.expr) -> bool:
 def _is_computed_method(frame: Frame, method: ast.Attribute, depth: int) -> bool:
     table = rounding_table()
     kinds = {value.kind for value in frame.module.inference.values(method.value)}
-    if method.attr in table.floating and kinds <= _COMPUTING:
+    if method.attr in table.floating and (kinds <= _COMPUTING or _has_fractions(frame, method.value)):
         return True
     if method.attr in table.adding and _has_fractions(frame, method.value):
         return not _is_whole(method.value)

@@ -1,4 +1,4 @@
-"""What is computed with an array whose entries stand in an order: with what stands beside them, or by a model."""
+"""What becomes of an array or a table whose entries stand in an order: meets it what stands beside, or a model?"""
 
 from __future__ import annotations
 
@@ -8,11 +8,22 @@ from detlint.linter.analysis.values import Kind
 from detlint.linter.order.form import Form, Trail
 from detlint.linter.order.places import OrderPlaces
 from detlint.linter.source.names import BindingKind
-from detlint.linter.source.nodes import arguments_of
+from detlint.linter.source.nodes import arguments_of, identifier
+
+_LIBRARIES = ("pandas.", "geopandas.", "polars.")
 
 
 class OrderArrays(OrderPlaces):
-    """Answers about calls that are given an array."""
+    """Answers about calls that are given an array, and about parts of a table."""
+
+    def _is_column(self, attribute: ast.Attribute) -> bool:
+        """`df.image`, `self.meta.path` of `self.meta = pandas.DataFrame(rows)`."""
+        if attribute.attr in self.table.forms:
+            return False
+        words = identifier(attribute.value).lower().split("_")
+        made = [value.node for value in self.inference.values(attribute.value)]
+        names = [name for call in made if isinstance(call, ast.Call) for name in self.inference.callees(call)]
+        return not self.table.tables.isdisjoint(words) or any(name.startswith(_LIBRARIES) for name in names)
 
     def _pairs_places(self, node: ast.expr, call: ast.Call, names: tuple[str, ...]) -> bool:
         """`numpy.dot(answers, weights)` where weights have their own order, and answers have not."""

@@ -28,6 +28,7 @@ from detlint.linter.order.form import (
     as_sequence,
     leave_rest,
 )
+from detlint.linter.order.sums import averages_tensor
 from detlint.linter.source.names import FUNCTIONS, FunctionNode
 from detlint.linter.source.nodes import decorating, identifier
 
@@ -95,8 +96,11 @@ class OrderCalls(OrderArrays):
             return self.destination(call, replace(trail, form=form))
         if trail.form is Form.MAPPING and {"builtins.dict", "collections.OrderedDict"}.intersection(names):
             return self.destination(call, trail)
-        if functions["adding"].intersection(names) and (trail.tensors or trail.partial):
-            return SUM if trail.tensors else CHOICE
+        if functions["adding"].intersection(names):
+            if trail.tensors or (trail.each_run and averages_tensor(self, node, identifier(call.func))):
+                return SUM
+            if trail.partial:
+                return CHOICE
         if functions["splitting"].intersection(names) and trail.form is Form.SEQUENCE:
             inside = self.destination(call, replace(trail, form=Form.NESTED, subset=True))
             return inside or self.destination(call, replace(trail, subset=True))  # the parts are in that order as well
@@ -135,6 +139,8 @@ class OrderCalls(OrderArrays):
         """`images = processor.read(paths)`: a call that nothing is known of, and that gives something back."""
         word = identifier(call.func)
         if isinstance(self.index.parents.get(call), ast.Expr) or not word or self.table.asking.match(word):
+            return None
+        if word in self.table.methods["membership"]:
             return None
         known = any(name.startswith(self.table.indifferent) or self.module.project.definition(name) for name in names)
         return None if known or is_test_file(self.module) else f"{word}()"
@@ -254,7 +260,7 @@ class OrderCalls(OrderArrays):
             return WRITING
         if method.attr in methods["mapping"] and call.args[1:2] == [node]:
             return CHOICE if trail.subset else self.destination(call, trail)
-        if method.attr in methods["passing"]:
+        if method.attr in methods["passing"] or (method.attr in methods["picking"] and trail.form is Form.SEQUENCE):
             return self.destination(call, trail)
         if method.attr in methods["keeping"] and trail.form is not Form.MAPPING:
             return f"{method.attr}()"

@@ -20,8 +20,21 @@ _LEAVING = (ast.Raise, ast.Return, ast.Continue, ast.Break)
 _SETS = frozenset({"builtins.set", "builtins.frozenset"})
 _MAKING_PATHS = ("join", "str", "Path")
 _PARTS_OF_PATHS = {"dirname": "parent", "splitext": "suffix"}
-_READING = re.compile(r"(^|_|im)(read|open|load)(er)?(_|$)")
-_MEASURED = frozenset({"height", "width", "affine"})  # of an image or a volume, which those of one series share
+_READING = re.compile(r"(^|_|im|dcm)(read|open|load)(er)?(_|$)")
+# Of an image, a volume, a table: what those of one series share.
+_MEASURED = frozenset({"height", "width", "affine", "columns", "schema", "samplerate", "sampling_rate"})
+_OF_SERIES = frozenset(
+    {
+        "Modality",
+        "PatientID",
+        "StudyInstanceUID",
+        "SeriesInstanceUID",
+        "PixelSpacing",
+        "Rows",
+        "Columns",
+        "SliceThickness",
+    }
+)
 _MOST_STEPS = 4
 _STOPPING = ("exit", "error", "fail")  # `sys.exit(…)`, `parser.error(…)`
 
@@ -188,7 +201,7 @@ class OrderCounts(OrderQuestions):
         searched = listing is not None and (
             identifier(listing.func) in ("rglob", "walk") or any("*" in str(text).rpartition("/")[0] for text in texts)
         )
-        return SHAPES | _MEASURED | ({"suffix"} if searched else {"suffix", "parent"})
+        return SHAPES | _MEASURED | _OF_SERIES | ({"suffix"} if searched else {"suffix", "parent"})
 
 
 def _part_asked_for(parent: ast.Attribute | ast.Subscript) -> object:

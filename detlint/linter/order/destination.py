@@ -10,8 +10,10 @@ import ast
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from detlint.linter.order.effects import LoopEffects
 from detlint.linter.order.form import (
     CHOICE,
+    DRAWS,
     KEEPING_ORDER,
     KEYED,
     NUMBERING,
@@ -24,8 +26,9 @@ from detlint.linter.order.form import (
     unboxed,
 )
 from detlint.linter.order.items import OrderItems
-from detlint.linter.order.sums import gives_floats, is_measure, reading_calls
+from detlint.linter.order.sums import averages_tensor, gives_floats, is_measure, reading_calls
 
+_WHOLE = ("values", "T", "iloc", "loc", "data")  # attributes that hold all of an array or a table
 _TAKING_APART = (ast.Assign, ast.Await, ast.NamedExpr, ast.Return, ast.Subscript)  # parents of what is one tuple still
 
 
@@ -120,6 +123,8 @@ class OrderTracer(OrderItems):
         ):
             return PAIRING
         if isinstance(whole, ast.DictComp):
+            if LoopEffects(self, whole, names_in(parent.target), frozenset()).draws(whole.value):
+                return DRAWS
             return self.destination(whole, replace(trail, form=Form.MAPPING))
         made = getattr(whole, "elt", whole)
         tensors = (trail.tensors or bool(reading_calls(self, made))) and not is_measure(made)
@@ -153,13 +158,19 @@ class OrderTracer(OrderItems):
             whole = call if isinstance(call, ast.Call) and call.func is parent else parent
             return self.destination(whole, replace(trail, form=Form.SEQUENCE))
         if not (isinstance(call, ast.Call) and call.func is parent):
-            return self.destination(parent, trail) if parent.attr in ("values", "T", "iloc", "data") else None
+            if trail.form in (Form.SEQUENCE, Form.NESTED) and parent.attr not in _WHOLE and self._is_column(parent):
+                return self.destination(parent, unboxed(trail))
+            return self.destination(parent, trail) if parent.attr in _WHOLE else None
         if trail.form is Form.GRAPH:
             return self.destination(call, trail) if parent.attr in methods["carrying"] else None
         if trail.form is Form.MAPPING:
             if parent.attr in ("items", "keys", "values"):
                 return self.destination(call, replace(trail, form=Form.SEQUENCE))
             return None
+        if trail.gathered and parent.attr in methods["rows"]:  # made of files and results; names make columns
+            return self.destination(call, replace(trail, form=Form.SEQUENCE))
+        if trail.gathered and parent.attr in methods["records"]:
+            return self.destination(call, trail)
         if trail.form is Form.NESTED:
             if parent.attr in ("items", "values", "get", "pop"):
                 form = Form.SEQUENCE if parent.attr in ("get", "pop") else Form.NESTED
@@ -173,8 +184,10 @@ class OrderTracer(OrderItems):
             return self.destination(call, trail)
         if parent.attr in methods["carrying"]:
             return self.destination(call, trail)
-        if parent.attr in methods["averaging"] and (trail.tensors or trail.partial):
-            return SUM if trail.tensors else CHOICE
+        if parent.attr in methods["averaging"]:
+            if trail.tensors or (trail.each_run and averages_tensor(self, node, parent.attr)):
+                return SUM
+            return CHOICE if trail.partial else None
         if parent.attr in methods["choosing"]:
             return self.taken_out(node, call)
         if parent.attr in methods["numbering"]:

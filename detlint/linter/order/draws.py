@@ -17,6 +17,10 @@ class LoopDraws(LoopChoice):
 
     reseeded = False
 
+    def draws(self, expression: ast.expr) -> bool:
+        """Does an expression, which is worked out for each element, draw from what was seeded before?"""
+        return any(isinstance(part, ast.Call) and self._draws_from_one_stream(part) for part in ast.walk(expression))
+
     def _draws_from_one_stream(self, call: ast.Call) -> bool:
         """A draw from what was seeded before the loop: each element gets the numbers that are next."""
         names = self._places.inference.callees(call)

@@ -49,7 +49,7 @@ class LoopEffects(LoopPartners):
     def __init__(
         self,
         tracer: OrderCalls,
-        body: ast.For | ast.AsyncFor | ast.While | FunctionNode,
+        body: ast.For | ast.AsyncFor | ast.While | ast.DictComp | FunctionNode,
         elements: frozenset[str],
         positions: frozenset[str],
         items: tuple[ast.expr, ...] = (),
@@ -88,9 +88,11 @@ class LoopEffects(LoopPartners):
             given = arguments_of(node)
             if any(map(self._has_element, given)):
                 filling = function.attr in methods["appending"] | methods["extending"]
-                if filling and self._is_shared(function.value) and not self._starts_anew(function.value):
-                    tensors = any(map(self._has_tensor, given))
-                    return self._collected(function.value, node, replace(self._trail, tensors=tensors))
+                if filling and self._is_outside(function.value) and not self._starts_anew(function.value):
+                    trail = replace(self._trail, tensors=any(map(self._has_tensor, given)))
+                    if not self._is_shared(function.value):  # `rows[name].append(row)` of each name
+                        trail = replace(trail, form=Form.MAPPING)
+                    return self._collected(function.value, node, trail)
                 if self._tracer.adds_nodes(node) and self._is_outside(function.value):
                     return self._collected(function.value, node, replace(self._trail, form=Form.GRAPH))
                 if function.attr in methods["writing"]:
@@ -169,7 +171,8 @@ class LoopEffects(LoopPartners):
         name = identifier(function)
         given = arguments_of(call)
         numbered = [value for value in given if self._is_numbered(value)]
-        if name not in self._tracer.table.methods["storing"]:
+        methods = self._tracer.table.methods
+        if name not in methods["storing"] | methods["entering"]:
             if not self._tracer.is_parameter(function):
                 return False
             numbered = [value for value in numbered if not is_name_of(value, self._positions)]
@@ -275,7 +278,8 @@ class LoopEffects(LoopPartners):
         if numbered and self._has_element(target.slice):
             return NUMBERING
         if self._has_element(node.value) and (self._has_position(target.slice) or self._is_numbered(target.slice)):
-            return self._collected(target.value, node, self._trail)
+            found = self._collected(target.value, node, self._trail)
+            return WRITING if found is None and self._lies_in_file(target.value) else found
         if self._has_element(target.slice):
             if self._makes_module(node.value) and self._is_module(target.value):
                 return "the order of the parameters"
@@ -283,6 +287,14 @@ class LoopEffects(LoopPartners):
                 return None
             return self._collected(target.value, node, replace(self._trail, form=Form.MAPPING))
         return CHOICE if self._has_element(node.value) and self._is_overwritten(target, node) else None
+
+    def _lies_in_file(self, array: ast.expr) -> bool:
+        """`tokens = numpy.memmap(path, mode="w+")`, `images = file.create_dataset("images", shape)`."""
+        made = (
+            [binding.value for binding in self._tracer.module.definitions(array)] if isinstance(array, ast.Name) else []
+        )
+        calls = [value for value in made if isinstance(value, ast.Call)]
+        return any(identifier(call.func) in self._tracer.table.methods["filing"] for call in calls)
 
     def _is_next_number(self, value: ast.expr, container: ast.expr) -> bool:
         """`len(ids)`, or `number` of `number = len(ids)`."""

@@ -266,7 +266,8 @@ class ElementOrigins:
 
     def _filled(self, container: ast.Name | ast.Attribute, place: ast.AST, steps: Steps, callers: int) -> Sort:
         """What is put into a container of a function, or of a class."""
-        found = list(put_in(self._index, ast.unparse(container), place, steps))
+        listed = {value.kind for value in self._ctx.values(container)} == {Kind.LIST}
+        found = list(put_in(self._index, ast.unparse(container), place, steps, listed=listed))
         self.asked.elements.extend(put.id for put, taken in found if not taken and isinstance(put, ast.Name))
         return together(self.of(put, taken, callers) for put, taken in found)
 

@@ -34,7 +34,8 @@ class OrderItems(OrderCalls):
         index = parent.slice
         if not trail.subset and self._is_ranking(index):
             return None
-        if isinstance(index, ast.Tuple) and any(map(_is_whole, index.elts[:1])):  # `waves[:, :length]`
+        first = index.elts[:1] if isinstance(index, ast.Tuple) else []
+        if _is_mask(index) or _names_columns(index) or any(map(_is_whole, first)):  # `waves[:, :length]`
             return self.destination(parent, trail)
         if isinstance(index, ast.Slice):
             whole = _is_whole(index)
@@ -189,6 +190,17 @@ class OrderItems(OrderCalls):
                 return self._effects(parent, frozenset(names), frozenset(), Trail(Form.SEQUENCE), (call,))
         return self.choice(node, call)
 
+    def in_rounds(self, call: ast.Call, trail: Trail) -> str | None:
+        """`ready, pending = ray.wait(pending)` in a loop: the rounds follow each other as what is ready comes."""
+        statement = self.index.statement(call)
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+        if not isinstance(target, ast.Tuple):
+            return None
+        around = (parent for parent in self.index.ancestors(call) if isinstance(parent, (*FUNCTIONS, *LOOPS)))
+        loop = next(around, None)
+        ready = names_in(target.elts[0])
+        return None if loop is None or isinstance(loop, FUNCTIONS) else self._effects(loop, ready, frozenset(), trail)
+
     def _sorts_folders(self, loop: ast.For) -> bool:
         """Return whether a loop over os.walk sorts its folders in place, which fixes the order of the walk."""
         target = _counted(loop.target)
@@ -219,6 +231,21 @@ def _adds_dimension(index: ast.expr) -> bool:
     """`image[None]`, `volume[None, None]`."""
     parts = index.elts if isinstance(index, ast.Tuple) else [index]
     return bool(parts) and all(isinstance(part, ast.Constant) and part.value is None for part in parts)
+
+
+def _is_mask(index: ast.expr) -> bool:
+    """`table.score > 0`, `(a > 0) & (b > 0)`, `~(a > 0)`."""
+    if isinstance(index, ast.BinOp):
+        return _is_mask(index.left) and _is_mask(index.right)
+    if isinstance(index, ast.UnaryOp):
+        return isinstance(index.op, ast.Invert) and _is_mask(index.operand)
+    return isinstance(index, ast.Compare)
+
+
+def _names_columns(index: ast.expr) -> bool:
+    """`table[["path", "label"]]`."""
+    names = index.elts if isinstance(index, ast.List) else []
+    return bool(names) and all(isinstance(name, ast.Constant) and isinstance(name.value, str) for name in names)
 
 
 def _is_whole(index: ast.expr) -> bool:

@@ -31,7 +31,7 @@ class LoopBody:
     def __init__(
         self,
         tracer: OrderPlaces,
-        body: ast.For | ast.AsyncFor | ast.While | FunctionNode,
+        body: ast.For | ast.AsyncFor | ast.While | ast.DictComp | FunctionNode,
         elements: frozenset[str],
         positions: frozenset[str],
         items: tuple[ast.expr, ...] = (),

@@ -73,7 +73,8 @@ class OrderPlaces(OrderPartners):
         same = [item for item in read.values() if item is not None and _key(item) == key]
         if not trail.subset and any(True for item in same for _ in self.sorts_in_place(item)):
             return None
-        whole = [use for use, item in read.items() if item is None]
+        sorts = [] if trail.subset else [fixed for use in later for fixed in self._fixes(use)]
+        whole = [use for use, item in read.items() if item is None and flow.path(statement, use, avoiding=sorts)]
         nested = trail if trail.form in KEYED else replace(trail, form=Form.NESTED)
         found = self.first(
             [self.destination(item, trail) for item in same] + [self.destination(use, nested) for use in whole]

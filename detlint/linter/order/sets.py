@@ -13,7 +13,7 @@ from detlint.linter.analysis.parameters import annotation_values
 from detlint.linter.analysis.values import Kind
 from detlint.linter.order.element_origins import Asked, ElementOrigins
 from detlint.linter.order.element_uses import elements_of, used_as
-from detlint.linter.order.takers import holder_taken_as
+from detlint.linter.order.takers import holder_taken_as, uses_of
 from detlint.linter.source.names import Binding, BindingKind
 from detlint.linter.source.nodes import identifier, is_own
 from detlint.linter.tables.elements import element_table
@@ -196,8 +196,19 @@ def has_fixed_order(node: ast.expr, ctx: Context, numbering: bool) -> bool:
     origins = ElementOrigins(ctx)
     found = together((used, origins.of(node, (Move.ITERATED,))))
     if found is Sort.UNKNOWN:
-        found = together((holder_taken_as(node, ctx), origins.by_use(elements_of(node, ctx))))
+        found = together((holder_taken_as(node, ctx), origins.by_use(elements_of(node, ctx)), _searched_for(node, ctx)))
     return found is Sort.NUMBERS or (found is Sort.UNKNOWN and _called_numbers(node, origins.asked, ctx, numbering))
+
+
+def _searched_for(node: ast.expr, ctx: Context) -> Sort:
+    """`word in found`: what is looked for among the elements is one of their sort."""
+    searches = ((use, ctx.parent(use)) for use in uses_of(node, ctx))
+    origins = ElementOrigins(ctx)
+    return together(
+        origins.of(search.left)
+        for use, search in searches
+        if isinstance(search, ast.Compare) and isinstance(search.ops[0], (ast.In, ast.NotIn)) and search.left is not use
+    )
 
 
 def _called_numbers(node: ast.expr, asked: Asked, ctx: Context, numbering: bool) -> bool:

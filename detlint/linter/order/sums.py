@@ -15,6 +15,8 @@ from detlint.linter.order.places import OrderPlaces
 from detlint.linter.source.names import FUNCTIONS, BindingKind
 from detlint.linter.source.nodes import identifier
 
+_AVERAGES = ("mean", "std", "var")
+_JOINING = frozenset(f"torch.{name}" for name in ("stack", "cat", "concat", "concatenate", "vstack", "hstack"))
 _MEASURES = frozenset({"len", "int", "numel", "nelement", "size", "shape", "dim", "ndim", "item", "keys"})
 
 
@@ -137,6 +139,13 @@ def gives_floats(places: OrderPlaces, value: ast.expr) -> bool:
     return bool(values) and all(
         each.is_floating or (each.kind is Kind.TENSOR and not each.is_integral) for each in values
     )
+
+
+def averages_tensor(places: OrderPlaces, node: ast.expr, reduction: str) -> bool:
+    """`torch.stack(answers).mean(0)`: torch takes the mean of floats alone."""
+    made = [value.node for value in places.inference.values(node)] if reduction in _AVERAGES else []
+    calls = [call for call in made if isinstance(call, ast.Call)]
+    return bool(calls) and all(not _JOINING.isdisjoint(places.inference.callees(call)) for call in calls)
 
 
 def is_measure(value: ast.expr) -> bool:

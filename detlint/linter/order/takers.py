@@ -33,12 +33,16 @@ def is_taken_as_set(given: ast.expr, ctx: Context) -> bool:
 
 def holder_taken_as(holder: ast.expr, ctx: Context) -> Sort:
     """Return what is declared of the elements of a variable wherever it is given to a function."""
+    return together(taken_as(use, (Move.ITERATED,), ctx) for use in uses_of(holder, ctx))
+
+
+def uses_of(holder: ast.expr, ctx: Context) -> list[ast.Name]:
+    """Return every place of its scope at which a variable stands."""
     scope = ctx.module.index.scope_at(holder).lookup(holder.id) if isinstance(holder, ast.Name) else None
     if scope is None or not isinstance(holder, ast.Name):
-        return Sort.UNKNOWN
+        return []
     names = (name for name in ctx.module.index.names_used[holder.id] if isinstance(name, ast.Name))
-    uses = (name for name in names if ctx.module.index.scope_at(name).lookup(name.id) is scope)
-    return together(taken_as(use, (Move.ITERATED,), ctx) for use in uses)
+    return [name for name in names if ctx.module.index.scope_at(name).lookup(name.id) is scope]
 
 
 def _annotations(given: ast.expr, ctx: Context) -> Iterator[tuple[ast.expr, Module]]:

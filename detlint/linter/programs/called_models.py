@@ -38,6 +38,16 @@ def is_engine_run(module: Module, call: ast.Call) -> bool:
     return not table.sessions.isdisjoint(identifier(receiver).lower().split("_"))
 
 
+def is_model_run(module: Module, call: ast.Call) -> bool:
+    """`run_and_get_code(torch.compile(net), x)`, `checkpoint(net, x)`."""
+    run = call.args[0] if call.args else None
+    return (
+        run is not None
+        and not rounding_table().runners.isdisjoint(module.inference.callees(call))
+        and is_layer(module, run)
+    )
+
+
 def _is_of_library(type_name: str) -> bool:
     """Return whether a class stands where a library keeps its layers: `torch_geometric.nn.GCNConv`."""
     return any(type_name.startswith(f"{home}.") for home in rounding_table().layers)

@@ -44,6 +44,9 @@ _FUNCTIONS = (
 _ENDS = ("receiving-endings", "indifferent")
 _METHODS = (
     "carrying",
+    "rows",
+    "records",
+    "picking",
     "sorting",
     "serializing",
     "receiving",
@@ -56,6 +59,8 @@ _METHODS = (
     "adding",
     "training",
     "storing",
+    "entering",
+    "filing",
     "removing",
     "passing",
     "keeping",
@@ -67,7 +72,19 @@ _METHODS = (
     "membership",
     "walking",
 )
-_WORDS = ("complaints", "cleaning", "lookups", "descriptions", "progress", "durations", "patterns", "files", "asking")
+_WORDS = (
+    "complaints",
+    "cleaning",
+    "lookups",
+    "descriptions",
+    "progress",
+    "durations",
+    "patterns",
+    "files",
+    "asking",
+    "tables",
+    "forms",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +104,8 @@ class OrderTable:
     files: tuple[str, ...]
     indifferent: tuple[str, ...]
     asking: re.Pattern[str]
+    tables: frozenset[str]
+    forms: frozenset[str]
 
 
 @cache
@@ -114,6 +133,8 @@ def order_table(path: Path = RULES_FOLDER / "order.toml") -> OrderTable:
         files=tuple(said["files"]),
         indifferent=tuple(functions["indifferent"]),
         asking=re.compile(f"_*({'|'.join(said['asking'])})(_|$)", re.IGNORECASE),
+        tables=frozenset(said["tables"]),
+        forms=frozenset(said["forms"]),
     )
 
 

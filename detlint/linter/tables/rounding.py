@@ -14,6 +14,7 @@ _NAMES = (
     "keeping",
     "adding",
     "fractions",
+    "draws",
     "results",
     "measures",
     "operations",
@@ -25,6 +26,7 @@ _NAMES = (
     "moving",
     "engines",
     "sessions",
+    "runners",
     "loaders",
     "libraries",
     "joining",
@@ -45,6 +47,7 @@ class RoundingTable:
     keeping: frozenset[str]
     adding: frozenset[str]
     fractions: frozenset[str]
+    draws: frozenset[str]
     results: frozenset[str]
     measures: frozenset[str]
     operations: frozenset[str]
@@ -56,6 +59,7 @@ class RoundingTable:
     moving: tuple[str, ...]
     engines: frozenset[str]
     sessions: frozenset[str]
+    runners: frozenset[str]
     loaders: frozenset[str]
     libraries: frozenset[str]
     joining: frozenset[str]

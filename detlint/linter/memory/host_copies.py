@@ -1,0 +1,73 @@
+"""Does a call copy to the CPU, and go on while the copy is on its way?"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from detlint.linter.analysis.written_calls import written_out
+from detlint.linter.programs.devices import named_device
+from detlint.linter.source.nodes import identifier
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.context import Context
+
+VIEWS = frozenset(
+    {"detach", "view", "reshape", "squeeze", "unsqueeze", "permute", "transpose", "flatten", "t", "T", "data"}
+)
+"""Methods and attributes of a tensor that give it as it is, or a part of it."""
+
+_MAKERS = frozenset(f"torch.{name}" for name in ("empty", "zeros", "ones", "full", "rand", "randn", "arange", "tensor"))
+_DEVICES = ("device", "dev")
+
+
+def is_non_blocking(call: ast.Call, ctx: Context) -> bool:
+    """`host.to("cpu", non_blocking=True)`, also by `options = {"non_blocking": True}` and `**options`."""
+    position = 2 if isinstance(call.func, ast.Attribute) and call.func.attr == "to" else 1
+    written = written_out(ctx.module, call, "")
+    given = [keyword.value for keyword in written.keywords if keyword.arg == "non_blocking"]
+    given += call.args[position : position + 1]
+    return any(ctx.constant(value) is True for value in given)
+
+
+def is_of_cpu(node: ast.expr, ctx: Context) -> bool:
+    """`torch.zeros(n).detach()`: was the tensor made where no device was asked for?"""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in VIEWS:
+        node = node.func.value
+    made = [value.node for value in ctx.values(node)]
+    return bool(made) and all(isinstance(call, ast.Call) and _makes_on_cpu(call, ctx) for call in made)
+
+
+def _makes_on_cpu(call: ast.Call, ctx: Context) -> bool:
+    asks = any(keyword.arg in (None, "device") for keyword in call.keywords)
+    return not asks and any(name in _MAKERS for name in ctx.callees(call))
+
+
+def goes_to_cpu(call: ast.Call, ctx: Context) -> bool:
+    written = written_out(ctx.module, call, "")
+    targets = [keyword.value for keyword in written.keywords if keyword.arg == "device"] or call.args[:1]
+    return any(is_cpu(target, ctx) for target in targets)
+
+
+def is_cpu(node: ast.expr, ctx: Context) -> bool:
+    """`"cpu"`, `torch.device("cpu")`, or a variable that says so: a plain `device` holds the CPU only in passing."""
+    if isinstance(node, (ast.Constant, ast.Call)):
+        return named_device(node, ctx) == "cpu"
+    if isinstance(node, (ast.Name, ast.Attribute)):
+        made = [value.node for value in ctx.values(node)]
+        named = "cpu" in identifier(node).lower() or (bool(made) and _is_one_of_several(identifier(node), ctx))
+        return named and all(isinstance(part, ast.expr) and is_cpu(part, ctx) for part in made)
+    return False
+
+
+def _is_one_of_several(name: str, ctx: Context) -> bool:
+    """`state_dev` in a file that has an `exec_dev` too: each is called for what it is there for."""
+    if "_" not in name or not _names_device(name):
+        return False
+    uses = ctx.module.index.names_used.items()
+    others = (use for other, found in uses if other != name and _names_device(other) for use in found)
+    return any(not isinstance(around := ctx.parent(use), ast.Call) or around.func is not use for use in others)
+
+
+def _names_device(name: str) -> bool:
+    return name.lower().rpartition("_")[2] in _DEVICES
