@@ -19,6 +19,7 @@ VIEWS = frozenset(
 
 _MAKERS = frozenset(f"torch.{name}" for name in ("empty", "zeros", "ones", "full", "rand", "randn", "arange", "tensor"))
 _DEVICES = ("device", "dev")
+_STEPS = 4  # of names
 
 
 def is_non_blocking(call: ast.Call, ctx: Context) -> bool:
@@ -49,14 +50,14 @@ def goes_to_cpu(call: ast.Call, ctx: Context) -> bool:
     return any(is_cpu(target, ctx) for target in targets)
 
 
-def is_cpu(node: ast.expr, ctx: Context) -> bool:
+def is_cpu(node: ast.expr, ctx: Context, steps: int = _STEPS) -> bool:
     """`"cpu"`, `torch.device("cpu")`, or a variable that says so: a plain `device` holds the CPU only in passing."""
     if isinstance(node, (ast.Constant, ast.Call)):
         return named_device(node, ctx) == "cpu"
-    if isinstance(node, (ast.Name, ast.Attribute)):
+    if steps and isinstance(node, (ast.Name, ast.Attribute)):
         made = [value.node for value in ctx.values(node)]
         named = "cpu" in identifier(node).lower() or (bool(made) and _is_one_of_several(identifier(node), ctx))
-        return named and all(isinstance(part, ast.expr) and is_cpu(part, ctx) for part in made)
+        return named and all(isinstance(part, ast.expr) and is_cpu(part, ctx, steps - 1) for part in made)
     return False
 
 
