@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.values import Kind
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, unpacked
-from detlint.linter.source.node_lists import by_dimension
+from detlint.linter.source.node_lists import by_dimension, picked
 from detlint.linter.source.nodes import walk
 
 if TYPE_CHECKING:
@@ -196,8 +196,10 @@ def _call(inference: Inference, node: ast.Call) -> Iterator[str]:
                 yield from (inference.canonical(f"{base}.{attribute}") for base in inference.resolve(node.args[0]))
         elif name == _IMPORT:
             yield from _imported(inference, node)
-        elif not node.args and not node.keywords:
-            yield from _imported_by(inference, name)
+        else:
+            yield from _picked_by(inference, name)
+            if not node.args and not node.keywords:
+                yield from _imported_by(inference, name)
 
 
 def _imported(inference: Inference, call: ast.Call) -> Iterator[str]:
@@ -217,6 +219,14 @@ def _imported_by(inference: Inference, name: str) -> Iterator[str]:
         call = part.value if isinstance(part, ast.Return) else None
         if isinstance(call, ast.Call) and _IMPORT in inside.resolve(call.func):
             yield from _imported(inside, call)
+
+
+def _picked_by(inference: Inference, name: str) -> Iterator[str]:
+    """Yield what a function of the project may give that ends on `return LAYERS[kind]`."""
+    definition = inference.module.project.definition(name)
+    looked_up = picked(definition[1]) if definition is not None and isinstance(definition[1], FUNCTIONS) else None
+    if definition is not None and looked_up is not None:
+        yield from _looked_up(definition[0].inference, looked_up.value, looked_up.slice)
 
 
 def _looked_up(inference: Inference, table: ast.expr, key: ast.expr) -> Iterator[str]:

@@ -10,7 +10,7 @@ from detlint.conditions import Truth
 from detlint.findings import Finding
 from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.made_by_callers import made_by_callers
-from detlint.linter.analysis.never_taken import is_never_run
+from detlint.linter.analysis.never_taken import is_never_run, is_switched_off
 from detlint.linter.analysis.registry import check_file
 from detlint.linter.analysis.repairs import Repair, set_argument, unsafe
 from detlint.linter.gradients.flow import can_need_gradient, runs_trained_models
@@ -187,7 +187,8 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
         return False
     uses = _uses(call, ctx)
     words = branches(call, operator.when, ctx)
-    views: list[SourceArguments] = [LayerArguments(call, use, ctx, word) for use in uses or () for word in words]
+    certain = [use for use in uses or () if len({value.type for value in ctx.values(use.func)}) == 1]
+    views: list[SourceArguments] = [LayerArguments(call, use, ctx, word) for use in certain for word in words]
     layer = _layer_derived_from(operator, call)
     if layer is not None:
         if any(overrides(layer.name, method, call.node, ctx) for method in _called_by(operator, call)):
@@ -218,6 +219,8 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
         function = ctx.function(call.node)
         built = uses is None and function is not None and operator.devices == ("cuda",)
         return function is None or not built or not is_only_built_with(function, ctx)
+    if is_switched_off(call.node, ctx):
+        return False
     if _DERIVATIVE.search(call.name):
         return not runs_trained_models(ctx.module)
     if not uses:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.program import outermost_definition
-from detlint.linter.gradients.provenance import is_data, without_gradient_dtype
+from detlint.linter.gradients.provenance import computes, is_data, without_gradient_dtype
 from detlint.linter.gradients.run_unrecorded import is_only_run_unrecorded
-from detlint.linter.gradients.served import is_only_served
+from detlint.linter.gradients.served import is_made_with_weights, is_only_served
 from detlint.linter.gradients.serving import serves
 from detlint.linter.gradients.turned_on import is_turned_on_to_infer
 from detlint.linter.programs.data_code import in_data_module, prepares_data
@@ -60,10 +60,10 @@ def _is_cut_off(node: ast.expr, ctx: Context, steps: int = 3) -> bool:
     if isinstance(parent, ast.BinOp):
         return isinstance(parent.op, _UNDIFFERENTIATED) or _is_cut_off(parent, ctx, steps)
     if isinstance(parent, ast.Call) and node in parent.args:
-        passes_on = node is parent.args[0] and not table.of_first_functions.isdisjoint(ctx.callees(parent))
         if _takes_numbers_alone(parent, ctx) or runs_without_gradients(ctx.module, parent):
             return True
-        return passes_on and _is_cut_off(parent, ctx, steps)
+        names = ctx.callees(parent)
+        return bool(names) and all(map(computes, names)) and _is_cut_off(parent, ctx, steps)
     if isinstance(parent, ast.Attribute):
         call = ctx.parent(parent)
         if parent.attr in table.cutting_methods or parent.attr in table.cutting_attributes:
@@ -123,6 +123,8 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
     in_model = owner is not None and module.inference.is_module_class(module.qualified(owner))
     if (owner is not None and _never_records(owner, in_model, ctx)) or prepares_data(node, ctx) or in_data_module(ctx):
         return True
+    if owner is not None and in_model and is_made_with_weights(module, owner):
+        return True
     if (
         runs_trained_models(module)
         or _is_said_to_infer(module, node)
@@ -144,7 +146,7 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
     if is_turned_on_to_infer(node, ctx) or _is_exported(node, ctx):
         return True
     if function.name == "forward":
-        return owner is not None and in_model and module.project.once(is_only_run_unrecorded, (module, owner))
+        return owner is not None and in_model and module.project.once(is_only_run_unrecorded, (ctx, owner))
     return depth > 0 and _callers_infer(function, ctx, depth)
 
 

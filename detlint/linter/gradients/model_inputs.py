@@ -48,6 +48,8 @@ def is_judged(parameter: ast.arg, function: FunctionNode, ctx: Context) -> bool:
     table = gradient_table()
     if owner is None or function.name != "forward" or not table.judging_classes.search(owner.name):
         return False
+    if _is_beside_results(parameter.arg, function):
+        return False
     if not table.losses.search(owner.name):
         return _starts_there(parameter, function)
     pair = function.args.args[1:3]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Container
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.callers import calls_of, given_by_callers
@@ -15,11 +16,12 @@ from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.context import MISSING
 from detlint.linter.analysis.parameters import receiver_class
 from detlint.linter.analysis.values import Kind, Value
+from detlint.linter.gradients.frozen import is_frozen
 from detlint.linter.gradients.model_inputs import is_judged, is_model_input
 from detlint.linter.gradients.writes import asks_for_gradient, is_added_unrecorded, uses_of, written_into
 from detlint.linter.programs.evaluation import without_gradients
-from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode
-from detlint.linter.source.nodes import identifier, walk
+from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, parameters
+from detlint.linter.source.nodes import identifier, is_own, walk
 from detlint.linter.tables.gradients import gradient_table
 
 if TYPE_CHECKING:
@@ -29,8 +31,9 @@ if TYPE_CHECKING:
 _LOOK_UPS = frozenset({"get", "pop", "setdefault"})
 # Endings of methods that give what an object holds: `net.named_parameters()`.
 _HELD = ("parameters", "parameter", "modules", "children", "buffers", "items", "values")
-# Expressions that one question may lead to.
+# Expressions that one question may lead to, and calls within calls that are looked into with what they pass.
 _MAX_STEPS = 250
+_MAX_CALLS = 3
 # After so many calls that pass data, those that cannot be followed are taken to pass data too.
 _ENOUGH_CALLS = 8
 _PLAIN = frozenset({Kind.NUMBER, Kind.STRING, Kind.BOOL, Kind.NONE, Kind.ARRAY})
@@ -52,10 +55,15 @@ def without_gradient_dtype(values: tuple[Value, ...]) -> bool:
 
 
 class _Question:
-    """One walk backwards. An expression met again inside its own history adds nothing to it."""
+    """One walk backwards. An expression met again inside its own history adds nothing to it.
 
-    def __init__(self) -> None:
+    In the body of a function that is called `given` are the parameters that the call passes data for.
+    """
+
+    def __init__(self, given: Container[ast.arg] = (), calls: int = _MAX_CALLS) -> None:
         self._answers: dict[ast.expr, bool] = {}
+        self._given = given
+        self._calls = calls
 
     def is_data(self, node: ast.expr, ctx: Context) -> bool:
         known = self._answers.get(node)
@@ -114,10 +122,10 @@ class _Question:
             writes = list(ctx.inference.attribute_writes(info, node.attr)) if info is not None else []
             if not writes:
                 return False
-            for owner, write in writes:
-                place = ctx.elsewhere(owner.module)
-                if not _registers_buffer(place.parent(write.value)) and not self.is_data(write.value, place):
-                    return False
+            if any(_registers_buffer(owner.module.index.parents.get(write.value)) for owner, write in writes):
+                continue  # what is written there later is kept from one call to the next
+            if not all(self.is_data(write.value, ctx.elsewhere(owner.module)) for owner, write in writes):
+                return False
         return True
 
     # --- calls ------------------------------------------------------------------------------------------------------
@@ -143,6 +151,8 @@ class _Question:
             return True
         if any(table.reading_functions.match(name.rpartition(".")[2]) for name in names):
             return True
+        if _runs_frozen(node, ctx):
+            return self._arguments(node, ctx)
         # A module that is called runs its forward.
         found = [ctx.module.project.definition(re.sub(r"\.__call__$", ".forward", name)) for name in names]
         if any(found):
@@ -152,7 +162,7 @@ class _Question:
                 and self._function(node, definition[1], ctx, ctx.elsewhere(definition[0]))
                 for definition in found
             )
-        if names and not all(_computes(name) for name in names):
+        if names and not all(computes(name) for name in names):
             return False
         if isinstance(node.func, ast.Attribute) and not any(_is_function(name) for name in names):
             return self._method(node, node.func, ctx)
@@ -189,9 +199,18 @@ class _Question:
         if free and (call.args or call.keywords) and not _makes_parameters(function) and self._arguments(call, ctx):
             return True
         scope = inside.module.index.scopes[function]
-        results = [statement.value for statement in inside.module.flow(scope).returns()]
-        given = [result for result in results if result is not None]
-        return bool(given) and self._all(given, inside)
+        returned = [statement.value for statement in inside.module.flow(scope).returns()]
+        results = [result for result in returned if result is not None]
+        return bool(results) and self._within(call, function, ctx)._all(results, inside)
+
+    def _within(self, call: ast.Call, function: FunctionNode, ctx: Context) -> _Question:
+        """Return the question as it is asked in the body of a function, for one call of it."""
+        passed = (
+            (argument, argument_of(function, argument.arg, call, skip_self=True))
+            for argument, _ in parameters(function.args)
+        )
+        given = [argument for argument, value in passed if value is not None and self.is_data(value, ctx)]
+        return _Question(given, self._calls - 1) if given and self._calls > 0 else self
 
     # --- names ------------------------------------------------------------------------------------------------------
 
@@ -260,6 +279,8 @@ class _Question:
 
     def _parameter(self, binding: Binding, node: ast.arg, ctx: Context) -> bool:
         function = binding.scope.node
+        if node in self._given:
+            return True
         if isinstance(function, FUNCTIONS) and is_judged(node, function, ctx):
             return False
         if gradient_table().names_data(node.arg) and not self._gets_computed(node.arg, function, ctx):
@@ -328,9 +349,11 @@ def _is_data_key(node: ast.expr, ctx: Context) -> bool:
     return isinstance(key, str) and gradient_table().names_data(key)
 
 
-def _computes(name: str) -> bool:
-    """Is a function outside the project one that holds no weights: of builtins, torch, torchvision, einops or math?"""
+def computes(name: str) -> bool:
+    """Return whether what is called outside the project holds no weights: of builtins, torch, einops or math."""
     owner, _, last = name.rpartition(".")
+    if last == "__call__":
+        return gradient_table().weightless_layers.match(owner) is not None
     if name in _BUILTINS or owner in ("math", "einops", "torchvision.transforms.functional"):
         return True
     layer = owner.rpartition(".")[2][:1].isupper() and not owner.endswith(".Tensor")
@@ -344,9 +367,17 @@ def _computes_anew(call: ast.Call, names: tuple[str, ...]) -> bool:
     return not held and not last[:1].isupper()
 
 
+def _runs_frozen(call: ast.Call, ctx: Context) -> bool:
+    """`self.encoder(x)` or `self.encoder.encode(x)` of a part that the constructor freezes."""
+    owner = ctx.module.index.class_at(call)
+    parts = (call.func, call.func.value) if isinstance(call.func, ast.Attribute) else ()
+    held = next((identifier(part) for part in parts if is_own(part)), "") if owner is not None else ""
+    return owner is not None and bool(held) and is_frozen(held, ctx.inference.class_info(owner))
+
+
 def _is_function(name: str) -> bool:
-    """`torch.cat`, not `torch.Tensor.view` or `torch.nn.Conv2d.weight.view`."""
-    return not any(part[:1].isupper() for part in name.split("."))
+    """`torch.cat`, or a layer that is called; not `torch.Tensor.view` or `torch.nn.Conv2d.weight.view`."""
+    return name.endswith(".__call__") or not any(part[:1].isupper() for part in name.split("."))
 
 
 def _gives_positions(call: ast.expr, ctx: Context) -> bool:

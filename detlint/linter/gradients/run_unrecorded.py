@@ -1,4 +1,4 @@
-"""Does a project run a part of its models only where gradients are turned off, whatever else it trains?
+"""Does a project run a part of its models only where gradients are turned off or in eval mode, whatever else it trains?
 
 `self.vocoder = Vocoder()` in a model, and `self.vocoder(x)` under inference_mode wherever the project calls it.
 """
@@ -6,31 +6,49 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING
 
+from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.project import Module
+from detlint.linter.gradients.frozen import is_frozen
+from detlint.linter.gradients.provenance import is_data
 from detlint.linter.gradients.served import uses_of_definition
+from detlint.linter.gradients.unapplied import is_of_another
 from detlint.linter.programs.evaluation import without_gradients
-from detlint.linter.source.nodes import identifier, is_own
+from detlint.linter.programs.training import runs_in_eval_only
+from detlint.linter.source.nodes import arguments_of, identifier, is_own
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.context import Context
 
 # Files that may call a part by its name; a name that more hold is that of any part.
-_MOST_FILES = 8
+_MOST_FILES = 24
 # What is asked of a part, or done to it, that runs none of it.
-_NOT_RUNNING = frozenset({"eval", "load_state_dict", "device", "dtype"})
+_NOT_RUNNING = frozenset(
+    {"eval", "load_state_dict", "device", "dtype", "parameters", "named_parameters", "requires_grad_"}
+)
 
 
-def is_only_run_unrecorded(part: tuple[Module, ast.ClassDef]) -> bool:
+def is_only_run_unrecorded(part: tuple[Context, ast.ClassDef]) -> bool:
     """Return whether models keep a layer under names whose calls in the project all drop gradients, and there are some.
 
-    One use that keeps it another way, or hands it on, and nothing is known.
+    One that they freeze may be called on data. One use that keeps it another way, or hands it on, and nothing is known.
     """
-    module, owner = part
-    names: set[str] = set()
+    ctx, owner = part
+    module = ctx.module
+    kept: dict[tuple[str, str], ClassInfo] = {}
     for use in uses_of_definition(module, owner):
         name = _kept_as(*use) if use is not None else ""
-        if not name:
+        keeper = use[0].index.class_at(use[1]) if use is not None else None
+        if not name or use is None or keeper is None:
             return False
-        names.add(name)
-    return bool(names) and _calls_itself_unrecorded(owner, module) and all(_is_run_so(name, module) for name in names)
+        info = use[0].inference.class_info(keeper)
+        kept[name, info.name] = info
+    return (
+        bool(kept)
+        and _calls_itself_unrecorded(owner, module)
+        and all(_is_run_so(name, keeper, ctx) for (name, _), keeper in kept.items())
+    )
 
 
 def _kept_as(module: Module, use: ast.AST) -> str:
@@ -53,20 +71,25 @@ def _is_of_self(function: ast.expr) -> bool:
     return (isinstance(function, ast.Name) and function.id == "self") or is_own(function)
 
 
-def _is_run_so(name: str, module: Module) -> bool:
-    search = module.project.search(name, module, _MOST_FILES)
+def _is_run_so(name: str, keeper: ClassInfo, ctx: Context) -> bool:
+    search = ctx.module.project.search(name, ctx.module, _MOST_FILES)
     if search is None or search.found is None:
         return False
     calls = 0
-    for path in search.found:
-        other = module.project.at(path)
+    for inside in (ctx.elsewhere(ctx.module.project.at(path)) for path in search.found):
+        other = inside.module
         for use in other.index.names_used.get(name, ()):
             if not isinstance(use, ast.Attribute) or isinstance(use.ctx, ast.Store):
+                continue
+            if is_of_another(use, other, keeper):
                 continue
             parent = other.index.parents.get(use)
             if isinstance(parent, ast.Attribute) and parent.attr in _NOT_RUNNING:
                 continue
-            if not without_gradients(other, use):
-                return False
-            calls += isinstance(parent, ast.Call) and parent.func is use
+            called = isinstance(parent, ast.Call) and parent.func is use
+            if not without_gradients(other, use) and not runs_in_eval_only(other, use):
+                given = arguments_of(parent) if isinstance(parent, ast.Call) and called else []
+                if not given or not is_frozen(name, keeper) or not all(is_data(part, inside) for part in given):
+                    return False
+            calls += called
     return calls > 0

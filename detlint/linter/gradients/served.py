@@ -19,6 +19,7 @@ from detlint.linter.gradients.serving import with_imports
 from detlint.linter.programs.evaluation import identifiers
 from detlint.linter.programs.training import file_trains
 from detlint.linter.source.names import FUNCTIONS, FunctionNode
+from detlint.linter.source.nodes import identifier, is_own
 from detlint.linter.tables.gradients import gradient_table
 
 _LOADING = ("load_state_dict", "from_pretrained")
@@ -42,6 +43,8 @@ _MOST_FILES = 64
 # What more files use is a part of a library; so is what leads on to so many names.
 _MOST_USERS = 8
 _MOST_NAMES = 12
+# Files that run models, the nearest, and files behind each of them.
+_MOST_NEAR = 4
 _MOST_BEHIND = 48
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -77,6 +80,18 @@ def is_only_served(part: tuple[Module, _Definition]) -> bool:
     return bool(served)
 
 
+def is_made_with_weights(module: Module, layer: ast.ClassDef) -> bool:
+    """Does a layer load its own weights whenever it is made, so that it is there to be run?
+
+    Not one that judges what others make: a gradient flows through it.
+    """
+    made = module.inference.class_info(layer).methods.get("__init__")
+    steps = [statement.value for statement in made.body if isinstance(statement, ast.Expr)] if made is not None else []
+    return not _judges(layer) and any(
+        isinstance(step, ast.Call) and is_own(step.func) and identifier(step.func) == _LOADING[0] for step in steps
+    )
+
+
 def _running_files(module: Module) -> frozenset[Path]:
     """Return the files of the project that load weights, run without gradients or in eval mode, and never train."""
     files = sorted(_files(module, _LOADING) & _files(module, _RUNNING))
@@ -94,10 +109,11 @@ def _may_train(module: Module) -> bool:
 
 
 def _behind(module: Module) -> Set[Path]:
-    """Return files that run models, and files that they import, no more than a few: the nearest by their folders."""
+    """Return the nearest files by their folders that run models, and a few of those that each of them imports."""
     running = sorted(module.project.once(_running_files, module))
     running.sort(key=lambda path: -len(os.path.commonpath((path, module.path))))
-    return with_imports(map(module.project.at, running), _MOST_BEHIND)
+    nearest = map(module.project.at, running[:_MOST_NEAR])
+    return set().union(*(with_imports([place], _MOST_BEHIND) for place in nearest))
 
 
 def _files(module: Module, words: tuple[str, ...]) -> set[Path]:
@@ -126,8 +142,7 @@ def _loads_and_evaluates(constructor: FunctionNode) -> bool:
 
 def uses_of_definition(module: Module, definition: _Definition) -> Iterator[tuple[Module, ast.AST] | None]:
     """Yield where the project uses a class or function outside its own body; None where too many files mention it."""
-    search = module.project.search(definition.name, module, _MOST_USERS)
-    found = search.found if search is not None else None
+    found = _that_may_use(definition.name, module)
     if found is None:
         yield None
     qualified = module.qualified(definition)
@@ -140,6 +155,21 @@ def uses_of_definition(module: Module, definition: _Definition) -> Iterator[tupl
                 continue
             if qualified in other.inference.resolve(use):
                 yield other, use
+
+
+def _that_may_use(name: str, module: Module) -> tuple[Path, ...] | None:
+    """Return the files that may use what a module calls `name`; None where that may be too many.
+
+    What goes by a common name, such as `load`, is used by files that name the module, unless a package hands it on.
+    """
+    named = module.project.search(name, module, _MOST_USERS)
+    if named is None or named.found is not None:
+        return named.found if named is not None else None
+    importing = module.project.search(module.name.rpartition(".")[2], module, _MOST_USERS)
+    if importing is None or importing.found is None:
+        return None
+    others = [path for path in importing.found if path != module.path]
+    return None if any(path.name == "__init__.py" for path in others) else (module.path, *others)
 
 
 def _only_names(use: ast.AST, around: list[ast.AST]) -> bool:

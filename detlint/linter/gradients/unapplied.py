@@ -104,7 +104,7 @@ def _reads(module: Module, name: str, info: ClassInfo) -> bool:
     if any(_names(constant, name) for constant in module.index.of_type(ast.Constant)):
         return True
     uses = (use for use in _attributes(module, name) if not _is_asked_about(use, module))
-    return any(not _is_of_another(use, module, info) for use in uses)
+    return any(not is_of_another(use, module, info) for use in uses)
 
 
 def _is_asked_about(use: ast.Attribute, module: Module) -> bool:
@@ -129,8 +129,8 @@ def _names(constant: ast.Constant, name: str) -> bool:
     return isinstance(constant.value, str) and name in constant.value.split(".")
 
 
-def _is_of_another(use: ast.Attribute, module: Module, info: ClassInfo) -> bool:
-    """Is it `self.pool` of a class that is neither a parent nor a child of the one that is asked about?"""
+def is_of_another(use: ast.Attribute, module: Module, info: ClassInfo) -> bool:
+    """Return whether it is `self.pool` of a class that is neither a parent nor a child of the one asked about."""
     owner = module.index.class_at(use)
     if owner is None or not is_own(use):
         return False

@@ -44,7 +44,7 @@ class NodeLists:
                 for meant in (name, *self.aliases.get(name, ())):
                     meaning.setdefault(meant, []).append(call)
         for call in self.calls_by_name.get("__call__", ()):
-            for name in (*self._got_by_name(call.func), *self._looked_up(call.func)):
+            for name in (*self._got_by_name(call.func), *self._looked_up(call.func), *self._picked(call.func)):
                 meaning.setdefault(name, []).append(call)
         return meaning
 
@@ -53,6 +53,22 @@ class NodeLists:
         if isinstance(function, ast.Subscript):
             for name in _identifiers_behind(function):
                 yield from (name, *self.aliases.get(name, ()))
+
+    def _picked(self, function: ast.expr) -> Iterator[str]:
+        """Yield what a function of the file may give, `layer_of(kind)` of a table of names, where that is called."""
+        name = _identifier(function.func) if isinstance(function, ast.Call) else None
+        for table in self._tables_of_functions.get(name, ()) if name is not None else ():
+            yield from (table, *self.aliases.get(table, ()))
+
+    @cached_property
+    def _tables_of_functions(self) -> dict[str, set[str]]:
+        """Identifiers behind what functions end on, where that is looked up: `return LAYERS[kind]`."""
+        tables: dict[str, set[str]] = {}
+        for function in self.of_type(ast.FunctionDef):
+            looked_up = picked(function)
+            if looked_up is not None:
+                tables.setdefault(function.name, set()).update(_identifiers_behind(looked_up))
+        return tables
 
     def _got_by_name(self, function: ast.expr) -> Iterator[str]:
         """Yield what `getattr(nn, "ReLU")` may get, and `getattr(nn, kind)` by the defaults of parameters named so."""
@@ -123,6 +139,8 @@ class NodeLists:
         for target, value in self.assigned():
             bound = _identifier(target)
             named = frozenset(_identifiers_behind(value)) if bound is not None else frozenset()
+            if isinstance(value, ast.Call) and not named:
+                named = frozenset(self._tables_of_functions.get(_identifier(value.func) or "", ()))
             if named and bound is not None:
                 behind.setdefault(bound, set()).update(named)
         # Two steps are enough for `drop = F.dropout` under `from … import dropout as d`.
@@ -144,6 +162,12 @@ class NodeLists:
             if annotated.value is not None:
                 yield annotated.target, annotated.value
         yield from ((walrus.target, walrus.value) for walrus in self.of_type(ast.NamedExpr))
+
+
+def picked(function: FunctionNode) -> ast.Subscript | None:
+    """Return `LAYERS[kind]` of a function that ends on `return LAYERS[kind]`."""
+    last = function.body[-1]
+    return last.value if isinstance(last, ast.Return) and isinstance(last.value, ast.Subscript) else None
 
 
 def by_dimension(node: ast.expr) -> list[str]:

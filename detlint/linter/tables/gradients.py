@@ -42,6 +42,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
         "reading-functions",
         "entry-methods",
         "image-makers",
+        "weightless-layers",
         "whole-models",
         "published-models",
         "judging-classes",
@@ -88,6 +89,7 @@ class GradientTable:
     reading_functions: re.Pattern[str]
     entry_methods: re.Pattern[str]
     image_makers: re.Pattern[str]
+    weightless_layers: re.Pattern[str]
     whole_models: re.Pattern[str]
     published_models: re.Pattern[str]
     judging_classes: re.Pattern[str]
@@ -143,6 +145,7 @@ def gradient_table(path: Path = RULES_FOLDER / "gradients.toml") -> GradientTabl
         reading_functions=_pattern(path, "names.reading-functions", names["reading-functions"], r"^_*({})"),
         entry_methods=_pattern(path, "names.entry-methods", names["entry-methods"], r"^({})$", flags=0),
         image_makers=_pattern(path, "names.image-makers", names["image-makers"], r"^({})$", flags=0),
+        weightless_layers=_pattern(path, "names.weightless-layers", names["weightless-layers"], r"^({})$", flags=0),
         whole_models=_pattern(path, "names.whole-models", names["whole-models"], r"\.({})$", flags=0),
         published_models=_pattern(path, "names.published-models", names["published-models"], r"(^|\.)({})$", flags=0),
         losses=_pattern(path, "names.losses", names["losses"], r"({})$", flags=0),
