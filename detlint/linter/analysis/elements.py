@@ -7,9 +7,21 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.values import UNKNOWN, Kind, Value
+from detlint.linter.source.names import BindingKind
+from detlint.linter.source.nodes import is_own, walk
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.inference import Inference
+    from detlint.linter.analysis.project import Module
+
+
+def goes_through_own(module: Module, node: ast.expr) -> bool:
+    """Return whether a variable goes through an attribute of the object: `for part in self.parts`, in a `zip` too."""
+    bindings = module.definitions(node) if isinstance(node, ast.Name) else ()
+    return bool(bindings) and all(
+        binding.kind is BindingKind.ITERATION and binding.value is not None and any(map(is_own, walk(binding.value)))
+        for binding in bindings
+    )
 
 
 def elements(inference: Inference, node: ast.expr, values: tuple[Value, ...]) -> tuple[Value, ...]:

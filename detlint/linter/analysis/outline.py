@@ -69,11 +69,17 @@ def outline_of(index: Index, name: str, is_package: bool) -> Outline:
     """Return the outline of a module of this name."""
     reads: set[str] = set()
     definitions: list[Definition] = []
+    picking = {
+        around
+        for call in index.calls_by_name.get("getattr", ())
+        if _picks_by_computed_name(call)
+        for around in index.ancestors(call)
+    }
     pending: list[ast.AST] = list(index.tree.body)
     while pending:
         node = pending.pop()
         if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
-            definitions.append(_definition(node))
+            definitions.append(_definition(node, picks=node in picking))
             pending.extend(node.decorator_list)
         else:
             reads.update(_name_read(node))
@@ -91,8 +97,9 @@ def outline_of(index: Index, name: str, is_package: bool) -> Outline:
     )
 
 
-def _definition(node: FunctionNode | ast.ClassDef) -> Definition:
-    methods = list(_methods_by_name(node)) if isinstance(node, ast.ClassDef) else []
+def _definition(node: FunctionNode | ast.ClassDef, *, picks: bool) -> Definition:
+    """Outline a definition. Of a class that `picks` methods by computed names any may run with it."""
+    methods = [*filter(_runs_by_name, node.body)] if isinstance(node, ast.ClassDef) and not picks else []
     bases = [identifier(base.value if isinstance(base, ast.Subscript) else base) for base in getattr(node, "bases", ())]
     return Definition(
         node.name,
@@ -102,17 +109,10 @@ def _definition(node: FunctionNode | ast.ClassDef) -> Definition:
     )
 
 
-def _methods_by_name(node: ast.ClassDef) -> Iterator[FunctionNode]:
-    """Yield the methods that only their names lead to; none, where the class picks methods by computed names."""
-    if not any(isinstance(part, ast.Call) and _picks_by_computed_name(part) for part in walk(node)):
-        yield from filter(_runs_by_name, node.body)
-
-
 def _picks_by_computed_name(call: ast.Call) -> bool:
     """`getattr(self, f"on_{event}")`."""
-    if identifier(call.func) != "getattr" or len(call.args) < 2 or isinstance(call.args[1], ast.Constant):
-        return False
-    return identifier(call.args[0]) in ("self", "cls")
+    computed = len(call.args) > 1 and not isinstance(call.args[1], ast.Constant)
+    return computed and identifier(call.args[0]) in ("self", "cls")
 
 
 def _runs_by_name(node: ast.AST) -> TypeGuard[FunctionNode]:

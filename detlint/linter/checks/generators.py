@@ -65,19 +65,20 @@ def seed_left_out(ctx: Context) -> Iterator[Finding]:
         yield ctx.finding(first, related=related, call=f"{ast.unparse(first.func)}()", consequence=_SYSTEM)
 
 
-@check("DET102", nodes=(ast.keyword,))
-def unseeded_factory(keyword: ast.keyword, ctx: Context) -> Iterator[Finding]:
+@check_file("DET102")
+def unseeded_factory(ctx: Context) -> Iterator[Finding]:
     """`rng: Generator = field(default_factory=np.random.default_rng)` that everybody leaves to the default."""
-    if keyword.arg != "default_factory" or is_test_file(ctx.module):
-        return
-    made = [name for name in ctx.resolve(keyword.value) if load_sources().generators.get(name) is not None]
-    field, owner = ctx.statement(keyword), ctx.module.index.class_at(keyword)
-    if not made or made[0].startswith("torch.") or owner is None or not isinstance(field, ast.AnnAssign):
-        return
-    sites = [site[1] for site in calls_of(owner, ctx) if site is not None]
-    given = {word.arg for call in sites for word in call.keywords}
-    if sites and given.isdisjoint({identifier(field.target), None}):
-        yield ctx.finding(keyword.value, call=f"{made[0]}()", consequence=_SYSTEM)
+    for keyword in ctx.module.index.of_type(ast.keyword) if not is_test_file(ctx.module) else ():
+        if keyword.arg != "default_factory":
+            continue
+        made = [name for name in ctx.resolve(keyword.value) if load_sources().generators.get(name) is not None]
+        field, owner = ctx.statement(keyword), ctx.module.index.class_at(keyword)
+        if not made or made[0].startswith("torch.") or owner is None or not isinstance(field, ast.AnnAssign):
+            continue
+        sites = [site[1] for site in calls_of(owner, ctx) if site is not None]
+        given = {word.arg for call in sites for word in call.keywords}
+        if sites and given.isdisjoint({identifier(field.target), None}):
+            yield ctx.finding(keyword.value, call=f"{made[0]}()", consequence=_SYSTEM)
 
 
 def _asked_for_numbers(node: ast.Call, ctx: Context) -> list[bool]:

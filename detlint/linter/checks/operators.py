@@ -187,6 +187,7 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
         return False
     uses = _uses(call, ctx)
     words = branches(call, operator.when, ctx)
+    # Where several layers go by one name, what one of them is given says nothing of another.
     certain = [use for use in uses or () if len({value.type for value in ctx.values(use.func)}) == 1]
     views: list[SourceArguments] = [LayerArguments(call, use, ctx, word) for use in certain for word in words]
     layer = _layer_derived_from(operator, call)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.program import outermost_definition
 from detlint.linter.gradients.provenance import computes, is_data, without_gradient_dtype
-from detlint.linter.gradients.run_unrecorded import is_only_run_unrecorded
+from detlint.linter.gradients.run_unrecorded import Part, is_only_run_unrecorded
 from detlint.linter.gradients.served import is_made_with_weights, is_only_served
 from detlint.linter.gradients.serving import serves
 from detlint.linter.gradients.turned_on import is_turned_on_to_infer
@@ -146,7 +146,7 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
     if is_turned_on_to_infer(node, ctx) or _is_exported(node, ctx):
         return True
     if function.name == "forward":
-        return owner is not None and in_model and module.project.once(is_only_run_unrecorded, (ctx, owner))
+        return owner is not None and in_model and module.project.once(is_only_run_unrecorded, Part(owner, ctx))
     return depth > 0 and _callers_infer(function, ctx, depth)
 
 

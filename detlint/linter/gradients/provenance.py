@@ -18,7 +18,7 @@ from detlint.linter.analysis.parameters import receiver_class
 from detlint.linter.analysis.values import Kind, Value
 from detlint.linter.gradients.frozen import is_frozen
 from detlint.linter.gradients.model_inputs import is_judged, is_model_input
-from detlint.linter.gradients.writes import asks_for_gradient, is_added_unrecorded, uses_of, written_into
+from detlint.linter.gradients.writes import asks_for_gradient, is_added_unrecorded, written_into
 from detlint.linter.programs.evaluation import without_gradients
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, parameters
 from detlint.linter.source.nodes import identifier, is_own, walk
@@ -220,7 +220,7 @@ class _Question:
             bool(bindings)
             and all(self._binding(binding, ctx) for binding in bindings)
             and all(is_added_unrecorded(part, ctx) or self.is_data(part, ctx) for part in written_into(node, ctx))
-            and not any(asks_for_gradient(use, ctx) for use in uses_of(node, ctx))
+            and not any(asks_for_gradient(use, ctx) for use in ctx.module.index.uses_of(node))
         )
 
     def _binding(self, binding: Binding, ctx: Context) -> bool:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.classes import ClassInfo
@@ -29,13 +30,20 @@ _NOT_RUNNING = frozenset(
 )
 
 
-def is_only_run_unrecorded(part: tuple[Context, ast.ClassDef]) -> bool:
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A layer that is asked about. The answer is the same for every rule that asks, in whatever context."""
+
+    owner: ast.ClassDef
+    ctx: Context = field(compare=False)
+
+
+def is_only_run_unrecorded(part: Part) -> bool:
     """Return whether models keep a layer under names whose calls in the project all drop gradients, and there are some.
 
     One that they freeze may be called on data. One use that keeps it another way, or hands it on, and nothing is known.
     """
-    ctx, owner = part
-    module = ctx.module
+    ctx, owner, module = part.ctx, part.owner, part.ctx.module
     kept: dict[tuple[str, str], ClassInfo] = {}
     for use in uses_of_definition(module, owner):
         name = _kept_as(*use) if use is not None else ""

@@ -18,7 +18,7 @@ _WRITING = re.compile(r"[a-z]\w*_|append|extend|insert")
 
 def written_into(node: ast.Name, ctx: Context) -> Iterator[ast.expr]:
     """Yield what the function writes into the tensor or list of a name: `x[i] = y`, `x[:3].add_(y)`, `x.append(y)`."""
-    for use in uses_of(node, ctx):
+    for use in ctx.module.index.uses_of(node):
         place: ast.AST = use
         parent = ctx.parent(use)
         while isinstance(parent, ast.Subscript) and parent.value is place:
@@ -28,15 +28,6 @@ def written_into(node: ast.Name, ctx: Context) -> Iterator[ast.expr]:
         elif isinstance(parent, ast.Attribute) and _WRITING.fullmatch(parent.attr):
             call = ctx.parent(parent)
             yield from call.args if isinstance(call, ast.Call) and call.func is parent else ()
-
-
-def uses_of(node: ast.Name, ctx: Context) -> Iterator[ast.Name]:
-    """Yield the uses of a variable in its file, under other definitions too."""
-    index = ctx.module.index
-    owner = index.scope_at(node).lookup(node.id)
-    for use in index.names_used.get(node.id, ()):
-        if isinstance(use, ast.Name) and index.scope_at(use).lookup(use.id) is owner:
-            yield use
 
 
 def asks_for_gradient(use: ast.Name | ast.Attribute, ctx: Context) -> bool:

@@ -21,14 +21,19 @@ def stands_in_forgotten_reset(node: ast.AST, ctx: Context) -> bool:
     method, owner = ctx.function(node), ctx.module.index.class_at(node)
     if method is None or owner is None or method.name != _RESET or method not in owner.body:
         return False
-    files = ctx.module.project.search(_RESET, ctx.module, _MOST_FILES)
-    if files is not None and files.found is None:
+    if _may_be_called_in(ctx, owner):
         return False
-    others = [ctx.module.project.at(path) for path in (files.found or () if files is not None else ())]
-    places = [ctx, *(ctx.elsewhere(module) for module in others if module is not None and module is not ctx.module)]
-    return not any(
-        _may_call(use, owner, where) for where in places for use in where.module.index.names_used.get(_RESET, ())
+    files = ctx.module.project.search(_RESET, ctx.module, _MOST_FILES)
+    if files is None:
+        return True
+    others = (path for path in files.found or () if path != ctx.module.path)
+    return files.found is not None and not any(
+        _may_be_called_in(ctx.elsewhere(ctx.module.project.at(path)), owner) for path in others
     )
+
+
+def _may_be_called_in(ctx: Context, owner: ast.ClassDef) -> bool:
+    return any(_may_call(use, owner, ctx) for use in ctx.module.index.names_used.get(_RESET, ()))
 
 
 def _may_call(use: ast.AST, owner: ast.ClassDef, ctx: Context) -> bool:

@@ -9,11 +9,12 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.calls import functions_called, parameter_given
+from detlint.linter.analysis.elements import goes_through_own
 from detlint.linter.analysis.values import Kind
 from detlint.linter.memory.erased import is_erased
 from detlint.linter.memory.marks import marks
-from detlint.linter.source.names import COMPREHENSIONS, FUNCTIONS, LOOPS, Binding, BindingKind, FunctionNode
-from detlint.linter.source.nodes import identifier, is_own, walk
+from detlint.linter.source.names import COMPREHENSIONS, FUNCTIONS, LOOPS, Binding, FunctionNode
+from detlint.linter.source.nodes import identifier, is_own
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
@@ -218,7 +219,9 @@ def _runs_a_part(call: ast.Call, ctx: Context) -> bool:
     So has what `for layer in self.layers` goes through. Methods of the project are followed instead.
     """
     function = ctx.function(call)
-    if function is None or function.name != "forward" or not (is_own(call.func) or _is_one_of_own(call.func, ctx)):
+    if function is None or function.name != "forward":
+        return False
+    if not (is_own(call.func) or goes_through_own(ctx.module, call.func)):
         return False
     return next(functions_called(ctx.inference, call), None) is None
 
@@ -242,15 +245,6 @@ def _carries_on(node: ast.expr, call: ast.Call, names: tuple[str, ...], ctx: Con
     targets = statement.targets if isinstance(statement, ast.Assign) and statement.value is call else []
     parts = (part for target in targets for part in (target.elts if isinstance(target, ast.Tuple) else [target]))
     return any(ast.unparse(part) == text for part in parts)
-
-
-def _is_one_of_own(node: ast.expr, ctx: Context) -> bool:
-    """Return whether a variable goes through an attribute of the module, in a `zip` perhaps."""
-    bindings = ctx.module.definitions(node) if isinstance(node, ast.Name) else ()
-    return bool(bindings) and all(
-        binding.kind is BindingKind.ITERATION and binding.value is not None and any(map(is_own, walk(binding.value)))
-        for binding in bindings
-    )
 
 
 def _is_put_back(node: ast.expr, call: ast.Call, ctx: Context) -> bool:

@@ -13,6 +13,7 @@ from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.context import MISSING, Call
 from detlint.linter.analysis.element_fills import put_in
 from detlint.linter.analysis.element_sort import Move
+from detlint.linter.analysis.elements import goes_through_own
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.written_calls import written_out
 from detlint.linter.modes.frames import Frame, literal_of, number_of
@@ -364,11 +365,7 @@ def _is_gone_through(module: Module, called: ast.expr) -> bool:
     """`block(x)`, `block.attention.build_cache(8)`, in `for block in self.blocks:`: a layer that is there already."""
     while isinstance(called, ast.Attribute):
         called = called.value
-    bindings = module.definitions(called) if isinstance(called, ast.Name) else ()
-    return bool(bindings) and all(
-        binding.kind is BindingKind.ITERATION and binding.value is not None and any(map(is_own, walk(binding.value)))
-        for binding in bindings
-    )
+    return goes_through_own(module, called)
 
 
 def _is_plain_base(base: str) -> bool:

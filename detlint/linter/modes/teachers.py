@@ -6,12 +6,12 @@ import ast
 
 from detlint.linter.modes.names import Key
 from detlint.linter.modes.paths import Modes
-from detlint.linter.programs.evaluation import is_given, without_gradients
+from detlint.linter.programs.evaluation import without_gradients
+from detlint.linter.programs.freezing import is_turned_off, turns_gradients_off
 from detlint.linter.source.names import FUNCTIONS, parameters
-from detlint.linter.source.nodes import identifier, walk
+from detlint.linter.source.nodes import walk
 
 _MOVES = frozenset({"to", "cuda", "cpu", "half", "float", "double"})
-_FREEZES = "requires_grad_"
 
 
 def is_teacher(modes: Modes, key: Key) -> bool:
@@ -42,17 +42,9 @@ def _is_harmless(modes: Modes, use: ast.Name | ast.Attribute) -> bool:
     if parent.attr == "load_state_dict":
         return not any(isinstance(part, ast.Attribute) and part.attr == "state_dict" for part in walk(call))
     kept = isinstance(parents.get(call), (ast.Assign, ast.Expr))
-    return kept and (parent.attr in _MOVES or (parent.attr == _FREEZES and is_given(call, False)))
+    return kept and (parent.attr in _MOVES or is_turned_off(call))
 
 
 def _freezes(loop: ast.AST | None) -> bool:
     """`for weight in teacher.parameters(): weight.requires_grad = False`, and nothing else."""
-    return isinstance(loop, ast.For) and all(map(_switches_gradients, loop.body))
-
-
-def _switches_gradients(statement: ast.stmt) -> bool:
-    if isinstance(statement, ast.Assign):
-        off = isinstance(statement.value, ast.Constant) and statement.value.value is False
-        return off and all(identifier(target) == "requires_grad" for target in statement.targets)
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    return isinstance(call, ast.Call) and identifier(call.func) == _FREEZES and is_given(call, False)
+    return isinstance(loop, ast.For) and all(map(turns_gradients_off, loop.body))

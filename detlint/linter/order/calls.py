@@ -97,10 +97,9 @@ class OrderCalls(OrderArrays):
         if trail.form is Form.MAPPING and {"builtins.dict", "collections.OrderedDict"}.intersection(names):
             return self.destination(call, trail)
         if functions["adding"].intersection(names):
-            if trail.tensors or (trail.each_run and averages_tensor(self, node, identifier(call.func))):
-                return SUM
-            if trail.partial:
-                return CHOICE
+            reduced = self._reduced(node, identifier(call.func), trail)
+            if reduced is not None:
+                return reduced
         if functions["splitting"].intersection(names) and trail.form is Form.SEQUENCE:
             inside = self.destination(call, replace(trail, form=Form.NESTED, subset=True))
             return inside or self.destination(call, replace(trail, subset=True))  # the parts are in that order as well
@@ -134,6 +133,12 @@ class OrderCalls(OrderArrays):
         found = self._through_function(node, call, names, trail) or self._held(call, names, trail)
         unknown = found is None and trail.gathered and trail.form is Form.SEQUENCE
         return self._worked_on(call, names) if unknown else found
+
+    def _reduced(self, node: ast.expr, reduction: str, trail: Trail) -> str | None:
+        """Return what a sum or a mean of all that stands in an order depends on: rounding, or which of it there is."""
+        if trail.tensors or (trail.each_run and averages_tensor(self, node, reduction)):
+            return SUM
+        return CHOICE if trail.partial else None
 
     def _worked_on(self, call: ast.Call, names: tuple[str, ...]) -> str | None:
         """`images = processor.read(paths)`: a call that nothing is known of, and that gives something back."""

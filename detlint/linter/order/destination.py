@@ -18,7 +18,6 @@ from detlint.linter.order.form import (
     KEYED,
     NUMBERING,
     PAIRING,
-    SUM,
     Form,
     Trail,
     boxed,
@@ -26,7 +25,7 @@ from detlint.linter.order.form import (
     unboxed,
 )
 from detlint.linter.order.items import OrderItems
-from detlint.linter.order.sums import averages_tensor, gives_floats, is_measure, reading_calls
+from detlint.linter.order.sums import gives_floats, is_measure, reading_calls
 
 _WHOLE = ("values", "T", "iloc", "loc", "data")  # attributes that hold all of an array or a table
 _TAKING_APART = (ast.Assign, ast.Await, ast.NamedExpr, ast.Return, ast.Subscript)  # parents of what is one tuple still
@@ -185,9 +184,7 @@ class OrderTracer(OrderItems):
         if parent.attr in methods["carrying"]:
             return self.destination(call, trail)
         if parent.attr in methods["averaging"]:
-            if trail.tensors or (trail.each_run and averages_tensor(self, node, parent.attr)):
-                return SUM
-            return CHOICE if trail.partial else None
+            return self._reduced(node, parent.attr, trail)
         if parent.attr in methods["choosing"]:
             return self.taken_out(node, call)
         if parent.attr in methods["numbering"]:

@@ -36,13 +36,11 @@ def holder_taken_as(holder: ast.expr, ctx: Context) -> Sort:
     return together(taken_as(use, (Move.ITERATED,), ctx) for use in uses_of(holder, ctx))
 
 
-def uses_of(holder: ast.expr, ctx: Context) -> list[ast.Name]:
-    """Return every place of its scope at which a variable stands."""
-    scope = ctx.module.index.scope_at(holder).lookup(holder.id) if isinstance(holder, ast.Name) else None
-    if scope is None or not isinstance(holder, ast.Name):
-        return []
-    names = (name for name in ctx.module.index.names_used[holder.id] if isinstance(name, ast.Name))
-    return [name for name in names if ctx.module.index.scope_at(name).lookup(name.id) is scope]
+def uses_of(holder: ast.expr, ctx: Context) -> Iterator[ast.Name]:
+    """Yield the uses of what holds a set, if that is a variable of the file."""
+    index = ctx.module.index
+    if isinstance(holder, ast.Name) and index.bindings_of(holder):
+        yield from index.uses_of(holder)
 
 
 def _annotations(given: ast.expr, ctx: Context) -> Iterator[tuple[ast.expr, Module]]:

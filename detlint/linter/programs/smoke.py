@@ -15,8 +15,8 @@ from detlint.linter.analysis.program import executes, in_package
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.values import Kind
 from detlint.linter.programs.training import training_steps
-from detlint.linter.programs.unseen import shows_forms_only, tells_times_only
-from detlint.linter.source.names import FUNCTIONS
+from detlint.linter.programs.unseen import led_to, shows_forms_only, tells_times_only
+from detlint.linter.source.names import FUNCTIONS, FunctionNode
 from detlint.linter.source.nodes import arguments_of, identifier, walk
 from detlint.randomness import load_sources
 
@@ -106,9 +106,9 @@ def _demonstrated(module: Module, call: ast.Call) -> Iterator[ast.Call]:
     """Yield what `demo()` calls, a function of the file that takes everything from itself."""
     if not isinstance(call.func, ast.Name) or arguments_of(call):
         return
-    for node in module.tree.body:
-        if isinstance(node, FUNCTIONS) and node.name == call.func.id and not node.name.startswith("test"):
-            yield from _calls(node)
+    for function in _functions_run(module, call):
+        if not function.name.startswith("test"):
+            yield from _calls(function)
 
 
 def _takes_draws_alone(module: Module, call: ast.Call) -> bool:
@@ -128,11 +128,12 @@ def _writes_files(module: Module, call: ast.Call) -> bool:
     """Does a call keep a result, or run a function of the file that does, in a list of samples for example?"""
     if _writes(module, call):
         return True
-    found = (module.project.definition(name) for name in module.inference.callees(call))
-    functions = (made[1] for made in found if made is not None and made[0] is module)
-    return any(
-        _writes(module, part) for function in functions if isinstance(function, FUNCTIONS) for part in _calls(function)
-    )
+    return any(_writes(module, part) for function in _functions_run(module, call) for part in _calls(function))
+
+
+def _functions_run(module: Module, call: ast.Call) -> Iterator[FunctionNode]:
+    """Yield the functions of the file that a call runs."""
+    return (found for found in led_to(module, call) if isinstance(found, FUNCTIONS))
 
 
 def _writes(module: Module, call: ast.Call) -> bool:

@@ -49,7 +49,7 @@ def tells_times_only(module: Module, code: Iterable[ast.AST]) -> bool:
             if isinstance(node, ast.Call):
                 tells = tells or _tells(module, node)
                 times = times or _reads_clock(module, node)
-                bodies += [found for found in _own(module, node) if found not in bodies]
+                bodies += [found for found in led_to(module, node) if found not in bodies]
     return tells and times
 
 
@@ -58,7 +58,7 @@ def _imports_clock(module: Module) -> bool:
     return "time" in [*modules, *(statement.module for statement in module.index.of_type(ast.ImportFrom))]
 
 
-def _own(module: Module, call: ast.Call) -> Iterator[ast.AST]:
+def led_to(module: Module, call: ast.Call) -> Iterator[ast.AST]:
     """Yield the functions and classes of the file that a call leads to."""
     for name in module.inference.callees(call):
         owner, found = module.project.definition(name) or (None, None)

@@ -172,6 +172,13 @@ class Index(NodeLists):
         owner = self.scope_at(name).lookup(name.id)
         return owner.bindings[name.id] if owner is not None else ()
 
+    def uses_of(self, name: ast.Name) -> Iterator[ast.Name]:
+        """Yield every read of the variable that `name` means, wherever in its scope, under other definitions too."""
+        owner = self.scope_at(name).lookup(name.id)
+        for use in self.names_used.get(name.id, ()):
+            if isinstance(use, ast.Name) and self.scope_at(use).lookup(use.id) is owner:
+                yield use
+
     def statement(self, node: ast.AST) -> ast.stmt:
         """Return the statement that `node` stands in (itself if it is one)."""
         if isinstance(node, ast.stmt):
