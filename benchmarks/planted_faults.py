@@ -71,13 +71,27 @@ def missing_eval(tree: ast.Module) -> Iterator[list[Edit]]:
     """`model.eval()` goes from a function, or a script, that calls `model(…)` further down."""
     for scope in (node for node in ast.walk(tree) if isinstance(node, ast.Module | ast.FunctionDef)):
         body = [node for statement in scope.body for node in _outside_functions(statement)]
-        for node in body:
-            call = node.value if isinstance(node, ast.Expr) else None
-            if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "eval":
-                model = ast.unparse(call.func.value)
-                calls = (other for other in body if isinstance(other, ast.Call) and other.lineno > call.lineno)
-                if any(ast.unparse(other.func) == model for other in calls):
-                    yield [Edit(node, "pass")]
+        for node, model in _method_calls(body, "eval"):
+            calls = (other for other in body if isinstance(other, ast.Call) and other.lineno > node.lineno)
+            if any(ast.unparse(other.func) == model for other in calls):
+                yield [Edit(node, "pass")]
+
+
+def left_in_eval(tree: ast.Module) -> Iterator[list[Edit]]:
+    """`model.train()` goes from a function, or a script, that calls `model.eval()` as well."""
+    for scope in (node for node in ast.walk(tree) if isinstance(node, ast.Module | ast.FunctionDef)):
+        body = [node for statement in scope.body for node in _outside_functions(statement)]
+        evaluated = {model for _, model in _method_calls(body, "eval")}
+        yield from ([Edit(node, "pass")] for node, model in _method_calls(body, "train") if model in evaluated)
+
+
+def _method_calls(nodes: Sequence[ast.AST], method: str) -> Iterator[tuple[ast.Expr, str]]:
+    """Yield the statements that call a method, and what they call it on."""
+    for node in nodes:
+        call = node.value if isinstance(node, ast.Expr) else None
+        called = call.func if isinstance(call, ast.Call) else None
+        if isinstance(node, ast.Expr) and isinstance(called, ast.Attribute) and called.attr == method:
+            yield node, ast.unparse(called.value)
 
 
 def _outside_functions(node: ast.AST) -> Iterator[ast.AST]:
@@ -120,6 +134,41 @@ def unsorted_set(tree: ast.Module) -> Iterator[list[Edit]]:
         inner = call.args[0] if len(call.args) == 1 else None
         if inner is not None and _is_called(inner, {"set"}):
             yield [Edit(call, f"list({ast.unparse(inner)})")]
+
+
+def sorted_later(tree: ast.Module) -> Iterator[list[Edit]]:
+    """A set or listing under a name of its own is no longer sorted where it is used."""
+    for scope in (node for node in ast.walk(tree) if isinstance(node, ast.Module | ast.FunctionDef)):
+        body = [node for statement in scope.body for node in _outside_functions(statement)]
+        without_order = {
+            ast.unparse(node.targets[0])
+            for node in body
+            if isinstance(node, ast.Assign)
+            and (isinstance(node.value, ast.Set | ast.SetComp) or any(_calls(node.value, {"set", *LISTINGS})))
+        }
+        for node in body:
+            if _is_called(node, {"sorted"}) and len(node.args) == 1 and ast.unparse(node.args[0]) in without_order:
+                yield [Edit(node, f"list({ast.unparse(node.args[0])})")]
+        yield from ([Edit(node, "pass")] for node, name in _method_calls(body, "sort") if name in without_order)
+
+
+def set_of_keys(tree: ast.Module) -> Iterator[list[Edit]]:
+    """`list(dict.fromkeys(names))` takes the order of a set."""
+    for call in _calls(tree, {"list", "tuple"}):
+        inner = call.args[0] if len(call.args) == 1 else None
+        if inner is not None and _is_called(inner, {"fromkeys"}) and len(inner.args) == 1:
+            yield [Edit(inner, f"set({ast.unparse(inner.args[0])})")]
+
+
+def rate_always_on(tree: ast.Module) -> Iterator[list[Edit]]:
+    """`dropout_p=self.rate if self.training else 0.0` drops in eval mode too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.IfExp) and ast.unparse(node.test) == "self.training" and _is_zero(node.orelse):
+            yield [Edit(node, ast.unparse(node.body))]
+
+
+def _is_zero(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value == 0 and node.value is not False
 
 
 def dropout_always_on(tree: ast.Module) -> Iterator[list[Edit]]:
@@ -214,11 +263,13 @@ def completion_order(tree: ast.Module) -> Iterator[list[Edit]]:
 
 FAULTS = (
     Fault("missing-eval", ".eval()", ("DET201", "DET204"), missing_eval),
+    Fault("left-in-eval", ".eval()", ("DET208",), left_in_eval),
     Fault("missing-seed", "seed", ("DET101", "DET102", "DET105", "DET106"), missing_seed),
     Fault("clock-seed", "seed", ("DET103",), clock_seed),
     Fault("unseeded-generator", "andom", ("DET102", "DET103"), unseeded_generator),
     Fault("unseeded-split", "plit", ("DET105",), unseeded_split),
     Fault("dropout-always-on", "training", ("DET202",), dropout_always_on),
+    Fault("rate-always-on", "self.training", ("DET202",), rate_always_on),
     Fault("forgotten-weight", "Parameter", ("DET303",), forgotten_weight),
     Fault("empty-sums", "zeros", ("DET303",), empty_sums),
     Fault("autotuned", "benchmark", ("DET401",), autotuned),
@@ -226,6 +277,8 @@ FAULTS = (
     Fault("exact-comparison", "close", ("DET501",), exact_comparison),
     Fault("unsorted-listing", "sorted", ("DET601",), unsorted_listing),
     Fault("unsorted-set", "sorted", ("DET602",), unsorted_set),
+    Fault("sorted-later", "sort", ("DET601", "DET602"), sorted_later),
+    Fault("set-of-keys", "fromkeys", ("DET602",), set_of_keys),
     Fault("completion-order", "imap", ("DET603",), completion_order),
     Fault("unsynchronized-copy", ".cpu()", ("DET604",), unsynchronized_copy),
 )
@@ -237,15 +290,20 @@ def main() -> int:
     parser.add_argument("--cache", type=Path, required=True, help="folder for archives and unpacked trees")
     parser.add_argument("--split", choices=SPLITS, default="development", help="the packages of which set")
     parser.add_argument("--places", type=int, default=60, help="places a kind of fault")
+    parser.add_argument("--draw", default="", help="any word: other places, drawn by it")
     parser.add_argument("--only", choices=[fault.name for fault in FAULTS], action="append", help="these kinds alone")
     parser.add_argument("--show", action="store_true", help="list the places that stay silent (development set only)")
     parser.add_argument("--jobs", type=int, default=2, help="processes to lint with")
     arguments = parser.parse_args()
     faults = [fault for fault in FAULTS if not arguments.only or fault.name in arguments.only]
-    files = sorted(_files(arguments.cache, arguments.split), key=lambda path: _rank(path, arguments.cache))[:MOST_FILES]
+    files = sorted(
+        _files(arguments.cache, arguments.split), key=lambda path: _rank(path, arguments.cache, arguments.draw)
+    )
     if not files:
         parser.error(f"{arguments.cache} holds none of the packages: run accuracy.py --cache {arguments.cache} first")
-    planted = sorted(_places(faults, files, arguments.cache, arguments.places), key=lambda place: place.fault.name)
+    planted = sorted(
+        _places(faults, files[:MOST_FILES], arguments.cache, arguments.places), key=lambda place: place.fault.name
+    )
     with ProcessPoolExecutor(arguments.jobs) as pool:
         found = list(pool.map(is_found, planted, chunksize=4))
     print(f"{arguments.split} set\n\n{'fault':<22}{'planted':>8}{'found':>8}{'share':>8}")
@@ -258,9 +316,9 @@ def main() -> int:
     return 0
 
 
-def _rank(path: Path, cache: Path) -> bytes:
+def _rank(path: Path, cache: Path, draw: str) -> bytes:
     """A place in an order that nobody chose, and that is the same on every machine."""
-    return hashlib.sha256(path.relative_to(cache).as_posix().encode()).digest()
+    return hashlib.sha256((draw + path.relative_to(cache).as_posix()).encode()).digest()
 
 
 def is_found(place: Planted) -> bool:
