@@ -12,6 +12,7 @@ from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.testcode import is_test_file, is_unit_test
 from detlint.linter.analysis.unpassed import is_never_passed
+from detlint.linter.randomness.left_out_generators import left_out_generators
 from detlint.linter.randomness.left_out_seeds import calls_without_seed
 from detlint.linter.randomness.purpose import draws_decide
 from detlint.linter.randomness.seeding import seeding_of
@@ -63,6 +64,17 @@ def seed_left_out(ctx: Context) -> Iterator[Finding]:
     for first, *more in calls.values():
         related = [(ctx.module, other, "left out here too") for other in more]
         yield ctx.finding(first, related=related, call=f"{ast.unparse(first.func)}()", consequence=_SYSTEM)
+
+
+@check_file("DET102")
+def generator_left_out(ctx: Context) -> Iterator[Finding]:
+    """A draw from a global generator beside one that was seeded for it; in a program it is one draw of DET101."""
+    if ctx.program is not None or is_test_file(ctx.module):
+        return
+    for left in left_out_generators(ctx):
+        seeded = f": it leaves out {left.name}, which is seeded on {ctx.line(left.made)}"
+        related = [(ctx.module, left.made, "seeded, and left out")]
+        yield ctx.finding(left.draw.node, related=related, call=f"{left.draw.name}()", consequence=seeded)
 
 
 @check_file("DET102")
