@@ -71,7 +71,12 @@ def _seeded(ctx: Context) -> Iterator[tuple[ast.Name | ast.Attribute, ast.Call, 
 
 
 def _may_take_one(draw: Drawn) -> bool:
-    """NumPy's and Python's generators have a method for each draw; torch's functions take one, or do not."""
+    """Could the call take a generator, and passes no `**options` that may hold one?
+
+    NumPy's and Python's generators have a method for each draw; torch's functions take one, or do not.
+    """
+    if any(keyword.arg is None for keyword in draw.node.keywords):
+        return False
     found = load_sources().draws.get(draw.name)
     return draw.library != "torch" or (found is not None and bool(found.generator))
 
