@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 ALL_PARAMETERS = frozenset({"parameters", "named_parameters", "modules", "named_modules", "children"})
 # What reaches attributes that are not named.
 BY_ANY_NAME = frozenset({"apply", "__dict__", "_parameters", "_buffers", "state_dict", "getattr", "setattr", "vars"})
+# Code of such names initialises or loads every parameter of a module, whatever they are called.
+INITIALISES = re.compile(
+    r"^_*(init(?!__$)|initiali[sz]e|reset|load)|init_weights|[^_]_init$|from_pretrained|state_dict|post_init|from_checkpoint",
+    re.IGNORECASE,
+)
 LOADED_WHOLE = re.compile(r"load|from_pretrained|state_dict|from_checkpoint", re.IGNORECASE)
 # What code takes of a module that it initialises.
 _OF_MODULES = frozenset({"weight", "bias", "apply", "state_dict", "load_state_dict"}) | ALL_PARAMETERS

@@ -7,9 +7,11 @@ import re
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.classes import SILENT_BASES
+from detlint.linter.memory.attribute_fates import fate_under_names, is_trained
 from detlint.linter.memory.hooks import (
     ALL_PARAMETERS,
     BY_ANY_NAME,
+    INITIALISES,
     LOADED_WHOLE,
     goes_through_all,
     is_for_layers_of_torch,
@@ -34,8 +36,8 @@ from detlint.linter.memory.updates import (
     sets_nothing,
     updates,
 )
-from detlint.linter.memory.uses import Fate, fate, registered_name
-from detlint.linter.source.names import FUNCTIONS, Binding, FunctionNode
+from detlint.linter.memory.uses import Fate, registered_name
+from detlint.linter.source.names import FUNCTIONS, FunctionNode
 from detlint.linter.source.nodes import identifier, is_own, walk
 
 if TYPE_CHECKING:
@@ -44,21 +46,12 @@ if TYPE_CHECKING:
 
 # Models of such bases are made to be loaded.
 _LOADED = re.compile(r"(PreTrainedModel|PretrainedModel|ModelMixin|HubMixin)$")
-# Code of such names initialises or loads every parameter of a module, whatever they are called.
-_INITIALISES = re.compile(
-    r"^_*(init(?!__$)|initiali[sz]e|reset|load)|init_weights|[^_]_init$|from_pretrained|state_dict|post_init|from_checkpoint",
-    re.IGNORECASE,
-)
 _SAVES = re.compile(r"^_*save")
-_FILLS = re.compile(r"fill|copy|update|gather|reduce|broadcast|materiali[sz]e|load")
-_IN_PLACE = frozenset({"data", "no_grad", "copy_", "fill_"})
 _MODULES = frozenset(
     {"torch.nn.Module", "torch_geometric.nn.MessagePassing", "torch_geometric.nn.conv.MessagePassing"}
     | {"torchmetrics.Metric", "torchmetrics.metric.Metric", "torcheval.metrics.Metric"}
     | {"pytorch_lightning.LightningModule", "lightning.LightningModule", "lightning.pytorch.LightningModule"}
 )
-_COLLECTING = ("append", "extend", "insert")
-_ALIASES = 3
 
 
 def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | None:
@@ -78,7 +71,7 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
     reads: list[tuple[ast.expr, ast.expr]] = []
     entries: set[str] = set()
     chosen: list[ast.Attribute] = []
-    updated, trained = False, _is_trained(made, ctx)
+    updated, trained = False, is_trained(made, ctx)
     for node in index.of_type(ast.Attribute):
         if node.attr != name or _is_of_another(node, owner, ctx):
             continue
@@ -183,80 +176,11 @@ def _is_kin(node: ast.ClassDef | None, owner: ast.ClassDef, ctx: Context) -> boo
     return first in inference.mro(second) or second in inference.mro(first)
 
 
-def fate_under_names(node: ast.expr, ctx: Context, *, trained: bool = False, aliases: int = 0) -> tuple[Fate, ast.expr]:
-    """Return what happens to an attribute's memory, under local names too: `weight = self.weight`."""
-    outcome, place = fate(node, ctx)
-    if outcome is Fate.MARKED:
-        return Fate.WRITTEN, place
-    if outcome is Fate.WRITTEN and trained and _computes_with_it(place, ctx):
-        return Fate.READ, place
-    if outcome is Fate.STORED and isinstance(place, ast.Tuple):
-        place = next(element for element in place.elts if node in walk(element))
-    bindings = _named(place, ctx) if outcome is Fate.STORED else []
-    if not bindings and outcome is Fate.STORED and trained and _is_handed_out(place, ctx):
-        return Fate.READ, place
-    if not bindings or aliases == _ALIASES:
-        return outcome, place
-    uses = [use for binding in bindings for use in ctx.flow(place).uses(binding)]
-    fates = [fate_under_names(use, ctx, trained=trained, aliases=aliases + 1) for use in uses]
-    for deciding in (Fate.WRITTEN, Fate.STORED, Fate.ADDED_TO, Fate.READ):
-        for found in fates:
-            if found[0] is deciding:
-                return found
-    return Fate.UNTOUCHED, place
-
-
-def _named(place: ast.expr, ctx: Context) -> list[Binding]:
-    """Return what a statement binds to memory or to its parts: `weight = self.weight`, `q, k = self.bias.chunk(2)`."""
-    binding, statement = ctx.binding(place), ctx.parent(place)
-    if binding is not None:
-        return [binding]
-    targets = statement.targets if isinstance(place, ast.Call) and isinstance(statement, ast.Assign) else []
-    parts = [part for target in targets for part in (target.elts if isinstance(target, ast.Tuple) else [target])]
-    if not all(isinstance(part, ast.Name) for part in parts):
-        return []
-    names = (part for part in parts if isinstance(part, ast.Name))
-    return [bound for name in names for bound in ctx.module.index.bindings_of(name) if bound.node is name]
-
-
-def _is_handed_out(place: ast.expr, ctx: Context) -> bool:
-    """`graph.ndata["x"] = self.embedding.expand(n, -1)` in `forward`: for whatever comes next to compute with."""
-    function, statement = ctx.function(place), ctx.parent(place)
-    targets = statement.targets if isinstance(statement, ast.Assign) else []
-    outside = bool(targets) and all(isinstance(target, ast.Subscript) for target in targets)
-    return outside and function is not None and function.name == "forward"
-
-
-def _is_trained(made: ast.AST, ctx: Context) -> bool:
-    """`self.weight = nn.Parameter(torch.empty(n))`: such memory is not written in place where the module runs."""
-    call = getattr(ctx.statement(made), "value", None)
-    if not isinstance(call, ast.Call) or call is made:
-        return False
-    return "torch.nn.Parameter" in ctx.callees(call) and all(word.arg != "requires_grad" for word in call.keywords)
-
-
-def _computes_with_it(call: ast.expr, ctx: Context) -> bool:
-    """`return deform_conv(x, self.weight)` in `forward`: what it gives is used, and nothing says that it fills.
-
-    What is put in a list there, `tokens.append(self.token)`, is used as well.
-    """
-    function = ctx.function(call)
-    if not isinstance(call, ast.Call) or function is None or function.name != "forward":
-        return False
-    name = identifier(call.func)
-    if name in _COLLECTING:
-        return True
-    if isinstance(ctx.parent(call), ast.Expr) or name.endswith("_") or _FILLS.search(name) or _INITIALISES.search(name):
-        return False
-    found = [ctx.module.project.definition(each) for each in ctx.callees(call)]
-    return not any(identifier(part) in _IN_PLACE for each in found if each is not None for part in walk(each[1]))
-
-
 def _is_initialised_by_kin(name: str, owner: ast.ClassDef, ctx: Context) -> bool:
     """Does an initialising method that the class inherits from another file name the attribute?"""
     inference = ctx.inference
     ancestors = (info for info in inference.mro(inference.class_info(owner)) if info.module is not ctx.module)
-    methods = (method for info in ancestors for method in info.methods.values() if _INITIALISES.search(method.name))
+    methods = (method for info in ancestors for method in info.methods.values() if INITIALISES.search(method.name))
     return any(isinstance(part, ast.Attribute) and part.attr == name for method in methods for part in walk(method))
 
 
@@ -279,7 +203,7 @@ def _is_initialised_elsewhere(name: str, owner: ast.ClassDef, ctx: Context, regi
     tended = _fills_another(name, owner, ctx)
     if not info.node.bases:  # no module, which hooks and loops through parameters would reach
         return _initialises_itself(info, set(), tended, ctx)
-    hooks = [f for f in index.of_type(ast.FunctionDef) if _INITIALISES.search(f.name) and takes_a_model(f, ctx)]
+    hooks = [f for f in index.of_type(ast.FunctionDef) if INITIALISES.search(f.name) and takes_a_model(f, ctx)]
     if tended:
         hooks = [hook for hook in hooks if not LOADED_WHOLE.search(hook.name)]
     if not all(is_for_layers_of_torch(hook.body, ctx) or names_what_it_fills(hook, ctx) for hook in hooks):
@@ -291,7 +215,7 @@ def _is_initialised_elsewhere(name: str, owner: ast.ClassDef, ctx: Context, regi
     if any(_initialises_itself(each, known, tended, ctx) for each in inference.mro(info) if each not in states):
         return True
     return any(
-        (_INITIALISES.search(called) or called == "apply")
+        (INITIALISES.search(called) or called == "apply")
         and not (tended and LOADED_WHOLE.search(called))
         and any(_reaches_models(call, owner, ctx) and not _hands_on(call, known, name, ctx) for call in calls)
         for called, calls in index.calls_by_name.items()
@@ -315,7 +239,7 @@ def _initialises_itself(info: ClassInfo, hooks: set[str], tended: bool, ctx: Con
     methods = [part for part in _within(info.node, ctx) if isinstance(part, FUNCTIONS) and part.name != "state_dict"]
     if tended or any(_SAVES.search(method.name) for method in methods):
         methods = [method for method in methods if not LOADED_WHOLE.search(method.name)]
-    methods = [method for method in methods if _INITIALISES.search(method.name)]
+    methods = [method for method in methods if INITIALISES.search(method.name)]
     return any(LOADED_WHOLE.search(method.name) or _hides_what_it_sets(method, info, hooks, ctx) for method in methods)
 
 
@@ -376,7 +300,7 @@ def _writes(node: ast.AST) -> bool:
     if isinstance(node, ast.Attribute):
         return node.attr == "data" and not isinstance(node.ctx, ast.Load)
     name = identifier(node.func) if isinstance(node, ast.Call) else ""
-    return (name.endswith("_") and name != "requires_grad_") or bool(_INITIALISES.search(name))
+    return (name.endswith("_") and name != "requires_grad_") or bool(INITIALISES.search(name))
 
 
 def _reaches_models(call: ast.Call, owner: ast.ClassDef, ctx: Context) -> bool:
