@@ -60,7 +60,7 @@ def uninitialized_memory(call: Call, ctx: Context) -> Iterator[Finding]:
     if not is_fresh(call, ctx):
         return
     read = _read(call.node, ctx)
-    if read is not None and not _pads_bytes(call.node, read, ctx) and not _lengthens(read, ctx):
+    if read is not None and not _pads_bytes(call.node, read, ctx) and not _lengthens(read, call.node, ctx):
         returned = ctx.parent(read)
         text = ast.unparse(returned if isinstance(returned, ast.Return) and call.node in walk(read) else read)
         short = text if len(text) <= 60 else f"{text[:57]}..."
@@ -73,10 +73,13 @@ def _pads_bytes(node: ast.Call, read: ast.expr, ctx: Context) -> bool:
     return bool(joined) and all(value.dtype == "uint8" for value in ctx.values(node))
 
 
-def _lengthens(read: ast.expr, ctx: Context) -> bool:
-    """`store = torch.cat((store, torch.empty(more)))`: room behind what is in use, which is filled as it is used."""
+def _lengthens(read: ast.expr, made: ast.Call, ctx: Context) -> bool:
+    """`store = torch.cat((store, torch.empty(more)))`: room behind what is in use, which is filled as it is used.
+
+    A parameter, `tokens = torch.cat((tokens, self.token))`, is no room.
+    """
     statement = ctx.statement(read)
-    if not isinstance(read, ast.Call) or not isinstance(statement, ast.Assign) or statement.value is not read:
+    if _is_parameter(made, ctx) or not isinstance(read, ast.Call) or not isinstance(statement, ast.Assign) or statement.value is not read:
         return False
     joined = read.args[0] if read.args and JOINING.intersection(ctx.callees(read)) else None
     parts = [_unsliced(part) for part in joined.elts] if isinstance(joined, (ast.Tuple, ast.List)) else []

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.memory.hooks import INITIALISES
 from detlint.linter.memory.uses import Fate, fate
-from detlint.linter.source.names import Binding
+from detlint.linter.source.names import Binding, FunctionNode
 from detlint.linter.source.nodes import identifier, walk
 
 if TYPE_CHECKING:
+    from detlint.linter.analysis.classes import ClassInfo
     from detlint.linter.analysis.context import Context
 
 _FILLS = re.compile(r"fill|copy|update|gather|reduce|broadcast|materiali[sz]e|load")
@@ -51,13 +52,36 @@ def fate_under_names(node: ast.expr, ctx: Context, *, trained: bool = False, ali
     return Fate.UNTOUCHED, place
 
 
+def _runs_in_forward(node: ast.AST, ctx: Context) -> bool:
+    """Does code run where the module does: in `forward`, or in methods that lead there, but for initialising ones?"""
+    function, owner = ctx.function(node), ctx.module.index.class_at(node)
+    if function is None:
+        return False
+    if function.name == "forward":
+        return True
+    return owner is not None and function in ctx.module.project.once(_run_by_forward, ctx.inference.class_info(owner))
+
+
+def _run_by_forward(info: ClassInfo) -> frozenset[FunctionNode]:
+    """Return the methods of a class that its `forward` leads to."""
+    inference = info.module.inference
+    methods = {name: method for each in reversed(inference.mro(info)) for name, method in each.methods.items()}
+    found, pending = {"forward"}, ["forward"]
+    while pending:
+        parts = walk(methods[name]) if (name := pending.pop()) in methods else ()
+        named = {part.attr for part in parts if is_own(part)} - found
+        reached = [name for name in named if name in methods and not INITIALISES.search(name)]
+        found.update(reached)
+        pending += reached
+    return frozenset(methods[name] for name in found if name in methods)
+
+
 def _computes_with_it(call: ast.expr, ctx: Context) -> bool:
     """`return deform_conv(x, self.weight)` in `forward`: what it gives is used, and nothing says that it fills.
 
     What is put in a list there, `tokens.append(self.token)`, is used as well.
     """
-    function = ctx.function(call)
-    if not isinstance(call, ast.Call) or function is None or function.name != "forward":
+    if not isinstance(call, ast.Call) or not _runs_in_forward(call, ctx):
         return False
     name = identifier(call.func)
     if name in _COLLECTING:
@@ -70,10 +94,10 @@ def _computes_with_it(call: ast.expr, ctx: Context) -> bool:
 
 def _is_handed_out(place: ast.expr, ctx: Context) -> bool:
     """`graph.ndata["x"] = self.embedding.expand(n, -1)` in `forward`: for whatever comes next to compute with."""
-    function, statement = ctx.function(place), ctx.parent(place)
+    statement = ctx.parent(place)
     targets = statement.targets if isinstance(statement, ast.Assign) else []
     outside = bool(targets) and all(isinstance(target, ast.Subscript) for target in targets)
-    return outside and function is not None and function.name == "forward"
+    return outside and _runs_in_forward(place, ctx)
 
 
 def _named(place: ast.expr, ctx: Context) -> list[Binding]:

@@ -91,10 +91,23 @@ def leaves_alone(hook: ast.expr, name: str, ctx: Context) -> bool:
     if len(found) != 1 or found[0] is None or not isinstance(found[0][1], FUNCTIONS):
         return False
     inside, function = ctx.elsewhere(found[0][0]), found[0][1]
-    if is_for_layers_of_torch(function.body, inside):
+    if is_for_layers_of_torch(function.body, inside) or _only_converts(function):
         return True
     named = (part for part in walk(function) if isinstance(part, ast.Attribute) and part.attr == name)
     return names_what_it_fills(function, inside) and all(is_of_a_layer_of_torch(part, inside) for part in named)
+
+
+def _only_converts(function: FunctionNode) -> bool:
+    """`layer.weight.data = layer.weight.data.half()`: what was not filled before is not filled then."""
+    for part in walk(function):
+        if isinstance(part, ast.AugAssign) or (isinstance(part, ast.Expr) and isinstance(part.value, ast.Call)):
+            return False
+        if isinstance(part, ast.Assign) and not all(
+            isinstance(target, ast.Name) or ast.unparse(part.value).startswith(f"{ast.unparse(target)}.")
+            for target in part.targets
+        ):
+            return False
+    return True
 
 
 def names_what_it_fills(function: FunctionNode | ast.For, ctx: Context) -> bool:

@@ -153,7 +153,8 @@ def _method(attribute: ast.Attribute, ctx: Context) -> tuple[Fate | None, ast.ex
     if name in _FORM:
         return Fate.UNTOUCHED, attribute  # weight.requires_grad = False
     if not isinstance(attribute.ctx, ast.Load):
-        return Fate.WRITTEN, attribute  # weight.data = …
+        changed = isinstance(call, ast.AugAssign)  # weight.data *= mask, and not weight.data = …
+        return (Fate.READ if changed else Fate.WRITTEN), attribute
     if name in _THROUGH:
         return None, call if called and isinstance(call, ast.Call) else attribute
     if not isinstance(call, ast.Call) or not called or _ignores_memory(call):
@@ -191,8 +192,10 @@ def _argument(node: ast.expr, parent: ast.Call | ast.keyword, ctx: Context, dept
         return Fate.UNTOUCHED, call
     if names and all(_LOSS_CALL.fullmatch(name) for name in names):
         return Fate.READ, call
-    if names and call.args[:1] != [node] and all(_LAYER_CALL.fullmatch(name) for name in names):
-        return Fate.READ, call  # a state or a mask beside what goes through the layer
+    if names and all(_LAYER_CALL.fullmatch(name) for name in names) and (
+        call.args[:1] != [node] or _runs(call, ctx)
+    ):
+        return Fate.READ, call  # a state or a mask beside what goes through the layer, and that where the model is run
     if (isinstance(node, ast.Attribute) and _runs_a_part(call, ctx)) or _carries_on(node, call, names, ctx):
         return Fate.READ, call
     if method and (
@@ -218,12 +221,14 @@ def _runs_a_part(call: ast.Call, ctx: Context) -> bool:
 
     So has what `for layer in self.layers` goes through. Methods of the project are followed instead.
     """
-    function = ctx.function(call)
-    if function is None or function.name != "forward":
-        return False
-    if not (is_own(call.func) or goes_through_own(ctx.module, call.func)):
+    if not _runs(call, ctx) or not (is_own(call.func) or goes_through_own(ctx.module, call.func)):
         return False
     return next(functions_called(ctx.inference, call), None) is None
+
+
+def _runs(call: ast.Call, ctx: Context) -> bool:
+    function = ctx.function(call)
+    return function is not None and function.name == "forward"
 
 
 def _carries_on(node: ast.expr, call: ast.Call, names: tuple[str, ...], ctx: Context) -> bool:

@@ -46,6 +46,10 @@ if TYPE_CHECKING:
 
 # Models of such bases are made to be loaded.
 _LOADED = re.compile(r"(PreTrainedModel|PretrainedModel|ModelMixin|HubMixin)$")
+# Layers of torch whose own reset goes through all parameters.
+_RESETS_ALL = re.compile(r"(RNN|LSTM|GRU)\w*$|\.Transformer$")
+# Methods that look for a name among others.
+_LOOKED_UP = ("get", "add", "discard", "startswith", "endswith")
 _SAVES = re.compile(r"^_*save")
 _MODULES = frozenset(
     {"torch.nn.Module", "torch_geometric.nn.MessagePassing", "torch_geometric.nn.conv.MessagePassing"}
@@ -75,7 +79,7 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
     for node in index.of_type(ast.Attribute):
         if node.attr != name or _is_of_another(node, owner, ctx):
             continue
-        own = index.class_at(node) is owner
+        own = _is_kin(index.class_at(node), owner, ctx)
         if not isinstance(node.ctx, ast.Load):
             kept = keeps_a_part(node, name, ctx)
             if not (kept or node is made or sets_nothing(node, ctx) or are_alternatives(node, made, ctx)):
@@ -148,19 +152,25 @@ def _makes_parameter(store: ast.Assign, name: str, ctx: Context) -> bool:
 
 
 def _is_spelt(constant: ast.Constant, name: str, made: ast.AST, ctx: Context) -> bool:
-    """`self.update("mean", value)` may set it; where it is registered it is only made, and `hasattr` asks for it."""
+    """`self.update("mean", value)` may set it; where it is registered it is only made, and `hasattr` asks for it.
+
+    So does what looks it up among names, `skipped.add("mean")`, `options.get("mean")`.
+    """
     call = ctx.parent(constant)
     if constant.value != name or not isinstance(call, ast.Call) or call is made:
         return False
-    return registered_name(call) is None and getattr(call.func, "id", "") not in ("hasattr", "getattr")
+    asked = _LOOKED_UP if isinstance(call.func, ast.Attribute) else ("hasattr", "getattr")
+    return registered_name(call) is None and not (identifier(call.func) in asked and call.args[:1] == [constant])
 
 
 def _is_of_another(node: ast.Attribute, owner: ast.ClassDef, ctx: Context) -> bool:
-    """`self.weight` in another class, and `self.linear.weight` where that is a layer of torch."""
+    """`self.weight` in another class, `self.linear.weight` in its own, and elsewhere where that is a layer of torch."""
     if is_own(node):
         return not _is_kin(ctx.module.index.class_at(node), owner, ctx)
     if isinstance(user := ctx.parent(node), ast.Call) and user.func is node:
         return True  # `x.mean(0)` is a method
+    if ctx.module.index.class_at(node) is owner and held_parts(node.value, ctx):
+        return True
     if holds_layers_of_torch(node.value, ctx) or is_of_a_layer_of_torch(node, ctx):
         return True
     function = ctx.function(node)
@@ -195,7 +205,7 @@ def _is_initialised_elsewhere(name: str, owner: ast.ClassDef, ctx: Context, regi
     info = inference.class_info(owner)
     outside = set(inference.external_bases(info)) - SILENT_BASES
     states = [ancestor for ancestor in inference.mro(info) if registrar in ancestor.methods]
-    if not outside <= _MODULES or (not outside and info.node.bases and not states):
+    if not all(_leaves_alone(base, name) for base in outside) or (not outside and info.node.bases and not states):
         return True
     bases = (base for other in index.of_type(ast.ClassDef) for base in other.bases)
     if any(_LOADED.search(name) for base in bases for name in (*ctx.resolve(base), ast.unparse(base))):
@@ -221,6 +231,14 @@ def _is_initialised_elsewhere(name: str, owner: ast.ClassDef, ctx: Context, regi
         for called, calls in index.calls_by_name.items()
         if called not in known and called != "state_dict"
     )
+
+
+def _leaves_alone(base: str, name: str) -> bool:
+    """Does a class of a library not fill an attribute that it does not know? Recurrent layers fill all there are."""
+    if base in _MODULES:
+        return True
+    of_torch = base.startswith(("torch.nn.", "torch.distributions."))
+    return of_torch and not _RESETS_ALL.search(base) and name not in ("weight", "bias")
 
 
 def _hands_on(call: ast.Call, hooks: set[str], name: str, ctx: Context) -> bool:
