@@ -79,11 +79,11 @@ def _lengthens(read: ast.expr, made: ast.Call, ctx: Context) -> bool:
     A parameter, `tokens = torch.cat((tokens, self.token))`, is no room.
     """
     statement = ctx.statement(read)
-    if _is_parameter(made, ctx) or not isinstance(read, ast.Call) or not isinstance(statement, ast.Assign) or statement.value is not read:
+    if not isinstance(read, ast.Call) or not isinstance(statement, ast.Assign) or statement.value is not read:
         return False
     joined = read.args[0] if read.args and JOINING.intersection(ctx.callees(read)) else None
     parts = [_unsliced(part) for part in joined.elts] if isinstance(joined, (ast.Tuple, ast.List)) else []
-    return any(ast.unparse(target) in parts for target in statement.targets)
+    return not _is_parameter(made, ctx) and any(ast.unparse(target) in parts for target in statement.targets)
 
 
 def _unsliced(node: ast.expr) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from detlint.linter.memory.hooks import INITIALISES
 from detlint.linter.memory.uses import Fate, fate
 from detlint.linter.source.names import Binding, FunctionNode
-from detlint.linter.source.nodes import identifier, walk
+from detlint.linter.source.nodes import identifier, is_own, walk
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.classes import ClassInfo
@@ -53,11 +53,11 @@ def fate_under_names(node: ast.expr, ctx: Context, *, trained: bool = False, ali
 
 
 def _runs_in_forward(node: ast.AST, ctx: Context) -> bool:
-    """Does code run where the module does: in `forward`, or in methods that lead there, but for initialising ones?"""
+    """Does code run where the module does: in `forward`, or in a method that it calls, but for initialising ones?"""
     function, owner = ctx.function(node), ctx.module.index.class_at(node)
     if function is None:
         return False
-    if function.name == "forward":
+    if function.name.startswith("forward"):
         return True
     return owner is not None and function in ctx.module.project.once(_run_by_forward, ctx.inference.class_info(owner))
 
@@ -66,14 +66,13 @@ def _run_by_forward(info: ClassInfo) -> frozenset[FunctionNode]:
     """Return the methods of a class that its `forward` leads to."""
     inference = info.module.inference
     methods = {name: method for each in reversed(inference.mro(info)) for name, method in each.methods.items()}
-    found, pending = {"forward"}, ["forward"]
+    pending = [name for name in methods if name.startswith("forward")]
+    found = set(pending)
     while pending:
-        parts = walk(methods[name]) if (name := pending.pop()) in methods else ()
-        named = {part.attr for part in parts if is_own(part)} - found
-        reached = [name for name in named if name in methods and not INITIALISES.search(name)]
-        found.update(reached)
-        pending += reached
-    return frozenset(methods[name] for name in found if name in methods)
+        named = {identifier(part) for part in walk(methods[pending.pop()]) if is_own(part)}
+        pending += [name for name in named - found if name in methods and not INITIALISES.search(name)]
+        found.update(pending)
+    return frozenset(methods[name] for name in found)
 
 
 def _computes_with_it(call: ast.expr, ctx: Context) -> bool:

@@ -105,6 +105,8 @@ _LOSS_CALL = re.compile(r"torch\.nn\.\w+Loss\.__call__")
 _ASKING = frozenset({"item", "tolist", "equal", "allclose", "min", "max", "sort", "topk", "median", "unique"})
 # Methods that only tensors have, which read what they are given.
 _BY_MASK = frozenset({"masked_fill", "masked_fill_", "masked_scatter", "masked_scatter_", "masked_select"})
+# Methods that give a copy in which places are set, all of them where the indices are a permutation.
+_SETTING = frozenset({"scatter", "index_copy", "index_put"})
 _REDUCING = frozenset({"scatter_reduce_", "index_reduce_"})
 _BEFORE_REDUCE = 3
 _MOST_NAMES = 3  # that a function gives to the memory it is given
@@ -165,7 +167,7 @@ def _method(attribute: ast.Attribute, ctx: Context) -> tuple[Fate | None, ast.ex
         _adds_up(call)
         or name in _UPDATING
         or name in _ASKING
-        or (not name.endswith("_") and f"torch.Tensor.{name}" in ctx.inference.types.tensors)
+        or (not name.endswith("_") and name not in _SETTING and f"torch.Tensor.{name}" in ctx.inference.types.tensors)
     ):
         return Fate.READ, attribute
     return Fate.WRITTEN, attribute
@@ -192,9 +194,7 @@ def _argument(node: ast.expr, parent: ast.Call | ast.keyword, ctx: Context, dept
         return Fate.UNTOUCHED, call
     if names and all(_LOSS_CALL.fullmatch(name) for name in names):
         return Fate.READ, call
-    if names and all(_LAYER_CALL.fullmatch(name) for name in names) and (
-        call.args[:1] != [node] or _runs(call, ctx)
-    ):
+    if names and all(_LAYER_CALL.fullmatch(name) for name in names) and (call.args[:1] != [node] or _runs(call, ctx)):
         return Fate.READ, call  # a state or a mask beside what goes through the layer, and that where the model is run
     if (isinstance(node, ast.Attribute) and _runs_a_part(call, ctx)) or _carries_on(node, call, names, ctx):
         return Fate.READ, call
