@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from detlint.linter.source.names import FUNCTIONS, FunctionNode, parameters, run_by
@@ -164,22 +165,43 @@ def is_for_layers_of_torch(body: list[ast.stmt], ctx: Context) -> bool:
 
 def is_of_a_layer_of_torch(node: ast.Attribute, ctx: Context) -> bool:
     """`m.weight` under `if isinstance(m, nn.Linear)`."""
-    child: ast.AST = node
-    for parent in ctx.ancestors(node):
-        if isinstance(parent, ast.If) and child in parent.body:
-            asked = _layers_of_torch(parent.test, ctx)
-            if asked is not None and ast.unparse(asked) == ast.unparse(node.value):
-                return True
-        child = parent
+    return any(all(name in ctx.inference.types.modules for name in names) for names in _asked_for(node, ctx))
+
+
+def is_of_another_class(node: ast.Attribute, owner: ast.ClassDef, ctx: Context) -> bool:
+    """`m.weight` under `if isinstance(m, LayerNorm)`, of which the class `owner` is no kind."""
+    inference = ctx.inference
+    info = inference.class_info(owner)
+    outside = inference.external_bases(info)
+    for names in _asked_for(node, ctx):
+        classes = [inference.class_named(name) for name in names]
+        kin = (each in inference.mro(info) or info in inference.mro(each) for each in classes if each is not None)
+        if "" not in names and not any(kin) and not any(name in outside for name in names):
+            return True
     return False
 
 
+def _asked_for(node: ast.Attribute, ctx: Context) -> Iterator[list[str]]:
+    """Yield the classes that are asked for around `m.weight`: `if isinstance(m, (nn.Linear, nn.Embedding))`."""
+    child: ast.AST = node
+    for parent in ctx.ancestors(node):
+        asked = _asked_class(parent.test) if isinstance(parent, ast.If) and child in parent.body else None
+        if asked is not None and ast.unparse(asked.args[0]) == ast.unparse(node.value):
+            yield _kinds(asked, ctx)
+        child = parent
+
+
 def _layers_of_torch(test: ast.expr, ctx: Context) -> ast.expr | None:
-    """Return `m` of `isinstance(m, (nn.Linear, nn.Embedding))`, `isinstance(m, nn.Linear) and m.bias is not None`."""
+    """Return `m` of `isinstance(m, (nn.Linear, nn.Embedding))`."""
+    asked = _asked_class(test)
+    named = _kinds(asked, ctx) if asked is not None else []
+    of_torch = bool(named) and all(name in ctx.inference.types.modules for name in named)
+    return asked.args[0] if asked is not None and of_torch else None
+
+
+def _asked_class(test: ast.expr) -> ast.Call | None:
+    """Return the question of `isinstance(m, nn.Linear)`, and of `isinstance(m, nn.Linear) and m.bias is not None`."""
     parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
     asked = parts[0]
-    if not isinstance(asked, ast.Call) or getattr(asked.func, "id", "") != "isinstance" or len(asked.args) != 2:
-        return None
-    named = _kinds(asked, ctx)
-    of_torch = bool(named) and all(name in ctx.inference.types.modules for name in named)
-    return asked.args[0] if of_torch else None
+    named = isinstance(asked, ast.Call) and getattr(asked.func, "id", "") == "isinstance" and len(asked.args) == 2
+    return asked if isinstance(asked, ast.Call) and named else None

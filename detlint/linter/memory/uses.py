@@ -189,7 +189,8 @@ def _argument(node: ast.expr, parent: ast.Call | ast.keyword, ctx: Context, dept
     if (
         _LIKE.intersection(names)
         or method in _AS
-        or any(name in ("builtins.len", "builtins.isinstance") for name in names)
+        or any(name in ("builtins.len", "builtins.isinstance", "builtins.callable") for name in names)
+        or call.func is node  # no tensor, where that is run
     ):
         return Fate.UNTOUCHED, call
     if names and all(_LOSS_CALL.fullmatch(name) for name in names):
@@ -355,6 +356,14 @@ def _is_part_of_tensor(target: ast.expr, ctx: Context) -> bool:
     return kinds in ({Kind.TENSOR}, {Kind.ARRAY})
 
 
+def _is_group(node: ast.expr, entries: ast.Dict) -> bool:
+    """`{"params": self.mask, "lr": 0.1}` of an optimizer, which goes on from what is there."""
+    return any(
+        value is node and getattr(key, "value", "") == "params"
+        for key, value in zip(entries.keys, entries.values, strict=True)
+    )
+
+
 def _plain(node: ast.expr, parent: ast.AST | None, ctx: Context) -> tuple[Fate | None, ast.expr]:
     if isinstance(parent, (ast.List, ast.Tuple)) and isinstance(ctx.parent(parent), ast.Call):
         return None, parent  # torch.cat([memory, …])
@@ -383,6 +392,8 @@ def _plain(node: ast.expr, parent: ast.AST | None, ctx: Context) -> tuple[Fate |
         return Fate.WRITTEN, node  # for weight in (self.up, self.down): init(weight)
     if isinstance(parent, ast.Tuple) and isinstance(parent.ctx, ast.Load):
         return None, parent
+    if isinstance(parent, ast.Dict) and _is_group(node, parent):
+        return Fate.UNTOUCHED, node
     if isinstance(parent, (*COMPREHENSIONS, ast.List, ast.Dict, ast.Set, ast.Starred)):
         return Fate.WRITTEN, parent
     return Fate.UNTOUCHED, node

@@ -15,7 +15,7 @@ from detlint.linter.memory.hooks import (
     LOADED_WHOLE,
     goes_through_all,
     is_for_layers_of_torch,
-    is_of_a_layer_of_torch,
+    is_of_another_class,
     leaves_alone,
     names_others,
     names_what_it_fills,
@@ -75,14 +75,17 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
     reads: list[tuple[ast.expr, ast.expr]] = []
     entries: set[str] = set()
     chosen: list[ast.Attribute] = []
-    updated, trained = False, is_trained(made, ctx)
+    updated, trained, tended = False, is_trained(made, ctx), _fills_another(name, owner, ctx)
     for node in index.of_type(ast.Attribute):
         if node.attr != name or _is_of_another(node, owner, ctx):
             continue
         own = _is_kin(index.class_at(node), owner, ctx)
         if not isinstance(node.ctx, ast.Load):
             kept = keeps_a_part(node, name, ctx)
-            if not (kept or node is made or sets_nothing(node, ctx) or are_alternatives(node, made, ctx)):
+            replaced = (
+                sets_nothing(node, ctx) or are_alternatives(node, made, ctx) or _is_replaced(node, owner, made, ctx)
+            )
+            if not (kept or node is made or replaced):
                 return None
             if own and isinstance(ctx.parent(node), ast.AugAssign):
                 reads.append((node, node))  # `self.total += rows` reads what is there
@@ -102,7 +105,7 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
             chosen.append(node)
         elif outcome in (Fate.WRITTEN, Fate.STORED) and not is_left_out_by_default(place, owner, ctx):
             return None
-        elif own and outcome in (Fate.READ, Fate.ADDED_TO):
+        elif own and (outcome in (Fate.READ, Fate.ADDED_TO) or (outcome is Fate.RETURNED and trained and tended)):
             reads.append((node, place))
     if chosen:
         once = chosen[0] if len(chosen) == 1 else None
@@ -112,7 +115,7 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
         reads = [each for each in reads if shifted and reads_the_whole(*each, ctx)]
     if not reads or is_initialised_by_users(owner, ctx):
         return None
-    loaded = not updated and not _fills_another(name, owner, ctx) and is_only_loaded(owner, ctx)
+    loaded = not updated and not tended and is_only_loaded(owner, ctx)
     return None if loaded else reads[0][1]
 
 
@@ -163,6 +166,17 @@ def _is_spelt(constant: ast.Constant, name: str, made: ast.AST, ctx: Context) ->
     return registered_name(call) is None and not (identifier(call.func) in asked and call.args[:1] == [constant])
 
 
+def _is_replaced(node: ast.Attribute, owner: ast.ClassDef, made: ast.AST, ctx: Context) -> bool:
+    """Is an attribute set in the constructor of a base class, which runs before the class's own makes the memory?"""
+    setting, making, inference = ctx.function(node), ctx.function(made), ctx.inference
+    around = ctx.module.index.class_at(node)
+    if around is None or setting is None or making is None or not setting.name == making.name == "__init__":
+        return False
+    bases = inference.mro(inference.class_info(owner))[1:]
+    calls = (part for part in walk(making) if isinstance(part, ast.Attribute) and part.attr == setting.name)
+    return inference.class_info(around) in bases and any(ctx.line(call) < ctx.line(made) for call in calls)
+
+
 def _is_of_another(node: ast.Attribute, owner: ast.ClassDef, ctx: Context) -> bool:
     """`self.weight` in another class, `self.linear.weight` in its own, and elsewhere where that is a layer of torch."""
     if is_own(node):
@@ -171,7 +185,7 @@ def _is_of_another(node: ast.Attribute, owner: ast.ClassDef, ctx: Context) -> bo
         return True  # `x.mean(0)` is a method
     if ctx.module.index.class_at(node) is owner and held_parts(node.value, ctx):
         return True
-    if holds_layers_of_torch(node.value, ctx) or is_of_a_layer_of_torch(node, ctx):
+    if holds_layers_of_torch(node.value, ctx) or is_of_another_class(node, owner, ctx):
         return True
     function = ctx.function(node)
     return function is not None and takes_a_model(function, ctx) and is_for_layers_of_torch(function.body, ctx)
@@ -207,10 +221,10 @@ def _is_initialised_elsewhere(name: str, owner: ast.ClassDef, ctx: Context, regi
     states = [ancestor for ancestor in inference.mro(info) if registrar in ancestor.methods]
     if not all(_leaves_alone(base, name) for base in outside) or (not outside and info.node.bases and not states):
         return True
-    bases = (base for other in index.of_type(ast.ClassDef) for base in other.bases)
+    tended = _fills_another(name, owner, ctx)
+    bases = (base for other in index.of_type(ast.ClassDef) for base in other.bases if not tended)
     if any(_LOADED.search(name) for base in bases for name in (*ctx.resolve(base), ast.unparse(base))):
         return True
-    tended = _fills_another(name, owner, ctx)
     if not info.node.bases:  # no module, which hooks and loops through parameters would reach
         return _initialises_itself(info, set(), tended, ctx)
     hooks = [f for f in index.of_type(ast.FunctionDef) if INITIALISES.search(f.name) and takes_a_model(f, ctx)]
