@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 # Models of such bases are made to be loaded.
 _LOADED = re.compile(r"(PreTrainedModel|PretrainedModel|ModelMixin|HubMixin)$")
+_PARAMETERS = frozenset({"torch.nn.Parameter", "torch.nn.ParameterList", "torch.nn.ParameterDict"})
 # Layers of torch whose own reset goes through all parameters.
 _RESETS_ALL = re.compile(r"(RNN|LSTM|GRU)\w*$|\.Transformer$")
 # Methods that look for a name among others.
@@ -141,16 +142,16 @@ def _fills_another(name: str, owner: ast.ClassDef, ctx: Context) -> bool:
         if not any(each.startswith("torch.nn.init.") for each in ctx.callees(call)):
             data = call.func.value if isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_") else None
             filled = data.value if isinstance(data, ast.Attribute) and data.attr == "data" else None
-        if isinstance(filled, ast.Attribute) and is_own(filled) and filled.attr != name:
-            stores = (part for part in _within(owner, ctx) if isinstance(part, ast.Assign))
-            if any(_makes_parameter(store, filled.attr, ctx) for store in stores):
-                return True
+        others = {identifier(part) for part in held_parts(filled, ctx) if is_own(part)} - {name} if filled else set()
+        stores = (part for part in _within(owner, ctx) if isinstance(part, ast.Assign)) if others else ()
+        if any(_makes_parameter(store, other, ctx) for store in stores for other in others):
+            return True
     return False
 
 
 def _makes_parameter(store: ast.Assign, name: str, ctx: Context) -> bool:
-    """`self.bias = nn.Parameter(…)`."""
-    made = isinstance(store.value, ast.Call) and "torch.nn.Parameter" in ctx.callees(store.value)
+    """`self.bias = nn.Parameter(…)`, `self.factors = nn.ParameterDict(…)`."""
+    made = isinstance(store.value, ast.Call) and not _PARAMETERS.isdisjoint(ctx.callees(store.value))
     return made and any(is_own(target) and identifier(target) == name for target in store.targets)
 
 
