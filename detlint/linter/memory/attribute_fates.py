@@ -6,6 +6,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+from detlint.linter.analysis.callers import calls_of
 from detlint.linter.memory.hooks import INITIALISES
 from detlint.linter.memory.uses import Fate, fate
 from detlint.linter.source.names import Binding, FunctionNode
@@ -36,6 +37,8 @@ def fate_under_names(node: ast.expr, ctx: Context, *, trained: bool = False, ali
         return Fate.WRITTEN, place
     if outcome is Fate.WRITTEN and trained and _computes_with_it(place, ctx):
         return Fate.READ, place
+    if outcome is Fate.RETURNED and trained and getattr(ctx.function(place), "name", "") == "forward":
+        return Fate.READ, place  # `return self.table[ids]`
     if outcome is Fate.STORED and isinstance(place, ast.Tuple):
         place = next(element for element in place.elts if node in walk(element))
     bindings = _named(place, ctx) if outcome is Fate.STORED else []
@@ -97,6 +100,15 @@ def _is_handed_out(place: ast.expr, ctx: Context) -> bool:
     targets = statement.targets if isinstance(statement, ast.Assign) else []
     outside = bool(targets) and all(isinstance(target, ast.Subscript) for target in targets)
     return outside and _runs_in_forward(place, ctx)
+
+
+def is_given_out(node: ast.Attribute, outcome: Fate, ctx: Context) -> bool:
+    """`return self.weight` of a method whose callers, as far as they are in sight, do not write what they get."""
+    function = ctx.function(node)
+    if outcome is not Fate.RETURNED or function is None:
+        return False
+    sites = (site for site in calls_of(function, ctx) if site is not None)
+    return all(fate_under_names(call, caller)[0] is not Fate.WRITTEN for caller, call in sites)
 
 
 def _named(place: ast.expr, ctx: Context) -> list[Binding]:

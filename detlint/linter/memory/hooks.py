@@ -165,23 +165,10 @@ def is_for_layers_of_torch(body: list[ast.stmt], ctx: Context) -> bool:
 
 def is_of_a_layer_of_torch(node: ast.Attribute, ctx: Context) -> bool:
     """`m.weight` under `if isinstance(m, nn.Linear)`."""
-    return any(all(name in ctx.inference.types.modules for name in names) for names in _asked_for(node, ctx))
+    return any(all(name in ctx.inference.types.modules for name in names) for names in asked_for(node, ctx))
 
 
-def is_of_another_class(node: ast.Attribute, owner: ast.ClassDef, ctx: Context) -> bool:
-    """`m.weight` under `if isinstance(m, LayerNorm)`, of which the class `owner` is no kind."""
-    inference = ctx.inference
-    info = inference.class_info(owner)
-    outside = inference.external_bases(info)
-    for names in _asked_for(node, ctx):
-        classes = [inference.class_named(name) for name in names]
-        kin = (each in inference.mro(info) or info in inference.mro(each) for each in classes if each is not None)
-        if "" not in names and not any(kin) and not any(name in outside for name in names):
-            return True
-    return False
-
-
-def _asked_for(node: ast.Attribute, ctx: Context) -> Iterator[list[str]]:
+def asked_for(node: ast.Attribute, ctx: Context) -> Iterator[list[str]]:
     """Yield the classes that are asked for around `m.weight`: `if isinstance(m, (nn.Linear, nn.Embedding))`."""
     child: ast.AST = node
     for parent in ctx.ancestors(node):

@@ -6,8 +6,9 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+from detlint.linter.analysis.callers import users_of
 from detlint.linter.analysis.classes import SILENT_BASES
-from detlint.linter.memory.attribute_fates import fate_under_names, is_trained
+from detlint.linter.memory.attribute_fates import fate_under_names, is_given_out, is_trained
 from detlint.linter.memory.hooks import (
     ALL_PARAMETERS,
     BY_ANY_NAME,
@@ -15,16 +16,16 @@ from detlint.linter.memory.hooks import (
     LOADED_WHOLE,
     goes_through_all,
     is_for_layers_of_torch,
-    is_of_another_class,
     leaves_alone,
     names_others,
     names_what_it_fills,
     takes_a_model,
     takes_no_model,
 )
-from detlint.linter.memory.layers import held_parts, holds_layers_of_torch, is_a_part, is_about_a_part
+from detlint.linter.memory.layers import held_parts, is_a_part, is_about_a_part
 from detlint.linter.memory.left_out import is_left_out_by_default, is_read_in_any_case, is_written_by_choice
 from detlint.linter.memory.loads import is_initialised_by_users, is_only_loaded, loads_something_else
+from detlint.linter.memory.owners import is_kin, is_of_another, is_replaced
 from detlint.linter.memory.parts import are_alternatives
 from detlint.linter.memory.resets import stands_in_forgotten_reset
 from detlint.linter.memory.updates import (
@@ -70,6 +71,7 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
         or _is_initialised_by_kin(name, owner, ctx)
     ):
         return None
+    info = ctx.inference.class_info(owner)
     constants = (part for part in _within(owner, ctx) if isinstance(part, ast.Constant))
     if any(_is_spelt(constant, name, made, ctx) for constant in constants):
         return None
@@ -78,13 +80,13 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
     chosen: list[ast.Attribute] = []
     updated, trained, tended = False, is_trained(made, ctx), _fills_another(name, owner, ctx)
     for node in index.of_type(ast.Attribute):
-        if node.attr != name or _is_of_another(node, owner, ctx):
+        if node.attr != name or is_of_another(node, info, ctx):
             continue
-        own = _is_kin(index.class_at(node), owner, ctx)
+        own = is_kin(index.class_at(node), info, ctx)
         if not isinstance(node.ctx, ast.Load):
             kept = keeps_a_part(node, name, ctx)
             replaced = (
-                sets_nothing(node, ctx) or are_alternatives(node, made, ctx) or _is_replaced(node, owner, made, ctx)
+                sets_nothing(node, ctx) or are_alternatives(node, made, ctx) or is_replaced(node, info, made, ctx)
             )
             if not (kept or node is made or replaced):
                 return None
@@ -106,7 +108,9 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
             chosen.append(node)
         elif outcome in (Fate.WRITTEN, Fate.STORED) and not is_left_out_by_default(place, owner, ctx):
             return None
-        elif own and (outcome in (Fate.READ, Fate.ADDED_TO) or (outcome is Fate.RETURNED and trained and tended)):
+        elif own and (
+            outcome in (Fate.READ, Fate.ADDED_TO) or (tended and trained and is_given_out(node, outcome, ctx))
+        ):
             reads.append((node, place))
     if chosen:
         once = chosen[0] if len(chosen) == 1 else None
@@ -114,7 +118,7 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
     if entries:
         shifted = updated and len(entries) == 1
         reads = [each for each in reads if shifted and reads_the_whole(*each, ctx)]
-    if not reads or is_initialised_by_users(owner, ctx):
+    if not reads or _is_filled_by_users(name, info, trained, ctx) or is_initialised_by_users(owner, ctx):
         return None
     loaded = not updated and not tended and is_only_loaded(owner, ctx)
     return None if loaded else reads[0][1]
@@ -167,38 +171,16 @@ def _is_spelt(constant: ast.Constant, name: str, made: ast.AST, ctx: Context) ->
     return registered_name(call) is None and not (identifier(call.func) in asked and call.args[:1] == [constant])
 
 
-def _is_replaced(node: ast.Attribute, owner: ast.ClassDef, made: ast.AST, ctx: Context) -> bool:
-    """Is an attribute set in the constructor of a base class, which runs before the class's own makes the memory?"""
-    setting, making, inference = ctx.function(node), ctx.function(made), ctx.inference
-    around = ctx.module.index.class_at(node)
-    if around is None or setting is None or making is None or not setting.name == making.name == "__init__":
-        return False
-    bases = inference.mro(inference.class_info(owner))[1:]
-    calls = (part for part in walk(making) if isinstance(part, ast.Attribute) and part.attr == setting.name)
-    return inference.class_info(around) in bases and any(ctx.line(call) < ctx.line(made) for call in calls)
-
-
-def _is_of_another(node: ast.Attribute, owner: ast.ClassDef, ctx: Context) -> bool:
-    """`self.weight` in another class, `self.linear.weight` in its own, and elsewhere where that is a layer of torch."""
-    if is_own(node):
-        return not _is_kin(ctx.module.index.class_at(node), owner, ctx)
-    if isinstance(user := ctx.parent(node), ast.Call) and user.func is node:
-        return True  # `x.mean(0)` is a method
-    if ctx.module.index.class_at(node) is owner and held_parts(node.value, ctx):
-        return True
-    if holds_layers_of_torch(node.value, ctx) or is_of_another_class(node, owner, ctx):
-        return True
-    function = ctx.function(node)
-    return function is not None and takes_a_model(function, ctx) and is_for_layers_of_torch(function.body, ctx)
-
-
-def _is_kin(node: ast.ClassDef | None, owner: ast.ClassDef, ctx: Context) -> bool:
-    """Return whether one of two classes inherits from the other, or they are the same."""
-    if node is None or node is owner:
-        return node is owner
-    inference = ctx.inference
-    first, second = inference.class_info(node), inference.class_info(owner)
-    return first in inference.mro(second) or second in inference.mro(first)
+def _is_filled_by_users(name: str, owner: ClassInfo, trained: bool, ctx: Context) -> bool:
+    """`nn.init.zeros_(layer.offset)` in another file that uses the class, or in a class there that derives from it."""
+    users = {user.module.name: user for user in users_of(owner.node.body[0], ctx) if user.module is not ctx.module}
+    return any(
+        node.attr == name
+        and not is_of_another(node, owner, user)
+        and (not isinstance(node.ctx, ast.Load) or fate_under_names(node, user, trained=trained)[0] is Fate.WRITTEN)
+        for user in users.values()
+        for node in user.module.index.of_type(ast.Attribute)
+    )
 
 
 def _is_initialised_by_kin(name: str, owner: ast.ClassDef, ctx: Context) -> bool:
@@ -257,7 +239,9 @@ def _leaves_alone(base: str, name: str) -> bool:
 
 
 def _hands_on(call: ast.Call, hooks: set[str], name: str, ctx: Context) -> bool:
-    """`self.apply(self._init_weights)`, where the hook is known, or fills no attribute of this name."""
+    """`self.apply(self._init_weights)`, `init_layer(self)`, where that is known, or fills no attribute of this name."""
+    if isinstance(call.func, ast.Name):
+        return leaves_alone(call.func, name, ctx)
     hook = call.args[0] if len(call.args) == 1 else None
     if hook is None or not isinstance(call.func, ast.Attribute) or call.func.attr != "apply":
         return False
@@ -350,7 +334,7 @@ def _reaches_models(call: ast.Call, owner: ast.ClassDef, ctx: Context) -> bool:
         return not loads_something_else(call, ctx)
     if isinstance(function, ast.Attribute):
         around = ctx.module.index.class_at(call)
-        if is_own(function) and not _is_kin(around, owner, ctx):
+        if is_own(function) and not is_kin(around, ctx.inference.class_info(owner), ctx):
             return False
         kin = {owner, *([around] if is_own(function) and around is not None else [])}
         infos = (info for each in kin for info in ctx.inference.mro(ctx.inference.class_info(each)))
