@@ -202,6 +202,8 @@ def _read_of_name(target: ast.Name, made: ast.expr, ctx: Context, names: int, be
     outcomes = _settled({use: fate(use, ctx) for use in flow.uses(binding)}, ctx)
     if len(outcomes) == 1 and names and [outcome for outcome, _ in outcomes.values()] == [Fate.STORED]:
         return _read(next(iter(outcomes)), ctx, names, begun)  # under another name, and no longer under this one
+    if [outcome for outcome, _ in outcomes.values()] == [Fate.RETURNED] and _is_parameter(made, ctx):
+        return _read_of_result(made, next(iter(outcomes)), ctx, names)
     if any(ctx.flow(use) is not flow for use in outcomes):
         return None  # a closure may write it
     if len(outcomes) == 1 and (held := _promised_container(*next(iter(outcomes.values())), ctx)) is not None:

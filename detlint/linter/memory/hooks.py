@@ -18,7 +18,8 @@ ALL_PARAMETERS = frozenset({"parameters", "named_parameters", "modules", "named_
 BY_ANY_NAME = frozenset({"apply", "__dict__", "_parameters", "_buffers", "state_dict", "getattr", "setattr", "vars"})
 # Code of such names initialises or loads every parameter of a module, whatever they are called.
 INITIALISES = re.compile(
-    r"^_*(init(?!__$)|initiali[sz]e|reset|load)|init_weights|[^_]_init$|from_pretrained|state_dict|post_init|from_checkpoint",
+    r"^(?!.*(optimi[sz]er|scheduler|process_group|distributed|logg|dataset|dataloader|tokenizer))"
+    r"(_*(init(?!__$)|initiali[sz]e|reset|load)|.*(init_weights|[^_]_init$|from_pretrained|state_dict|post_init|from_checkpoint))",
     re.IGNORECASE,
 )
 LOADED_WHOLE = re.compile(r"load|from_pretrained|state_dict|from_checkpoint", re.IGNORECASE)
