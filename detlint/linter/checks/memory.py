@@ -60,7 +60,7 @@ def uninitialized_memory(call: Call, ctx: Context) -> Iterator[Finding]:
     if not is_fresh(call, ctx):
         return
     read = _read(call.node, ctx)
-    if read is not None and not _pads_bytes(call.node, read, ctx) and not _lengthens(read, ctx):
+    if read is not None and not _pads_bytes(call.node, read, ctx) and not _lengthens(read, call.node, ctx):
         returned = ctx.parent(read)
         text = ast.unparse(returned if isinstance(returned, ast.Return) and call.node in walk(read) else read)
         short = text if len(text) <= 60 else f"{text[:57]}..."
@@ -73,14 +73,17 @@ def _pads_bytes(node: ast.Call, read: ast.expr, ctx: Context) -> bool:
     return bool(joined) and all(value.dtype == "uint8" for value in ctx.values(node))
 
 
-def _lengthens(read: ast.expr, ctx: Context) -> bool:
-    """`store = torch.cat((store, torch.empty(more)))`: room behind what is in use, which is filled as it is used."""
+def _lengthens(read: ast.expr, made: ast.Call, ctx: Context) -> bool:
+    """`store = torch.cat((store, torch.empty(more)))`: room behind what is in use, which is filled as it is used.
+
+    A parameter, `tokens = torch.cat((tokens, self.token))`, is no room.
+    """
     statement = ctx.statement(read)
     if not isinstance(read, ast.Call) or not isinstance(statement, ast.Assign) or statement.value is not read:
         return False
     joined = read.args[0] if read.args and JOINING.intersection(ctx.callees(read)) else None
     parts = [_unsliced(part) for part in joined.elts] if isinstance(joined, (ast.Tuple, ast.List)) else []
-    return any(ast.unparse(target) in parts for target in statement.targets)
+    return not _is_parameter(made, ctx) and any(ast.unparse(target) in parts for target in statement.targets)
 
 
 def _unsliced(node: ast.expr) -> str:
@@ -199,6 +202,8 @@ def _read_of_name(target: ast.Name, made: ast.expr, ctx: Context, names: int, be
     outcomes = _settled({use: fate(use, ctx) for use in flow.uses(binding)}, ctx)
     if len(outcomes) == 1 and names and [outcome for outcome, _ in outcomes.values()] == [Fate.STORED]:
         return _read(next(iter(outcomes)), ctx, names, begun)  # under another name, and no longer under this one
+    if [outcome for outcome, _ in outcomes.values()] == [Fate.RETURNED] and _is_parameter(made, ctx):
+        return _read_of_result(made, next(iter(outcomes)), ctx, names)
     if any(ctx.flow(use) is not flow for use in outcomes):
         return None  # a closure may write it
     if len(outcomes) == 1 and (held := _promised_container(*next(iter(outcomes.values())), ctx)) is not None:

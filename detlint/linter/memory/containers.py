@@ -6,11 +6,12 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from detlint.linter.memory.attribute_fates import fate_under_names
 from detlint.linter.memory.copy_reads import looped
 from detlint.linter.memory.needs import guards_emptiness
 from detlint.linter.memory.updates import sets_nothing
 from detlint.linter.memory.uses import Fate, fate
-from detlint.linter.memory.weights import fate_under_names, is_initialised_unnamed
+from detlint.linter.memory.weights import is_initialised_unnamed
 from detlint.linter.source.names import COMPREHENSIONS
 from detlint.linter.source.nodes import identifier, is_own, walk
 

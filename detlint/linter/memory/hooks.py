@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from detlint.linter.source.names import FUNCTIONS, FunctionNode, parameters, run_by
@@ -15,6 +16,12 @@ if TYPE_CHECKING:
 ALL_PARAMETERS = frozenset({"parameters", "named_parameters", "modules", "named_modules", "children"})
 # What reaches attributes that are not named.
 BY_ANY_NAME = frozenset({"apply", "__dict__", "_parameters", "_buffers", "state_dict", "getattr", "setattr", "vars"})
+# Code of such names initialises or loads every parameter of a module, whatever they are called.
+INITIALISES = re.compile(
+    r"^(?!.*(optimi[sz]er|scheduler|process_group|distributed|logg|dataset|dataloader|tokenizer))"
+    r"(_*(init(?!__$)|initiali[sz]e|reset|load)|.*(init_weights|[^_]_init$|from_pretrained|state_dict|post_init|from_checkpoint))",
+    re.IGNORECASE,
+)
 LOADED_WHOLE = re.compile(r"load|from_pretrained|state_dict|from_checkpoint", re.IGNORECASE)
 # What code takes of a module that it initialises.
 _OF_MODULES = frozenset({"weight", "bias", "apply", "state_dict", "load_state_dict"}) | ALL_PARAMETERS
@@ -86,10 +93,23 @@ def leaves_alone(hook: ast.expr, name: str, ctx: Context) -> bool:
     if len(found) != 1 or found[0] is None or not isinstance(found[0][1], FUNCTIONS):
         return False
     inside, function = ctx.elsewhere(found[0][0]), found[0][1]
-    if is_for_layers_of_torch(function.body, inside):
+    if is_for_layers_of_torch(function.body, inside) or _only_converts(function):
         return True
     named = (part for part in walk(function) if isinstance(part, ast.Attribute) and part.attr == name)
     return names_what_it_fills(function, inside) and all(is_of_a_layer_of_torch(part, inside) for part in named)
+
+
+def _only_converts(function: FunctionNode) -> bool:
+    """`layer.weight.data = layer.weight.data.half()`: what was not filled before is not filled then."""
+    for part in walk(function):
+        if isinstance(part, ast.AugAssign) or (isinstance(part, ast.Expr) and isinstance(part.value, ast.Call)):
+            return False
+        if isinstance(part, ast.Assign) and not all(
+            isinstance(target, ast.Name) or ast.unparse(part.value).startswith(f"{ast.unparse(target)}.")
+            for target in part.targets
+        ):
+            return False
+    return True
 
 
 def names_what_it_fills(function: FunctionNode | ast.For, ctx: Context) -> bool:
@@ -146,22 +166,30 @@ def is_for_layers_of_torch(body: list[ast.stmt], ctx: Context) -> bool:
 
 def is_of_a_layer_of_torch(node: ast.Attribute, ctx: Context) -> bool:
     """`m.weight` under `if isinstance(m, nn.Linear)`."""
+    return any(all(name in ctx.inference.types.modules for name in names) for names in asked_for(node, ctx))
+
+
+def asked_for(node: ast.Attribute, ctx: Context) -> Iterator[list[str]]:
+    """Yield the classes that are asked for around `m.weight`: `if isinstance(m, (nn.Linear, nn.Embedding))`."""
     child: ast.AST = node
     for parent in ctx.ancestors(node):
-        if isinstance(parent, ast.If) and child in parent.body:
-            asked = _layers_of_torch(parent.test, ctx)
-            if asked is not None and ast.unparse(asked) == ast.unparse(node.value):
-                return True
+        asked = _asked_class(parent.test) if isinstance(parent, ast.If) and child in parent.body else None
+        if asked is not None and ast.unparse(asked.args[0]) == ast.unparse(node.value):
+            yield _kinds(asked, ctx)
         child = parent
-    return False
 
 
 def _layers_of_torch(test: ast.expr, ctx: Context) -> ast.expr | None:
-    """Return `m` of `isinstance(m, (nn.Linear, nn.Embedding))`, `isinstance(m, nn.Linear) and m.bias is not None`."""
+    """Return `m` of `isinstance(m, (nn.Linear, nn.Embedding))`."""
+    asked = _asked_class(test)
+    named = _kinds(asked, ctx) if asked is not None else []
+    of_torch = bool(named) and all(name in ctx.inference.types.modules for name in named)
+    return asked.args[0] if asked is not None and of_torch else None
+
+
+def _asked_class(test: ast.expr) -> ast.Call | None:
+    """Return the question of `isinstance(m, nn.Linear)`, and of `isinstance(m, nn.Linear) and m.bias is not None`."""
     parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
     asked = parts[0]
-    if not isinstance(asked, ast.Call) or getattr(asked.func, "id", "") != "isinstance" or len(asked.args) != 2:
-        return None
-    named = _kinds(asked, ctx)
-    of_torch = bool(named) and all(name in ctx.inference.types.modules for name in named)
-    return asked.args[0] if of_torch else None
+    named = isinstance(asked, ast.Call) and getattr(asked.func, "id", "") == "isinstance" and len(asked.args) == 2
+    return asked if isinstance(asked, ast.Call) and named else None

@@ -6,7 +6,10 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from detlint.linter.source.names import parameters, run_by
+from detlint.linter.analysis.callers import calls_of
+from detlint.linter.analysis.calls import argument_of
+from detlint.linter.analysis.unpassed import optional_in
+from detlint.linter.source.names import FunctionNode, parameters, run_by
 from detlint.linter.source.nodes import identifier, is_own, walk
 
 if TYPE_CHECKING:
@@ -54,9 +57,24 @@ def is_written_by_choice(node: ast.Attribute, made: ast.AST, ctx: Context) -> bo
     if len(choices) != 1 or _choices(made, ctx) or function is None or not _SETS_UP.search(function.name):
         return False
     test = choices[0].test
+    if not choices[0].orelse and _may_be_left_out(test, function, ctx):
+        return True
     flag = test.operand if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else test
     chosen = (is_own(flag) or isinstance(flag, ast.Name)) and not _SAYS_WHETHER.search(identifier(flag))
     return chosen and not choices[0].orelse and identifier(flag) != node.attr
+
+
+def _may_be_left_out(test: ast.expr, function: FunctionNode, ctx: Context) -> bool:
+    """`if vectors is not None` of a parameter that is None by default, where not every caller gives it."""
+    asked = test.left if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.IsNot) else None
+    if not isinstance(asked, ast.Name) or optional_in(asked, ctx) is not function or _SAYS_WHETHER.search(asked.id):
+        return False
+    owner = ctx.module.index.class_at(function)
+    called = owner if function.name == "__init__" and owner is not None else function
+    sites = list(calls_of(called, ctx))
+    return not sites or any(
+        site is not None and argument_of(function, asked.id, site[1], skip_self=True) is None for site in sites
+    )
 
 
 def is_read_in_any_case(node: ast.expr, written: ast.Attribute, ctx: Context) -> bool:

@@ -43,7 +43,11 @@ def only_in_part(writes: Sequence[ast.Name], target: ast.Name, made: ast.expr, c
     places = [place for write in writes if isinstance(place := ctx.parent(write), ast.Subscript)]
     if not places or len(places) < len(writes):
         return False
-    if _leaves_columns(places, made, ctx) or leave_out_beyond([place.slice for place in places], ctx):
+    if (
+        _leaves_columns(places, made, ctx)
+        or _skips_columns(places, ctx)
+        or leave_out_beyond([place.slice for place in places], ctx)
+    ):
         return True
     if not all(are_alternatives(one, other, ctx) for one, other in combinations(places, 2)):
         return False
@@ -138,7 +142,7 @@ def tells_extent(place: ast.expr, name: str, ctx: Context) -> bool:
     for around in (place, *ctx.ancestors(place)):
         beside: list[ast.expr] = []
         if isinstance(around, ast.Call):
-            beside = arguments_of(around)
+            beside = arguments_of(around) if around.func is not place or not _adds(place) else []
         elif isinstance(around, ast.Tuple):
             beside = around.elts
         elif isinstance(around, ast.BinOp):
@@ -150,6 +154,11 @@ def tells_extent(place: ast.expr, name: str, ctx: Context) -> bool:
         if around is statement:
             break
     return False
+
+
+def _adds(method: ast.expr) -> bool:
+    """`out.scatter_add_(0, index, x)`, whose places need not be all that is in use."""
+    return identifier(method).startswith(("scatter_add", "index_add"))
 
 
 def names_extent(entries: ast.Dict) -> bool:
@@ -235,6 +244,20 @@ def _leaves_columns(places: list[ast.Subscript], made: ast.expr, ctx: Context) -
         return False
     size, written = found[0][1], {part for _, _, part in found}
     return sum(map(len, written)) < size or (size <= _MOST_COUNTED and len(set().union(*written)) < size)
+
+
+def _skips_columns(places: list[ast.Subscript], ctx: Context) -> bool:
+    """`out[:, 0] = x` and `out[:, 2] = y`: there is a column between, however many there are."""
+    written: dict[int, set[int]] = {}
+    for place in places:
+        parts = place.slice.elts if isinstance(place.slice, ast.Tuple) else [place.slice]
+        partial = [at for at, part in enumerate(parts) if not _is_everything(part)]
+        column = ctx.constant(parts[partial[0]]) if len(partial) == 1 else None
+        if type(column) is not int or column < 0:
+            return False
+        skipped = any(isinstance(part, ast.Constant) for part in parts[: partial[0]])
+        written.setdefault(partial[0] - len(parts) if skipped else partial[0], set()).add(column)
+    return len(written) == 1 and all(len(columns) <= max(columns) for columns in written.values())
 
 
 def _columns(places: ast.expr, sizes: list[ast.expr], ctx: Context) -> tuple[int, int, range] | None:

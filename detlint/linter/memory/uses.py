@@ -105,6 +105,8 @@ _LOSS_CALL = re.compile(r"torch\.nn\.\w+Loss\.__call__")
 _ASKING = frozenset({"item", "tolist", "equal", "allclose", "min", "max", "sort", "topk", "median", "unique"})
 # Methods that only tensors have, which read what they are given.
 _BY_MASK = frozenset({"masked_fill", "masked_fill_", "masked_scatter", "masked_scatter_", "masked_select"})
+# Methods that give a copy in which places are set, all of them where the indices are a permutation.
+_SETTING = frozenset({"scatter", "index_copy", "index_put"})
 _REDUCING = frozenset({"scatter_reduce_", "index_reduce_"})
 _BEFORE_REDUCE = 3
 _MOST_NAMES = 3  # that a function gives to the memory it is given
@@ -153,7 +155,8 @@ def _method(attribute: ast.Attribute, ctx: Context) -> tuple[Fate | None, ast.ex
     if name in _FORM:
         return Fate.UNTOUCHED, attribute  # weight.requires_grad = False
     if not isinstance(attribute.ctx, ast.Load):
-        return Fate.WRITTEN, attribute  # weight.data = …
+        changed = isinstance(call, ast.AugAssign)  # weight.data *= mask, and not weight.data = …
+        return (Fate.READ if changed else Fate.WRITTEN), attribute
     if name in _THROUGH:
         return None, call if called and isinstance(call, ast.Call) else attribute
     if not isinstance(call, ast.Call) or not called or _ignores_memory(call):
@@ -164,7 +167,7 @@ def _method(attribute: ast.Attribute, ctx: Context) -> tuple[Fate | None, ast.ex
         _adds_up(call)
         or name in _UPDATING
         or name in _ASKING
-        or (not name.endswith("_") and f"torch.Tensor.{name}" in ctx.inference.types.tensors)
+        or (not name.endswith("_") and name not in _SETTING and f"torch.Tensor.{name}" in ctx.inference.types.tensors)
     ):
         return Fate.READ, attribute
     return Fate.WRITTEN, attribute
@@ -186,13 +189,14 @@ def _argument(node: ast.expr, parent: ast.Call | ast.keyword, ctx: Context, dept
     if (
         _LIKE.intersection(names)
         or method in _AS
-        or any(name in ("builtins.len", "builtins.isinstance") for name in names)
+        or any(name in ("builtins.len", "builtins.isinstance", "builtins.callable") for name in names)
+        or call.func is node  # no tensor, where that is run
     ):
         return Fate.UNTOUCHED, call
     if names and all(_LOSS_CALL.fullmatch(name) for name in names):
         return Fate.READ, call
-    if names and call.args[:1] != [node] and all(_LAYER_CALL.fullmatch(name) for name in names):
-        return Fate.READ, call  # a state or a mask beside what goes through the layer
+    if names and all(_LAYER_CALL.fullmatch(name) for name in names) and (call.args[:1] != [node] or _runs(call, ctx)):
+        return Fate.READ, call  # a state or a mask beside what goes through the layer, and that where the model is run
     if (isinstance(node, ast.Attribute) and _runs_a_part(call, ctx)) or _carries_on(node, call, names, ctx):
         return Fate.READ, call
     if method and (
@@ -218,12 +222,14 @@ def _runs_a_part(call: ast.Call, ctx: Context) -> bool:
 
     So has what `for layer in self.layers` goes through. Methods of the project are followed instead.
     """
-    function = ctx.function(call)
-    if function is None or function.name != "forward":
-        return False
-    if not (is_own(call.func) or goes_through_own(ctx.module, call.func)):
+    if not _runs(call, ctx) or not (is_own(call.func) or goes_through_own(ctx.module, call.func)):
         return False
     return next(functions_called(ctx.inference, call), None) is None
+
+
+def _runs(call: ast.Call, ctx: Context) -> bool:
+    function = ctx.function(call)
+    return function is not None and function.name == "forward"
 
 
 def _carries_on(node: ast.expr, call: ast.Call, names: tuple[str, ...], ctx: Context) -> bool:
@@ -350,6 +356,14 @@ def _is_part_of_tensor(target: ast.expr, ctx: Context) -> bool:
     return kinds in ({Kind.TENSOR}, {Kind.ARRAY})
 
 
+def _is_group(node: ast.expr, entries: ast.Dict) -> bool:
+    """`{"params": self.mask, "lr": 0.1}` of an optimizer, which goes on from what is there."""
+    return any(
+        value is node and getattr(key, "value", "") == "params"
+        for key, value in zip(entries.keys, entries.values, strict=True)
+    )
+
+
 def _plain(node: ast.expr, parent: ast.AST | None, ctx: Context) -> tuple[Fate | None, ast.expr]:
     if isinstance(parent, (ast.List, ast.Tuple)) and isinstance(ctx.parent(parent), ast.Call):
         return None, parent  # torch.cat([memory, …])
@@ -378,6 +392,8 @@ def _plain(node: ast.expr, parent: ast.AST | None, ctx: Context) -> tuple[Fate |
         return Fate.WRITTEN, node  # for weight in (self.up, self.down): init(weight)
     if isinstance(parent, ast.Tuple) and isinstance(parent.ctx, ast.Load):
         return None, parent
+    if isinstance(parent, ast.Dict) and _is_group(node, parent):
+        return Fate.UNTOUCHED, node
     if isinstance(parent, (*COMPREHENSIONS, ast.List, ast.Dict, ast.Set, ast.Starred)):
         return Fate.WRITTEN, parent
     return Fate.UNTOUCHED, node

@@ -6,23 +6,26 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+from detlint.linter.analysis.callers import users_of
 from detlint.linter.analysis.classes import SILENT_BASES
+from detlint.linter.memory.attribute_fates import fate_under_names, is_given_out, is_trained
 from detlint.linter.memory.hooks import (
     ALL_PARAMETERS,
     BY_ANY_NAME,
+    INITIALISES,
     LOADED_WHOLE,
     goes_through_all,
     is_for_layers_of_torch,
-    is_of_a_layer_of_torch,
     leaves_alone,
     names_others,
     names_what_it_fills,
     takes_a_model,
     takes_no_model,
 )
-from detlint.linter.memory.layers import held_parts, holds_layers_of_torch, is_a_part, is_about_a_part
+from detlint.linter.memory.layers import held_parts, is_a_part, is_about_a_part
 from detlint.linter.memory.left_out import is_left_out_by_default, is_read_in_any_case, is_written_by_choice
 from detlint.linter.memory.loads import is_initialised_by_users, is_only_loaded, loads_something_else
+from detlint.linter.memory.owners import is_kin, is_of_another, is_replaced
 from detlint.linter.memory.parts import are_alternatives
 from detlint.linter.memory.resets import stands_in_forgotten_reset
 from detlint.linter.memory.updates import (
@@ -34,8 +37,8 @@ from detlint.linter.memory.updates import (
     sets_nothing,
     updates,
 )
-from detlint.linter.memory.uses import Fate, fate, registered_name
-from detlint.linter.source.names import FUNCTIONS, Binding, FunctionNode
+from detlint.linter.memory.uses import Fate, registered_name
+from detlint.linter.source.names import FUNCTIONS, FunctionNode
 from detlint.linter.source.nodes import identifier, is_own, walk
 
 if TYPE_CHECKING:
@@ -44,21 +47,17 @@ if TYPE_CHECKING:
 
 # Models of such bases are made to be loaded.
 _LOADED = re.compile(r"(PreTrainedModel|PretrainedModel|ModelMixin|HubMixin)$")
-# Code of such names initialises or loads every parameter of a module, whatever they are called.
-_INITIALISES = re.compile(
-    r"^_*(init(?!__$)|initiali[sz]e|reset|load)|init_weights|[^_]_init$|from_pretrained|state_dict|post_init|from_checkpoint",
-    re.IGNORECASE,
-)
+_PARAMETERS = frozenset({"torch.nn.Parameter", "torch.nn.ParameterList", "torch.nn.ParameterDict"})
+# Layers of torch whose own reset goes through all parameters.
+_RESETS_ALL = re.compile(r"(RNN|LSTM|GRU)\w*$|\.Transformer$")
+# Methods that look for a name among others.
+_LOOKED_UP = ("get", "add", "discard", "startswith", "endswith")
 _SAVES = re.compile(r"^_*save")
-_FILLS = re.compile(r"fill|copy|update|gather|reduce|broadcast|materiali[sz]e|load")
-_IN_PLACE = frozenset({"data", "no_grad", "copy_", "fill_"})
 _MODULES = frozenset(
     {"torch.nn.Module", "torch_geometric.nn.MessagePassing", "torch_geometric.nn.conv.MessagePassing"}
     | {"torchmetrics.Metric", "torchmetrics.metric.Metric", "torcheval.metrics.Metric"}
     | {"pytorch_lightning.LightningModule", "lightning.LightningModule", "lightning.pytorch.LightningModule"}
 )
-_COLLECTING = ("append", "extend", "insert")
-_ALIASES = 3
 
 
 def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | None:
@@ -72,20 +71,24 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
         or _is_initialised_by_kin(name, owner, ctx)
     ):
         return None
+    info = ctx.inference.class_info(owner)
     constants = (part for part in _within(owner, ctx) if isinstance(part, ast.Constant))
     if any(_is_spelt(constant, name, made, ctx) for constant in constants):
         return None
     reads: list[tuple[ast.expr, ast.expr]] = []
     entries: set[str] = set()
     chosen: list[ast.Attribute] = []
-    updated, trained = False, _is_trained(made, ctx)
+    updated, trained, tended = False, is_trained(made, ctx), _fills_another(name, owner, ctx)
     for node in index.of_type(ast.Attribute):
-        if node.attr != name or _is_of_another(node, owner, ctx):
+        if node.attr != name or is_of_another(node, info, ctx):
             continue
-        own = index.class_at(node) is owner
+        own = is_kin(index.class_at(node), info, ctx)
         if not isinstance(node.ctx, ast.Load):
             kept = keeps_a_part(node, name, ctx)
-            if not (kept or node is made or sets_nothing(node, ctx) or are_alternatives(node, made, ctx)):
+            replaced = (
+                sets_nothing(node, ctx) or are_alternatives(node, made, ctx) or is_replaced(node, info, made, ctx)
+            )
+            if not (kept or node is made or replaced):
                 return None
             if own and isinstance(ctx.parent(node), ast.AugAssign):
                 reads.append((node, node))  # `self.total += rows` reads what is there
@@ -105,7 +108,9 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
             chosen.append(node)
         elif outcome in (Fate.WRITTEN, Fate.STORED) and not is_left_out_by_default(place, owner, ctx):
             return None
-        elif own and outcome in (Fate.READ, Fate.ADDED_TO):
+        elif own and (
+            outcome in (Fate.READ, Fate.ADDED_TO) or (tended and trained and is_given_out(node, outcome, ctx))
+        ):
             reads.append((node, place))
     if chosen:
         once = chosen[0] if len(chosen) == 1 else None
@@ -113,9 +118,9 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
     if entries:
         shifted = updated and len(entries) == 1
         reads = [each for each in reads if shifted and reads_the_whole(*each, ctx)]
-    if not reads or is_initialised_by_users(owner, ctx):
+    if not reads or _is_filled_by_users(name, info, trained, ctx) or is_initialised_by_users(owner, ctx):
         return None
-    loaded = not updated and not _fills_another(name, owner, ctx) and is_only_loaded(owner, ctx)
+    loaded = not updated and not tended and is_only_loaded(owner, ctx)
     return None if loaded else reads[0][1]
 
 
@@ -141,122 +146,48 @@ def _fills_another(name: str, owner: ast.ClassDef, ctx: Context) -> bool:
         if not any(each.startswith("torch.nn.init.") for each in ctx.callees(call)):
             data = call.func.value if isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_") else None
             filled = data.value if isinstance(data, ast.Attribute) and data.attr == "data" else None
-        if isinstance(filled, ast.Attribute) and is_own(filled) and filled.attr != name:
-            stores = (part for part in _within(owner, ctx) if isinstance(part, ast.Assign))
-            if any(_makes_parameter(store, filled.attr, ctx) for store in stores):
-                return True
+        others = {identifier(part) for part in held_parts(filled, ctx) if is_own(part)} - {name} if filled else set()
+        stores = (part for part in _within(owner, ctx) if isinstance(part, ast.Assign)) if others else ()
+        if any(_makes_parameter(store, other, ctx) for store in stores for other in others):
+            return True
     return False
 
 
 def _makes_parameter(store: ast.Assign, name: str, ctx: Context) -> bool:
-    """`self.bias = nn.Parameter(…)`."""
-    made = isinstance(store.value, ast.Call) and "torch.nn.Parameter" in ctx.callees(store.value)
+    """`self.bias = nn.Parameter(…)`, `self.factors = nn.ParameterDict(…)`."""
+    made = isinstance(store.value, ast.Call) and not _PARAMETERS.isdisjoint(ctx.callees(store.value))
     return made and any(is_own(target) and identifier(target) == name for target in store.targets)
 
 
 def _is_spelt(constant: ast.Constant, name: str, made: ast.AST, ctx: Context) -> bool:
-    """`self.update("mean", value)` may set it; where it is registered it is only made, and `hasattr` asks for it."""
+    """`self.update("mean", value)` may set it; where it is registered it is only made, and `hasattr` asks for it.
+
+    So does what looks it up among names, `skipped.add("mean")`, `options.get("mean")`.
+    """
     call = ctx.parent(constant)
     if constant.value != name or not isinstance(call, ast.Call) or call is made:
         return False
-    return registered_name(call) is None and getattr(call.func, "id", "") not in ("hasattr", "getattr")
+    asked = _LOOKED_UP if isinstance(call.func, ast.Attribute) else ("hasattr", "getattr")
+    return registered_name(call) is None and not (identifier(call.func) in asked and call.args[:1] == [constant])
 
 
-def _is_of_another(node: ast.Attribute, owner: ast.ClassDef, ctx: Context) -> bool:
-    """`self.weight` in another class, and `self.linear.weight` where that is a layer of torch."""
-    if is_own(node):
-        return not _is_kin(ctx.module.index.class_at(node), owner, ctx)
-    if isinstance(user := ctx.parent(node), ast.Call) and user.func is node:
-        return True  # `x.mean(0)` is a method
-    if holds_layers_of_torch(node.value, ctx) or is_of_a_layer_of_torch(node, ctx):
-        return True
-    function = ctx.function(node)
-    return function is not None and takes_a_model(function, ctx) and is_for_layers_of_torch(function.body, ctx)
-
-
-def _is_kin(node: ast.ClassDef | None, owner: ast.ClassDef, ctx: Context) -> bool:
-    """Return whether one of two classes inherits from the other, or they are the same."""
-    if node is None or node is owner:
-        return node is owner
-    inference = ctx.inference
-    first, second = inference.class_info(node), inference.class_info(owner)
-    return first in inference.mro(second) or second in inference.mro(first)
-
-
-def fate_under_names(node: ast.expr, ctx: Context, *, trained: bool = False, aliases: int = 0) -> tuple[Fate, ast.expr]:
-    """Return what happens to an attribute's memory, under local names too: `weight = self.weight`."""
-    outcome, place = fate(node, ctx)
-    if outcome is Fate.MARKED:
-        return Fate.WRITTEN, place
-    if outcome is Fate.WRITTEN and trained and _computes_with_it(place, ctx):
-        return Fate.READ, place
-    if outcome is Fate.STORED and isinstance(place, ast.Tuple):
-        place = next(element for element in place.elts if node in walk(element))
-    bindings = _named(place, ctx) if outcome is Fate.STORED else []
-    if not bindings and outcome is Fate.STORED and trained and _is_handed_out(place, ctx):
-        return Fate.READ, place
-    if not bindings or aliases == _ALIASES:
-        return outcome, place
-    uses = [use for binding in bindings for use in ctx.flow(place).uses(binding)]
-    fates = [fate_under_names(use, ctx, trained=trained, aliases=aliases + 1) for use in uses]
-    for deciding in (Fate.WRITTEN, Fate.STORED, Fate.ADDED_TO, Fate.READ):
-        for found in fates:
-            if found[0] is deciding:
-                return found
-    return Fate.UNTOUCHED, place
-
-
-def _named(place: ast.expr, ctx: Context) -> list[Binding]:
-    """Return what a statement binds to memory or to its parts: `weight = self.weight`, `q, k = self.bias.chunk(2)`."""
-    binding, statement = ctx.binding(place), ctx.parent(place)
-    if binding is not None:
-        return [binding]
-    targets = statement.targets if isinstance(place, ast.Call) and isinstance(statement, ast.Assign) else []
-    parts = [part for target in targets for part in (target.elts if isinstance(target, ast.Tuple) else [target])]
-    if not all(isinstance(part, ast.Name) for part in parts):
-        return []
-    names = (part for part in parts if isinstance(part, ast.Name))
-    return [bound for name in names for bound in ctx.module.index.bindings_of(name) if bound.node is name]
-
-
-def _is_handed_out(place: ast.expr, ctx: Context) -> bool:
-    """`graph.ndata["x"] = self.embedding.expand(n, -1)` in `forward`: for whatever comes next to compute with."""
-    function, statement = ctx.function(place), ctx.parent(place)
-    targets = statement.targets if isinstance(statement, ast.Assign) else []
-    outside = bool(targets) and all(isinstance(target, ast.Subscript) for target in targets)
-    return outside and function is not None and function.name == "forward"
-
-
-def _is_trained(made: ast.AST, ctx: Context) -> bool:
-    """`self.weight = nn.Parameter(torch.empty(n))`: such memory is not written in place where the module runs."""
-    call = getattr(ctx.statement(made), "value", None)
-    if not isinstance(call, ast.Call) or call is made:
-        return False
-    return "torch.nn.Parameter" in ctx.callees(call) and all(word.arg != "requires_grad" for word in call.keywords)
-
-
-def _computes_with_it(call: ast.expr, ctx: Context) -> bool:
-    """`return deform_conv(x, self.weight)` in `forward`: what it gives is used, and nothing says that it fills.
-
-    What is put in a list there, `tokens.append(self.token)`, is used as well.
-    """
-    function = ctx.function(call)
-    if not isinstance(call, ast.Call) or function is None or function.name != "forward":
-        return False
-    name = identifier(call.func)
-    if name in _COLLECTING:
-        return True
-    if isinstance(ctx.parent(call), ast.Expr) or name.endswith("_") or _FILLS.search(name) or _INITIALISES.search(name):
-        return False
-    found = [ctx.module.project.definition(each) for each in ctx.callees(call)]
-    return not any(identifier(part) in _IN_PLACE for each in found if each is not None for part in walk(each[1]))
+def _is_filled_by_users(name: str, owner: ClassInfo, trained: bool, ctx: Context) -> bool:
+    """`nn.init.zeros_(layer.offset)` in another file that uses the class, or in a class there that derives from it."""
+    users = {user.module.name: user for user in users_of(owner.node.body[0], ctx) if user.module is not ctx.module}
+    return any(
+        node.attr == name
+        and not is_of_another(node, owner, user)
+        and (not isinstance(node.ctx, ast.Load) or fate_under_names(node, user, trained=trained)[0] is Fate.WRITTEN)
+        for user in users.values()
+        for node in user.module.index.of_type(ast.Attribute)
+    )
 
 
 def _is_initialised_by_kin(name: str, owner: ast.ClassDef, ctx: Context) -> bool:
     """Does an initialising method that the class inherits from another file name the attribute?"""
     inference = ctx.inference
     ancestors = (info for info in inference.mro(inference.class_info(owner)) if info.module is not ctx.module)
-    methods = (method for info in ancestors for method in info.methods.values() if _INITIALISES.search(method.name))
+    methods = (method for info in ancestors for method in info.methods.values() if INITIALISES.search(method.name))
     return any(isinstance(part, ast.Attribute) and part.attr == name for method in methods for part in walk(method))
 
 
@@ -271,15 +202,15 @@ def _is_initialised_elsewhere(name: str, owner: ast.ClassDef, ctx: Context, regi
     info = inference.class_info(owner)
     outside = set(inference.external_bases(info)) - SILENT_BASES
     states = [ancestor for ancestor in inference.mro(info) if registrar in ancestor.methods]
-    if not outside <= _MODULES or (not outside and info.node.bases and not states):
-        return True
-    bases = (base for other in index.of_type(ast.ClassDef) for base in other.bases)
-    if any(_LOADED.search(name) for base in bases for name in (*ctx.resolve(base), ast.unparse(base))):
+    if not all(_leaves_alone(base, name) for base in outside) or (not outside and info.node.bases and not states):
         return True
     tended = _fills_another(name, owner, ctx)
+    bases = (base for other in index.of_type(ast.ClassDef) for base in other.bases if not tended)
+    if any(_LOADED.search(name) for base in bases for name in (*ctx.resolve(base), ast.unparse(base))):
+        return True
     if not info.node.bases:  # no module, which hooks and loops through parameters would reach
         return _initialises_itself(info, set(), tended, ctx)
-    hooks = [f for f in index.of_type(ast.FunctionDef) if _INITIALISES.search(f.name) and takes_a_model(f, ctx)]
+    hooks = [f for f in index.of_type(ast.FunctionDef) if INITIALISES.search(f.name) and takes_a_model(f, ctx)]
     if tended:
         hooks = [hook for hook in hooks if not LOADED_WHOLE.search(hook.name)]
     if not all(is_for_layers_of_torch(hook.body, ctx) or names_what_it_fills(hook, ctx) for hook in hooks):
@@ -291,7 +222,7 @@ def _is_initialised_elsewhere(name: str, owner: ast.ClassDef, ctx: Context, regi
     if any(_initialises_itself(each, known, tended, ctx) for each in inference.mro(info) if each not in states):
         return True
     return any(
-        (_INITIALISES.search(called) or called == "apply")
+        (INITIALISES.search(called) or called == "apply")
         and not (tended and LOADED_WHOLE.search(called))
         and any(_reaches_models(call, owner, ctx) and not _hands_on(call, known, name, ctx) for call in calls)
         for called, calls in index.calls_by_name.items()
@@ -299,8 +230,18 @@ def _is_initialised_elsewhere(name: str, owner: ast.ClassDef, ctx: Context, regi
     )
 
 
+def _leaves_alone(base: str, name: str) -> bool:
+    """Does a class of a library not fill an attribute that it does not know? Recurrent layers fill all there are."""
+    if base in _MODULES:
+        return True
+    of_torch = base.startswith(("torch.nn.", "torch.distributions."))
+    return of_torch and not _RESETS_ALL.search(base) and name not in ("weight", "bias")
+
+
 def _hands_on(call: ast.Call, hooks: set[str], name: str, ctx: Context) -> bool:
-    """`self.apply(self._init_weights)`, where the hook is known, or fills no attribute of this name."""
+    """`self.apply(self._init_weights)`, `init_layer(self)`, where that is known, or fills no attribute of this name."""
+    if isinstance(call.func, ast.Name):
+        return leaves_alone(call.func, name, ctx)
     hook = call.args[0] if len(call.args) == 1 else None
     if hook is None or not isinstance(call.func, ast.Attribute) or call.func.attr != "apply":
         return False
@@ -315,7 +256,7 @@ def _initialises_itself(info: ClassInfo, hooks: set[str], tended: bool, ctx: Con
     methods = [part for part in _within(info.node, ctx) if isinstance(part, FUNCTIONS) and part.name != "state_dict"]
     if tended or any(_SAVES.search(method.name) for method in methods):
         methods = [method for method in methods if not LOADED_WHOLE.search(method.name)]
-    methods = [method for method in methods if _INITIALISES.search(method.name)]
+    methods = [method for method in methods if INITIALISES.search(method.name)]
     return any(LOADED_WHOLE.search(method.name) or _hides_what_it_sets(method, info, hooks, ctx) for method in methods)
 
 
@@ -376,7 +317,7 @@ def _writes(node: ast.AST) -> bool:
     if isinstance(node, ast.Attribute):
         return node.attr == "data" and not isinstance(node.ctx, ast.Load)
     name = identifier(node.func) if isinstance(node, ast.Call) else ""
-    return (name.endswith("_") and name != "requires_grad_") or bool(_INITIALISES.search(name))
+    return (name.endswith("_") and name != "requires_grad_") or bool(INITIALISES.search(name))
 
 
 def _reaches_models(call: ast.Call, owner: ast.ClassDef, ctx: Context) -> bool:
@@ -393,7 +334,7 @@ def _reaches_models(call: ast.Call, owner: ast.ClassDef, ctx: Context) -> bool:
         return not loads_something_else(call, ctx)
     if isinstance(function, ast.Attribute):
         around = ctx.module.index.class_at(call)
-        if is_own(function) and not _is_kin(around, owner, ctx):
+        if is_own(function) and not is_kin(around, ctx.inference.class_info(owner), ctx):
             return False
         kin = {owner, *([around] if is_own(function) and around is not None else [])}
         infos = (info for each in kin for info in ctx.inference.mro(ctx.inference.class_info(each)))

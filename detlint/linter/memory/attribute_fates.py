@@ -1,0 +1,124 @@
+"""What happens to the memory of an attribute, under local names too, and where what it holds is learned?"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from detlint.linter.analysis.callers import calls_of
+from detlint.linter.memory.hooks import INITIALISES
+from detlint.linter.memory.uses import Fate, fate
+from detlint.linter.source.names import Binding, FunctionNode
+from detlint.linter.source.nodes import identifier, is_own, walk
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.classes import ClassInfo
+    from detlint.linter.analysis.context import Context
+
+_FILLS = re.compile(r"fill|copy|update|gather|reduce|broadcast|materiali[sz]e|load")
+_IN_PLACE = frozenset({"data", "no_grad", "copy_", "fill_"})
+_COLLECTING = ("append", "extend", "insert")
+_ALIASES = 3
+
+
+def is_trained(made: ast.AST, ctx: Context) -> bool:
+    """`self.weight = nn.Parameter(torch.empty(n))`: such memory is not written in place where the module runs."""
+    call = getattr(ctx.statement(made), "value", None)
+    if not isinstance(call, ast.Call) or call is made:
+        return False
+    return "torch.nn.Parameter" in ctx.callees(call) and all(word.arg != "requires_grad" for word in call.keywords)
+
+
+def fate_under_names(node: ast.expr, ctx: Context, *, trained: bool = False, aliases: int = 0) -> tuple[Fate, ast.expr]:
+    """Return what happens to an attribute's memory, under local names too: `weight = self.weight`."""
+    outcome, place = fate(node, ctx)
+    if outcome is Fate.MARKED:
+        return Fate.WRITTEN, place
+    if outcome is Fate.WRITTEN and trained and _computes_with_it(place, ctx):
+        return Fate.READ, place
+    if outcome is Fate.RETURNED and trained and getattr(ctx.function(place), "name", "") == "forward":
+        return Fate.READ, place  # `return self.table[ids]`
+    if outcome is Fate.STORED and isinstance(place, ast.Tuple):
+        place = next(element for element in place.elts if node in walk(element))
+    bindings = _named(place, ctx) if outcome is Fate.STORED else []
+    if not bindings and outcome is Fate.STORED and trained and _is_handed_out(place, ctx):
+        return Fate.READ, place
+    if not bindings or aliases == _ALIASES:
+        return outcome, place
+    uses = [use for binding in bindings for use in ctx.flow(place).uses(binding)]
+    fates = [fate_under_names(use, ctx, trained=trained, aliases=aliases + 1) for use in uses]
+    for deciding in (Fate.WRITTEN, Fate.STORED, Fate.ADDED_TO, Fate.READ):
+        for found in fates:
+            if found[0] is deciding:
+                return found
+    return Fate.UNTOUCHED, place
+
+
+def _runs_in_forward(node: ast.AST, ctx: Context) -> bool:
+    """Does code run where the module does: in `forward`, or in a method that it calls, but for initialising ones?"""
+    function, owner = ctx.function(node), ctx.module.index.class_at(node)
+    if function is None:
+        return False
+    if function.name.startswith("forward"):
+        return True
+    return owner is not None and function in ctx.module.project.once(_run_by_forward, ctx.inference.class_info(owner))
+
+
+def _run_by_forward(info: ClassInfo) -> frozenset[FunctionNode]:
+    """Return the methods of a class that its `forward` leads to."""
+    inference = info.module.inference
+    methods = {name: method for each in reversed(inference.mro(info)) for name, method in each.methods.items()}
+    pending = [name for name in methods if name.startswith("forward")]
+    found = set(pending)
+    while pending:
+        named = {identifier(part) for part in walk(methods[pending.pop()]) if is_own(part)}
+        pending += [name for name in named - found if name in methods and not INITIALISES.search(name)]
+        found.update(pending)
+    return frozenset(methods[name] for name in found)
+
+
+def _computes_with_it(call: ast.expr, ctx: Context) -> bool:
+    """`return deform_conv(x, self.weight)` in `forward`: what it gives is used, and nothing says that it fills.
+
+    What is put in a list there, `tokens.append(self.token)`, is used as well.
+    """
+    if not isinstance(call, ast.Call) or not _runs_in_forward(call, ctx):
+        return False
+    name = identifier(call.func)
+    if name in _COLLECTING:
+        return True
+    if isinstance(ctx.parent(call), ast.Expr) or name.endswith("_") or _FILLS.search(name) or INITIALISES.search(name):
+        return False
+    found = [ctx.module.project.definition(each) for each in ctx.callees(call)]
+    return not any(identifier(part) in _IN_PLACE for each in found if each is not None for part in walk(each[1]))
+
+
+def _is_handed_out(place: ast.expr, ctx: Context) -> bool:
+    """`graph.ndata["x"] = self.embedding.expand(n, -1)` in `forward`: for whatever comes next to compute with."""
+    statement = ctx.parent(place)
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    outside = bool(targets) and all(isinstance(target, ast.Subscript) for target in targets)
+    return outside and _runs_in_forward(place, ctx)
+
+
+def is_given_out(node: ast.Attribute, outcome: Fate, ctx: Context) -> bool:
+    """`return self.weight` of a method whose callers, as far as they are in sight, do not write what they get."""
+    function = ctx.function(node)
+    if outcome is not Fate.RETURNED or function is None:
+        return False
+    sites = (site for site in calls_of(function, ctx) if site is not None)
+    return all(fate_under_names(call, caller)[0] is not Fate.WRITTEN for caller, call in sites)
+
+
+def _named(place: ast.expr, ctx: Context) -> list[Binding]:
+    """Return what a statement binds to memory or to its parts: `weight = self.weight`, `q, k = self.bias.chunk(2)`."""
+    binding, statement = ctx.binding(place), ctx.parent(place)
+    if binding is not None:
+        return [binding]
+    targets = statement.targets if isinstance(place, ast.Call) and isinstance(statement, ast.Assign) else []
+    parts = [part for target in targets for part in (target.elts if isinstance(target, ast.Tuple) else [target])]
+    if not all(isinstance(part, ast.Name) for part in parts):
+        return []
+    names = (part for part in parts if isinstance(part, ast.Name))
+    return [bound for name in names for bound in ctx.module.index.bindings_of(name) if bound.node is name]
