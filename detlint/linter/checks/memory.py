@@ -34,6 +34,7 @@ from detlint.linter.memory.parts import (
     is_filled_by_choice,
     is_under_same_choice,
     left_to_choice,
+    mark_some,
     names_extent,
     only_in_part,
     tells_extent,
@@ -232,11 +233,12 @@ class _Memory:
         self._target, self._made, self._ctx = target, made, ctx
         # An alias may write it, once there is one.
         writes = [use for use, (outcome, _) in outcomes.items() if outcome in (Fate.WRITTEN, Fate.STORED)]
-        marks = all(_sets_to_one(use, ctx) for use in writes if isinstance(ctx.parent(use), ast.Subscript))
+        places = [place for use in writes if isinstance(place := ctx.parent(use), ast.Subscript)]
+        self._marks = mark_some(places, target, ctx)
         handed = [
             use
             for use in writes
-            if _is_given_on(use, outcomes[use], marks, ctx)
+            if _is_given_on(use, outcomes[use], self._marks, ctx)
             and (begun or any(write is not use and ctx.flow(use).path(write, use) for write in writes))
         ]
         self.moved = {use: name for use in writes if (name := _new_name(use, outcomes, ctx)) is not None}
@@ -272,7 +274,8 @@ class _Memory:
     def _counts(self, use: ast.Name, outcome: Fate, place: ast.expr) -> bool:
         """Does a use look at places that may be unwritten?"""
         ctx = self._ctx
-        if self.in_part and (isinstance(ctx.parent(use), ast.Subscript) or tells_extent(place, self._target.id, ctx)):
+        told = isinstance(ctx.parent(use), ast.Subscript) or tells_extent(place, self._target.id, ctx)
+        if self.in_part and told and not self._marks:
             return False  # it may be the part
         chosen_alike = self._choice is not None and is_under_same_choice(use, self._choice, ctx)
         if chosen_alike or is_asked_for_form(use, self._made, ctx):
@@ -345,16 +348,11 @@ def _is_given_on(use: ast.Name, outcome: tuple[Fate, ast.expr], marks: bool, ctx
     return not (name[:1].isupper() or name == "where" or _COMPLETES.search(name))
 
 
-def _sets_to_one(write: ast.Name, ctx: Context) -> bool:
-    """`labels[start:end] = 1`."""
-    value = getattr(ctx.statement(write), "value", None)
-    return isinstance(value, ast.Constant) and value.value == 1
-
-
 def _settled(outcomes: dict[ast.Name, tuple[Fate, ast.expr]], ctx: Context) -> dict[ast.Name, tuple[Fate, ast.expr]]:
     """What writes may have written what is added to later; where nothing did, adding reads.
 
-    So does marking some places where nothing writes the others; two masks may complement each other.
+    So does marking some places where nothing writes the others; two masks may complement each other. Another name by
+    which it is only read is no more than a read.
     """
     writes = [use for use, (outcome, _) in outcomes.items() if outcome in (Fate.WRITTEN, Fate.STORED)]
     masked = [place for _, place in outcomes.values() if identifier(place).startswith("masked_")]
@@ -364,8 +362,18 @@ def _settled(outcomes: dict[ast.Name, tuple[Fate, ast.expr]], ctx: Context) -> d
             outcome = Fate.WRITTEN if any(ctx.flow(use).path(write, use) for write in writes) else Fate.READ
         elif outcome is Fate.MARKED:
             outcome = Fate.WRITTEN if writes or len(masked) > 1 else Fate.READ
+        elif outcome is Fate.STORED and _is_only_read(place, ctx):
+            outcome = Fate.READ
         settled[use] = (outcome, place)
     return settled
+
+
+def _is_only_read(stored: ast.expr, ctx: Context) -> bool:
+    """`seen = mask.unsqueeze(1)`, where all that is done with `seen` reads it."""
+    binding = ctx.binding(stored)
+    uses = ctx.flow(stored).uses(binding) if binding is not None else ()
+    fates = {fate(use, ctx)[0] for use in uses if ctx.flow(use) is ctx.flow(stored)}
+    return len(uses) > 0 and Fate.READ in fates and fates <= {Fate.READ, Fate.UNTOUCHED}
 
 
 def _allocates(function: FunctionNode) -> bool:

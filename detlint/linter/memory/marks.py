@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.values import Kind
-from detlint.linter.source.nodes import identifier
+from detlint.linter.source.nodes import identifier, walk
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
@@ -53,6 +53,49 @@ def _is_one_a_row(call: ast.Call) -> bool:
     # The last dimension goes by two names; the first one of several is never the last.
     added = ast.unparse(index.args[0])
     return along is not None and (added == ast.unparse(along) or (added == "-1" and ast.unparse(along) != "0"))
+
+
+def write_one_number(places: Sequence[ast.Subscript], rounds: Iterable[ast.AST], ctx: Context) -> bool:
+    """`mask[rows, labels] = 1`, `kept[start:end] = True`: the same number at each write, and not everywhere.
+
+    If all places were to hold it, nobody would name some. What changes in the rounds of a loop may name all of them.
+    """
+    statements = [ctx.parent(place) for place in places]
+    values = [statement.value if isinstance(statement, ast.Assign) else None for statement in statements]
+    numbers = {ast.unparse(value) for value in values if value is not None and is_number(value)}
+    names = (part for loop in rounds for part in walk(loop) if isinstance(part, ast.Name))
+    changing = {name.id for name in names if isinstance(name.ctx, ast.Store)}
+    alike = len(numbers) == 1 and all(value is not None and is_number(value) for value in values)
+    return alike and all(_names_some(place, changing) for place in places)
+
+
+def is_number(value: ast.expr) -> bool:
+    """`1`, `-1.0`, `float("-inf")`."""
+    if isinstance(value, ast.UnaryOp):
+        value = value.operand
+    elif isinstance(value, ast.Call) and identifier(value.func) == "float" and len(value.args) == 1:
+        value = value.args[0]
+    return isinstance(value, ast.Constant) and value.value is not None
+
+
+def _names_some(place: ast.Subscript, changing: Collection[str]) -> bool:
+    """Does an index leave places out, whatever the names that change may stand for?"""
+    parts = place.slice.elts if isinstance(place.slice, ast.Tuple) else [place.slice]
+    named = ((part, {name.id for name in walk(part) if isinstance(name, ast.Name)}) for part in parts)
+    return any(_is_some(part) and names.isdisjoint(changing) for part, names in named)
+
+
+def _is_some(part: ast.expr) -> bool:
+    """Not `:`, `...`, `None`, `arange(n)`; a slice with one end written out, `1:`, and any other index."""
+    if isinstance(part, ast.Slice):
+        return isinstance(part.lower, (ast.Constant, ast.UnaryOp, ast.Name)) and not _starts_at_zero(part)
+    if isinstance(part, ast.Constant):
+        return isinstance(part.value, int) and not isinstance(part.value, bool)
+    return not (isinstance(part, ast.Call) and identifier(part.func) in ("arange", "range", "slice"))
+
+
+def _starts_at_zero(part: ast.Slice) -> bool:
+    return isinstance(part.lower, ast.Constant) and part.lower.value == 0
 
 
 def are_coordinates(places: ast.expr, ctx: Context) -> bool:

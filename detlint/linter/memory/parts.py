@@ -10,7 +10,7 @@ from itertools import combinations, pairwise
 
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.values import Kind
-from detlint.linter.memory.marks import are_coordinates, leave_out_beyond
+from detlint.linter.memory.marks import are_coordinates, leave_out_beyond, write_one_number
 from detlint.linter.memory.rounds import (
     drops_the_last_batch,
     keeps_to_the_diagonal,
@@ -46,12 +46,18 @@ def only_in_part(writes: Sequence[ast.Name], target: ast.Name, made: ast.expr, c
     if (
         _leaves_columns(places, made, ctx)
         or _skips_columns(places, ctx)
+        or mark_some(places, target, ctx)
         or leave_out_beyond([place.slice for place in places], ctx)
     ):
         return True
     if not all(are_alternatives(one, other, ctx) for one, other in combinations(places, 2)):
         return False
     return all(_leaves_something(place, target, made, ctx) for place in places)
+
+
+def mark_some(places: Sequence[ast.Subscript], target: ast.AST, ctx: Context) -> bool:
+    """Do all writes write the same number, and leave places out?"""
+    return write_one_number(places, {loop for place in places for loop in rounds_of(place, target, ctx)}, ctx)
 
 
 def _leaves_something(place: ast.Subscript, target: ast.Name, made: ast.expr, ctx: Context) -> bool:
@@ -172,13 +178,16 @@ def _is_left_at_once(place: ast.Subscript, made: ast.expr, ctx: Context) -> bool
     """`out[:n] = x`, `out[~mask] = x`, `mask[rows] = True`, `out[nodes[:, 0], nodes[:, 1]] = x`."""
     if _is_slice(place.slice):
         return not _is_whole(place.slice, made)
-    return (
-        are_coordinates(place.slice, ctx) or _is_mask(place.slice, ctx) or _marks(place, ctx) or _takes_over(place, ctx)
-    )
+    return are_coordinates(place.slice, ctx) or _is_mask(place.slice, ctx) or _takes_over(place, ctx)
 
 
 def _is_mask(places: ast.expr, ctx: Context) -> bool:
-    """`~mask`, `x > 0`, `(x > low) & (x < high)`, `upper.bool()`, `mask.nonzero()`, and variables that are these."""
+    """`~mask`, `x > 0`, `(x > low) & (x < high)`, `upper.bool()`, `mask.nonzero()`, and variables that are these.
+
+    So is what is called a mask.
+    """
+    if isinstance(places, (ast.Name, ast.Attribute)) and "mask" in identifier(places).lower():
+        return True
     if isinstance(places, ast.Name):
         bindings = ctx.module.definitions(places)
         made = bindings[0].value if len(bindings) == 1 and not bindings[0].index else None
@@ -306,31 +315,15 @@ def _is_whole(places: ast.expr, made: ast.expr) -> bool:
     )
 
 
-def _marks(place: ast.Subscript, ctx: Context) -> bool:
-    """`mask[rows] = True`, `one_hot[rows, labels] = 1` set the rest to nothing."""
-    statement = ctx.parent(place)
-    value = statement.value if isinstance(statement, ast.Assign) else None
-    parts = place.slice.elts if isinstance(place.slice, ast.Tuple) else [place.slice]
-    named = all(isinstance(part, (ast.Name, ast.Attribute)) or _counts_up(part) or _is_row(part) for part in parts)
-    return isinstance(value, ast.Constant) and named and not all(map(_counts_up, parts))
-
-
 def _takes_over(place: ast.Subscript, ctx: Context) -> bool:
-    """`out[kept] = x[kept]`: all of it would be `out = x`."""
+    """`out[kept] = f(x[kept])`: all of it would be `out = f(x)`."""
     statement, where = ctx.parent(place), ast.dump(place.slice)
     value = statement.value if isinstance(statement, ast.Assign) else None
-    return (
-        isinstance(value, ast.Subscript)
-        and ast.dump(value.slice) == where
-        and any(isinstance(part, (ast.Name, ast.Attribute)) for part in walk(place.slice))
-    )
+    if value is None or not any(isinstance(part, (ast.Name, ast.Attribute)) for part in walk(place.slice)):
+        return False
+    return any(isinstance(part, ast.Subscript) and where in map(ast.dump, _first(part.slice)) for part in walk(value))
 
 
-def _is_row(part: ast.expr) -> bool:
-    """`edges[0]`."""
-    return isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Constant)
-
-
-def _counts_up(part: ast.expr) -> bool:
-    """`torch.arange(n)`, `range(n)`."""
-    return isinstance(part, ast.Call) and identifier(part.func) in ("arange", "range")
+def _first(places: ast.expr) -> list[ast.expr]:
+    """Return `rows, labels` and `rows` of an index."""
+    return [places, *(places.elts[:1] if isinstance(places, ast.Tuple) else [])]

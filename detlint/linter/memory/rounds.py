@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from detlint.linter.analysis.context import Context
+from detlint.linter.memory.marks import is_number
 from detlint.linter.source.names import BindingKind
 from detlint.linter.source.nodes import identifier, walk
 from detlint.randomness import load_sources
@@ -137,7 +138,7 @@ def marks_what_data_say(place: ast.Subscript, loop: ast.For, ctx: Context) -> bo
     What goes with the number of the round alone may be everywhere: `for i in range(n): out[i] = 1`.
     """
     statement = ctx.statement(place)
-    if not isinstance(statement, ast.Assign) or not _is_number(statement.value):
+    if not isinstance(statement, ast.Assign) or not is_number(statement.value):
         return False
     names = _names(loop.target)
     given = {name for name in names if not _is_counter(name, loop)} if _counted(loop) is None else set()
@@ -147,15 +148,6 @@ def marks_what_data_say(place: ast.Subscript, loop: ast.For, ctx: Context) -> bo
         _names(part) & (names if isinstance(part, ast.Slice) and not _is_block(part) else given)
         for part in _parts(place)
     )
-
-
-def _is_number(value: ast.expr) -> bool:
-    """`1`, `-1.0`, `float("-inf")`."""
-    if isinstance(value, ast.UnaryOp):
-        value = value.operand
-    elif isinstance(value, ast.Call) and identifier(value.func) == "float" and len(value.args) == 1:
-        value = value.args[0]
-    return isinstance(value, ast.Constant)
 
 
 def _is_block(part: ast.Slice) -> bool:
