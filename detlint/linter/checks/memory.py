@@ -200,7 +200,7 @@ def _read_of_name(target: ast.Name, made: ast.expr, ctx: Context, names: int, be
         return None
     if guards_emptiness(target, ctx):
         return None
-    outcomes = _settled({use: fate(use, ctx) for use in flow.uses(binding)}, ctx)
+    outcomes = _settled({use: fate(use, ctx) for use in flow.uses(binding)}, target, ctx)
     if len(outcomes) == 1 and names and [outcome for outcome, _ in outcomes.values()] == [Fate.STORED]:
         return _read(next(iter(outcomes)), ctx, names, begun)  # under another name, and no longer under this one
     if [outcome for outcome, _ in outcomes.values()] == [Fate.RETURNED] and _is_parameter(made, ctx):
@@ -338,7 +338,7 @@ def _is_given_on(use: ast.Name, outcome: tuple[Fate, ast.expr], marks: bool, ctx
     """
     call = outcome[1]
     if isinstance(call, ast.Dict):
-        return isinstance(ctx.parent(call), ast.Return) and not names_extent(call)
+        return marks or (isinstance(ctx.parent(call), ast.Return) and not names_extent(call))
     if not isinstance(call, ast.Call) or use not in arguments_of(call):
         return False
     if isinstance(ctx.parent(call), ast.Expr):
@@ -348,8 +348,10 @@ def _is_given_on(use: ast.Name, outcome: tuple[Fate, ast.expr], marks: bool, ctx
     return not (name[:1].isupper() or name == "where" or _COMPLETES.search(name))
 
 
-def _settled(outcomes: dict[ast.Name, tuple[Fate, ast.expr]], ctx: Context) -> dict[ast.Name, tuple[Fate, ast.expr]]:
-    """What writes may have written what is added to later; where nothing did, adding reads.
+def _settled(
+    outcomes: dict[ast.Name, tuple[Fate, ast.expr]], made: ast.Name, ctx: Context
+) -> dict[ast.Name, tuple[Fate, ast.expr]]:
+    """What writes may have written what is added to later; where nothing did on the way there, adding reads.
 
     So does marking some places where nothing writes the others; two masks may complement each other. Another name by
     which it is only read is no more than a read.
@@ -359,7 +361,9 @@ def _settled(outcomes: dict[ast.Name, tuple[Fate, ast.expr]], ctx: Context) -> d
     settled = {}
     for use, (outcome, place) in outcomes.items():
         if outcome is Fate.ADDED_TO:
-            outcome = Fate.WRITTEN if any(ctx.flow(use).path(write, use) for write in writes) else Fate.READ
+            before = [ctx.statement(write) for write in writes] + list(_loops_of(writes, use, ctx))
+            unwritten = ctx.flow(use).path(ctx.statement(made), use, avoiding=before)
+            outcome = Fate.READ if unwritten else Fate.WRITTEN
         elif outcome is Fate.MARKED:
             outcome = Fate.WRITTEN if writes or len(masked) > 1 else Fate.READ
         elif outcome is Fate.STORED and _is_only_read(place, ctx):

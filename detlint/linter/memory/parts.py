@@ -14,6 +14,7 @@ from detlint.linter.memory.marks import are_coordinates, leave_out_beyond, write
 from detlint.linter.memory.rounds import (
     drops_the_last_batch,
     keeps_to_the_diagonal,
+    leaves_beginning,
     leaves_gaps,
     leaves_out_rounds,
     leaves_padding,
@@ -31,6 +32,12 @@ _EXTENTS = re.compile(
 )
 # The same in a dictionary, where `ids` are what goes along with them.
 _EXTENTS_OF_ENTRIES = re.compile(r"(^|_)(masks?|valid|lens?|lengths?|nums?|counts?|sizes?)(_|$)")
+# Names of an index that leaves places out: `pos_inds`, `valid_idx`, `kept_rows`.
+_CHOSEN = re.compile(
+    r"mask|(^|_)(pos|positive|neg|negative|fg|foreground|valid|active|firing|kept|keep|selected|chosen|matched|sampled|pred)"
+    r"_?(inds?|idxs?|index|indexes|indices|ids|rows|places|positions|locs?)(_|$)",
+    re.IGNORECASE,
+)
 # Places written twice are looked for in dimensions up to this size.
 _MOST_COUNTED = 4096
 _TAKE_PARTS = frozenset({"diag", "diagonal", "trace", "tril", "triu"})
@@ -178,15 +185,20 @@ def _is_left_at_once(place: ast.Subscript, made: ast.expr, ctx: Context) -> bool
     """`out[:n] = x`, `out[~mask] = x`, `mask[rows] = True`, `out[nodes[:, 0], nodes[:, 1]] = x`."""
     if _is_slice(place.slice):
         return not _is_whole(place.slice, made)
-    return are_coordinates(place.slice, ctx) or _is_mask(place.slice, ctx) or _takes_over(place, ctx)
+    return (
+        are_coordinates(place.slice, ctx)
+        or any(_is_mask(part, ctx) for part in _first(place.slice))
+        or _takes_over(place, ctx)
+        or _spreads(place, made, ctx)
+    )
 
 
 def _is_mask(places: ast.expr, ctx: Context) -> bool:
     """`~mask`, `x > 0`, `(x > low) & (x < high)`, `upper.bool()`, `mask.nonzero()`, and variables that are these.
 
-    So is what is called a mask.
+    So is what is called a mask, or the places of a choice.
     """
-    if isinstance(places, (ast.Name, ast.Attribute)) and "mask" in identifier(places).lower():
+    if isinstance(places, (ast.Name, ast.Attribute)) and _CHOSEN.search(identifier(places)):
         return True
     if isinstance(places, ast.Name):
         bindings = ctx.module.definitions(places)
@@ -220,7 +232,9 @@ def _is_left_by_rounds(place: ast.Subscript, rounds: Sequence[_Loop], made: ast.
     loops = [loop for loop in rounds if isinstance(loop, ast.For)]
     if len(loops) < len(rounds):
         return False
-    if leaves_out_rounds(place, loops, ctx) or leaves_gaps(place, ctx):
+    if leaves_out_rounds(place, loops, ctx) or leaves_gaps(place, ctx) or leaves_beginning(place):
+        return True
+    if marks_what_data_say(place, loops[0], ctx):
         return True
     if len(loops) > 1:
         return False
@@ -228,7 +242,6 @@ def _is_left_by_rounds(place: ast.Subscript, rounds: Sequence[_Loop], made: ast.
     return (
         passes_over(place, loop, sizes, ctx)
         or keeps_to_the_diagonal(place, loop, ctx)
-        or marks_what_data_say(place, loop, ctx)
         or drops_the_last_batch(place, loop, sizes, ctx)
         or leaves_padding(place, loop, sizes, ctx)
     )
@@ -322,6 +335,26 @@ def _takes_over(place: ast.Subscript, ctx: Context) -> bool:
     if value is None or not any(isinstance(part, (ast.Name, ast.Attribute)) for part in walk(place.slice)):
         return False
     return any(isinstance(part, ast.Subscript) and where in map(ast.dump, _first(part.slice)) for part in walk(value))
+
+
+def _spreads(place: ast.Subscript, made: ast.expr, ctx: Context) -> bool:
+    """`out[indices] = x` of `torch.empty(total, *x.shape[1:])`: as many rows as `x` has, out of another number."""
+    statement = ctx.parent(place)
+    value = statement.value if isinstance(statement, ast.Assign) else None
+    sizes = sizes_of(made)
+    if not isinstance(value, ast.Name) or not isinstance(place.slice, ast.Name) or len(sizes) < 2:
+        return False
+    rest = [part.id for size in sizes[1:] for part in walk(size) if isinstance(part, ast.Name)]
+    return value.id in rest and isinstance(sizes[0], ast.Name) and not _is_size_of(sizes[0], value, ctx)
+
+
+def _is_size_of(size: ast.Name, value: ast.Name, ctx: Context) -> bool:
+    """`n = x.shape[0]`, `n, c = x.shape`."""
+    made = [binding.value for binding in ctx.module.definitions(size)]
+    return any(
+        part is not None and any(isinstance(name, ast.Name) and name.id == value.id for name in walk(part))
+        for part in made
+    )
 
 
 def _first(places: ast.expr) -> list[ast.expr]:

@@ -140,10 +140,11 @@ def marks_what_data_say(place: ast.Subscript, loop: ast.For, ctx: Context) -> bo
     statement = ctx.statement(place)
     if not isinstance(statement, ast.Assign) or not is_number(statement.value):
         return False
-    names = _names(loop.target)
-    given = {name for name in names if not _is_counter(name, loop)} if _counted(loop) is None else set()
+    worked_out = set().union(*map(_bound, loop.body))  # `label = labels[i]`
+    names = _names(loop.target) | worked_out
+    given = {name for name in names if not _is_counter(name, loop)} if _counted(loop) is None else worked_out
     if isinstance(loop.iter, ast.Call) and identifier(loop.iter.func) in _COUNTING | {"arange"}:
-        given = set()
+        given = worked_out
     return any(
         _names(part) & (names if isinstance(part, ast.Slice) and not _is_block(part) else given)
         for part in _parts(place)
@@ -237,6 +238,14 @@ def _is_divided(batch: str, loop: ast.For, ctx: Context) -> bool:
     return any(
         isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod) and ast.unparse(part.right) == batch
         for part in walk(function if function is not None else ctx.module.tree)
+    )
+
+
+def leaves_beginning(place: ast.Subscript) -> bool:
+    """`for rows, cut in groups: out[rows, cut:] = x` with no other write: what stands in front of the cut stays."""
+    parts = [part for part in _parts(place) if isinstance(part, ast.Slice)]
+    return any(
+        part.upper is None and part.step is None and isinstance(part.lower, (ast.Name, ast.Attribute)) for part in parts
     )
 
 
