@@ -22,6 +22,7 @@ from detlint.linter.memory.containers import (
 )
 from detlint.linter.memory.erased import is_erased
 from detlint.linter.memory.made import is_fresh
+from detlint.linter.memory.marks import write_one_number
 from detlint.linter.memory.needs import (
     guards_emptiness,
     is_asked_for_form,
@@ -34,7 +35,6 @@ from detlint.linter.memory.parts import (
     is_filled_by_choice,
     is_under_same_choice,
     left_to_choice,
-    mark_some,
     names_extent,
     only_in_part,
     tells_extent,
@@ -234,7 +234,7 @@ class _Memory:
         # An alias may write it, once there is one.
         writes = [use for use, (outcome, _) in outcomes.items() if outcome in (Fate.WRITTEN, Fate.STORED)]
         places = [place for use in writes if isinstance(place := ctx.parent(use), ast.Subscript)]
-        self._marks = mark_some(places, target, ctx)
+        self._marks = write_one_number(places, ctx)
         handed = [
             use
             for use in writes

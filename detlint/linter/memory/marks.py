@@ -55,18 +55,19 @@ def _is_one_a_row(call: ast.Call) -> bool:
     return along is not None and (added == ast.unparse(along) or (added == "-1" and ast.unparse(along) != "0"))
 
 
-def write_one_number(places: Sequence[ast.Subscript], rounds: Iterable[ast.AST], ctx: Context) -> bool:
-    """`mask[rows, labels] = 1`, `kept[start:end] = True`: the same number at each write, and not everywhere.
-
-    If all places were to hold it, nobody would name some. What changes in the rounds of a loop may name all of them.
-    """
+def write_one_number(places: Sequence[ast.Subscript], ctx: Context) -> bool:
+    """`mask[rows, labels] = 1`, `kept[start:end] = True`: the same number at each write."""
     statements = [ctx.parent(place) for place in places]
     values = [statement.value if isinstance(statement, ast.Assign) else None for statement in statements]
-    numbers = {ast.unparse(value) for value in values if value is not None and is_number(value)}
+    numbers = {ast.unparse(value) if value is not None and is_number(value) else "" for value in values}
+    return len(numbers) == 1 and "" not in numbers
+
+
+def name_some(places: Sequence[ast.Subscript], rounds: Iterable[ast.AST]) -> bool:
+    """Do indices leave places out, whatever the names may stand for that change in the rounds of loops?"""
     names = (part for loop in rounds for part in walk(loop) if isinstance(part, ast.Name))
     changing = {name.id for name in names if isinstance(name.ctx, ast.Store)}
-    alike = len(numbers) == 1 and all(value is not None and is_number(value) for value in values)
-    return alike and all(_names_some(place, changing) for place in places)
+    return all(_names_some(place, changing) for place in places)
 
 
 def is_number(value: ast.expr) -> bool:
@@ -79,7 +80,6 @@ def is_number(value: ast.expr) -> bool:
 
 
 def _names_some(place: ast.Subscript, changing: Collection[str]) -> bool:
-    """Does an index leave places out, whatever the names that change may stand for?"""
     parts = place.slice.elts if isinstance(place.slice, ast.Tuple) else [place.slice]
     named = ((part, {name.id for name in walk(part) if isinstance(name, ast.Name)}) for part in parts)
     return any(_is_some(part) and names.isdisjoint(changing) for part, names in named)

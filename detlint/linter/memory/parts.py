@@ -10,7 +10,7 @@ from itertools import combinations, pairwise
 
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.values import Kind
-from detlint.linter.memory.marks import are_coordinates, leave_out_beyond, write_one_number
+from detlint.linter.memory.marks import are_coordinates, leave_out_beyond, name_some, write_one_number
 from detlint.linter.memory.rounds import (
     drops_the_last_batch,
     keeps_to_the_diagonal,
@@ -32,9 +32,10 @@ _EXTENTS = re.compile(
 )
 # The same in a dictionary, where `ids` are what goes along with them.
 _EXTENTS_OF_ENTRIES = re.compile(r"(^|_)(masks?|valid|lens?|lengths?|nums?|counts?|sizes?)(_|$)")
-# Names of an index that leaves places out: `pos_inds`, `valid_idx`, `kept_rows`.
+# Names of an index that leaves places out: `valid_idx`, `kept_rows`. Beside `pos_inds` the negatives often have no
+# weight.
 _CHOSEN = re.compile(
-    r"mask|(^|_)(pos|positive|neg|negative|fg|foreground|valid|active|firing|kept|keep|selected|chosen|matched|sampled|pred)"
+    r"mask|(^|_)(valid|active|firing|kept|keep|selected|chosen|matched|sampled|pred)"
     r"_?(inds?|idxs?|index|indexes|indices|ids|rows|places|positions|locs?)(_|$)",
     re.IGNORECASE,
 )
@@ -53,7 +54,7 @@ def only_in_part(writes: Sequence[ast.Name], target: ast.Name, made: ast.expr, c
     if (
         _leaves_columns(places, made, ctx)
         or _skips_columns(places, ctx)
-        or mark_some(places, target, ctx)
+        or _mark_some(places, target, ctx)
         or leave_out_beyond([place.slice for place in places], ctx)
     ):
         return True
@@ -62,9 +63,10 @@ def only_in_part(writes: Sequence[ast.Name], target: ast.Name, made: ast.expr, c
     return all(_leaves_something(place, target, made, ctx) for place in places)
 
 
-def mark_some(places: Sequence[ast.Subscript], target: ast.AST, ctx: Context) -> bool:
-    """Do all writes write the same number, and leave places out?"""
-    return write_one_number(places, {loop for place in places for loop in rounds_of(place, target, ctx)}, ctx)
+def _mark_some(places: Sequence[ast.Subscript], target: ast.AST, ctx: Context) -> bool:
+    """Is the same number written everywhere that is written? If all places were to hold it, nobody would name some."""
+    rounds = {loop for place in places for loop in rounds_of(place, target, ctx)}
+    return write_one_number(places, ctx) and name_some(places, rounds)
 
 
 def _leaves_something(place: ast.Subscript, target: ast.Name, made: ast.expr, ctx: Context) -> bool:
