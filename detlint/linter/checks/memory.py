@@ -339,6 +339,8 @@ def _is_given_on(use: ast.Name, outcome: tuple[Fate, ast.expr], marks: bool, ctx
     call = outcome[1]
     if isinstance(call, ast.Dict):
         return marks or (isinstance(ctx.parent(call), ast.Return) and not names_extent(call))
+    if isinstance(call, ast.Subscript):
+        return marks and isinstance(call.ctx, ast.Load)
     if not isinstance(call, ast.Call) or use not in arguments_of(call):
         return False
     if isinstance(ctx.parent(call), ast.Expr):
@@ -404,9 +406,9 @@ def _reads_a_part(use: ast.AST, writes: list[ast.Name], ctx: Context) -> bool:
 
 
 def _is_set_anew(part: ast.Subscript, ctx: Context) -> bool:
-    """`out[i] = out[i] + x` reads what it sets."""
+    """`out[i] = out[i] + x` and `out[i] += x` read what they set."""
     statement = ctx.statement(part)
-    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", part.value)]
     return any(isinstance(target, ast.Subscript) and ast.unparse(target) == ast.unparse(part) for target in targets)
 
 
