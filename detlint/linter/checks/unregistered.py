@@ -1,16 +1,21 @@
-"""Layers that their module does not know of."""
+"""Layers that no switch of the mode reaches: their module does not know of them, or keeps the switch to itself."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
+from detlint.conditions import Truth
 from detlint.findings import Finding
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.registry import check
 from detlint.linter.analysis.testcode import is_test_file
-from detlint.linter.modes.layers import switches_itself
+from detlint.linter.modes.layers import ModelParts, switches_itself
 from detlint.linter.modes.unregistered import PlainContainer
+from detlint.linter.source.names import FunctionNode, parameters
+from detlint.linter.source.nodes import arguments_of, identifier, walk
+
+_MODES = frozenset({"mode", "training", "is_train"})
 
 
 @check("DET203", nodes=(ast.ClassDef,))
@@ -27,3 +32,43 @@ def modules_in_plain_container(owner: ast.ClassDef, ctx: Context) -> Iterator[Fi
                 layer=f"the modules in self.{name}",
                 reason="a plain list, tuple or dict registers nothing",
             )
+
+
+@check("DET203", nodes=(ast.ClassDef,))
+def mode_not_handed_on(owner: ast.ClassDef, ctx: Context) -> Iterator[Finding]:
+    """A `train(mode)` of its own that never calls the one of `nn.Module`: `eval()` is `train(False)`.
+
+    One that does nothing, or calls `self.eval()`, keeps a frozen model in its mode on purpose.
+    """
+    method = next((each for each in owner.body if isinstance(each, ast.FunctionDef) and each.name == "train"), None)
+    mode = [parameter.arg for parameter, _ in parameters(method.args)][1:] if method is not None else []
+    if method is None or len(mode) != 1 or mode[0] not in _MODES or is_test_file(ctx.module):
+        return
+    if _does_something(method) and not _hands_on(method, mode[0]):
+        info = ctx.inference.class_info(owner)
+        if ctx.inference.is_module_class(info.name) and ModelParts().of_class(info) is not Truth.NO:
+            reason = "train() is overwritten, and never calls super().train(mode)"
+            yield ctx.finding(method, layer=f"the layers of {owner.name}", reason=reason)
+
+
+def _does_something(method: FunctionNode) -> bool:
+    return any(not isinstance(step, (ast.Return, ast.Pass, ast.Raise)) for step in method.body[_documented(method) :])
+
+
+def _documented(method: FunctionNode) -> bool:
+    return ast.get_docstring(method) is not None
+
+
+def _hands_on(method: FunctionNode, mode: str) -> bool:
+    """Does a method set `training`, switch something to the mode, or give the mode to anything?"""
+    for part in walk(method):
+        if isinstance(part, ast.Attribute) and part.attr == "training" and isinstance(part.ctx, ast.Store):
+            return True
+        if isinstance(part, ast.Call):
+            switched = identifier(part.func)
+            given = any(
+                isinstance(name, ast.Name) and name.id == mode for value in arguments_of(part) for name in walk(value)
+            )
+            if given or switched == "train" or (switched == "eval" and ast.unparse(part.func) == "self.eval"):
+                return True
+    return False
