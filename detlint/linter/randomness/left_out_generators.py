@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeGuard
 
+from detlint.conditions import Truth
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.randomness.global_draws import Drawn, global_draws, matters
 from detlint.linter.source.names import FunctionNode
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
 
 _TORCH = "torch.Generator"
+_LOADER = "DataLoader"
+_SHUFFLING = ("RandomSampler", "SubsetRandomSampler", "WeightedRandomSampler", "random_split", _LOADER)
 # What a test asks about that tells draws with a seed from draws without.
 _ASKED = re.compile(r"seed|generator|(^|_)(rng|prng|random|random_state|g|gen)$", re.IGNORECASE)
 
@@ -38,7 +41,7 @@ def left_out_generators(ctx: Context) -> Iterator[LeftOut]:
     for a seed around a draw keeps draws with one apart from those without.
     """
     seeded = tuple(_seeded(ctx))
-    draws = [draw for draw in global_draws(ctx) if _may_take_one(draw)] if seeded else []
+    draws = [draw for draw in (*global_draws(ctx), *_orders(ctx)) if _may_take_one(draw)] if seeded else []
     done: set[ast.AST | None] = set()
     for target, call, generator in seeded:
         drawing = [use for use in _uses(target, ctx) if not _seeds(use, generator, ctx)]
@@ -70,6 +73,16 @@ def _seeded(ctx: Context) -> Iterator[tuple[ast.Name | ast.Attribute, ast.Call, 
             yield holder, call, torch
 
 
+def _orders(ctx: Context) -> Iterator[Drawn]:
+    """Yield what draws the order of samples, or which of them go where: `RandomSampler(rows)`."""
+    for call in calls_named(ctx.module, _SHUFFLING):
+        given = {keyword.arg: keyword.value for keyword in call.keywords}
+        name = next((name for name in ctx.callees(call) if name.startswith("torch.utils.data.")), "")
+        shuffles = not name.endswith(_LOADER) or ctx.truth(given.get("shuffle")) is Truth.YES
+        if name and shuffles and "generator" not in given:
+            yield Drawn(call, name, "torch")
+
+
 def _may_take_one(draw: Drawn) -> bool:
     """Could the call take a generator, and passes no `**options` that may hold one?
 
@@ -78,7 +91,7 @@ def _may_take_one(draw: Drawn) -> bool:
     if any(keyword.arg is None for keyword in draw.node.keywords):
         return False
     found = load_sources().draws.get(draw.name)
-    return draw.library != "torch" or (found is not None and bool(found.generator))
+    return draw.library != "torch" or found is None or bool(found.generator)
 
 
 def _kept_in(call: ast.Call, ctx: Context) -> ast.Name | ast.Attribute | None:
@@ -125,13 +138,13 @@ def _stands_for(
     ctx: Context,
 ) -> bool:
     """Is a generator there for a draw: in its function, after it was made, or in methods of its object?"""
-    if function is None or isinstance(function, ast.Lambda):
+    if function is None or isinstance(function, ast.Lambda) or any(use in drawing for use in walk(draw.node)):
         return False
+    if drawing and draw.name.endswith(_LOADER):
+        return False  # a generator of one's own for the parts, the program's for the batches
     if isinstance(target, ast.Name):
         return ctx.function(target) is function and ctx.flow(target).path(target, draw.node)
     if ctx.module.index.class_at(target) is not ctx.module.index.class_at(draw.node):
-        return False
-    if any(use in drawing for use in walk(draw.node)):
         return False
     return not drawing or any(ctx.function(use) is function for use in drawing)
 
