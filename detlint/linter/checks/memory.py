@@ -234,7 +234,7 @@ class _Memory:
         # An alias may write it, once there is one.
         writes = [use for use, (outcome, _) in outcomes.items() if outcome in (Fate.WRITTEN, Fate.STORED)]
         places = [place for use in writes if isinstance(place := ctx.parent(use), ast.Subscript)]
-        self._marks = write_one_number(places, ctx)
+        self._marks = write_one_number([place for place in places if isinstance(place.ctx, ast.Store)], ctx)
         handed = [
             use
             for use in writes
