@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
 
 _TORCH = "torch.Generator"
+_SEED = "manual_seed"
 _LOADER = "DataLoader"
 _SHUFFLING = ("RandomSampler", "SubsetRandomSampler", "WeightedRandomSampler", "random_split", _LOADER)
 # What a test asks about that tells draws with a seed from draws without.
@@ -66,10 +67,10 @@ def _seeded(ctx: Context) -> Iterator[tuple[ast.Name | ast.Attribute, ast.Call, 
         if _is_seeded(call, generator, ctx) or any(_seeds(use, generator, ctx) for use in _uses(target, ctx)):
             yield target, call, generator
     torch = table.get(_TORCH)
-    for call in calls_named(ctx.module, ("manual_seed",)):
+    for call in calls_named(ctx.module, (_SEED,)):
         names = ctx.callees(call)
-        holder = call.func.value if isinstance(call.func, ast.Attribute) else None
-        if torch is not None and _is_place(holder) and (not names or f"{_TORCH}.manual_seed" in names):
+        holder = call.func.value if isinstance(call.func, ast.Attribute) and call.func.attr == _SEED else None
+        if torch is not None and _is_place(holder) and (not names or f"{_TORCH}.{_SEED}" in names):
             yield holder, call, torch
 
 
@@ -77,7 +78,8 @@ def _orders(ctx: Context) -> Iterator[Drawn]:
     """Yield what draws the order of samples, or which of them go where: `RandomSampler(rows)`."""
     for call in calls_named(ctx.module, _SHUFFLING):
         given = {keyword.arg: keyword.value for keyword in call.keywords}
-        name = next((name for name in ctx.callees(call) if name.startswith("torch.utils.data.")), "")
+        names = (name for name in ctx.callees(call) if name.rpartition(".")[2] in _SHUFFLING)
+        name = next((name for name in names if name.startswith("torch.utils.data.")), "")
         shuffles = not name.endswith(_LOADER) or ctx.truth(given.get("shuffle")) is Truth.YES
         if name and shuffles and "generator" not in given:
             yield Drawn(call, name, "torch")
