@@ -118,10 +118,11 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
     if entries:
         shifted = updated and len(entries) == 1
         reads = [each for each in reads if shifted and reads_the_whole(*each, ctx)]
-    if not reads or _is_filled_by_users(name, info, trained, ctx) or is_initialised_by_users(owner, ctx):
+    if not reads or is_initialised_by_users(owner, ctx):
         return None
-    loaded = not updated and not tended and is_only_loaded(owner, ctx)
-    return None if loaded else reads[0][1]
+    if not tended and (_is_filled_by_users(name, info, trained, ctx) or (not updated and is_only_loaded(owner, ctx))):
+        return None
+    return reads[0][1]
 
 
 def is_initialised_unnamed(target: ast.Attribute, ctx: Context) -> bool:
