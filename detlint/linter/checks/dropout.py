@@ -31,7 +31,7 @@ from detlint.linter.programs.training import (
     trains,
 )
 from detlint.linter.randomness.masks import Mask, masks, rate_leaves
-from detlint.linter.source.names import BindingKind, FunctionNode, parameters
+from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode, parameters
 from detlint.linter.source.nodes import arguments_of, identifier, is_own, walk
 
 # Layers and functions that drop, by their names.
@@ -276,7 +276,8 @@ def _is_callers(rate: ast.expr, ctx: Context) -> bool:
     """Return whether the rate is a parameter of the function that is zero unless its caller says otherwise.
 
     That is no answer where nothing can train: a rate that drops at inference only is none that a mode decides about.
-    Nor is it one where a caller says so in both modes, or where a layer is made, which is once for both.
+    Nor is it one where a caller says so in both modes, where a layer is made, which is once for both, or where the
+    function is told the mode besides: `def attend(q, k, v, dropout_p=0.0, training=False)`.
     """
     if not isinstance(rate, ast.Name):
         return False
@@ -286,12 +287,18 @@ def _is_callers(rate: ast.expr, ctx: Context) -> bool:
         and all(
             binding.kind is BindingKind.PARAMETER
             and getattr(binding.scope.node, "name", "") != "__init__"
+            and not _is_told_the_mode(binding.scope.node)
             and binding.value is not None
             and is_zero(binding.value, ctx)
             for binding in bindings
         )
         and not rate_of_callers(bindings[0], ctx)
     )
+
+
+def _is_told_the_mode(function: ast.AST) -> bool:
+    names = (argument.arg for argument, _ in parameters(function.args)) if isinstance(function, FUNCTIONS) else ()
+    return any(asks_for_mode(ast.Name(name, ast.Load())) for name in names)
 
 
 def _rate(call: Call) -> str:
