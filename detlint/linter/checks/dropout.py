@@ -50,7 +50,7 @@ _RATES = (_ATTENTION_RATE, "drop_prob")
 def functional_dropout_always_on(call: Call, ctx: Context) -> Iterator[Finding]:
     """Silent where the mode decides, the caller decides, or nothing is dropped."""
     rate = _at_inference(call.argument(_rate(call)).value)
-    if _is_spared(rate, call.node, ctx) or (_knows_modes(call) and _is_left_off(call.node, ctx)):
+    if _is_spared(rate, call.node, ctx) or (_knows_modes(call) and _is_left_off(rate, call.node, ctx)):
         return
     function = ctx.function(call.node)
     if function is not None and trains(function):
@@ -97,13 +97,14 @@ def _is_spared(rate: ast.expr | None, node: ast.Call, ctx: Context) -> bool:
     )
 
 
-def _is_left_off(node: ast.Call, ctx: Context) -> bool:
+def _is_left_off(rate: ast.expr | None, node: ast.Call, ctx: Context) -> bool:
     """`if not deterministic:`, a parameter of the function that is on unless a caller says otherwise, as nobody does.
 
-    An option of the layer, set where it is made, is none that tells training from inference.
+    An option of the layer, set where it is made, is none that tells training from inference; nor is the rate.
     """
     return any(
         isinstance(test, ast.Name)
+        and test.id != identifier(rate)
         and ctx.function(test) is ctx.function(node)
         and truth_by_default(test, ctx) is Truth.of(not holds)
         and all(bool(literal) is not holds for literal in literals_of(test, ctx))
