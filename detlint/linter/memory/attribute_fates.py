@@ -6,6 +6,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+from detlint.conditions import Truth
 from detlint.linter.analysis.callers import calls_of
 from detlint.linter.memory.hooks import INITIALISES
 from detlint.linter.memory.uses import Fate, fate
@@ -27,7 +28,8 @@ def is_trained(made: ast.AST, ctx: Context) -> bool:
     call = getattr(ctx.statement(made), "value", None)
     if not isinstance(call, ast.Call) or call is made:
         return False
-    return "torch.nn.Parameter" in ctx.callees(call) and all(word.arg != "requires_grad" for word in call.keywords)
+    asked = (word.value for word in call.keywords if word.arg == "requires_grad")
+    return "torch.nn.Parameter" in ctx.callees(call) and all(ctx.truth(value) is Truth.YES for value in asked)
 
 
 def fate_under_names(node: ast.expr, ctx: Context, *, trained: bool = False, aliases: int = 0) -> tuple[Fate, ast.expr]:

@@ -25,7 +25,7 @@ from detlint.linter.memory.hooks import (
 from detlint.linter.memory.layers import held_parts, is_a_part, is_about_a_part
 from detlint.linter.memory.left_out import is_left_out_by_default, is_read_in_any_case, is_written_by_choice
 from detlint.linter.memory.loads import is_initialised_by_users, is_only_loaded, loads_something_else
-from detlint.linter.memory.owners import is_kin, is_of_another, is_replaced
+from detlint.linter.memory.owners import is_kin, is_of_another, is_overridden, is_replaced
 from detlint.linter.memory.parts import are_alternatives
 from detlint.linter.memory.resets import stands_in_forgotten_reset
 from detlint.linter.memory.updates import (
@@ -80,7 +80,7 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
     chosen: list[ast.Attribute] = []
     updated, trained, tended = False, is_trained(made, ctx), _fills_another(name, owner, ctx)
     for node in index.of_type(ast.Attribute):
-        if node.attr != name or is_of_another(node, info, ctx):
+        if node.attr != name or is_of_another(node, info, ctx) or is_overridden(node, info, ctx):
             continue
         own = is_kin(index.class_at(node), info, ctx)
         if not isinstance(node.ctx, ast.Load):
@@ -156,7 +156,8 @@ def _fills_another(name: str, owner: ast.ClassDef, ctx: Context) -> bool:
 
 def _makes_parameter(store: ast.Assign, name: str, ctx: Context) -> bool:
     """`self.bias = nn.Parameter(…)`, `self.factors = nn.ParameterDict(…)`."""
-    made = isinstance(store.value, ast.Call) and not _PARAMETERS.isdisjoint(ctx.callees(store.value))
+    values = [store.value.body, store.value.orelse] if isinstance(store.value, ast.IfExp) else [store.value]
+    made = any(isinstance(each, ast.Call) and not _PARAMETERS.isdisjoint(ctx.callees(each)) for each in values)
     return made and any(is_own(target) and identifier(target) == name for target in store.targets)
 
 
@@ -243,10 +244,16 @@ def _hands_on(call: ast.Call, hooks: set[str], name: str, ctx: Context) -> bool:
     """`self.apply(self._init_weights)`, `init_layer(self)`, where that is known, or fills no attribute of this name."""
     if isinstance(call.func, ast.Name):
         return leaves_alone(call.func, name, ctx)
-    hook = call.args[0] if len(call.args) == 1 else None
-    if hook is None or not isinstance(call.func, ast.Attribute) or call.func.attr != "apply":
-        return False
-    return identifier(hook) in hooks or leaves_alone(hook, name, ctx)
+    hook = _applied(call)
+    return hook is not None and (identifier(hook) in hooks or leaves_alone(hook, name, ctx))
+
+
+def _applied(call: ast.Call) -> ast.expr | None:
+    """Return the hook of `self.apply(init)` and `self.apply(partial(init, std=0.02))`."""
+    given = call.args[0] if len(call.args) == 1 and identifier(call.func) == "apply" else None
+    if isinstance(given, ast.Call) and identifier(given.func) == "partial" and given.args:
+        return given.args[0]
+    return given
 
 
 def _initialises_itself(info: ClassInfo, hooks: set[str], tended: bool, ctx: Context) -> bool:
@@ -292,7 +299,7 @@ def _only_asks(call: ast.AST | None) -> bool:
 
 
 def _calls_known_hook(call: ast.Call, hooks: set[str]) -> bool:
-    return identifier(call.func) == "apply" and len(call.args) == 1 and identifier(call.args[0]) in hooks
+    return identifier(_applied(call)) in hooks
 
 
 def _initialises_all(loop: ast.For, owner: ast.ClassDef, hooks: set[str], ctx: Context) -> bool:
