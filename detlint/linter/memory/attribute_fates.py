@@ -39,8 +39,10 @@ def fate_under_names(node: ast.expr, ctx: Context, *, trained: bool = False, ali
         return Fate.WRITTEN, place
     if outcome is Fate.WRITTEN and trained and _computes_with_it(place, ctx):
         return Fate.READ, place
-    if outcome is Fate.RETURNED and trained and getattr(ctx.function(place), "name", "") == "forward":
-        return Fate.READ, place  # `return self.table[ids]`
+    if outcome is Fate.RETURNED and trained and place is not node:
+        function = ctx.function(place)
+        if function is not None and function.name == "forward":
+            return Fate.READ, place  # `return self.table[ids]`
     if outcome is Fate.STORED and isinstance(place, ast.Tuple):
         place = next(element for element in place.elts if node in walk(element))
     bindings = _named(place, ctx) if outcome is Fate.STORED else []

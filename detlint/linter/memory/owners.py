@@ -51,6 +51,11 @@ def _asks_for_another(node: ast.Attribute, owner: ClassInfo, ctx: Context) -> bo
     return False
 
 
+def is_inherited(node: ast.ClassDef | None, owner: ClassInfo, ctx: Context) -> bool:
+    """Is a class the same, or one that it inherits from?"""
+    return node is not None and ctx.inference.class_info(node) in ctx.inference.mro(owner)
+
+
 def is_kin(node: ast.ClassDef | None, owner: ClassInfo, ctx: Context) -> bool:
     """Return whether one of two classes inherits from the other, or they are the same."""
     return node is not None and _are_kin(ctx.inference.class_info(node), owner)

@@ -153,8 +153,8 @@ def _method(attribute: ast.Attribute, ctx: Context) -> tuple[Fate | None, ast.ex
     if name in _FORM:
         return Fate.UNTOUCHED, attribute  # weight.requires_grad = False
     if not isinstance(attribute.ctx, ast.Load):
-        if name != "data":
-            return Fate.UNTOUCHED, attribute  # weight.skip_decay = True
+        if name != "data" and "load" not in name:
+            return Fate.UNTOUCHED, attribute  # weight.skip_decay = True, and not weight.weight_loader = load
         changed = isinstance(call, ast.AugAssign)  # weight.data *= mask, and not weight.data = …
         return (Fate.READ if changed else Fate.WRITTEN), attribute
     if name in _THROUGH:
@@ -332,8 +332,12 @@ def registered_name(call: ast.expr) -> str | None:
 
 
 def _is_asked_for_form(result: ast.expr, ctx: Context) -> bool:
-    """`(torch.empty(()) < 0).dtype`."""
+    """`(torch.empty(()) < 0).dtype`, `torch.ones_like(memory * scale)`."""
     parent = ctx.parent(result)
+    if isinstance(parent, ast.BinOp):
+        return _is_asked_for_form(parent, ctx)
+    if isinstance(parent, ast.Call):
+        return not _LIKE.isdisjoint(ctx.callees(parent))
     return isinstance(parent, ast.Attribute) and parent.attr in _FORM
 
 

@@ -25,7 +25,7 @@ from detlint.linter.memory.hooks import (
 from detlint.linter.memory.layers import held_parts, is_a_part, is_about_a_part
 from detlint.linter.memory.left_out import is_left_out_by_default, is_read_in_any_case, is_written_by_choice
 from detlint.linter.memory.loads import is_initialised_by_users, is_only_loaded, loads_something_else
-from detlint.linter.memory.owners import is_kin, is_of_another, is_overridden, is_replaced
+from detlint.linter.memory.owners import is_inherited, is_kin, is_of_another, is_overridden, is_replaced
 from detlint.linter.memory.parts import are_alternatives
 from detlint.linter.memory.resets import stands_in_forgotten_reset
 from detlint.linter.memory.updates import (
@@ -82,7 +82,7 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
     for node in index.of_type(ast.Attribute):
         if node.attr != name or is_of_another(node, info, ctx) or is_overridden(node, info, ctx):
             continue
-        own = is_kin(index.class_at(node), info, ctx)
+        own = is_inherited(index.class_at(node), info, ctx) or (tended and is_kin(index.class_at(node), info, ctx))
         if not isinstance(node.ctx, ast.Load):
             kept = keeps_a_part(node, name, ctx)
             replaced = (
@@ -207,8 +207,8 @@ def _is_initialised_elsewhere(name: str, owner: ast.ClassDef, ctx: Context, regi
     if not all(_leaves_alone(base, name) for base in outside) or (not outside and info.node.bases and not states):
         return True
     tended = _fills_another(name, owner, ctx)
-    bases = (base for other in index.of_type(ast.ClassDef) for base in other.bases if not tended)
-    if any(_LOADED.search(name) for base in bases for name in (*ctx.resolve(base), ast.unparse(base))):
+    bases = [base for other in index.of_type(ast.ClassDef) for base in other.bases]
+    if any(_is_loaded(base, tended, ctx) for base in bases):
         return True
     if not info.node.bases:  # no module, which hooks and loops through parameters would reach
         return _initialises_itself(info, set(), tended, ctx)
@@ -230,6 +230,13 @@ def _is_initialised_elsewhere(name: str, owner: ast.ClassDef, ctx: Context, regi
         for called, calls in index.calls_by_name.items()
         if called not in known and called != "state_dict"
     )
+
+
+def _is_loaded(base: ast.expr, tended: bool, ctx: Context) -> bool:
+    """Are models of a base class made to be loaded? A project's own is none where a class fills its weights itself."""
+    names = ctx.resolve(base)
+    own = tended and bool(names) and all(ctx.inference.class_named(name) is not None for name in names)
+    return not own and any(map(_LOADED.search, (*names, ast.unparse(base))))
 
 
 def _leaves_alone(base: str, name: str) -> bool:
