@@ -31,7 +31,7 @@ from detlint.linter.programs.training import (
     trains,
 )
 from detlint.linter.randomness.masks import Mask, masks, rate_leaves
-from detlint.linter.source.names import BindingKind, FunctionNode, parameters
+from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode, parameters
 from detlint.linter.source.nodes import arguments_of, identifier, is_own, walk
 
 # Layers and functions that drop, by their names.
@@ -50,7 +50,7 @@ _RATES = (_ATTENTION_RATE, "drop_prob")
 def functional_dropout_always_on(call: Call, ctx: Context) -> Iterator[Finding]:
     """Silent where the mode decides, the caller decides, or nothing is dropped."""
     rate = _at_inference(call.argument(_rate(call)).value)
-    if _is_spared(rate, call.node, ctx) or (_knows_modes(call) and _is_left_off(call.node, ctx)):
+    if _is_spared(rate, call.node, ctx) or (_knows_modes(call) and _is_left_off(rate, call.node, ctx)):
         return
     function = ctx.function(call.node)
     if function is not None and trains(function):
@@ -97,13 +97,14 @@ def _is_spared(rate: ast.expr | None, node: ast.Call, ctx: Context) -> bool:
     )
 
 
-def _is_left_off(node: ast.Call, ctx: Context) -> bool:
+def _is_left_off(rate: ast.expr | None, node: ast.Call, ctx: Context) -> bool:
     """`if not deterministic:`, a parameter of the function that is on unless a caller says otherwise, as nobody does.
 
-    An option of the layer, set where it is made, is none that tells training from inference.
+    An option of the layer, set where it is made, is none that tells training from inference; nor is the rate.
     """
     return any(
         isinstance(test, ast.Name)
+        and test.id != identifier(rate)
         and ctx.function(test) is ctx.function(node)
         and truth_by_default(test, ctx) is Truth.of(not holds)
         and all(bool(literal) is not holds for literal in literals_of(test, ctx))
@@ -276,7 +277,8 @@ def _is_callers(rate: ast.expr, ctx: Context) -> bool:
     """Return whether the rate is a parameter of the function that is zero unless its caller says otherwise.
 
     That is no answer where nothing can train: a rate that drops at inference only is none that a mode decides about.
-    Nor is it one where a caller says so in both modes, or where a layer is made, which is once for both.
+    Nor is it one where a caller says so in both modes, where a layer is made, which is once for both, or where the
+    function is told the mode besides: `def attend(q, k, v, dropout_p=0.0, training=False)`.
     """
     if not isinstance(rate, ast.Name):
         return False
@@ -286,12 +288,18 @@ def _is_callers(rate: ast.expr, ctx: Context) -> bool:
         and all(
             binding.kind is BindingKind.PARAMETER
             and getattr(binding.scope.node, "name", "") != "__init__"
+            and not _is_told_the_mode(binding.scope.node)
             and binding.value is not None
             and is_zero(binding.value, ctx)
             for binding in bindings
         )
         and not rate_of_callers(bindings[0], ctx)
     )
+
+
+def _is_told_the_mode(function: ast.AST) -> bool:
+    names = (argument.arg for argument, _ in parameters(function.args)) if isinstance(function, FUNCTIONS) else ()
+    return any(asks_for_mode(ast.Name(name, ast.Load())) for name in names)
 
 
 def _rate(call: Call) -> str:

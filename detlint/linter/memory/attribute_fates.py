@@ -6,6 +6,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+from detlint.conditions import Truth
 from detlint.linter.analysis.callers import calls_of
 from detlint.linter.memory.hooks import INITIALISES
 from detlint.linter.memory.uses import Fate, fate
@@ -27,7 +28,8 @@ def is_trained(made: ast.AST, ctx: Context) -> bool:
     call = getattr(ctx.statement(made), "value", None)
     if not isinstance(call, ast.Call) or call is made:
         return False
-    return "torch.nn.Parameter" in ctx.callees(call) and all(word.arg != "requires_grad" for word in call.keywords)
+    asked = (word.value for word in call.keywords if word.arg == "requires_grad")
+    return "torch.nn.Parameter" in ctx.callees(call) and all(ctx.truth(value) is Truth.YES for value in asked)
 
 
 def fate_under_names(node: ast.expr, ctx: Context, *, trained: bool = False, aliases: int = 0) -> tuple[Fate, ast.expr]:
@@ -37,8 +39,10 @@ def fate_under_names(node: ast.expr, ctx: Context, *, trained: bool = False, ali
         return Fate.WRITTEN, place
     if outcome is Fate.WRITTEN and trained and _computes_with_it(place, ctx):
         return Fate.READ, place
-    if outcome is Fate.RETURNED and trained and getattr(ctx.function(place), "name", "") == "forward":
-        return Fate.READ, place  # `return self.table[ids]`
+    if outcome is Fate.RETURNED and trained and place is not node:
+        function = ctx.function(place)
+        if function is not None and function.name == "forward":
+            return Fate.READ, place  # `return self.table[ids]`
     if outcome is Fate.STORED and isinstance(place, ast.Tuple):
         place = next(element for element in place.elts if node in walk(element))
     bindings = _named(place, ctx) if outcome is Fate.STORED else []

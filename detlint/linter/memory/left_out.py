@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.unpassed import optional_in
+from detlint.linter.programs.left_on import takes_default
 from detlint.linter.source.names import FunctionNode, parameters, run_by
 from detlint.linter.source.nodes import identifier, is_own, walk
 
@@ -73,7 +74,8 @@ def _may_be_left_out(test: ast.expr, function: FunctionNode, ctx: Context) -> bo
     called = owner if function.name == "__init__" and owner is not None else function
     sites = list(calls_of(called, ctx))
     return not sites or any(
-        site is not None and argument_of(function, asked.id, site[1], skip_self=True) is None for site in sites
+        site is not None and takes_default(site[1]) and argument_of(function, asked.id, site[1], skip_self=True) is None
+        for site in sites
     )
 
 

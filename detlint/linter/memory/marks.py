@@ -20,6 +20,8 @@ _SMALL = (ast.Lt, ast.LtE)
 _LARGE = (ast.Gt, ast.GtE)
 # Pairs of these stand for all places of a matrix, or for one of its halves, which the other may complete.
 _COMPLETE = frozenset({"triu_indices", "tril_indices", "meshgrid", "cartesian_prod", "combinations", "indices"})
+_REDUCING = frozenset({"scatter_reduce_", "index_reduce_"})
+_BEFORE_REDUCE = 3
 
 
 def marks(call: ast.Call, ctx: Context) -> bool:
@@ -151,3 +153,13 @@ def _bounds(mask: ast.expr, ctx: Context) -> frozenset[tuple[str, bool]]:
         return frozenset()
     large = isinstance(mask.ops[0], _LARGE)
     return frozenset({(ast.unparse(left), large), (ast.unparse(right), not large)})
+
+
+def adds_up(call: ast.Call) -> bool:
+    """`memory.scatter_(0, rows, 1, reduce="add")`, `memory.index_put_(…, accumulate=True)`: to what is there."""
+    values = {keyword.arg: getattr(keyword.value, "value", None) for keyword in call.keywords}
+    if identifier(call.func) in _REDUCING and len(call.args) > _BEFORE_REDUCE:
+        values["reduce"] = "as said by place"
+    return values.get("accumulate") is True or (
+        values.get("reduce") is not None and values.get("include_self") is not False
+    )

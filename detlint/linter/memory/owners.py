@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from detlint.linter.analysis.values import Kind
 from detlint.linter.memory.hooks import asked_for, is_for_layers_of_torch, takes_a_model
 from detlint.linter.memory.layers import held_parts, holds_layers_of_torch
-from detlint.linter.source.nodes import is_own, walk
+from detlint.linter.source.nodes import identifier, is_own, walk
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.classes import ClassInfo
@@ -51,6 +51,11 @@ def _asks_for_another(node: ast.Attribute, owner: ClassInfo, ctx: Context) -> bo
     return False
 
 
+def is_inherited(node: ast.ClassDef | None, owner: ClassInfo, ctx: Context) -> bool:
+    """Is a class the same, or one that it inherits from?"""
+    return node is not None and ctx.inference.class_info(node) in ctx.inference.mro(owner)
+
+
 def is_kin(node: ast.ClassDef | None, owner: ClassInfo, ctx: Context) -> bool:
     """Return whether one of two classes inherits from the other, or they are the same."""
     return node is not None and _are_kin(ctx.inference.class_info(node), owner)
@@ -59,6 +64,18 @@ def is_kin(node: ast.ClassDef | None, owner: ClassInfo, ctx: Context) -> bool:
 def _are_kin(one: ClassInfo, other: ClassInfo) -> bool:
     """Return whether one of two classes inherits from the other, or they are the same."""
     return one in other.module.inference.mro(other) or other in one.module.inference.mro(one)
+
+
+def is_overridden(node: ast.Attribute, owner: ClassInfo, ctx: Context) -> bool:
+    """Does an attribute stand in a method of a base class that the class has anew, and does not call from there?"""
+    function, around = ctx.function(node), ctx.module.index.class_at(node)
+    lineage = ctx.inference.mro(owner)
+    info = ctx.inference.class_info(around) if around is not None else None
+    if function is None or info not in lineage:
+        return False
+    anew = [each.methods.get(function.name) for each in lineage[: lineage.index(info)]]
+    methods = [method for method in anew if method is not None]
+    return bool(methods) and not any(identifier(part) == function.name for part in walk(methods[0]))
 
 
 def is_replaced(node: ast.Attribute, owner: ClassInfo, made: ast.AST, ctx: Context) -> bool:

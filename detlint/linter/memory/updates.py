@@ -25,10 +25,13 @@ def keeps_a_part(target: ast.Attribute, name: str, ctx: Context) -> bool:
 
 
 def is_made_of_itself(node: ast.Attribute, name: str, ctx: Context) -> bool:
-    """`self.mean[:] = 0.9 * self.mean + …`, `self.mean.copy_(0.9 * self.mean + …)`; not `torch.where(seen, …)`."""
+    """`self.mean[:] = 0.9 * self.mean + …`, `self.mean.copy_(0.9 * self.mean + …)`; not `torch.where(seen, …)`.
+
+    So is `self.scale.data = self.scale.data.clamp(0, 1)`.
+    """
     place = ctx.parent(node)
     call = ctx.parent(place) if isinstance(place, ast.Attribute) else None
-    if isinstance(place, ast.Subscript) and isinstance(place.ctx, ast.Store):
+    if isinstance(place, (ast.Subscript, ast.Attribute)) and isinstance(place.ctx, ast.Store):
         statement = ctx.statement(node)
         values = [statement.value] if isinstance(statement, (ast.Assign, ast.AugAssign)) else []
     else:

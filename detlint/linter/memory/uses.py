@@ -12,7 +12,7 @@ from detlint.linter.analysis.calls import functions_called, parameter_given
 from detlint.linter.analysis.elements import goes_through_own
 from detlint.linter.analysis.values import Kind
 from detlint.linter.memory.erased import is_erased
-from detlint.linter.memory.marks import marks
+from detlint.linter.memory.marks import adds_up, marks
 from detlint.linter.source.names import COMPREHENSIONS, FUNCTIONS, LOOPS, Binding, FunctionNode
 from detlint.linter.source.nodes import identifier, is_own
 
@@ -107,8 +107,6 @@ _ASKING = frozenset({"item", "tolist", "equal", "allclose", "min", "max", "sort"
 _BY_MASK = frozenset({"masked_fill", "masked_fill_", "masked_scatter", "masked_scatter_", "masked_select"})
 # Methods that give a copy in which places are set, all of them where the indices are a permutation.
 _SETTING = frozenset({"scatter", "index_copy", "index_put"})
-_REDUCING = frozenset({"scatter_reduce_", "index_reduce_"})
-_BEFORE_REDUCE = 3
 _MOST_NAMES = 3  # that a function gives to the memory it is given
 _REGISTERING = ("register_buffer", "register_parameter", "add_state", "_add_state")
 # What hands on the very memory that it is given; `torch.autograd.Variable` is `torch.Tensor` by another name.
@@ -155,16 +153,18 @@ def _method(attribute: ast.Attribute, ctx: Context) -> tuple[Fate | None, ast.ex
     if name in _FORM:
         return Fate.UNTOUCHED, attribute  # weight.requires_grad = False
     if not isinstance(attribute.ctx, ast.Load):
+        if name != "data" and "load" not in name:
+            return Fate.UNTOUCHED, attribute  # weight.skip_decay = True, and not weight.weight_loader = load
         changed = isinstance(call, ast.AugAssign)  # weight.data *= mask, and not weight.data = …
         return (Fate.READ if changed else Fate.WRITTEN), attribute
     if name in _THROUGH:
         return None, call if called and isinstance(call, ast.Call) else attribute
     if not isinstance(call, ast.Call) or not called or _ignores_memory(call):
         return Fate.WRITTEN, attribute
-    if marks(call, ctx) and not _adds_up(call):
+    if marks(call, ctx) and not adds_up(call):
         return Fate.MARKED, attribute
     if (
-        _adds_up(call)
+        adds_up(call)
         or name in _UPDATING
         or name in _ASKING
         or (not name.endswith("_") and name not in _SETTING and f"torch.Tensor.{name}" in ctx.inference.types.tensors)
@@ -190,7 +190,7 @@ def _argument(node: ast.expr, parent: ast.Call | ast.keyword, ctx: Context, dept
         _LIKE.intersection(names)
         or method in _AS
         or any(name in ("builtins.len", "builtins.isinstance", "builtins.callable") for name in names)
-        or call.func is node  # no tensor, where that is run
+        or (call.func is node and _is_asked_whether_callable(node, ctx))
     ):
         return Fate.UNTOUCHED, call
     if names and all(_LOSS_CALL.fullmatch(name) for name in names):
@@ -215,6 +215,12 @@ def _argument(node: ast.expr, parent: ast.Call | ast.keyword, ctx: Context, dept
         return Fate.READ, call
     outcome = _inside(node, call, ctx, depth)
     return (None if outcome is Fate.RETURNED else outcome), call
+
+
+def _is_asked_whether_callable(called: ast.expr, ctx: Context) -> bool:
+    """`self.weight() if callable(self.weight) else self.weight`: memory is not called."""
+    tests = (around.test for around in ctx.ancestors(called) if isinstance(around, (ast.If, ast.IfExp)))
+    return any(ast.unparse(test) == f"callable({ast.unparse(called)})" for test in tests)
 
 
 def _runs_a_part(call: ast.Call, ctx: Context) -> bool:
@@ -311,16 +317,6 @@ def _fates_in(
             yield from _fates_in(function, other, ctx, depth, names - 1)
 
 
-def _adds_up(call: ast.Call) -> bool:
-    """`memory.scatter_(0, rows, 1, reduce="add")`, `memory.index_put_(…, accumulate=True)`: to what is there."""
-    values = {keyword.arg: getattr(keyword.value, "value", None) for keyword in call.keywords}
-    if identifier(call.func) in _REDUCING and len(call.args) > _BEFORE_REDUCE:
-        values["reduce"] = "as said by place"
-    return values.get("accumulate") is True or (
-        values.get("reduce") is not None and values.get("include_self") is not False
-    )
-
-
 def _ignores_memory(call: ast.Call) -> bool:
     """`baddbmm(memory, …, beta=0)` and `memory.addmm_(…, beta=0)` do not look at what is there."""
     return any(keyword.arg == "beta" for keyword in call.keywords)
@@ -336,8 +332,12 @@ def registered_name(call: ast.expr) -> str | None:
 
 
 def _is_asked_for_form(result: ast.expr, ctx: Context) -> bool:
-    """`(torch.empty(()) < 0).dtype`."""
+    """`(torch.empty(()) < 0).dtype`, `torch.ones_like(memory * scale)`."""
     parent = ctx.parent(result)
+    if isinstance(parent, ast.BinOp):
+        return _is_asked_for_form(parent, ctx)
+    if isinstance(parent, ast.Call):
+        return not _LIKE.isdisjoint(ctx.callees(parent))
     return isinstance(parent, ast.Attribute) and parent.attr in _FORM
 
 

@@ -25,7 +25,7 @@ from detlint.linter.memory.hooks import (
 from detlint.linter.memory.layers import held_parts, is_a_part, is_about_a_part
 from detlint.linter.memory.left_out import is_left_out_by_default, is_read_in_any_case, is_written_by_choice
 from detlint.linter.memory.loads import is_initialised_by_users, is_only_loaded, loads_something_else
-from detlint.linter.memory.owners import is_kin, is_of_another, is_replaced
+from detlint.linter.memory.owners import is_inherited, is_kin, is_of_another, is_overridden, is_replaced
 from detlint.linter.memory.parts import are_alternatives
 from detlint.linter.memory.resets import stands_in_forgotten_reset
 from detlint.linter.memory.updates import (
@@ -80,9 +80,9 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
     chosen: list[ast.Attribute] = []
     updated, trained, tended = False, is_trained(made, ctx), _fills_another(name, owner, ctx)
     for node in index.of_type(ast.Attribute):
-        if node.attr != name or is_of_another(node, info, ctx):
+        if node.attr != name or is_of_another(node, info, ctx) or is_overridden(node, info, ctx):
             continue
-        own = is_kin(index.class_at(node), info, ctx)
+        own = is_inherited(index.class_at(node), info, ctx) or (tended and is_kin(index.class_at(node), info, ctx))
         if not isinstance(node.ctx, ast.Load):
             kept = keeps_a_part(node, name, ctx)
             replaced = (
@@ -118,10 +118,11 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
     if entries:
         shifted = updated and len(entries) == 1
         reads = [each for each in reads if shifted and reads_the_whole(*each, ctx)]
-    if not reads or _is_filled_by_users(name, info, trained, ctx) or is_initialised_by_users(owner, ctx):
+    if not reads or is_initialised_by_users(owner, ctx):
         return None
-    loaded = not updated and not tended and is_only_loaded(owner, ctx)
-    return None if loaded else reads[0][1]
+    if not tended and (_is_filled_by_users(name, info, trained, ctx) or (not updated and is_only_loaded(owner, ctx))):
+        return None
+    return reads[0][1]
 
 
 def is_initialised_unnamed(target: ast.Attribute, ctx: Context) -> bool:
@@ -155,7 +156,8 @@ def _fills_another(name: str, owner: ast.ClassDef, ctx: Context) -> bool:
 
 def _makes_parameter(store: ast.Assign, name: str, ctx: Context) -> bool:
     """`self.bias = nn.Parameter(…)`, `self.factors = nn.ParameterDict(…)`."""
-    made = isinstance(store.value, ast.Call) and not _PARAMETERS.isdisjoint(ctx.callees(store.value))
+    values = [store.value.body, store.value.orelse] if isinstance(store.value, ast.IfExp) else [store.value]
+    made = any(isinstance(each, ast.Call) and not _PARAMETERS.isdisjoint(ctx.callees(each)) for each in values)
     return made and any(is_own(target) and identifier(target) == name for target in store.targets)
 
 
@@ -205,8 +207,8 @@ def _is_initialised_elsewhere(name: str, owner: ast.ClassDef, ctx: Context, regi
     if not all(_leaves_alone(base, name) for base in outside) or (not outside and info.node.bases and not states):
         return True
     tended = _fills_another(name, owner, ctx)
-    bases = (base for other in index.of_type(ast.ClassDef) for base in other.bases if not tended)
-    if any(_LOADED.search(name) for base in bases for name in (*ctx.resolve(base), ast.unparse(base))):
+    bases = [base for other in index.of_type(ast.ClassDef) for base in other.bases]
+    if any(_is_loaded(base, tended, ctx) for base in bases):
         return True
     if not info.node.bases:  # no module, which hooks and loops through parameters would reach
         return _initialises_itself(info, set(), tended, ctx)
@@ -230,6 +232,13 @@ def _is_initialised_elsewhere(name: str, owner: ast.ClassDef, ctx: Context, regi
     )
 
 
+def _is_loaded(base: ast.expr, tended: bool, ctx: Context) -> bool:
+    """Are models of a base class made to be loaded? A project's own is none where a class fills its weights itself."""
+    names = ctx.resolve(base)
+    own = tended and bool(names) and all(ctx.inference.class_named(name) is not None for name in names)
+    return not own and any(map(_LOADED.search, (*names, ast.unparse(base))))
+
+
 def _leaves_alone(base: str, name: str) -> bool:
     """Does a class of a library not fill an attribute that it does not know? Recurrent layers fill all there are."""
     if base in _MODULES:
@@ -242,10 +251,16 @@ def _hands_on(call: ast.Call, hooks: set[str], name: str, ctx: Context) -> bool:
     """`self.apply(self._init_weights)`, `init_layer(self)`, where that is known, or fills no attribute of this name."""
     if isinstance(call.func, ast.Name):
         return leaves_alone(call.func, name, ctx)
-    hook = call.args[0] if len(call.args) == 1 else None
-    if hook is None or not isinstance(call.func, ast.Attribute) or call.func.attr != "apply":
-        return False
-    return identifier(hook) in hooks or leaves_alone(hook, name, ctx)
+    hook = _applied(call)
+    return hook is not None and (identifier(hook) in hooks or leaves_alone(hook, name, ctx))
+
+
+def _applied(call: ast.Call) -> ast.expr | None:
+    """Return the hook of `self.apply(init)` and `self.apply(partial(init, std=0.02))`."""
+    given = call.args[0] if len(call.args) == 1 and identifier(call.func) == "apply" else None
+    if isinstance(given, ast.Call) and identifier(given.func) == "partial" and given.args:
+        return given.args[0]
+    return given
 
 
 def _initialises_itself(info: ClassInfo, hooks: set[str], tended: bool, ctx: Context) -> bool:
@@ -291,7 +306,7 @@ def _only_asks(call: ast.AST | None) -> bool:
 
 
 def _calls_known_hook(call: ast.Call, hooks: set[str]) -> bool:
-    return identifier(call.func) == "apply" and len(call.args) == 1 and identifier(call.args[0]) in hooks
+    return identifier(_applied(call)) in hooks
 
 
 def _initialises_all(loop: ast.For, owner: ast.ClassDef, hooks: set[str], ctx: Context) -> bool:

@@ -13,10 +13,12 @@ from detlint.linter.analysis.only_values import only_value
 from detlint.linter.programs.left_on import is_called_in_forward, takes_default
 from detlint.linter.programs.training import asks_for_mode, depends_on_mode, guarded_by_mode, trains
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, unpacked
+from detlint.linter.source.nodes import decorating, identifier
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.classes import ClassInfo
     from detlint.linter.analysis.context import Context
+    from detlint.linter.analysis.project import Module
 
 # Functions that give a rate back, within limits.
 _KEEPS = frozenset({"builtins.float", "builtins.max", "builtins.min"})
@@ -25,8 +27,22 @@ _MAX_STEPS = 6
 
 
 def is_zero(rate: ast.expr | None, ctx: Context) -> bool:
-    value = ctx.constant(rate)
+    value = _literal(rate, ctx)
     return isinstance(value, (int, float)) and value == 0
+
+
+def _literal(rate: ast.expr | None, ctx: Context) -> object:
+    """Return the number that a rate always is; the default of a dataclass's field is up to whoever makes one."""
+    fields = rate is not None and any(
+        value.module is not None and _is_field(value.node, value.module) for value in ctx.values(rate)
+    )
+    return MISSING if fields else ctx.constant(rate)
+
+
+def _is_field(node: ast.AST | None, module: Module) -> bool:
+    """`dropout: float = 0.0` in the body of a dataclass."""
+    owner = module.index.class_at(node) if node is not None and module.index.function_at(node) is None else None
+    return owner is not None and any(identifier(decorating(each)) == "dataclass" for each in owner.decorator_list)
 
 
 def asks_for_rate(test: ast.expr, rate: ast.expr, ctx: Context) -> bool:
@@ -53,7 +69,7 @@ def asks_for_rate(test: ast.expr, rate: ast.expr, ctx: Context) -> bool:
 
 def steady_rate(rate: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> str:
     """Return the rate that an expression is in both modes, as it is written: a number, or what `__init__` stored."""
-    value = ctx.constant(rate)
+    value = _literal(rate, ctx)
     if value is not MISSING:
         return str(value) if isinstance(value, float) and value > 0 else ""
     if isinstance(rate, ast.Attribute):
