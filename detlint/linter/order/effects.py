@@ -82,8 +82,9 @@ class LoopEffects(LoopPartners):
     def _call(self, node: ast.Call) -> str | None:
         function = node.func
         methods = self._tracer.table.methods
-        if self._changes_partner(node) or self._applies_partner(node):
-            return PAIRING
+        together = self._brought_together(node)
+        if together is not None:
+            return together
         if isinstance(function, ast.Attribute):
             given = arguments_of(node)
             if any(map(self._has_element, given)):
@@ -277,7 +278,8 @@ class LoopEffects(LoopPartners):
         numbered = self._gives_number(node.value) or self._is_next_number(node.value, target.value)
         if numbered and self._has_element(target.slice):
             return NUMBERING
-        if self._has_element(node.value) and (self._has_position(target.slice) or self._is_numbered(target.slice)):
+        placed = self._has_position(target.slice) or self._is_numbered(target.slice)
+        if placed and (self._has_element(node.value) or self._depends_on_element(node)):
             found = self._collected(target.value, node, self._trail)
             return WRITING if found is None and self._lies_in_file(target.value) else found
         if self._has_element(target.slice):

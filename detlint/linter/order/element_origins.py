@@ -16,7 +16,7 @@ from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.element_fills import may_be, put_in
 from detlint.linter.analysis.element_sort import Move, Sort, Steps, as_tuple, documented, together
 from detlint.linter.analysis.values import Kind, Value
-from detlint.linter.order.declared import declared, is_record, is_tuple_type, sort_of_class
+from detlint.linter.order.declared import declared, declared_attribute, is_record, is_tuple_type, sort_of_class
 from detlint.linter.order.element_uses import loads, sort_of_use
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode
 from detlint.linter.source.nodes import arguments_of, is_own
@@ -231,13 +231,9 @@ class ElementOrigins:
         if not passing:
             self._note(node.attr, steps)
         found = [self._of_value(value, steps, callers) for value in self._ctx.values(node)]
+        found.append(declared_attribute(node, steps, self._ctx.module))
         owner = self._index.class_at(node)
         if owner is not None and is_own(node):
-            found += [
-                declared(annotation, steps, self._ctx.module)
-                for target, annotation in self._index.annotations.items()
-                if self._index.class_at(target) is owner and ast.unparse(target) in (f"self.{node.attr}", node.attr)
-            ]
             if steps:
                 found.append(self._filled(node, owner, steps, callers))
         elif passing:

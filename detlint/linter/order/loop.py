@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.values import Kind
@@ -90,7 +91,15 @@ class LoopBody:
         return any(
             self._body not in self._index.ancestors(binding.node) or self._only_starts(binding.node)
             for binding in reaching
-        )
+        ) or (reads and self._is_carried_over(name, [binding.node for binding in reaching]))
+
+    def _is_carried_over(self, name: ast.Name, made: list[ast.AST]) -> bool:
+        """`if written > limit: writer = ShardWriter(…)`: what an element before this one has made."""
+        if not isinstance(self._body, ast.For):
+            return False
+        inside = (takewhile(lambda parent: parent is not self._body, self._index.ancestors(node)) for node in made)
+        chosen = all(any(isinstance(parent, ast.If) for parent in around) for around in inside)
+        return chosen and self._places.module.flow_at(name).path(self._body.target, name, avoiding=made)
 
     def _made_at(self, name: ast.Name) -> list[Binding]:
         """Return what a name holds where it is read; `text += part` goes on with what was there."""
