@@ -340,8 +340,7 @@ class OrderCalls(OrderArrays):
         word = "returns" if isinstance(parent, ast.Return) else "yields"
         callers = self.callers(function)
         if trail.form is Form.MAPPING and not trail.subset:  # whoever looks things up in it has no use for the order
-            listed = [call for call in callers if isinstance(self.index.parents.get(call), ast.Attribute)]
-            return self.first(self.destination(call, trail) for call in listed)
+            return self.first(self.destination(call, trail) for call in callers)
         if callers and not trail.subset and all(self._is_sorted_by_caller(call, trail) for call in callers):
             return None
         nested = isinstance(self.index.parents.get(function), FUNCTIONS)

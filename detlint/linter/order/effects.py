@@ -14,7 +14,6 @@ from detlint.linter.order.form import (
     CHOICE,
     DRAWS,
     NUMBERING,
-    PAIRING,
     SUM,
     WRITING,
     Form,
@@ -258,15 +257,11 @@ class LoopEffects(LoopPartners):
 
     def _assigned(self, node: ast.Assign) -> str | None:
         for target in each_target(node.targets):
-            found: str | None
-            if self._is_partner(target) and self._has_element(node.value):
-                found = PAIRING
-            elif isinstance(target, ast.Subscript):
+            found = self._set_together(target, node.value)
+            if found is None and isinstance(target, ast.Subscript):
                 found = self._stored(target, node)
-            elif isinstance(target, ast.Name) and self._has_element(node.value):
+            elif found is None and isinstance(target, ast.Name) and self._has_element(node.value):
                 found = self._rebound(target, node)
-            else:
-                found = None
             if found is not None:
                 return found
         return None

@@ -118,7 +118,7 @@ class OrderPlaces(OrderPartners):
         longer = self._made_longer(binding, flow) if trail.form in (Form.SEQUENCE, Form.TEXT) else ()
         uses = {use: None for each in (binding, *longer) for use in flow.uses(each)}
         found = self._uses(uses, flow, after, trail)
-        constant = found is None and isinstance(binding.scope.node, ast.Module)
+        constant = found is None and isinstance(binding.scope.node, ast.Module) and not binding.name.startswith("__")
         return self._read_elsewhere(binding.name, trail) if constant else found
 
     def of(self, module: Module) -> OrderPlaces:
