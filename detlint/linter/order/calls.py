@@ -340,7 +340,8 @@ class OrderCalls(OrderArrays):
         word = "returns" if isinstance(parent, ast.Return) else "yields"
         callers = self.callers(function)
         if trail.form is Form.MAPPING and not trail.subset:  # whoever looks things up in it has no use for the order
-            return self.first(self.destination(call, trail) for call in callers)
+            gone_through = (call for call in callers if self._is_kept_or_viewed(call))
+            return self.first(self.destination(call, trail) for call in gone_through)
         if callers and not trail.subset and all(self._is_sorted_by_caller(call, trail) for call in callers):
             return None
         nested = isinstance(self.index.parents.get(function), FUNCTIONS)
@@ -353,6 +354,12 @@ class OrderCalls(OrderArrays):
             if found is not None or lookup or not self.is_finished_work:
                 return found
         return None if lookup else GivenBack(self.module, function, word)
+
+    def _is_kept_or_viewed(self, call: ast.Call) -> bool:
+        """`self.files = self.files_by_label()`, `files_by_label().items()`."""
+        parent = self.index.parents.get(call)
+        kept = isinstance(parent, ast.Assign) and isinstance(parent.targets[0], ast.Attribute)
+        return kept or isinstance(parent, ast.Attribute)
 
     def _fills_page(self, function: FunctionNode) -> bool:
         """`@callback(Output("files", "options"), …)`: what it returns is shown in a browser."""

@@ -17,7 +17,8 @@ from detlint.linter.analysis.element_fills import may_be, put_in
 from detlint.linter.analysis.element_sort import Move, Sort, Steps, as_tuple, documented, together
 from detlint.linter.analysis.values import Kind, Value
 from detlint.linter.order.declared import declared, declared_attribute, is_record, is_tuple_type, sort_of_class
-from detlint.linter.order.element_uses import loads, sort_of_use
+from detlint.linter.order.element_uses import elements_of, loads, sort_of_use
+from detlint.linter.order.takers import uses_of
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode
 from detlint.linter.source.nodes import arguments_of, is_own
 from detlint.linter.tables.elements import element_table
@@ -167,7 +168,10 @@ class ElementOrigins:
         scope = self._index.scope_at(node).lookup(node.id)
         if made is Sort.HASHED or not steps or scope is None:
             return made
-        return together((made, self._filled(node, scope.node, steps, callers)))
+        made = together((made, self._filled(node, scope.node, steps, callers)))
+        if made is Sort.UNKNOWN and steps == (Move.ITERATED,):  # `[label.lower() for label in labels]` beside
+            made = self.by_use(element for use in uses_of(node, self._ctx) for element in elements_of(use, self._ctx))
+        return made
 
     def _bound(self, binding: Binding, steps: Steps, callers: int) -> Sort:
         annotation = self._index.annotations.get(binding.node) if isinstance(binding.node, ast.Name) else None
