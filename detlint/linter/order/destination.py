@@ -193,7 +193,7 @@ class OrderTracer(OrderItems):
         return f"{parent.attr}()" if parent.attr in methods["receiving"] else None
 
     def _gives_its_like(self, node: ast.expr, call: ast.Call) -> bool:
-        """`record.with_history(entry)` gives a record: a method of a class of the project that gives one of its kind."""
+        """`record.with_history(entry)` gives a record: a method of the project's that gives one of its kind."""
         classes, given = (
             {value.type for value in self.inference.values(each) if value.kind is Kind.INSTANCE}
             for each in (node, call)
