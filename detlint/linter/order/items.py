@@ -9,8 +9,8 @@ from detlint.linter.analysis.elements import gone_through
 from detlint.linter.analysis.values import Kind
 from detlint.linter.order.calls import OrderCalls
 from detlint.linter.order.effects import LoopEffects
-from detlint.linter.order.form import NUMBERING, Form, Trail, boxed, counted_up, leave_rest, names_in, unboxed
-from detlint.linter.source.names import FOR_LOOPS, FUNCTIONS, LOOPS, BindingKind
+from detlint.linter.order.form import NUMBERING, PAIRING, Form, Trail, boxed, counted_up, leave_rest, names_in, unboxed
+from detlint.linter.source.names import COMPREHENSIONS, FOR_LOOPS, FUNCTIONS, LOOPS, BindingKind
 from detlint.linter.source.nodes import identifier
 
 _MAX_STEPS = 3
@@ -91,6 +91,8 @@ class OrderItems(OrderCalls):
     def _by_position(self, item: ast.Subscript, index: ast.expr) -> str | None:
         """`files[i]`, `files[i:i + 8]`: in a loop over the positions items follow the order as if it ran over them."""
         names = self._places_named(index)
+        if self._meets_another_listing(item):
+            return PAIRING
         for parent in self.index.ancestors(item):
             if isinstance(parent, FUNCTIONS):
                 asked = not isinstance(index, ast.Slice) and self.is_asked_for(index, item.value)
@@ -101,10 +103,40 @@ class OrderItems(OrderCalls):
             if isinstance(parent, ast.While) and names & counted_up(ast.walk(parent)):
                 return self._effects(parent, frozenset(), frozenset(names), Trail(), (item,))
             if isinstance(parent, (ast.ListComp, ast.GeneratorExp)):
-                return self.destination(parent, Trail(subset=_goes_in_steps(parent.generators[0].iter)))
+                picked = parent.generators[0].iter
+                some = _goes_in_steps(picked) or self._is_drawn_part(picked, item.value)
+                return self.destination(parent, Trail(subset=some))
             if isinstance(parent, ast.DictComp) and names & names_in(parent.generators[0].target):
                 return self._entry_by_position(item, parent, names)
         return None
+
+    def _meets_another_listing(self, item: ast.Subscript) -> bool:
+        """`images[i]` beside `masks[i]`, where each comes from a listing of its own."""
+        listing = None if isinstance(item.slice, ast.Slice) else self.listing_of(item.value)
+        if listing is None:
+            return False
+        place, counted = ast.dump(item.slice), self._counted_by(item)
+        others = (
+            self.listing_of(other.value)
+            for other in self.index.of_type(ast.Subscript)
+            if other is not item and ast.dump(other.slice) == place and self._counted_by(other) is counted
+        )
+        return any(other is not None and other is not listing for other in others)
+
+    def _counted_by(self, item: ast.Subscript) -> ast.AST | None:
+        """Return the loop that counts the places of items, or else the function that is given one."""
+        names = self._places_named(item.slice)
+        for parent in self.index.ancestors(item):
+            loops = parent.generators if isinstance(parent, COMPREHENSIONS) else [parent]
+            counted = (names_in(loop.target) for loop in loops if isinstance(loop, (*FOR_LOOPS, ast.comprehension)))
+            if isinstance(parent, FUNCTIONS) or not names.isdisjoint(frozenset().union(*counted)):
+                return parent
+        return None
+
+    def _is_drawn_part(self, places: ast.expr, sequence: ast.expr) -> bool:
+        """`permutation[:count]`, drawn for places in a sequence."""
+        part = isinstance(places, ast.Subscript) and isinstance(places.slice, ast.Slice)
+        return part and not self._is_ranking(places) and self.is_asked_for(places, sequence)
 
     def _entry_by_position(self, item: ast.Subscript, made: ast.DictComp, names: set[str]) -> str | None:
         """`{folders[i]: i for i in range(len(folders))}`."""
