@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.calls import CHANGED_COPIES, parameter_given
@@ -141,10 +140,8 @@ class OrderCalls(OrderArrays):
 
     def _ties(self, node: ast.expr, call: ast.Call, names: tuple[str, ...], trail: Trail) -> str | None:
         """`sorted(words, key=len)` keeps those of one length as they were; `max(words, key=len)` takes the first."""
-        around = takewhile(lambda parent: not isinstance(parent, ast.stmt), self.index.ancestors(call))
         if not {"builtins.min", "builtins.max"}.isdisjoint(names):
-            measured = any(isinstance(parent, ast.Call) and identifier(parent.func) == "len" for parent in around)
-            return None if measured else self.choice(node, call)  # `len(str(max(paths, key=longest)))`
+            return None if self.is_measured(call) else self.choice(node, call)
         cut = not {"heapq.nsmallest", "heapq.nlargest"}.isdisjoint(names)
         return self.destination(call, leave_rest(trail) if cut else as_sequence(trail))
 
