@@ -337,7 +337,7 @@ class OrderCalls(OrderArrays):
         word = "returns" if isinstance(parent, ast.Return) else "yields"
         callers = self.callers(function)
         if trail.form is Form.MAPPING and not trail.subset:  # whoever looks things up in it has no use for the order
-            gone_through = (call for call in callers if self._is_kept_or_viewed(call))
+            gone_through = (call for call in callers if trail.gathered or self._is_kept_or_viewed(call))
             return self.first(self.destination(call, trail) for call in gone_through)
         if callers and not trail.subset and all(self._is_sorted_by_caller(call, trail) for call in callers):
             return None

@@ -14,6 +14,7 @@ from detlint.linter.source.names import COMPREHENSIONS, FOR_LOOPS, FUNCTIONS, LO
 from detlint.linter.source.nodes import identifier
 
 _MAX_STEPS = 3
+_PICKING = frozenset({"choice", "choices", "integers", "randint", "sample"})
 
 
 class OrderItems(OrderCalls):
@@ -99,7 +100,8 @@ class OrderItems(OrderCalls):
                 return "the item at each index" if asked else None
             if isinstance(parent, FOR_LOOPS) and names & names_in(parent.target):
                 places = names | self.companions(parent.target, parent.iter, item.value)
-                return self._effects(parent, frozenset(), frozenset(places), Trail(), (item,))
+                trail = leave_rest(Trail()) if self._is_drawn_part(parent.iter, item.value) else Trail()
+                return self._effects(parent, frozenset(), frozenset(places), trail, (item,))
             if isinstance(parent, ast.While) and names & counted_up(ast.walk(parent)):
                 return self._effects(parent, frozenset(), frozenset(names), Trail(), (item,))
             if isinstance(parent, (ast.ListComp, ast.GeneratorExp)):
@@ -134,7 +136,13 @@ class OrderItems(OrderCalls):
         return None
 
     def _is_drawn_part(self, places: ast.expr, sequence: ast.expr) -> bool:
-        """`permutation[:count]`, drawn for places in a sequence."""
+        """`permutation[:count]`, `random.sample(range(len(paths)), count)`, a variable: drawn, and not all of them."""
+        made = self.module.definitions(places) if isinstance(places, ast.Name) else ()
+        if len(made) == 1 and isinstance(made[0].value, (ast.Call, ast.Subscript)):
+            return self._is_drawn_part(made[0].value, sequence)
+        if isinstance(places, ast.Call):
+            drawn = any(name.startswith(("random.", "numpy.random.")) for name in self.inference.callees(places))
+            return drawn and identifier(places.func) in _PICKING
         part = isinstance(places, ast.Subscript) and isinstance(places.slice, ast.Slice)
         return part and not self._is_ranking(places) and self.is_asked_for(places, sequence)
 

@@ -190,6 +190,20 @@ class LoopBody:
             return False
         return self._index.scope_at(node).lookup(node.id) is not None and self._starts_outside(node)
 
+    def _outer(self, container: ast.expr) -> list[ast.expr]:
+        """Return the containers outside that one stands for: itself, or `train` and `valid` of `part = train`."""
+        if self._is_outside(container):
+            return [container]
+        bindings = self._places.module.definitions(container) if isinstance(container, ast.Name) else ()
+        made = [binding.value for binding in bindings if not binding.index]
+        parts = [
+            part for each in made for part in ((each.body, each.orelse) if isinstance(each, ast.IfExp) else (each,))
+        ]
+        named: list[ast.expr] = [
+            part for part in parts if isinstance(part, (ast.Name, ast.Attribute)) and self._is_outside(part)
+        ]
+        return named if len(named) == len(parts) and len(made) == len(bindings) else []
+
     def _is_shared(self, node: ast.expr) -> bool:
         """Return whether a container outside is filled by several elements: `rows`, not `rows[name]` of each name."""
         part = node
