@@ -99,7 +99,7 @@ class LoopBody:
             return False
         inside = (takewhile(lambda parent: parent is not self._body, self._index.ancestors(node)) for node in made)
         chosen = all(any(isinstance(parent, ast.If) for parent in around) for around in inside)
-        return chosen and self._places.module.flow_at(name).path(self._body.target, name, avoiding=made)
+        return bool(made) and chosen and self._places.module.flow_at(name).path(self._body.target, name, avoiding=made)
 
     def _made_at(self, name: ast.Name) -> list[Binding]:
         """Return what a name holds where it is read; `text += part` goes on with what was there."""
