@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from detlint.linter.analysis.values import Kind
-from detlint.linter.order.form import NUMBERING, PAIRING, RANKS, base_names
+from detlint.linter.order.form import NUMBERING, PAIRING, RANKS
 from detlint.linter.order.parts import LoopParts
 from detlint.linter.source.nodes import arguments_of, identifier
 
@@ -22,7 +22,8 @@ class LoopPartners(LoopParts):
         """`rows[i].answer = answer` of a row that stands at the same place, `answer["part"] = i`."""
         if self._is_partner(target) and self._has_element(value):
             return PAIRING
-        return NUMBERING if base_names(target) & self._elements and self._is_numbered(value) else None
+        part_of_element = isinstance(target, (ast.Attribute, ast.Subscript)) and self._has_element(target.value)
+        return NUMBERING if part_of_element and self._is_numbered(value) else None
 
     def _changes_partner(self, call: ast.Call) -> bool:
         """`row.tags.update(answer)`, `row.set_answer(answer)`, `setattr(row, "answer", answer)`."""
