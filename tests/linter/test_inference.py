@@ -135,7 +135,8 @@ VALUES = {
     "something taken at integers": ("torch.take_along_dim(x, torch.randperm(3), 0)", Kind.TENSOR, None),
     "a choice between floats": ("torch.where(torch.rand(3) > 0, torch.rand(3), x)", Kind.TENSOR, None),
     "numpy": ("torch.rand(3).numpy()", Kind.ARRAY, None),
-    "numpy random draw": ("np.random.default_rng(0)", Kind.UNKNOWN, None),
+    "numpy generator": ("np.random.default_rng(0)", Kind.INSTANCE, None),
+    "numpy random draw": ("np.random.default_rng(0).normal(size=3)", Kind.UNKNOWN, None),
 }
 
 

@@ -13,6 +13,7 @@ from detlint.linter.source.nodes import identifier
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
+    from detlint.linter.analysis.project import Module
 
 # A function called all over a project is called on all kinds of tensors; looking at every call would cost too much.
 _MOST_CALLS = 16
@@ -74,6 +75,18 @@ def is_used_elsewhere(name: str, ctx: Context) -> bool:
         if any(qualified in other.resolve(use) for use in _names(other, name)):
             return True
     return False
+
+
+def read_elsewhere(name: str, module: Module) -> Iterator[tuple[Module, ast.expr]]:
+    """Yield where other files of the project read the variable `name` of a module; not where too many mention it."""
+    search = module.project.search(name, module, _MOST_FILES)
+    for path in (search.found or ()) if search is not None else ():
+        other = module.project.at(path) if path != module.source.path else None
+        for use in other.index.names_used.get(name, ()) if other is not None else ():
+            if other is None or not isinstance(use, (ast.Name, ast.Attribute)) or not isinstance(use.ctx, ast.Load):
+                continue
+            if f"{module.name}.{name}" in other.inference.resolve(use):
+                yield other, use
 
 
 def is_set_from_outside(attribute: str, ctx: Context) -> bool:

@@ -52,6 +52,8 @@ _PATH_METHODS = frozenset(
     {"absolute", "cwd", "expanduser", "home", "joinpath", "readlink", "relative_to", "rename", "replace", "resolve"}
     | {"with_name", "with_stem", "with_suffix"}
 )
+CHANGED_COPIES = frozenset({"dataclasses.replace", "copy.replace", "attr.evolve", "attrs.evolve"})
+"""They give what their first argument is, with the fields that they are given."""
 _PATH_LISTINGS = frozenset({"glob", "iterdir", "rglob"})
 _JOINING = frozenset({"cat", "concat", "concatenate", "stack", "hstack", "vstack"})
 _TO_INTEGERS = frozenset({"int", "long"})
@@ -149,6 +151,10 @@ def _call_of(inference: Inference, name: str, node: ast.Call) -> Iterator[Value]
     elif name.startswith("pathlib.") and last in _PATH_LISTINGS:
         path = inference.made(Kind.INSTANCE, node, "pathlib.Path")
         yield Value(Kind.ITERATOR, name, node=node, module=inference.module, elements=((path,),))
+    elif name == "numpy.random.default_rng":
+        yield inference.made(Kind.INSTANCE, node, "numpy.random.Generator")
+    elif name in CHANGED_COPIES and node.args:
+        yield from inference.values(node.args[0])
     elif last == "from_argparse_args":
         yield inference.made(Kind.INSTANCE, node, name.rpartition(".")[0])
     elif last[:1].isupper():

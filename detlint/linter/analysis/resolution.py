@@ -20,6 +20,7 @@ _MOST_STARRED = 8
 _IMPORT = "importlib.import_module"
 _OF_PATHS_ALONE = frozenset({"iterdir", "rglob"})
 _OF_TENSORS_ALONE = frozenset({"new_empty", "new_empty_strided"})
+_OF_POOLS_ALONE = frozenset({"imap_unordered"})
 _BUILTIN_NAMES = frozenset(dir(builtins))
 # What an assigned name can be another name for.
 _NAMING = (ast.Name, ast.Attribute, ast.IfExp, ast.BoolOp, ast.Call)
@@ -127,6 +128,8 @@ def _attribute(inference: Inference, node: ast.Attribute) -> Iterator[str]:
             yield f"pathlib.Path.{node.attr}"
         elif value.kind is Kind.UNKNOWN and not value.type and node.attr in _OF_TENSORS_ALONE:
             yield f"torch.Tensor.{node.attr}"
+        elif value.kind is Kind.UNKNOWN and not value.type and node.attr in _OF_POOLS_ALONE:
+            yield f"multiprocessing.Pool.{node.attr}"
 
 
 def _lists_a_path(inference: Inference, node: ast.Attribute) -> bool:

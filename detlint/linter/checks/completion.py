@@ -59,11 +59,20 @@ def _iterations_of_done(call: ast.Call, tracer: OrderTracer, ctx: Context) -> It
     if any(isinstance(given, (ast.List, ast.Set)) and _is_single(given) for given in call.args[:1]):
         return
     statement = _after_waiting(call, ctx)
+    if isinstance(statement, ast.expr) and _takes_done(statement):
+        yield statement
     target = statement.targets[0] if isinstance(statement, ast.Assign) else None
     done = target.elts[0] if isinstance(target, ast.Tuple) else None
     binding = tracer.binding_of(done) if isinstance(done, ast.Name) else None
     if binding is not None:
         yield from (use for use in ctx.flow(call).uses(binding) if _is_iterated(use, ctx))
+
+
+def _takes_done(part: ast.expr) -> bool:
+    """`wait(futures).done`, `wait(futures)[0]`."""
+    if isinstance(part, ast.Subscript):
+        return isinstance(part.slice, ast.Constant) and part.slice.value == 0
+    return isinstance(part, ast.Attribute) and part.attr == "done"
 
 
 def _is_single(display: ast.List | ast.Set) -> bool:

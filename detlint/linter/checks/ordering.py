@@ -19,6 +19,7 @@ from detlint.linter.order.destination import OrderTracer
 from detlint.linter.order.form import CHECKSUM, CHOICE, DRAWS, NUMBERING, PAIRING, SUM, WRITING, Form, Trail
 from detlint.linter.order.sets import has_fixed_order, is_set, makes_set
 from detlint.linter.order.takers import is_taken_as_set
+from detlint.linter.order.ties import leaves_ties
 from detlint.linter.programs.glob_patterns import names_one_path
 from detlint.linter.source.names import BindingKind
 from detlint.linter.source.nodes import arguments_of, identifier
@@ -240,6 +241,11 @@ def _iterations(ctx: Context, *, anything: bool) -> Iterator[tuple[ast.expr, ast
     for call in calls_named(ctx.module, _last_words(iterating)):
         arguments = wanted(*call.args)
         if arguments and iterating.intersection(ctx.callees(call)):
+            yield from ((argument, argument) for argument in arguments)
+    sorting = order_table().functions["sorting"]
+    for call in calls_named(ctx.module, _last_words(sorting)):
+        arguments = wanted(*call.args[-1:]) if call.keywords and sorting.intersection(ctx.callees(call)) else []
+        if arguments and leaves_ties(call, ctx.inference):
             yield from ((argument, argument) for argument in arguments)
     hashing = order_table().functions["hashing"]
     if any(hashing.intersection(ctx.callees(call)) for call in calls_named(ctx.module, _last_words(hashing))):

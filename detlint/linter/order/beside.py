@@ -5,12 +5,25 @@ from __future__ import annotations
 import ast
 
 from detlint.linter.analysis.values import Kind
+from detlint.linter.order.form import NUMBERING, PAIRING, RANKS
 from detlint.linter.order.parts import LoopParts
 from detlint.linter.source.nodes import arguments_of, identifier
 
 
 class LoopPartners(LoopParts):
     """Answers about calls that bring both together."""
+
+    def _brought_together(self, call: ast.Call) -> str | None:
+        if self._changes_partner(call) or self._applies_partner(call):
+            return PAIRING
+        return RANKS if self._meets_ranks(call) else None
+
+    def _set_together(self, target: ast.expr, value: ast.expr) -> str | None:
+        """`rows[i].answer = answer` of a row that stands at the same place, `answer["part"] = i`."""
+        if self._is_partner(target) and self._has_element(value):
+            return PAIRING
+        part_of_element = isinstance(target, (ast.Attribute, ast.Subscript)) and self._has_element(target.value)
+        return NUMBERING if part_of_element and self._is_numbered(value) else None
 
     def _changes_partner(self, call: ast.Call) -> bool:
         """`row.tags.update(answer)`, `row.set_answer(answer)`, `setattr(row, "answer", answer)`."""
@@ -29,6 +42,17 @@ class LoopPartners(LoopParts):
         layer = call.func
         numbered = isinstance(layer, ast.Subscript) and self._is_numbered(layer.slice) and self._is_module(layer.value)
         return (numbered or is_name_of(layer, self._positions)) and any(map(self._has_element, arguments_of(call)))
+
+    def _meets_ranks(self, call: ast.Call) -> bool:
+        """`dist.all_reduce(totals[name])`: what the ranks add up comes from calls in the same place of their orders.
+
+        Each has an order of its own of a set; files are listed in one order by all that run on a machine.
+        """
+        table = self._places.table
+        gathers = identifier(call.func) in table.methods["gathering"] or not table.functions["gathering"].isdisjoint(
+            self._places.inference.callees(call)
+        )
+        return self.each_run and gathers and any(map(self._has_element, arguments_of(call)))
 
     def _is_module(self, node: ast.expr) -> bool:
         return {value.kind for value in self._places.inference.values(node)} == {Kind.MODULE}

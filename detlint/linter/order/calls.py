@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from detlint.linter.analysis.calls import parameter_given
+from detlint.linter.analysis.calls import CHANGED_COPIES, parameter_given
 from detlint.linter.analysis.testcode import is_test_file
+from detlint.linter.analysis.values import Kind
 from detlint.linter.order.arrays import OrderArrays
 from detlint.linter.order.form import (
     CHECKSUM,
@@ -29,6 +30,7 @@ from detlint.linter.order.form import (
     leave_rest,
 )
 from detlint.linter.order.sums import averages_tensor
+from detlint.linter.order.ties import leaves_ties
 from detlint.linter.source.names import FUNCTIONS, FunctionNode
 from detlint.linter.source.nodes import decorating, identifier
 
@@ -67,6 +69,8 @@ class OrderCalls(OrderArrays):
         names = tuple(name.removesuffix(".__init__") for name in self.inference.callees(call))
         names += tuple(self._bases(names))
         functions = self.table.functions
+        if self.is_sorting(names) and leaves_ties(call, self.inference):
+            return self._ties(node, call, names, trail)
         if self.is_sorting(names):
             if trail.form is Form.WALK:
                 return self.destination(call, replace(trail, form=Form.SORTED_WALK))
@@ -134,6 +138,13 @@ class OrderCalls(OrderArrays):
         unknown = found is None and trail.gathered and trail.form is Form.SEQUENCE
         return self._worked_on(call, names) if unknown else found
 
+    def _ties(self, node: ast.expr, call: ast.Call, names: tuple[str, ...], trail: Trail) -> str | None:
+        """`sorted(words, key=len)` keeps those of one length as they were; `max(words, key=len)` takes the first."""
+        if not {"builtins.min", "builtins.max"}.isdisjoint(names):
+            return None if self.is_measured(call) else self.choice(node, call)
+        cut = not {"heapq.nsmallest", "heapq.nlargest"}.isdisjoint(names)
+        return self.destination(call, leave_rest(trail) if cut else as_sequence(trail))
+
     def _reduced(self, node: ast.expr, reduction: str, trail: Trail) -> str | None:
         """Return what a sum or a mean of all that stands in an order depends on: rounding, or which of it there is."""
         if trail.tensors or (trail.each_run and averages_tensor(self, node, reduction)):
@@ -152,6 +163,8 @@ class OrderCalls(OrderArrays):
 
     def _held(self, call: ast.Call, names: tuple[str, ...], trail: Trail) -> str | None:
         """`return NodeOutput(images)`, `return super().load(files)`: what is made of it, or by the parent, holds it."""
+        if not CHANGED_COPIES.isdisjoint(names):
+            return self.destination(call, replace(trail, form=Form.NESTED))
         known = any(self.module.project.definition(name) is not None for name in names)
         if known or trail.form in (Form.MAPPING, Form.TEXT) or self.is_complaint(identifier(call.func)):
             return None
@@ -248,11 +261,13 @@ class OrderCalls(OrderArrays):
         methods = self.table.methods
         if method.attr == "join" and self.inference.resolve(method) in (("builtins.str.join",), ()):
             return self.destination(call, replace(trail, form=Form.TEXT))
+        if method.attr == "format" and self._is_text(method.value):
+            return self.destination(call, replace(trail, form=Form.TEXT))
         if method.attr in methods["extending"] and trail.form is Form.SEQUENCE:
             return self.collected(method.value, call, trail)
         if trail.form is Form.SEQUENCE and self.adds_nodes(call):
             return self.collected(method.value, call, replace(trail, form=Form.GRAPH))
-        if method.attr in methods["appending"] and trail.form is not Form.TEXT:
+        if method.attr in methods["appending"]:
             if trail.form in KEYED and not trail.subset:
                 return None  # a dict among others: the order of its keys is rarely anybody's
             return self.collected(method.value, call, replace(trail, form=Form.NESTED))
@@ -270,6 +285,9 @@ class OrderCalls(OrderArrays):
         if method.attr in methods["keeping"] and trail.form is not Form.MAPPING:
             return f"{method.attr}()"
         return None
+
+    def _is_text(self, node: ast.expr) -> bool:
+        return {value.kind for value in self.inference.values(node)} == {Kind.STRING}
 
     def _through_function(self, node: ast.expr, call: ast.Call, names: tuple[str, ...], trail: Trail) -> str | None:
         """Follow an argument into the function of the project that gets it."""
@@ -319,8 +337,8 @@ class OrderCalls(OrderArrays):
         word = "returns" if isinstance(parent, ast.Return) else "yields"
         callers = self.callers(function)
         if trail.form is Form.MAPPING and not trail.subset:  # whoever looks things up in it has no use for the order
-            listed = [call for call in callers if isinstance(self.index.parents.get(call), ast.Attribute)]
-            return self.first(self.destination(call, trail) for call in listed)
+            gone_through = (call for call in callers if trail.gathered or self._is_kept_or_viewed(call))
+            return self.first(self.destination(call, trail) for call in gone_through)
         if callers and not trail.subset and all(self._is_sorted_by_caller(call, trail) for call in callers):
             return None
         nested = isinstance(self.index.parents.get(function), FUNCTIONS)
@@ -333,6 +351,12 @@ class OrderCalls(OrderArrays):
             if found is not None or lookup or not self.is_finished_work:
                 return found
         return None if lookup else GivenBack(self.module, function, word)
+
+    def _is_kept_or_viewed(self, call: ast.Call) -> bool:
+        """`self.files = self.files_by_label()`, `files_by_label().items()`."""
+        parent = self.index.parents.get(call)
+        kept = isinstance(parent, ast.Assign) and isinstance(parent.targets[0], ast.Attribute)
+        return kept or isinstance(parent, ast.Attribute)
 
     def _fills_page(self, function: FunctionNode) -> bool:
         """`@callback(Output("files", "options"), …)`: what it returns is shown in a browser."""

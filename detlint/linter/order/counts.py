@@ -165,6 +165,19 @@ class OrderCounts(OrderQuestions):
             return None
         return CHOICE
 
+    def is_measured(self, chosen: ast.expr) -> bool:
+        """`len(str(longest))`, also by a variable: the others that are as long would give the same."""
+        parent = self.index.parents.get(chosen)
+        if isinstance(parent, ast.Call) and parent.func is not chosen:
+            called = identifier(parent.func)
+            return called == "len" or (called == "str" and self.is_measured(parent))
+        target = parent.targets[0] if isinstance(parent, ast.Assign) else None
+        binding = self.binding_of(target) if isinstance(target, ast.Name) else None
+        if binding is None or not isinstance(binding.scope.node, FUNCTIONS):
+            return False
+        uses = self.module.flow(binding.scope).uses(binding)
+        return bool(uses) and all(map(self.is_measured, uses))
+
     def _is_asked_for_form(self, chosen: ast.expr, shared: frozenset[str], steps: int = _MOST_STEPS) -> bool:
         """`next(iter(weights)).device`, `weights[0][0].values.dtype`, which the others share; also by a variable."""
         parent = self.index.parents.get(chosen)

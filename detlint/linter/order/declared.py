@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from detlint.linter.analysis.element_sort import Sort, Steps, annotated, as_tuple
+from detlint.linter.analysis.element_sort import Sort, Steps, agreed, annotated, as_tuple
 from detlint.linter.source.names import BindingKind
 from detlint.linter.source.nodes import decorating, identifier, is_own
 
@@ -24,6 +24,20 @@ _ALIASES = (ast.Name, ast.Attribute, ast.Subscript, ast.BinOp)
 def declared(annotation: ast.expr, steps: Steps, module: Module, depth: int = _MOST_STEPS) -> Sort:
     """Return what an annotation says about what `steps` lead to; the project's own types are looked up."""
     return annotated(annotation, steps, partial(_of_type, module, depth))
+
+
+def declared_attribute(node: ast.Attribute, steps: Steps, module: Module) -> Sort:
+    """Return what is declared of an attribute by the class that has it, or by those of its file that may be that."""
+    inference = module.inference
+    owner = module.index.class_at(node)
+    if owner is not None and is_own(node):
+        infos = list(inference.mro(inference.class_info(owner)))
+    else:
+        types = {value.type for value in inference.values(node.value)}
+        named = [info for info in map(inference.class_named, sorted(types)) if info is not None]
+        infos = [each for info in named for each in inference.mro(info)] or list(module.classes.values())
+    fields = ((info.declared[node.attr], info.module) for info in infos if node.attr in info.declared)
+    return agreed(declared(annotation, steps, where) for annotation, where in fields)
 
 
 def is_record(info: ClassInfo) -> bool:

@@ -10,6 +10,7 @@ import ast
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from detlint.linter.analysis.values import Kind
 from detlint.linter.order.effects import LoopEffects
 from detlint.linter.order.form import (
     CHOICE,
@@ -174,7 +175,7 @@ class OrderTracer(OrderItems):
             if parent.attr in ("items", "values", "get", "pop"):
                 form = Form.SEQUENCE if parent.attr in ("get", "pop") else Form.NESTED
                 return self.destination(call, replace(trail, form=form))
-            if parent.attr in methods["carrying"]:
+            if parent.attr in methods["carrying"] or self._gives_its_like(node, call):
                 return self.destination(call, trail)
             if parent.attr in methods["serializing"]:
                 return self.destination(call, replace(trail, form=Form.TEXT))
@@ -190,6 +191,14 @@ class OrderTracer(OrderItems):
         if parent.attr in methods["numbering"]:
             return NUMBERING
         return f"{parent.attr}()" if parent.attr in methods["receiving"] else None
+
+    def _gives_its_like(self, node: ast.expr, call: ast.Call) -> bool:
+        """`record.with_history(entry)` gives a record: a method of the project's that gives one of its kind."""
+        classes, given = (
+            {value.type for value in self.inference.values(each) if value.kind is Kind.INSTANCE}
+            for each in (node, call)
+        )
+        return any(self.inference.class_named(name) is not None for name in classes & given)
 
     def _assigned(self, node: ast.expr, parent: ast.Assign, trail: Trail) -> str | None:
         if node is not parent.value:

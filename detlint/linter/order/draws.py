@@ -9,7 +9,7 @@ from detlint.linter.order.choice import LoopChoice
 from detlint.linter.randomness.seeding import seeds_in
 from detlint.randomness import load_sources
 
-_STREAMS = ("numpy.random.Generator.", "numpy.random.RandomState.", "numpy.random.default_rng.", "random.Random.")
+_STREAMS = ("numpy.random.Generator.", "numpy.random.RandomState.", "random.Random.")
 
 
 class LoopDraws(LoopChoice):
@@ -25,7 +25,7 @@ class LoopDraws(LoopChoice):
         """A draw from what was seeded before the loop: each element gets the numbers that are next."""
         names = self._places.inference.callees(call)
         receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
-        if receiver is not None and any(name.startswith(_STREAMS) for name in (*names, *self._made_by(receiver))):
+        if receiver is not None and any(name.startswith(_STREAMS) for name in names):
             return self._is_stream(receiver)
         draw = next(filter(None, map(load_sources().draws.get, names)), None)
         if draw is None or self._seeds_each():
@@ -43,10 +43,6 @@ class LoopDraws(LoopChoice):
             return False
         made = [value.node for value in self._places.inference.values(generator)]
         return not any(isinstance(node, ast.Call) and not node.args and not node.keywords for node in made)
-
-    def _made_by(self, generator: ast.expr) -> list[str]:
-        """`numpy.random.default_rng.` of a variable that it made."""
-        return [f"{value.type}." for value in self._places.inference.values(generator)]
 
     def _seeds_each(self) -> bool:
         """Does the body seed a global generator, or the code around it for each element?"""

@@ -14,7 +14,6 @@ from detlint.linter.order.form import (
     CHOICE,
     DRAWS,
     NUMBERING,
-    PAIRING,
     SUM,
     WRITING,
     Form,
@@ -82,17 +81,19 @@ class LoopEffects(LoopPartners):
     def _call(self, node: ast.Call) -> str | None:
         function = node.func
         methods = self._tracer.table.methods
-        if self._changes_partner(node) or self._applies_partner(node):
-            return PAIRING
+        together = self._brought_together(node)
+        if together is not None:
+            return together
         if isinstance(function, ast.Attribute):
             given = arguments_of(node)
             if any(map(self._has_element, given)):
                 filling = function.attr in methods["appending"] | methods["extending"]
-                if filling and self._is_outside(function.value) and not self._starts_anew(function.value):
+                filled = self._outer(function.value) if filling and not self._starts_anew(function.value) else []
+                if filled:
                     trail = replace(self._trail, tensors=any(map(self._has_tensor, given)))
-                    if not self._is_shared(function.value):  # `rows[name].append(row)` of each name
+                    if not any(map(self._is_shared, filled)):  # `rows[name].append(row)` of each name
                         trail = replace(trail, form=Form.MAPPING)
-                    return self._collected(function.value, node, trail)
+                    return self._tracer.first(self._collected(each, node, trail) for each in filled)
                 if self._tracer.adds_nodes(node) and self._is_outside(function.value):
                     return self._collected(function.value, node, replace(self._trail, form=Form.GRAPH))
                 if function.attr in methods["writing"]:
@@ -148,6 +149,8 @@ class LoopEffects(LoopPartners):
         """`found.update(rows)` fills a dict in that order, `digest.update(data)` makes it part of a checksum."""
         if self._tracer.is_checksum(receiver):
             return CHECKSUM
+        if self._called is not None and isinstance(receiver, ast.Name) and receiver.id in self._called.arguments:
+            return self._called.effects._updated(self._called.arguments[receiver.id], self._called.call)
         if {value.kind for value in self._tracer.inference.values(receiver)} == {Kind.DICT}:
             return self._collected(receiver, change, replace(self._trail, form=Form.MAPPING))
         return None
@@ -199,8 +202,10 @@ class LoopEffects(LoopPartners):
             tracer = self._tracer.of(owner)
             parameters = by_place(function.args)
             skip = 1 if isinstance(call.func, ast.Attribute) and parameters[:1] in (["self"], ["cls"]) else 0
+            further = function.args.vararg
             passed = [
                 *zip(parameters[skip:], call.args, strict=False),
+                *((further.arg, value) for value in call.args[len(parameters) - skip :] if further is not None),
                 *((k.arg, k.value) for k in call.keywords if k.arg),
             ]
             given = frozenset(name for name, value in passed if self._has_element(value))
@@ -257,15 +262,11 @@ class LoopEffects(LoopPartners):
 
     def _assigned(self, node: ast.Assign) -> str | None:
         for target in each_target(node.targets):
-            found: str | None
-            if self._is_partner(target) and self._has_element(node.value):
-                found = PAIRING
-            elif isinstance(target, ast.Subscript):
+            found = self._set_together(target, node.value)
+            if found is None and isinstance(target, ast.Subscript):
                 found = self._stored(target, node)
-            elif isinstance(target, ast.Name) and self._has_element(node.value):
+            elif found is None and isinstance(target, ast.Name) and self._has_element(node.value):
                 found = self._rebound(target, node)
-            else:
-                found = None
             if found is not None:
                 return found
         return None
@@ -277,7 +278,8 @@ class LoopEffects(LoopPartners):
         numbered = self._gives_number(node.value) or self._is_next_number(node.value, target.value)
         if numbered and self._has_element(target.slice):
             return NUMBERING
-        if self._has_element(node.value) and (self._has_position(target.slice) or self._is_numbered(target.slice)):
+        placed = self._has_position(target.slice) or self._is_numbered(target.slice)
+        if placed and (self._has_element(node.value) or self._depends_on_element(node)):
             found = self._collected(target.value, node, self._trail)
             return WRITING if found is None and self._lies_in_file(target.value) else found
         if self._has_element(target.slice):

@@ -16,8 +16,9 @@ from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.element_fills import may_be, put_in
 from detlint.linter.analysis.element_sort import Move, Sort, Steps, as_tuple, documented, together
 from detlint.linter.analysis.values import Kind, Value
-from detlint.linter.order.declared import declared, is_record, is_tuple_type, sort_of_class
-from detlint.linter.order.element_uses import loads, sort_of_use
+from detlint.linter.order.declared import declared, declared_attribute, is_record, is_tuple_type, sort_of_class
+from detlint.linter.order.element_uses import elements_of, loads, sort_of_use
+from detlint.linter.order.takers import uses_of
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode
 from detlint.linter.source.nodes import arguments_of, is_own
 from detlint.linter.tables.elements import element_table
@@ -167,7 +168,10 @@ class ElementOrigins:
         scope = self._index.scope_at(node).lookup(node.id)
         if made is Sort.HASHED or not steps or scope is None:
             return made
-        return together((made, self._filled(node, scope.node, steps, callers)))
+        made = together((made, self._filled(node, scope.node, steps, callers)))
+        if made is Sort.UNKNOWN and steps == (Move.ITERATED,):  # `[label.lower() for label in labels]` beside
+            made = self.by_use(element for use in uses_of(node, self._ctx) for element in elements_of(use, self._ctx))
+        return made
 
     def _bound(self, binding: Binding, steps: Steps, callers: int) -> Sort:
         annotation = self._index.annotations.get(binding.node) if isinstance(binding.node, ast.Name) else None
@@ -231,13 +235,9 @@ class ElementOrigins:
         if not passing:
             self._note(node.attr, steps)
         found = [self._of_value(value, steps, callers) for value in self._ctx.values(node)]
+        found.append(declared_attribute(node, steps, self._ctx.module))
         owner = self._index.class_at(node)
         if owner is not None and is_own(node):
-            found += [
-                declared(annotation, steps, self._ctx.module)
-                for target, annotation in self._index.annotations.items()
-                if self._index.class_at(target) is owner and ast.unparse(target) in (f"self.{node.attr}", node.attr)
-            ]
             if steps:
                 found.append(self._filled(node, owner, steps, callers))
         elif passing:

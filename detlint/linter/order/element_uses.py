@@ -156,8 +156,10 @@ def _reads_as_text(element: ast.expr, ctx: Context) -> bool:
     if isinstance(parent, ast.Compare):
         return any(_is_text(side) for side in (parent.left, *parent.comparators) if side is not element)
     if isinstance(parent, ast.Call):
-        takes_text = element_table().functions["reading"]
-        return parent.func is not element and bool(takes_text.intersection(ctx.callees(parent)))
+        takes_text, names = element_table().functions["reading"], ctx.callees(parent)
+        if "builtins.isinstance" in names:
+            return "builtins.str" in ctx.resolve(parent.args[-1])
+        return parent.func is not element and bool(takes_text.intersection(names))
     return False
 
 

@@ -32,6 +32,7 @@ NAMING = "the name of a file"
 WRITING = "the text that is written"
 COLUMNS = "the columns that a model is given"
 PAIRING = "what stands at the same place of another list"
+RANKS = "which values the ranks put together"
 
 
 class Form(Enum):

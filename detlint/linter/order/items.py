@@ -9,11 +9,12 @@ from detlint.linter.analysis.elements import gone_through
 from detlint.linter.analysis.values import Kind
 from detlint.linter.order.calls import OrderCalls
 from detlint.linter.order.effects import LoopEffects
-from detlint.linter.order.form import NUMBERING, Form, Trail, boxed, counted_up, leave_rest, names_in, unboxed
-from detlint.linter.source.names import FOR_LOOPS, FUNCTIONS, LOOPS, BindingKind
+from detlint.linter.order.form import NUMBERING, PAIRING, Form, Trail, boxed, counted_up, leave_rest, names_in, unboxed
+from detlint.linter.source.names import COMPREHENSIONS, FOR_LOOPS, FUNCTIONS, LOOPS, BindingKind
 from detlint.linter.source.nodes import identifier
 
 _MAX_STEPS = 3
+_PICKING = frozenset({"choice", "choices", "integers", "randint", "sample"})
 
 
 class OrderItems(OrderCalls):
@@ -91,20 +92,59 @@ class OrderItems(OrderCalls):
     def _by_position(self, item: ast.Subscript, index: ast.expr) -> str | None:
         """`files[i]`, `files[i:i + 8]`: in a loop over the positions items follow the order as if it ran over them."""
         names = self._places_named(index)
+        if self._meets_another_listing(item):
+            return PAIRING
         for parent in self.index.ancestors(item):
             if isinstance(parent, FUNCTIONS):
                 asked = not isinstance(index, ast.Slice) and self.is_asked_for(index, item.value)
                 return "the item at each index" if asked else None
             if isinstance(parent, FOR_LOOPS) and names & names_in(parent.target):
                 places = names | self.companions(parent.target, parent.iter, item.value)
-                return self._effects(parent, frozenset(), frozenset(places), Trail(), (item,))
+                trail = leave_rest(Trail()) if self._is_drawn_part(parent.iter, item.value) else Trail()
+                return self._effects(parent, frozenset(), frozenset(places), trail, (item,))
             if isinstance(parent, ast.While) and names & counted_up(ast.walk(parent)):
                 return self._effects(parent, frozenset(), frozenset(names), Trail(), (item,))
             if isinstance(parent, (ast.ListComp, ast.GeneratorExp)):
-                return self.destination(parent, Trail(subset=_goes_in_steps(parent.generators[0].iter)))
+                picked = parent.generators[0].iter
+                some = _goes_in_steps(picked) or self._is_drawn_part(picked, item.value)
+                return self.destination(parent, Trail(subset=some))
             if isinstance(parent, ast.DictComp) and names & names_in(parent.generators[0].target):
                 return self._entry_by_position(item, parent, names)
         return None
+
+    def _meets_another_listing(self, item: ast.Subscript) -> bool:
+        """`images[i]` beside `masks[i]`, where each comes from a listing of its own."""
+        listing = None if isinstance(item.slice, ast.Slice) else self.listing_of(item.value)
+        if listing is None:
+            return False
+        place, counted = ast.dump(item.slice), self._counted_by(item)
+        others = (
+            self.listing_of(other.value)
+            for other in self.index.of_type(ast.Subscript)
+            if other is not item and ast.dump(other.slice) == place and self._counted_by(other) is counted
+        )
+        return any(other is not None and other is not listing for other in others)
+
+    def _counted_by(self, item: ast.Subscript) -> ast.AST | None:
+        """Return the loop that counts the places of items, or else the function that is given one."""
+        names = self._places_named(item.slice)
+        for parent in self.index.ancestors(item):
+            loops = parent.generators if isinstance(parent, COMPREHENSIONS) else [parent]
+            counted = (names_in(loop.target) for loop in loops if isinstance(loop, (*FOR_LOOPS, ast.comprehension)))
+            if isinstance(parent, FUNCTIONS) or not names.isdisjoint(frozenset().union(*counted)):
+                return parent
+        return None
+
+    def _is_drawn_part(self, places: ast.expr, sequence: ast.expr) -> bool:
+        """`permutation[:count]`, `random.sample(range(len(paths)), count)`, a variable: drawn, and not all of them."""
+        made = self.module.definitions(places) if isinstance(places, ast.Name) else ()
+        if len(made) == 1 and isinstance(made[0].value, (ast.Call, ast.Subscript)):
+            return self._is_drawn_part(made[0].value, sequence)
+        if isinstance(places, ast.Call):
+            drawn = any(name.startswith(("random.", "numpy.random.")) for name in self.inference.callees(places))
+            return drawn and identifier(places.func) in _PICKING
+        part = isinstance(places, ast.Subscript) and isinstance(places.slice, ast.Slice)
+        return part and not self._is_ranking(places) and self.is_asked_for(places, sequence)
 
     def _entry_by_position(self, item: ast.Subscript, made: ast.DictComp, names: set[str]) -> str | None:
         """`{folders[i]: i for i in range(len(folders))}`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.values import Kind
@@ -90,7 +91,15 @@ class LoopBody:
         return any(
             self._body not in self._index.ancestors(binding.node) or self._only_starts(binding.node)
             for binding in reaching
-        )
+        ) or (reads and self._is_carried_over(name, [binding.node for binding in reaching]))
+
+    def _is_carried_over(self, name: ast.Name, made: list[ast.AST]) -> bool:
+        """`if written > limit: writer = ShardWriter(…)`: what an element before this one has made."""
+        if not isinstance(self._body, ast.For):
+            return False
+        inside = (takewhile(lambda parent: parent is not self._body, self._index.ancestors(node)) for node in made)
+        chosen = all(any(isinstance(parent, ast.If) for parent in around) for around in inside)
+        return bool(made) and chosen and self._places.module.flow_at(name).path(self._body.target, name, avoiding=made)
 
     def _made_at(self, name: ast.Name) -> list[Binding]:
         """Return what a name holds where it is read; `text += part` goes on with what was there."""
@@ -180,6 +189,20 @@ class LoopBody:
         if not isinstance(node, ast.Name) or node.id in self._elements:
             return False
         return self._index.scope_at(node).lookup(node.id) is not None and self._starts_outside(node)
+
+    def _outer(self, container: ast.expr) -> list[ast.expr]:
+        """Return the containers outside that one stands for: itself, or `train` and `valid` of `part = train`."""
+        if self._is_outside(container):
+            return [container]
+        bindings = self._places.module.definitions(container) if isinstance(container, ast.Name) else ()
+        made = [binding.value for binding in bindings if not binding.index]
+        parts = [
+            part for each in made for part in ((each.body, each.orelse) if isinstance(each, ast.IfExp) else (each,))
+        ]
+        named: list[ast.expr] = [
+            part for part in parts if isinstance(part, (ast.Name, ast.Attribute)) and self._is_outside(part)
+        ]
+        return named if len(named) == len(parts) and len(made) == len(bindings) else []
 
     def _is_shared(self, node: ast.expr) -> bool:
         """Return whether a container outside is filled by several elements: `rows`, not `rows[name]` of each name."""

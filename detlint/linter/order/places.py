@@ -7,14 +7,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from detlint.linter.analysis.callers import read_elsewhere
 from detlint.linter.analysis.values import Kind
-from detlint.linter.order.form import KEEPING_ORDER, KEYED, Form, Trail, boxed, unboxed
+from detlint.linter.order.form import KEEPING_ORDER, KEYED, MAX_CALLS, Form, Trail, boxed, unboxed
 from detlint.linter.order.partners import OrderPartners
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind
 from detlint.linter.source.nodes import identifier, is_own
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.flow import Flow
+    from detlint.linter.analysis.project import Module
 
 
 class OrderPlaces(OrderPartners):
@@ -115,7 +117,21 @@ class OrderPlaces(OrderPartners):
         flow = self.module.flow(binding.scope)
         longer = self._made_longer(binding, flow) if trail.form in (Form.SEQUENCE, Form.TEXT) else ()
         uses = {use: None for each in (binding, *longer) for use in flow.uses(each)}
-        return self._uses(uses, flow, after, trail)
+        found = self._uses(uses, flow, after, trail)
+        constant = found is None and isinstance(binding.scope.node, ast.Module) and not binding.name.startswith("__")
+        return self._read_elsewhere(binding.name, trail) if constant else found
+
+    def of(self, module: Module) -> OrderPlaces:
+        """Return what follows the same order through another module."""
+        raise NotImplementedError
+
+    def _read_elsewhere(self, constant: str, trail: Trail) -> str | None:
+        """Return what takes over the order of a variable of the module in the files that import it."""
+        if trail.calls >= MAX_CALLS:
+            return None
+        inner = replace(trail, calls=trail.calls + 1)
+        reads = read_elsewhere(constant, self.module)
+        return self.first(self.of(other).destination(use, inner) for other, use in reads)
 
     def _made_longer(self, binding: Binding, flow: Flow) -> Iterator[Binding]:
         """Yield what the variable is after `names += ["unknown"]` or `images /= 255`: elements stay where they are."""

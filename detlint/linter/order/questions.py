@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.order.form import names_in
+from detlint.linter.order.ties import leaves_ties
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode
 from detlint.linter.source.nodes import identifier
 from detlint.linter.tables.order import listings, order_table
@@ -196,7 +197,8 @@ class OrderQuestions:
     def sorts(self, call: ast.Call) -> bool:
         """Return whether a call gives its argument in a fixed order, as a function of the project may that sorts."""
         names = self.inference.callees(call)
-        return self.is_sorting(names) or any(map(self._is_defined_to_sort, names))
+        sorting = self.is_sorting(names) or any(map(self._is_defined_to_sort, names))
+        return sorting and not leaves_ties(call, self.inference)
 
     def is_sorting(self, names: Iterable[str]) -> bool:
         """Return whether a function is one of those that the table says sort."""
@@ -213,6 +215,7 @@ class OrderQuestions:
             and value.args
             and isinstance(value.args[0], ast.Name)
             and self.is_sorting(module.inference.callees(value))
+            and not leaves_ties(value, module.inference)
             for value in returned
         )
 
@@ -256,7 +259,9 @@ class OrderQuestions:
         """Yield the node that puts the list or mapping `use` in order in place."""
         parent = self.index.parents.get(use)
         if isinstance(parent, ast.Attribute) and parent.attr in self.table.methods["sorting"]:
-            yield self.index.parents[parent]
+            call = self.index.parents[parent]
+            if not (isinstance(call, ast.Call) and leaves_ties(call, self.inference)):
+                yield call
         elif isinstance(parent, ast.Call) and parent.args[:1] == [use]:
             if "builtins.list.sort" in self.inference.callees(parent):  # `list.sort(names)`
                 yield parent

@@ -16,6 +16,7 @@ from detlint.linter.source.names import FUNCTIONS, BindingKind
 from detlint.linter.source.nodes import identifier
 
 _AVERAGES = ("mean", "std", "var")
+_OF_FLOATS = frozenset({"grad", "norm"})  # of whatever tensor
 _JOINING = frozenset(f"torch.{name}" for name in ("stack", "cat", "concat", "concatenate", "vstack", "hstack"))
 _MEASURES = frozenset({"len", "int", "numel", "nelement", "size", "shape", "dim", "ndim", "item", "keys"})
 
@@ -135,6 +136,9 @@ def _reads_tensors(places: OrderPlaces, call: ast.Call) -> bool:
 
 def gives_floats(places: OrderPlaces, value: ast.expr) -> bool:
     """Return whether an expression is known to be a float, or an array or tensor of such."""
+    names = _names_of_parts(value)
+    if not _OF_FLOATS.isdisjoint(names):
+        return not isinstance(value, ast.Compare) and (_MEASURES - {"item"}).isdisjoint(names)
     values = [each for each in places.inference.values(value) if each.kind is not Kind.NONE]
     return bool(values) and all(
         each.is_floating or (each.kind is Kind.TENSOR and not each.is_integral) for each in values
@@ -152,5 +156,8 @@ def is_measure(value: ast.expr) -> bool:
     """`state["step"]`, `len(state)`, `tensor.numel()`: a number that comes with a tensor."""
     if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Constant):
         return isinstance(value.slice.value, str)
-    names = (getattr(part, "id", getattr(part, "attr", "")) for part in ast.walk(value))
-    return not _MEASURES.isdisjoint(names)
+    return not _MEASURES.isdisjoint(_names_of_parts(value))
+
+
+def _names_of_parts(value: ast.expr) -> set[str]:
+    return {getattr(part, "id", getattr(part, "attr", "")) for part in ast.walk(value)}
