@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -52,8 +52,9 @@ class TrainingRuns:
         self.modes = module.project.once(Modes, module)
         self._known: dict[Scope, tuple[TrainingRun, ...]] = {}
 
-    def bodies(self) -> Iterable[Scope]:
-        """Return the bodies that may hold such calls, by the names of what they call."""
+    @cached_property
+    def bodies(self) -> Collection[Scope]:
+        """The bodies that may hold such calls, by the names of what they call."""
         calls = self.module.index.calls_by_name
         named = (call for name in calls if name in _STEPS or _MAY_TRAIN.search(name) for call in calls[name])
         return dict.fromkeys(map(self.modes.body_of, named))
@@ -100,18 +101,18 @@ class TrainingRuns:
         if given and isinstance(call.func, ast.Attribute) and not _KEEPING.match(call.func.attr):
             nodes.append(call.func.value)
         for node in nodes:
-            key = self.modes.key(node) if isinstance(node, (ast.Name, ast.Attribute)) else None
+            key = self.modes.key(node) if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) else None
             if key is not None and (MODEL.search(key.name) or key in self._switched):
                 yield key
         if is_own(call.func):
             yield from self._models_behind(call)
 
     def _models_behind(self, call: ast.Call) -> Iterator[Key]:
-        """`out = self._forward_pass(x)`, a method of the object that calls what this file switches."""
+        """`out = self._forward_pass(x)`, a method of the object that calls a model, or what this file switches."""
         for module, method in functions_called(self.module.inference, call):
             runs = [part.func for part in walk(method) if isinstance(part, ast.Call)] if module is self.module else []
             keys = (self.modes.key(run) for run in runs if isinstance(run, ast.Attribute) and is_own(run))
-            yield from (key for key in keys if key is not None and key in self._switched)
+            yield from (key for key in keys if key and (MODEL.search(key.name) or key in self._switched))
 
     @cached_property
     def _switched(self) -> frozenset[Key | None]:
