@@ -14,7 +14,7 @@ from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.modes.constructors import Constructors
 from detlint.linter.modes.effects import Event
 from detlint.linter.modes.layers import decorated_to_switch, parts_of, parts_of_class
-from detlint.linter.modes.names import Key
+from detlint.linter.modes.names import Key, given_to
 from detlint.linter.modes.paths import Modes, Reason
 from detlint.linter.modes.switches import Mode, switched
 from detlint.linter.modes.training_runs import TrainingRun, TrainingRuns
@@ -132,7 +132,7 @@ class _Search:
         """
         reasons, modes = self.modes.reasons(key, node)
         flow = self.module.flow_at(node)
-        events = self.modes.events(flow.scope, key) if modes == {Mode.EVAL} else ()
+        events = self.modes.events(flow.scope, key) if Mode.EVAL in modes and not reasons else ()
         places = (event.node for event in events if event.mode is Mode.EVAL and event.made is None)
         for place in places:
             first = is_for_prediction(self.module, place, until=node) and not flow.path(node, place)
@@ -151,13 +151,22 @@ class _Search:
         key, body = self.modes.key(switch.func.value), self.modes.body_of(run.call)
         if key is None or isinstance(key.owner, ast.ClassDef):
             return switch not in {event.node for event in self.modes.events(body, run.key)}
-        if key == run.key:
-            return False
-        made = self._constructors(key) if key.owner is not body.node else []
-        return not made or not set(made).isdisjoint(self._constructors(run.key))
+        for other in self._behind(key) - {run.key}:
+            made = self._constructors(other) if other.owner is not body.node else frozenset()
+            if not made or not made.isdisjoint(self._constructors(run.key)):
+                return True
+        return False
 
-    def _constructors(self, key: Key) -> list[ast.Call]:
-        return [call for _, call in Constructors(self.modes, near=True).of_key(key)]
+    def _behind(self, key: Key) -> set[Key]:
+        """Return the variables that the calls of this file hand over as a parameter, or the variable itself."""
+        function = key.owner
+        calls = self.modes.callers(function) if isinstance(function, FUNCTIONS) else ()
+        given = [given_to(function, key.name, call) for call in calls if isinstance(function, FUNCTIONS)]
+        keys = {self.modes.key(value) if value is not None else None for value in given}
+        return {each for each in keys if each is not None} if keys and None not in keys else {key}
+
+    def _constructors(self, key: Key) -> frozenset[ast.Call]:
+        return frozenset(call for _, call in Constructors(self.modes, near=True).of_key(key))
 
     def _given(self, key: Key) -> Reason | None:
         """A model that a function gets: whoever calls it with one in eval mode wants no evaluation that switches it."""

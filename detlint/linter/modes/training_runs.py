@@ -25,6 +25,7 @@ from detlint.linter.source.nodes import arguments_of, identifier, is_own, walk
 _STEPS = ("backward", "manual_backward", "step")
 # A function of such a name is worth a look: does it train?
 _MAY_TRAIN = re.compile(r"train|fit|learn|optimi|step|epoch|batch|iteration|update_|_update", re.I)
+_OPTIMIZER = re.compile(r"optim", re.I)
 # Methods of a model that run nothing of it.
 _KEEPING = re.compile(
     r"(train|eval|to|cuda|cpu|half|float|apply|no_sync|share_memory|zero_grad|requires_grad_)$|"
@@ -57,7 +58,16 @@ class TrainingRuns:
         """The bodies that may hold such calls, by the names of what they call."""
         calls = self.module.index.calls_by_name
         named = (call for name in calls if name in _STEPS or _MAY_TRAIN.search(name) for call in calls[name])
-        return dict.fromkeys(map(self.modes.body_of, named))
+        return dict.fromkeys(map(self.modes.body_of, (*named, *self._handed_optimizers)))
+
+    @cached_property
+    def _handed_optimizers(self) -> frozenset[ast.AST]:
+        """The calls that are handed an optimizer, `run_batch(net, x, optimizer)`, whatever they are called."""
+        used = self.module.index.names_used
+        names = (node for name in used if _OPTIMIZER.search(name) for node in used[name])
+        around = (self.module.index.parents.get(node) for node in names)
+        calls = (self.module.index.parents.get(each) if isinstance(each, ast.keyword) else each for each in around)
+        return frozenset(call for call in calls if isinstance(call, ast.Call))
 
     def of_body(self, scope: Scope) -> tuple[TrainingRun, ...]:
         """Return the calls in a body that train, those that run a model themselves first."""
@@ -125,7 +135,7 @@ class TrainingRuns:
     def _through_functions(self, calls: list[ast.Call]) -> Iterator[TrainingRun]:
         """`train_epoch(net, loader)`, `self.train_batch(x)`: functions of the project that leave the mode to others."""
         for call in calls:
-            if not _MAY_TRAIN.search(identifier(call.func)):
+            if not _MAY_TRAIN.search(identifier(call.func)) and call not in self._handed_optimizers:
                 continue
             for module, function in functions_called(self.module.inference, call):
                 if self._may_train(call):
