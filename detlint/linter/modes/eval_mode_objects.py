@@ -167,7 +167,7 @@ class _Holder:
         for place in self._callers(name):
             for call in place.index.calls_by_name.get(name, ()) if not is_test_file(place) else ():
                 around = [parent for parent in place.index.ancestors(call) if isinstance(parent, LOOPS)]
-                if self._is_of_object(place, call):
+                if identifier(call.func) == name and self._is_of_object(place, call):
                     yield from ((place, loop, call) for loop in around if not _makes_receiver(loop, call))
 
     def _callers(self, name: str) -> list[Module]:
