@@ -97,9 +97,10 @@ class Inference:
         for base in info.node.bases:
             for name in self.resolve(base):
                 parent = self.class_named(name)
-                if parent is not None and parent.name not in found:
-                    for ancestor in self.mro(parent):
-                        found.setdefault(ancestor.name, ancestor)
+                for ancestor in self.mro(parent) if parent is not None else ():
+                    if ancestor is not info:
+                        found.pop(ancestor.name, None)  # a base that two of them share comes after both
+                        found[ancestor.name] = ancestor
         return tuple(found.values())
 
     def external_bases(self, info: ClassInfo) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from detlint.linter.analysis.registry import check_file
 from detlint.linter.analysis.repairs import Repair, insert_before, unsafe
 from detlint.linter.modes.eval_mode_helpers import eval_mode_helpers
 from detlint.linter.modes.eval_mode_hooks import eval_mode_hooks
+from detlint.linter.modes.eval_mode_objects import eval_mode_objects
 from detlint.linter.modes.eval_mode_training import EvalModeTraining, eval_mode_trainings
 from detlint.linter.modes.restored_mode import restored_modes
 from detlint.linter.modes.train_mode import TrainModeInference, train_mode_inferences
@@ -18,6 +19,7 @@ from detlint.linter.programs.training import file_trains, training_steps
 from detlint.linter.source.names import FUNCTIONS, LOOPS
 from detlint.linter.source.nodes import walk
 
+_LEAVES = "this leaves"
 _PUT_BACK = "if it is in it, though {} puts its mode back"
 # What `eval()` is moved out of, so that it is not called for each batch.
 _HOISTED = (ast.With, ast.AsyncWith, *LOOPS)
@@ -55,16 +57,25 @@ def eval_mode_training(ctx: Context) -> Iterator[Finding]:
         related += [(ctx.module, found.run, "trained in eval mode here")] if found.leaving is not found.run else []
         related += [(found.before.module, found.before.node, "in train mode from here")]
         repair = _switch_back(found, ctx)
-        yield ctx.finding(found.leaving, repair=repair, model=found.model, trains=trains, related=related)
+        yield ctx.finding(
+            found.leaving, repair=repair, leaves=_LEAVES, model=found.model, trains=trains, related=related
+        )
     for hook in eval_mode_hooks(ctx.module):
         related = [(module, switch, "eval mode is switched on here") for module, switch in hook.switches]
         trains = f"the trainer, which calls {hook.method.name}() between its steps,"
-        yield ctx.finding(hook.leaving, model=hook.model, trains=trains, related=related)
+        yield ctx.finding(hook.leaving, leaves=_LEAVES, model=hook.model, trains=trains, related=related)
     for helper in eval_mode_helpers(ctx.module):
         run, leaving = helper.training.run, helper.training.leaving
         related = [(helper.module, leaving, "called here"), (helper.module, run, "trained in eval mode here")]
         trains = ctx.line(run, helper.module)
-        yield ctx.finding(helper.switch, model=helper.model, trains=trains, related=related)
+        yield ctx.finding(helper.switch, leaves=_LEAVES, model=helper.model, trains=trains, related=related)
+    for held in eval_mode_objects(ctx.module):
+        related = [(*held.switch, "eval mode is switched on here"), (held.module, held.leaving, "called here")]
+        related += [(held.module, held.run, "trained in eval mode here")]
+        place, switch = held.switch
+        leaves = _LEAVES if held.place is switch else f"{ctx.line(switch, place)} leaves"
+        trains = ctx.line(held.run, held.module) if held.place is switch else "this"
+        yield ctx.finding(held.place, leaves=leaves, model=held.model, trains=trains, related=related)
 
 
 def _switch_back(found: EvalModeTraining, ctx: Context) -> Repair:

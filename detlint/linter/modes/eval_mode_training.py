@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from detlint.conditions import Truth
 from detlint.linter.analysis.flow import Flow
@@ -13,7 +14,7 @@ from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.modes.constructors import Constructors
 from detlint.linter.modes.effects import Event
 from detlint.linter.modes.layers import decorated_to_switch, parts_of, parts_of_class
-from detlint.linter.modes.names import Key
+from detlint.linter.modes.names import Key, given_to
 from detlint.linter.modes.paths import Modes, Reason
 from detlint.linter.modes.switches import Mode, switched
 from detlint.linter.modes.training_runs import TrainingRun, TrainingRuns
@@ -50,7 +51,7 @@ def eval_mode_trainings(module: Module) -> tuple[EvalModeTraining, ...]:
         return ()
     search = _Search(module)
     found: dict[tuple[Key, ast.AST], EvalModeTraining] = {}
-    for scope in search.runs.bodies():
+    for scope in search.runs.bodies:
         for run in search.runs.of_body(scope):
             for loop, result in search.examine(run):
                 found.setdefault((run.key, loop), result)
@@ -74,9 +75,11 @@ class _Search:
         candidates += [(event, (event, *decisive)) for event in reversed(events)]
         for event, between in candidates:
             loop = next((loop for loop in around if loop in self.module.index.ancestors(event.node)), None)
-            if loop is None or not self._leaves_eval_mode(event, run.key) or not self._evaluates(event.node):
+            if loop is None or not self._leaves_eval_mode(event, run.key):
                 continue
-            if self._is_for_one_turn(event.node, loop) or not self._leads_to(event, run, between, flow):
+            if is_for_one_turn(self.module, event.node, loop) or not is_for_prediction(self.module, event.node):
+                continue
+            if not self._leads_to(event, run, between, flow):
                 continue
             before = self._in_train_mode(run)
             if before and self._may_depend(run.key):
@@ -109,12 +112,9 @@ class _Search:
         Where a file calls `train()`, that may be meant for the model that was made, under the name of a part of it; not
         so where it stands in the function that trains, and is no switch back.
         """
-        reasons, modes = self.modes.reasons(run.key, run.call)
+        reasons, modes = self._before_evaluations(run.key, run.call)
         put = next((reason for reason in reasons if not reason.created), None)
-        scope = self.modes.body_of(run.call)
-        known = {event.node for event in self.modes.events(scope, run.key)}
-        others = (call for call in self._calls_of_train if switched(call) is Mode.TRAIN and call not in known)
-        if put is not None or next(others, None) is not None:
+        if put is not None or any(self._may_mean(call, run) for call in self._calls_of_train):
             return put
         fresh = [
             Reason(peer.module, event.node, None, True)
@@ -124,6 +124,49 @@ class _Search:
         ]
         given = self._given(run.key) if Mode.SAME in modes else None
         return next(iter((*reasons, *fresh)), given)
+
+    def _before_evaluations(self, key: Key, node: ast.AST) -> tuple[tuple[Reason, ...], frozenset[Mode]]:
+        """Return why a model may be in train mode at a place, and in which modes, but for evaluations before a loop.
+
+        `evaluate(net)`, for comparison, and then `for epoch in epochs:` leave the training in eval mode as well.
+        """
+        reasons, modes = self.modes.reasons(key, node)
+        flow = self.module.flow_at(node)
+        events = self.modes.events(flow.scope, key) if Mode.EVAL in modes and not reasons else ()
+        places = (event.node for event in events if event.mode is Mode.EVAL and event.made is None)
+        for place in places:
+            first = is_for_prediction(self.module, place, until=node) and not flow.path(node, place)
+            if first and self.modes.reaches(flow, place, node, events):
+                return self._before_evaluations(key, place)
+        return reasons, modes
+
+    def _may_mean(self, switch: ast.Call, run: TrainingRun) -> bool:
+        """May a `train()` somewhere in the file be meant for the model of a run, or a part of it, unnoticed so far?
+
+        Not so one of the model under its own name, which the events of the run tell of, nor what switches a model that
+        another function makes for itself.
+        """
+        if switched(switch) is not Mode.TRAIN or not isinstance(switch.func, ast.Attribute):
+            return False
+        key, body = self.modes.key(switch.func.value), self.modes.body_of(run.call)
+        if key is None or isinstance(key.owner, ast.ClassDef):
+            return switch not in {event.node for event in self.modes.events(body, run.key)}
+        for other in self._behind(key) - {run.key}:
+            made = self._constructors(other) if other.owner is not body.node else frozenset()
+            if not made or not made.isdisjoint(self._constructors(run.key)):
+                return True
+        return False
+
+    def _behind(self, key: Key) -> set[Key]:
+        """Return the variables that the calls of this file hand over as a parameter, or the variable itself."""
+        function = key.owner
+        calls = self.modes.callers(function) if isinstance(function, FUNCTIONS) else ()
+        given = [given_to(function, key.name, call) for call in calls if isinstance(function, FUNCTIONS)]
+        keys = {self.modes.key(value) if value is not None else None for value in given}
+        return {each for each in keys if each is not None} if keys and None not in keys else {key}
+
+    def _constructors(self, key: Key) -> frozenset[ast.Call]:
+        return frozenset(call for _, call in Constructors(self.modes, near=True).of_key(key))
 
     def _given(self, key: Key) -> Reason | None:
         """A model that a function gets: whoever calls it with one in eval mode wants no evaluation that switches it."""
@@ -140,33 +183,37 @@ class _Search:
             return parts_of_class(self.module.inference.class_info(owner)) is not Truth.NO
         return not made or parts_of(made, made=False) is not Truth.NO
 
-    def _is_for_one_turn(self, node: ast.AST, loop: ast.AST) -> bool:
-        """`if epoch == last:` holds in one turn of a loop, which may well be its end."""
-        for parent in self.module.index.ancestors(node):
-            if parent is loop:
-                return False
-            if isinstance(parent, ast.If) and _asks_for_one(parent.test, set(_counters(loop))):
-                return True
-        return False
 
-    def _evaluates(self, switch: ast.AST) -> bool:
-        """Is eval mode there for a prediction, by what switches or by what follows in its block?
+def is_for_one_turn(module: Module, node: ast.AST, loop: ast.AST) -> bool:
+    """`if epoch == last:` holds in one turn of a loop, which may well be its end."""
+    for parent in module.index.ancestors(node):
+        if parent is loop:
+            return False
+        if isinstance(parent, ast.If) and _asks_for_one(parent.test, set(_counters(loop))):
+            return True
+    return False
 
-        Else it may be there to train with frozen statistics, or one of several modes that somebody chooses.
-        """
-        called = switch if isinstance(switch, ast.Call) and switched(switch) is None else None
-        for name in self.module.inference.callees(called) if called is not None else ():
-            module, function = self.module.project.definition(name) or (self.module, None)
-            if isinstance(function, FUNCTIONS) and decorated_to_switch(module, function):
-                return False  # and back again
-            if function is not None and _infers(module, function.body):
-                return True
-        if called is not None:
-            return names_inference(identifier(called.func))
-        statement = self.module.index.statement(switch)
-        around = self.module.index.parents[statement]
-        blocks = [getattr(around, field, ()) for field in ("body", "orelse", "finalbody")]
-        return any(_infers(self.module, block[block.index(statement) + 1 :]) for block in blocks if statement in block)
+
+def is_for_prediction(module: Module, switch: ast.AST, until: ast.AST | None = None) -> bool:
+    """Is eval mode there for a prediction, by what switches or by what follows in its block (as far as a place)?
+
+    Else it may be there to train with frozen statistics, or one of several modes that somebody chooses.
+    """
+    called = switch if isinstance(switch, ast.Call) and switched(switch) is None else None
+    for name in module.inference.callees(called) if called is not None else ():
+        place, function = module.project.definition(name) or (module, None)
+        if isinstance(function, FUNCTIONS) and decorated_to_switch(place, function):
+            return False  # and back again
+        if function is not None and _infers(place, function.body):
+            return True
+    if called is not None:
+        return names_inference(identifier(called.func))
+    statement = module.index.statement(switch)
+    around = module.index.parents[statement]
+    blocks = [getattr(around, field, ()) for field in ("body", "orelse", "finalbody")]
+    after = (block[block.index(statement) + 1 :] for block in blocks if statement in block)
+    first = (list(takewhile(lambda each: until is None or until not in walk(each), block)) for block in after)
+    return any(_infers(module, statements) for statements in first)
 
 
 def _is_by_the_way(switch: ast.AST) -> bool:

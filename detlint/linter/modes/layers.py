@@ -17,6 +17,7 @@ from detlint.linter.analysis.elements import goes_through_own
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.written_calls import written_out
 from detlint.linter.modes.frames import Frame, literal_of, number_of
+from detlint.linter.modes.own_draws import draws_in_training
 from detlint.linter.modes.settled_parts import settled_parts
 from detlint.linter.modes.switches import switches_any
 from detlint.linter.source.names import BindingKind, FunctionNode, parameters
@@ -131,7 +132,7 @@ class ModelParts:
     ) -> bool:
         if isinstance(found, ast.ClassDef):
             info = module.inference.class_info(found)
-            if switches_itself(info):
+            if switches_itself(info, as_made=self._made):
                 self._unknown = True  # whatever it holds, it sees to the mode of that
                 return False
             return self._class(info, call, frame)
@@ -143,6 +144,10 @@ class ModelParts:
             built = ancestor.methods.get("__init__")
             inner = Frame(built, call, frame) if built is not None else None
             if self._body(ancestor.module, ancestor.node, inner):
+                return True
+            draws = draws_in_training(ancestor.module, ancestor.node)
+            self._unknown |= draws is Truth.UNKNOWN
+            if draws is Truth.YES:
                 return True
         for base in inference.external_bases(info):
             named = load_layers().models.get(base)
@@ -268,15 +273,15 @@ def _drops(call: ast.Call, frame: Frame | None) -> bool:
     return any(value is MISSING or (number_of(value) or 0) > 0 for value in values)
 
 
-def switches_itself(info: ClassInfo) -> bool:
+def switches_itself(info: ClassInfo, *, as_made: bool = False) -> bool:
     """Return whether a class sets its own mode where it is made or run: `self.eval()`, or an override of `train`.
 
-    What `freeze()` would do, were it called, is a matter of those who call it.
+    What `freeze()` would do, were it called, is a matter of those who call it; so is an override `as_made`.
     """
     mro = info.module.inference.mro(info)
     methods: dict[str, FunctionNode] = {}
     for ancestor in mro:
-        if {"train", "eval"} & set(ancestor.methods):
+        if not as_made and {"train", "eval"} & set(ancestor.methods):
             return True
         forward = ancestor.methods.get("forward")
         if forward is not None and decorated_to_switch(ancestor.module, forward):

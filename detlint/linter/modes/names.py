@@ -196,6 +196,17 @@ class ModelNames:
         own = [part for part in heir.body if isinstance(part, FUNCTIONS) and part.name == method.name]
         return bool(own) and all(identifier(part) != "super" for part in walk(own[0]) if isinstance(part, ast.Name))
 
+    def is_of_made_one(self, statement: ast.AST, key: Key) -> bool:
+        """`made = cls(); made.net = Net()`: nothing that other methods do happens to an object that is just made."""
+        targets = statement.targets if isinstance(statement, ast.Assign) else []
+        return any(
+            isinstance(target, ast.Attribute)
+            and isinstance(target.value, ast.Name)
+            and target.attr == key.name
+            and class_made(self.module, target.value) is not None
+            for target in targets
+        )
+
     def body_of(self, node: ast.AST) -> Scope:
         """Return the function's or module's scope that `node` runs in."""
         scope = self.index.scope_at(node)

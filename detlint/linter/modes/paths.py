@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from detlint.linter.analysis.calls_elsewhere import called_elsewhere, calls_elsewhere
-from detlint.linter.analysis.classes import class_made
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.values import load_types
 from detlint.linter.modes.effects import MAX_DEPTH, Event, is_unset
@@ -18,7 +17,12 @@ from detlint.linter.modes.lists import held_in
 from detlint.linter.modes.names import Key, given_to
 from detlint.linter.modes.other_names import OtherNames
 from detlint.linter.modes.settled_parts import stays_in_mode
-from detlint.linter.modes.siblings import kept_after_steps, switches_of_bases, switches_of_siblings
+from detlint.linter.modes.siblings import (
+    kept_after_steps,
+    switches_of_bases,
+    switches_of_last_call,
+    switches_of_siblings,
+)
 from detlint.linter.modes.switches import Mode, switched
 from detlint.linter.programs.evaluation import evaluates
 from detlint.linter.programs.training import file_trains
@@ -118,7 +122,7 @@ class Modes(OtherNames):
             module, definition = found
             if isinstance(definition, ast.ClassDef):
                 info = module.inference.class_info(definition)
-                plain = inference.is_module_class(name) and not switches_itself(info)
+                plain = inference.is_module_class(name) and not switches_itself(info, as_made=True)
                 return Mode.TRAIN if plain else Mode.UNKNOWN
             return self.peer(module)._returned_mode(Frame(definition, call, None), index)
         factory = load_sources().factories.get(name)
@@ -187,6 +191,8 @@ class Modes(OtherNames):
                     trace.reasons.setdefault(event.node, Reason(self.module, event.node, node, created))
                 elif event.kept is not None:
                     self._trace_kept(key, event, node, trace)
+                elif isinstance(event.made, ast.IfExp):
+                    self._trace_choice(event.made, event.node, node, trace)
         barriers = [event.node for event in events] + self._handlers(scope, node)
         if self.may_come_in(key, scope) and flow.path(None, node, avoiding=barriers):
             self._trace_entry(key, node, scope, trace)
@@ -198,6 +204,13 @@ class Modes(OtherNames):
         evaluated = any(other.mode is Mode.EVAL for other in self.events(self.body_of(event.node), key))
         if before.reasons or (evaluated and before.modes != {Mode.EVAL}):
             trace.reasons.setdefault(event.node, Reason(self.module, event.node, node, False, put_back=True))
+
+    def _trace_choice(self, choice: ast.IfExp, bound: ast.AST, node: ast.AST, trace: _Trace) -> None:
+        """`chosen = averaged if use_ema else net`: one that is in train mode on every path is so under the name too."""
+        for key in map(self.key, (choice.body, choice.orelse)):
+            reasons, modes = self.reasons(key, bound) if key is not None else ((), frozenset())
+            for each in reasons if modes <= {Mode.TRAIN, Mode.SAME} else ():
+                trace.reasons[each.node] = replace(each, goal=node) if each.goal is bound else each
 
     def may_leave_in_train_mode(self, event: Event, key: Key) -> bool:
         """`self.fit(loader, val_loader)`, which trains, and only ends in eval mode where it evaluates as well."""
@@ -229,6 +242,9 @@ class Modes(OtherNames):
             self._trace_uncalled(key, node, function, trace)
         elif not traced:
             trace.modes.add(Mode.SAME)
+        if isinstance(function, FUNCTIONS) and Mode.EVAL not in trace.modes and not trace.reasons:
+            for switch in switches_of_last_call(self, key, node, function):
+                trace.reasons.setdefault(switch, Reason(self.module, switch, None, False))
 
     def callers_leading_to(self, node: ast.AST, function: FunctionNode) -> Iterator[ast.Call]:
         """Yield the calls of a function in this file but for those whose arguments keep it from a place in it."""
@@ -300,7 +316,7 @@ class Modes(OtherNames):
                     continue
                 if event.mode is Mode.TRAIN:
                     reason = Reason(peer.module, event.node, None, event.made is not None)
-                    (revived if peer._is_of_made_one(event, key) else found).append(reason)
+                    (revived if peer.is_of_made_one(event.node, key) else found).append(reason)
                 elif event.made is not None and event.mode is Mode.EVAL:
                     settled = True
                 elif event.mode is not Mode.UNKNOWN or event.made is None:
@@ -344,17 +360,6 @@ class Modes(OtherNames):
         if isinstance(key.owner, ast.ClassDef):
             for base in self.module.inference.mro(self.module.classes[key.owner])[1:]:
                 yield self.peer(base.module), Key(base.node, key.name)
-
-    def _is_of_made_one(self, event: Event, key: Key) -> bool:
-        """`made = cls(); made.net = Net()`: nothing that other methods do happens to an object that is just made."""
-        targets = event.node.targets if isinstance(event.node, ast.Assign) else []
-        return any(
-            isinstance(target, ast.Attribute)
-            and isinstance(target.value, ast.Name)
-            and target.attr == key.name
-            and class_made(self.module, target.value) is not None
-            for target in targets
-        )
 
     def _has_foreign_base(self, key: Key) -> bool:
         """A base class outside the project that trains may do anything with its subclass's model."""

@@ -50,6 +50,20 @@ def switches_of_bases(
                 yield base.module, switch
 
 
+def switches_of_last_call(modes: ModeEvents, key: Key, node: ast.AST, function: FunctionNode) -> Iterator[ast.AST]:
+    """`predict` ends with `net.train()` and begins with no `eval()`: yield what all its calls but the first start with.
+
+    Nobody switches back but after an evaluation.
+    """
+    if not without_gradients(modes.module, node) or trains(function):
+        return
+    scope = modes.index.scopes[function]
+    flow, events = modes.module.flow(scope), modes.events(scope, key)
+    if all(event.mode is Mode.TRAIN and event.made is None for event in events):
+        last = (event.node for event in events if modes.reaches(flow, event.node, None, events))
+        yield from (switch for switch in last if flow.path(node, switch))
+
+
 def _leaves_mode(modes: ModeEvents, key: Key, function: FunctionNode) -> bool:
     """Does a function evaluate as a whole, and leave it to others in which mode?"""
     own = key.owner is function

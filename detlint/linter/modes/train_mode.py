@@ -32,6 +32,7 @@ from detlint.linter.programs.evaluation import (
     is_inference,
     names_evaluation,
     names_inference,
+    names_measure,
     without_gradients,
 )
 from detlint.linter.programs.predictions import leaves_graph
@@ -95,7 +96,9 @@ def _may_infer(module: Module) -> bool:
     names = [node.name for node in index.of_type(ast.FunctionDef)]
     names += [node.name for node in index.of_type(ast.AsyncFunctionDef)]
     loops = (name for loop in index.of_type(ast.For) for name in identifiers(loop.iter))
-    return any(names_evaluation(name) for name in (*names, *loops)) or loads_models(module)
+    if any(map(names_evaluation, (*names, *loops))) or any(map(names_measure, names)):
+        return True
+    return loads_models(module)
 
 
 def _may_judge(module: Module) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -25,6 +25,7 @@ from detlint.linter.source.nodes import arguments_of, identifier, is_own, walk
 _STEPS = ("backward", "manual_backward", "step")
 # A function of such a name is worth a look: does it train?
 _MAY_TRAIN = re.compile(r"train|fit|learn|optimi|step|epoch|batch|iteration|update_|_update", re.I)
+_OPTIMIZER = re.compile(r"optim", re.I)
 # Methods of a model that run nothing of it.
 _KEEPING = re.compile(
     r"(train|eval|to|cuda|cpu|half|float|apply|no_sync|share_memory|zero_grad|requires_grad_)$|"
@@ -52,11 +53,21 @@ class TrainingRuns:
         self.modes = module.project.once(Modes, module)
         self._known: dict[Scope, tuple[TrainingRun, ...]] = {}
 
-    def bodies(self) -> Iterable[Scope]:
-        """Return the bodies that may hold such calls, by the names of what they call."""
+    @cached_property
+    def bodies(self) -> Collection[Scope]:
+        """The bodies that may hold such calls, by the names of what they call."""
         calls = self.module.index.calls_by_name
         named = (call for name in calls if name in _STEPS or _MAY_TRAIN.search(name) for call in calls[name])
-        return dict.fromkeys(map(self.modes.body_of, named))
+        return dict.fromkeys(map(self.modes.body_of, (*named, *self._handed_optimizers)))
+
+    @cached_property
+    def _handed_optimizers(self) -> frozenset[ast.AST]:
+        """The calls that are handed an optimizer, `run_batch(net, x, optimizer)`, whatever they are called."""
+        used = self.module.index.names_used
+        names = (node for name in used if _OPTIMIZER.search(name) for node in used[name])
+        around = (self.module.index.parents.get(node) for node in names)
+        calls = (self.module.index.parents.get(each) if isinstance(each, ast.keyword) else each for each in around)
+        return frozenset(call for call in calls if isinstance(call, ast.Call))
 
     def of_body(self, scope: Scope) -> tuple[TrainingRun, ...]:
         """Return the calls in a body that train, those that run a model themselves first."""
@@ -100,18 +111,18 @@ class TrainingRuns:
         if given and isinstance(call.func, ast.Attribute) and not _KEEPING.match(call.func.attr):
             nodes.append(call.func.value)
         for node in nodes:
-            key = self.modes.key(node) if isinstance(node, (ast.Name, ast.Attribute)) else None
+            key = self.modes.key(node) if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) else None
             if key is not None and (MODEL.search(key.name) or key in self._switched):
                 yield key
         if is_own(call.func):
             yield from self._models_behind(call)
 
     def _models_behind(self, call: ast.Call) -> Iterator[Key]:
-        """`out = self._forward_pass(x)`, a method of the object that calls what this file switches."""
+        """`out = self._forward_pass(x)`, a method of the object that calls a model, or what this file switches."""
         for module, method in functions_called(self.module.inference, call):
             runs = [part.func for part in walk(method) if isinstance(part, ast.Call)] if module is self.module else []
             keys = (self.modes.key(run) for run in runs if isinstance(run, ast.Attribute) and is_own(run))
-            yield from (key for key in keys if key is not None and key in self._switched)
+            yield from (key for key in keys if key and (MODEL.search(key.name) or key in self._switched))
 
     @cached_property
     def _switched(self) -> frozenset[Key | None]:
@@ -124,7 +135,7 @@ class TrainingRuns:
     def _through_functions(self, calls: list[ast.Call]) -> Iterator[TrainingRun]:
         """`train_epoch(net, loader)`, `self.train_batch(x)`: functions of the project that leave the mode to others."""
         for call in calls:
-            if not _MAY_TRAIN.search(identifier(call.func)):
+            if not _MAY_TRAIN.search(identifier(call.func)) and call not in self._handed_optimizers:
                 continue
             for module, function in functions_called(self.module.inference, call):
                 if self._may_train(call):

@@ -31,6 +31,8 @@ _DATA = re.compile(r"(test|val|valid)_?(data)?(loader|set)$", re.IGNORECASE)
 _GENERATES = frozenset({"generate", "translate", "transcribe"})
 # What is given a prediction and judges it; `predict(features)` may be a layer.
 _JUDGES = re.compile(r"(^|_)(eval|evaluate|evaluation|test|validate)(_|$)", re.IGNORECASE)
+# What a function measures that nobody trains on.
+_MEASURES = re.compile(r"(^|_)acc(uracy)?(_|$)", re.IGNORECASE)
 # Names under which a function switches a model, or asks somebody to.
 _SWITCHING = frozenset({"eval", "train", "training", "train_mode", "set_mode", "set_train", "set_eval"})
 _LOSS = re.compile(r"(^|_)(loss|losses|objective)(?=_|\d|$)", re.IGNORECASE)
@@ -46,6 +48,11 @@ def names_evaluation(name: str) -> bool:
 def names_inference(name: str) -> bool:
     """Return whether an identifier says that it evaluates and does not train as well: no `train_test_split`."""
     return names_evaluation(name) and not _TRAINS.search(name)
+
+
+def names_measure(name: str) -> bool:
+    """Return whether a function is named after what it measures: `get_accuracy`."""
+    return _MEASURES.search(name) is not None
 
 
 def is_inference(module: Module, node: ast.AST) -> bool:
@@ -66,6 +73,8 @@ def is_inference(module: Module, node: ast.AST) -> bool:
             or evaluates_on_request(module, node)
         )
     if says_evaluation(module, node) or _generates(node) or runs_without_gradients(module, node):
+        return True
+    if _measures(module, node):
         return True
     if isinstance(node, ast.Call) and (
         evaluates_on_request(module, node) or trains_and_evaluates(module, node) or _is_for_held_out_data(module, node)
@@ -159,6 +168,12 @@ def says_evaluation(module: Module, node: ast.AST) -> bool:
         isinstance(loop, ast.For) and module.project.once(_is_evaluation_data, (module, loop.iter)) and not trains(loop)
         for loop in _loops(module, node)
     )
+
+
+def _measures(module: Module, node: ast.AST) -> bool:
+    """Is the function around `node` named after what it measures, which has no gradient: `get_accuracy(net)`?"""
+    function = module.index.function_at(node)
+    return function is not None and names_measure(function.name) and not trains(function)
 
 
 def _goes_to_evaluation(module: Module, node: ast.AST, steps: int = 3) -> bool:

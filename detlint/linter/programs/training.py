@@ -16,8 +16,10 @@ _MODE_WORDS = re.compile(r"train(?!er)|eval|infer|(^|_)(test|mode|phase|stage|mc
 # Flags that ask for a test, not for a mode.
 _TESTS = re.compile(r"(^|_)(test|validate|predict)(_|$)")
 _STEP_FUNCTIONS = ("backward", "train_step", "training_step")
-_STEP_METHODS = ("backward", "manual_backward", "zero_grad", "train_on_batch")
-_STEPS = (*_STEP_FUNCTIONS, *_STEP_METHODS, "step", "grad")
+_STEP_METHODS = ("backward", "manual_backward", "train_on_batch")
+# Methods of optimizers; `net.zero_grad()` alone, in a copy of the loop that trains, trains nothing.
+_OPTIMIZER_METHODS = ("step", "zero_grad")
+_STEPS = (*_STEP_FUNCTIONS, *_STEP_METHODS, *_OPTIMIZER_METHODS, "grad")
 # `dropout_train`, `_conv_bn_pattern`: a graph to look for in a model that trains, or to put there.
 _TRAINING_NAME = re.compile(r"(^|_)(train(ing)?|pattern)(_|$)")
 # What a model says of itself: where that holds (or does not), nobody trains.
@@ -187,6 +189,6 @@ def _is_step(call: ast.Call) -> bool:
     name = identifier(receiver)
     if isinstance(receiver, ast.Subscript):
         name = ast.unparse(receiver)
-    if function.attr == "step":
+    if function.attr in _OPTIMIZER_METHODS:
         return bool(_OPTIMIZER.search(name))
     return function.attr == "grad" and name == "autograd"
