@@ -17,6 +17,7 @@ from detlint.linter.numbers.differences import difference
 from detlint.linter.numbers.hand_worked import is_made_of_tensors, is_worked_by_hand
 from detlint.linter.numbers.insisting import insists_on_equality, is_meant_to_differ, is_over_all
 from detlint.linter.numbers.kept_bits import is_loaded, keep_bits
+from detlint.linter.numbers.meant import adds_up_to_one, is_meant_to_be_zero
 from detlint.linter.numbers.named_results import is_called_result, is_of_operation, is_result
 from detlint.linter.numbers.one_source import (
     are_rows_of_one,
@@ -49,7 +50,7 @@ _PLAIN = frozenset(
 # Tensors written out as numbers; methods whose results are meant to be 1.0 and miss it by rounding.
 _LITERALS = frozenset({"torch.tensor", "torch.as_tensor", "torch.Tensor", "numpy.array", "torch.full", "torch.ones"})
 _ONES = frozenset({"torch.ones", "torch.ones_like"})
-_TO_ONE = ("sum", "norm")
+_TO_ONE = ("sum", "norm", "std", "var")
 _OF_TENSORS_ALONE = ("detach", "numpy", "cpu")
 _EXPECTED = frozenset({"expected", "reference", "golden", "desired"})
 _TEST_CASE = "TestCase"
@@ -159,8 +160,8 @@ def _differ_here(left: ast.expr, right: ast.expr, ctx: Context, tensors: bool) -
         _is_written_down(one, other, ctx)
         or _is_written_down(other, one, ctx)
         or _differ_by_rounding(one, other, ctx, tensors)
-        or _adds_up_to_one(one, other, ctx)
-        or _adds_up_to_one(other, one, ctx)
+        or adds_up_to_one(one, other, ctx)
+        or adds_up_to_one(other, one, ctx)
         for one, other in _pairs(left, right, ctx)
     )
 
@@ -169,24 +170,6 @@ def _is_written_down(node: ast.expr, other: ast.expr, ctx: Context) -> bool:
     """`net(x).score == 0.9694293737411499`, `average(x, y) == (1.0 / 1.0 + 2.0 / 3.0) / 2.0` of tensors."""
     by_hand = is_worked_by_hand(ctx.module, node) and is_made_of_tensors(ctx.module, other)
     return (by_hand or is_written_result(ctx.module, node)) and is_given_by_call(ctx.module, other)
-
-
-def _adds_up_to_one(total: ast.expr, one: ast.expr, ctx: Context) -> bool:
-    """`is_normalized = (x.sum(-1) == 1.0).all()`: names tell that fractions are added."""
-    made = made_as(total, ctx) or total
-    if not isinstance(made, ast.Call) or identifier(made.func) != "sum" or not _is_float_one(one, ctx):
-        return False
-    if any(value.is_integral for part in (made, *made.args) for value in ctx.values(part)):
-        return False
-    function, statement = ctx.function(total), ctx.statement(total)
-    names = [identifier(target) for target in statement.targets] if isinstance(statement, ast.Assign) else []
-    words = {word for name in (*names, function.name if function is not None else "") for word in name.split("_")}
-    return not words.isdisjoint(rounding_table().normalized)
-
-
-def _is_float_one(node: ast.expr, ctx: Context) -> bool:
-    constant = ctx.constant(node)
-    return isinstance(constant, float) and constant == 1.0
 
 
 def _pairs(left: ast.expr, right: ast.expr, ctx: Context) -> Iterator[tuple[ast.expr, ast.expr]]:
@@ -237,7 +220,7 @@ def _differ_by_rounding(left: ast.expr, right: ast.expr, ctx: Context, tensors: 
         )
         results = results or _are_called_results(left, right, ctx)
         return results and not is_repeated(left, right, ctx) and not keep_bits(left, right, ctx)
-    if _is_plain(left, right, ctx) or _is_plain(right, left, ctx):
+    if any(_is_plain(one, other, ctx) for one, other in ((left, right), (right, left)) if one not in computed):
         return False
     if len(computed) == 2 and (is_repeated(left, right, ctx) or are_rows_of_one(left, right, ctx)):
         return False
@@ -294,8 +277,8 @@ def _is_fresh(node: ast.expr, ctx: Context) -> bool:
 def _is_plain(node: ast.expr, other: ast.expr, ctx: Context) -> bool:
     """Zero, infinities, whole numbers and simple fractions are results of masks and counts; sums may miss their 1.0."""
     value = ctx.constant(node)
-    if _is_imaginary(other):
-        return False  # meant to be zero, and zero but for rounding
+    if is_meant_to_be_zero(other, ctx):
+        return False
     if value is MISSING:
         made = [name for part in _behind(node, ctx) if isinstance(part, ast.Call) for name in ctx.resolve(part.func)]
         if _ONES.intersection(made[:1]) and _is_summed(other, ctx):
@@ -304,11 +287,6 @@ def _is_plain(node: ast.expr, other: ast.expr, ctx: Context) -> bool:
     if value == 1 and not isinstance(value, bool):
         return not _is_summed(other, ctx) or (isinstance(value, int) and not is_of_shares(ctx.module, other))
     return not isinstance(value, float) or _is_simple(value)
-
-
-def _is_imaginary(node: ast.expr) -> bool:
-    """`eigenvalues.imag`, `np.diagonal(root).imag`."""
-    return isinstance(node, ast.Attribute) and node.attr == "imag"
 
 
 def _is_summed(node: ast.expr, ctx: Context) -> bool:

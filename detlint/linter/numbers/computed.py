@@ -147,12 +147,22 @@ def _is_rounded_arithmetic(frame: Frame, node: ast.BinOp, depth: int) -> bool:
         return True
     if isinstance(node.op, ast.MatMult) and any(_is_float_tensor(frame, side) for side in sides):
         return all(_is_float_tensor(frame, side) or _is_untold(frame, side) for side in sides)
-    if isinstance(node.op, ast.Div) and _is_float_tensor(frame, node.left) and _is_untold(frame, node.right):
-        return True
+    if isinstance(node.op, ast.Div) and _is_float_tensor(frame, node.left):
+        if _is_untold(frame, node.right) or _is_sum(frame.module, node.left):
+            return True
     if is_product_with_itself(node):
         return not any(value.is_integral for side in sides for value in frame.module.inference.values(side))
     chained = any(isinstance(side, ast.BinOp) and isinstance(side.op, ARITHMETIC) for side in sides)
     return chained and _is_float_tensor(frame, node) and any(_has_fractions(frame, side) for side in sides)
+
+
+def _is_sum(module: Module, node: ast.expr) -> bool:
+    """`torch.sum(x, 0)`, which makes a mean of what it is divided by; hits that are counted give the same everywhere."""
+    if not isinstance(node, ast.Call) or "torch.sum" not in module.inference.callees(node) or not node.args:
+        return False
+    added = node.args[0]
+    made = [unpacked(binding) for binding in module.definitions(added)] if isinstance(added, ast.Name) else [added]
+    return not any(value is not None and (_is_comparison(value) or _is_whole(value)) for value in made)
 
 
 def _is_untold(frame: Frame, node: ast.expr) -> bool:
