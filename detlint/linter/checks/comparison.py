@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from detlint.findings import Finding
+from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.context import MISSING, Call, Context
 from detlint.linter.analysis.registry import check, check_file
@@ -130,18 +131,22 @@ def _differ(left: ast.expr, right: ast.expr, ctx: Context, tensors: bool = False
 
 
 def _differ_where_called(left: ast.expr, right: ast.expr, ctx: Context, tensors: bool) -> bool:
-    """`assert_same(net(x), expected)`, a helper of the file that compares what it is given."""
+    """`assert_same(net(x), expected)`, a helper of the project that compares what it is given."""
     function = ctx.function(left)
     sides = [side for side in map(_unviewed, (left, right)) if isinstance(side, ast.Name)]
     kinds = [binding.kind for side in sides for binding in ctx.module.definitions(side)]
     if function is None or kinds != [BindingKind.PARAMETER, BindingKind.PARAMETER]:
         return False
-    for call in islice(ctx.module.index.calls_by_name.get(function.name, ()), _MOST_CALLS):
-        if is_meant_to_differ(call, ctx):
+    qualified = ctx.module.qualified(function)
+    for site in islice(calls_of(function, ctx), _MOST_CALLS):
+        if site is None:
             continue
+        inside, call = site
         method = isinstance(call.func, ast.Attribute)
+        if is_meant_to_differ(call, inside) or (inside is not ctx and qualified not in inside.callees(call)):
+            continue
         first, second = (argument_of(function, side.id, call, skip_self=method) for side in sides)
-        if first is not None and second is not None and _differ_here(first, second, ctx, tensors):
+        if first is not None and second is not None and _differ_here(first, second, inside, tensors):
             return True
     return False
 

@@ -40,10 +40,8 @@ def is_meant_to_be_zero(node: ast.expr, ctx: Context) -> bool:
     made = made_as(node, ctx) or node
     if not isinstance(made, ast.Call) or identifier(made.func) not in _AVERAGING:
         return False
-    function = made.func
-    method = isinstance(function, ast.Attribute) and not ctx.resolve(function.value)
-    whole = function.value if method and isinstance(function, ast.Attribute) else (made.args or [None])[0]
-    return whole is not None and _is_centred(whole, ctx)
+    method = made.func if isinstance(made.func, ast.Attribute) and not ctx.resolve(made.func.value) else None
+    return any(_is_centred(part, ctx) for part in ([method.value] if method is not None else made.args[:1]))
 
 
 def _is_centred(node: ast.expr, ctx: Context) -> bool:
