@@ -13,14 +13,16 @@ from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.testcode import is_test_file, is_unit_test
 from detlint.linter.analysis.unpassed import is_never_passed
 from detlint.linter.randomness.left_out_seeds import calls_without_seed
+from detlint.linter.randomness.passed_by import draws_past
 from detlint.linter.randomness.purpose import draws_decide
 from detlint.linter.randomness.seeding import seeding_of
 from detlint.linter.source.names import FUNCTIONS, BindingKind
 from detlint.linter.source.nodes import identifier, is_own
 from detlint.randomness import OwnGenerator, load_sources
 
-_SYSTEM = ": its draws differ in every run, whatever the program seeds"
-_CONSTANT = ": it draws the same numbers in every run, whatever the program seeds"
+_SYSTEM = "is never given a seed: its draws differ in every run, whatever the program seeds"
+_CONSTANT = "is never given a seed: it draws the same numbers in every run, whatever the program seeds"
+_PAST = "draws from a global generator, past the one that is seeded here for it"
 _DEPTH = 4
 _ONLY_DRAW = ("torch.", "numpy.", "random.", "torchvision.", "torch_geometric.", "sklearn.", "diffusers.")
 _GENERATOR_WORDS = re.compile(r"seed|generator|(^|_)(rng|prng|rs|random|random_state|r_state)$", re.IGNORECASE)
@@ -63,6 +65,19 @@ def seed_left_out(ctx: Context) -> Iterator[Finding]:
     for first, *more in calls.values():
         related = [(ctx.module, other, "left out here too") for other in more]
         yield ctx.finding(first, related=related, call=f"{ast.unparse(first.func)}()", consequence=_SYSTEM)
+
+
+@check_file("DET102")
+def generator_passed_by(ctx: Context) -> Iterator[Finding]:
+    """A finding at the first draw that makes no use of a seeded generator which was made for it."""
+    if is_test_file(ctx.module):
+        return
+    told = set[ast.AST]()
+    for drawn, place in draws_past(ctx):
+        if place not in told:
+            told.add(place)
+            related = [(ctx.module, place, "seeded here")]
+            yield ctx.finding(drawn.node, related=related, call=f"{drawn.name}()", consequence=_PAST)
 
 
 @check_file("DET102")

@@ -1,0 +1,155 @@
+"""Draws from a global generator that pass by one which was made and seeded for them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeGuard
+
+from detlint.conditions import Truth
+from detlint.linter.analysis.program import calls_named
+from detlint.linter.randomness.global_draws import Drawn, global_draws, matters
+from detlint.linter.randomness.seeding import seeding_of
+from detlint.linter.source.nodes import arguments_of, identifier, is_own, walk
+from detlint.randomness import load_sources
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.context import Context
+
+_SEEDS = "manual_seed"
+_TORCH = "torch.Generator"
+_OTHERS = {
+    "numpy.random.default_rng": "numpy",
+    "numpy.random.RandomState": "numpy",
+    "random.Random": "random",
+}
+# Of torch's draws, those that can be given a generator.
+_OWNERS = ("torch", "torch.Tensor", "torch.utils.data")
+_SAMPLERS = ("RandomSampler", "SubsetRandomSampler", "WeightedRandomSampler", "random_split")
+_LOADER = "DataLoader"
+_LIKE = "_like"
+# What asks a generator for anything but numbers.
+_IDLE = frozenset({_SEEDS, "seed", "device", "initial_seed", "get_state", "set_state"})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Seeded:
+    """A generator of one's own: where it gets its seed, and the variable or attribute of `self` that holds it."""
+
+    place: ast.Call
+    holder: ast.Name | ast.Attribute
+    library: str
+
+
+def draws_past(ctx: Context) -> Iterator[tuple[Drawn, ast.Call]]:
+    """Yield the draws that a generator at hand was seeded for, with where it is seeded.
+
+    That is one which is given to nothing at all, or to all other draws of the function that seeds it.
+    """
+    told = set[ast.Call]()
+    for seeded in _seeded(ctx):
+        if ctx.program is not None and seeding_of(ctx.program).shared(seeded.library):
+            continue
+        takers = [use for use in _uses(seeded, ctx) if not _is_idle(use, ctx)]
+        if not all(_draws(use, ctx) for use in takers):
+            continue
+        for drawn in (*global_draws(ctx), *_samplers(ctx)):
+            if drawn.node not in told and _is_meant_for(seeded, drawn, ctx, alone=not takers):
+                told.add(drawn.node)
+                yield drawn, seeded.place
+
+
+def _seeded(ctx: Context) -> Iterator[_Seeded]:
+    """Yield `g.manual_seed(seed)` of a variable or attribute, and `rng = np.random.default_rng(seed)`."""
+    for call in calls_named(ctx.module, (_SEEDS,)):
+        owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+        holder = _target(call, ctx) if isinstance(owner, ast.Call) else owner
+        names = ctx.callees(call)
+        torch = f"{_TORCH}.{_SEEDS}" in names or not names
+        if torch and _holds(holder):
+            yield _Seeded(call, holder, "torch")
+    for call in calls_named(ctx.module, [name.rpartition(".")[2] for name in _OTHERS]):
+        library = next((_OTHERS[name] for name in ctx.callees(call) if name in _OTHERS), "")
+        given = arguments_of(call)
+        holder = _target(call, ctx) if library and given and ctx.constant(given[0]) is not None else None
+        if _holds(holder):
+            yield _Seeded(call, holder, library)
+
+
+def _samplers(ctx: Context) -> Iterator[Drawn]:
+    """Yield what a library draws an order from and gives no generator; in programs that is for the rule about loaders."""
+    for call in calls_named(ctx.module, (*_SAMPLERS, _LOADER)) if ctx.program is None else ():
+        given = {keyword.arg: keyword.value for keyword in call.keywords}
+        name = next((name for name in ctx.callees(call) if name.startswith("torch.utils.data.")), "")
+        shuffles = not name.endswith(_LOADER) or ctx.truth(given.get("shuffle")) is Truth.YES
+        if name and shuffles and given.keys().isdisjoint({"generator", None}):
+            yield Drawn(call, name, "torch")
+
+
+def _target(call: ast.Call, ctx: Context) -> ast.expr | None:
+    statement = ctx.parent(call)
+    return statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+
+
+def _holds(node: ast.expr | None) -> TypeGuard[ast.Name | ast.Attribute]:
+    return isinstance(node, ast.Name) or (node is not None and is_own(node))
+
+
+def _uses(seeded: _Seeded, ctx: Context) -> Iterator[ast.Name | ast.Attribute]:
+    """Yield where a generator is read, an attribute anywhere in the file."""
+    index, holder = ctx.module.index, seeded.holder
+    if isinstance(holder, ast.Name):
+        yield from index.uses_of(holder)
+        return
+    for use in index.names_used.get(holder.attr, ()):
+        if isinstance(use, ast.Attribute) and isinstance(use.ctx, ast.Load):
+            yield use
+
+
+def _is_idle(use: ast.expr, ctx: Context) -> bool:
+    """`g.manual_seed(0)`, `g.device`, `if g is None`."""
+    parent = ctx.parent(use)
+    asked = isinstance(parent, ast.Compare) and all(isinstance(op, (ast.Is, ast.IsNot)) for op in parent.ops)
+    return asked or (isinstance(parent, ast.Attribute) and parent.attr in _IDLE)
+
+
+def _draws(use: ast.expr, ctx: Context) -> bool:
+    """`torch.rand(3, generator=g)`, `rng.normal()`: is a number drawn from the generator right here?"""
+    parent = ctx.parent(use)
+    if isinstance(parent, ast.Attribute):
+        call = ctx.parent(parent)
+        return isinstance(call, ast.Call) and call.func is parent
+    call = ctx.parent(parent) if isinstance(parent, ast.keyword) else None
+    table = load_sources().draws
+    return isinstance(call, ast.Call) and any(table.get(name) is not None for name in ctx.callees(call))
+
+
+def _is_meant_for(seeded: _Seeded, drawn: Drawn, ctx: Context, *, alone: bool) -> bool:
+    """Could a draw take its numbers from a generator that is seeded on each way there, or has no other use at all?
+
+    An attribute without any other use is for all methods of its class.
+    """
+    place, node = seeded.place, drawn.node
+    owner, _, last = drawn.name.rpartition(".")
+    if drawn.library != seeded.library or not matters(drawn, ctx):
+        return False
+    if drawn.library == "torch" and (owner not in _OWNERS or last.endswith(_LIKE)):
+        return False
+    function = ctx.function(place)
+    inside = function is not None and function in ctx.ancestors(node)
+    index = ctx.module.index
+    if alone and isinstance(seeded.holder, ast.Attribute):
+        return index.class_at(node) is index.class_at(place) and not _is_asked_about(seeded, node, ctx)
+    if not inside or _is_asked_about(seeded, node, ctx):
+        return False
+    if not alone and not set(index.conditions_around(place)) <= set(index.conditions_around(node)):
+        return False
+    return ctx.function(node) is not function or ctx.flow(node).path(place, node)
+
+
+def _is_asked_about(seeded: _Seeded, node: ast.AST, ctx: Context) -> bool:
+    """`if g is None:` around a draw: there is no generator then."""
+    name = identifier(seeded.holder)
+    tests = (test for test, _ in ctx.module.index.conditions_around(node))
+    return any(identifier(part) == name for test in tests for part in walk(test) if isinstance(part, ast.expr))
