@@ -237,7 +237,7 @@ def _may_be_seeded(node: ast.AST, library: str, ctx: Context) -> bool:
 
 
 def _has_seed_at_hand(node: ast.AST, ctx: Context) -> bool:
-    """Is there a seed or a generator among the names of the function, or the attributes of the class or its ancestors?"""
+    """Is there a seed or a generator among the names of the function, or the attributes of the class and its bases?"""
     function, owner = ctx.function(node), ctx.module.index.class_at(node)
     known = ctx.module.index.scopes[function].bindings if function is not None else ()
     family = ctx.inference.mro(ctx.inference.class_info(owner)) if owner is not None else ()

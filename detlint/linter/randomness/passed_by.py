@@ -78,7 +78,7 @@ def _seeded(ctx: Context) -> Iterator[_Seeded]:
 
 
 def _samplers(ctx: Context) -> Iterator[Drawn]:
-    """Yield what a library draws an order from and gives no generator; in programs that is for the rule about loaders."""
+    """Yield what a library draws an order from and gives no generator; of programs the rule about loaders tells."""
     for call in calls_named(ctx.module, (*_SAMPLERS, _LOADER)) if ctx.program is None else ():
         given = {keyword.arg: keyword.value for keyword in call.keywords}
         name = next((name for name in ctx.callees(call) if name.startswith("torch.utils.data.")), "")
