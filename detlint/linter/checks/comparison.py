@@ -29,6 +29,7 @@ from detlint.linter.numbers.one_source import (
     made_as,
     source_of,
 )
+from detlint.linter.numbers.optimised import are_trained_apart
 from detlint.linter.numbers.tolerances import is_left_unread
 from detlint.linter.numbers.written_results import is_given_by_call, is_written_result
 from detlint.linter.source.names import BindingKind, unpacked
@@ -223,7 +224,7 @@ def _differ_by_rounding(left: ast.expr, right: ast.expr, ctx: Context, tensors: 
         results = tensors and any(
             all(kind(ctx.module, side) for side in sides) for kind in (is_result, is_of_operation)
         )
-        results = results or _are_called_results(left, right, ctx)
+        results = results or _are_called_results(left, right, ctx) or are_trained_apart(left, right, ctx)
         return results and not is_repeated(left, right, ctx) and not keep_bits(left, right, ctx)
     if any(_is_plain(one, other, ctx) for one, other in ((left, right), (right, left)) if one not in computed):
         return False
