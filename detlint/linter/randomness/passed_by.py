@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeGuard
 
 from detlint.conditions import Truth
+from detlint.linter.analysis.origins import origins
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.randomness.global_draws import Drawn, global_draws, matters
-from detlint.linter.randomness.seeding import seeding_of
+from detlint.linter.randomness.seeding import seeding_of, seeds_in
 from detlint.linter.source.nodes import arguments_of, identifier, is_own, walk
 from detlint.randomness import load_sources
 
@@ -29,6 +31,8 @@ _OWNERS = ("torch", "torch.Tensor", "torch.utils.data")
 _SAMPLERS = ("RandomSampler", "SubsetRandomSampler", "WeightedRandomSampler", "random_split")
 _LOADER = "DataLoader"
 _LIKE = "_like"
+# Attributes that hold what a caller brought.
+_GENERATOR = re.compile(r"(^|_)(generator|rng)(_|$)")
 # What asks a generator for anything but numbers.
 _IDLE = frozenset({_SEEDS, "seed", "device", "initial_seed", "get_state", "set_state"})
 
@@ -49,15 +53,22 @@ def draws_past(ctx: Context) -> Iterator[tuple[Drawn, ast.Call]]:
     """
     told = set[ast.Call]()
     for seeded in _seeded(ctx):
-        if ctx.program is not None and seeding_of(ctx.program).shared(seeded.library):
+        if _is_seeded(seeded.library, ctx):
             continue
         takers = [use for use in _uses(seeded, ctx) if not _is_idle(use, ctx)]
-        if not all(_draws(use, ctx) for use in takers):
+        if not all(_draws(use, seeded.library, ctx) for use in takers):
             continue
         for drawn in (*global_draws(ctx), *_samplers(ctx)):
             if drawn.node not in told and _is_meant_for(seeded, drawn, ctx, alone=not takers):
                 told.add(drawn.node)
                 yield drawn, seeded.place
+
+
+def _is_seeded(library: str, ctx: Context) -> bool:
+    """Does the program seed the global generator as well, or library code in the same file?"""
+    if ctx.program is not None:
+        return seeding_of(ctx.program).shared(library)
+    return any(library in seed.libraries for seed in seeds_in(ctx.module))
 
 
 def _seeded(ctx: Context) -> Iterator[_Seeded]:
@@ -66,15 +77,25 @@ def _seeded(ctx: Context) -> Iterator[_Seeded]:
         owner = call.func.value if isinstance(call.func, ast.Attribute) else None
         holder = _target(call, ctx) if isinstance(owner, ast.Call) else owner
         names = ctx.callees(call)
-        torch = f"{_TORCH}.{_SEEDS}" in names or not names
-        if torch and _holds(holder):
+        unknown = not names and owner is not None and is_own(owner) and _GENERATOR.search(identifier(owner)) is not None
+        if (unknown or f"{_TORCH}.{_SEEDS}" in names) and _holds(holder) and _is_fixed(call, ctx):
             yield _Seeded(call, holder, "torch")
     for call in calls_named(ctx.module, [name.rpartition(".")[2] for name in _OTHERS]):
         library = next((_OTHERS[name] for name in ctx.callees(call) if name in _OTHERS), "")
-        given = arguments_of(call)
-        holder = _target(call, ctx) if library and given and ctx.constant(given[0]) is not None else None
+        holder = _target(call, ctx) if library and _is_fixed(call, ctx) else None
         if _holds(holder):
             yield _Seeded(call, holder, library)
+
+
+def _is_fixed(call: ast.Call, ctx: Context) -> bool:
+    """Is a seed given, and is it no draw itself, after which one source of numbers is as good as the other?"""
+    seed = next(iter(arguments_of(call)), None)
+    if seed is None or ctx.constant(seed) is None:
+        return False
+    table = load_sources().draws
+    behind = (origin.node for origin in origins(ctx.module, seed, (ctx.module,)))
+    calls = (part for part in behind if isinstance(part, ast.Call))
+    return not any(table.get(name) is not None for made in calls for name in ctx.callees(made))
 
 
 def _samplers(ctx: Context) -> Iterator[Drawn]:
@@ -114,11 +135,11 @@ def _is_idle(use: ast.expr, ctx: Context) -> bool:
     return asked or (isinstance(parent, ast.Attribute) and parent.attr in _IDLE)
 
 
-def _draws(use: ast.expr, ctx: Context) -> bool:
+def _draws(use: ast.expr, library: str, ctx: Context) -> bool:
     """`torch.rand(3, generator=g)`, `rng.normal()`: is a number drawn from the generator right here?"""
     parent = ctx.parent(use)
-    if isinstance(parent, ast.Attribute):
-        call = ctx.parent(parent)
+    if library != "torch":
+        call = ctx.parent(parent) if isinstance(parent, ast.Attribute) else None
         return isinstance(call, ast.Call) and call.func is parent
     call = ctx.parent(parent) if isinstance(parent, ast.keyword) else None
     table = load_sources().draws
