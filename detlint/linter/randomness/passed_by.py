@@ -53,7 +53,7 @@ def draws_past(ctx: Context) -> Iterator[tuple[Drawn, ast.Call]]:
     """
     told = set[ast.Call]()
     for seeded in _seeded(ctx):
-        if _is_seeded(seeded.library, ctx):
+        if _is_seeded(seeded, ctx):
             continue
         takers = [use for use in _uses(seeded, ctx) if not _is_idle(use, ctx)]
         if not all(_draws(use, seeded.library, ctx) for use in takers):
@@ -64,11 +64,12 @@ def draws_past(ctx: Context) -> Iterator[tuple[Drawn, ast.Call]]:
                 yield drawn, seeded.place
 
 
-def _is_seeded(library: str, ctx: Context) -> bool:
-    """Does the program seed the global generator as well, or library code in the same file?"""
+def _is_seeded(seeded: _Seeded, ctx: Context) -> bool:
+    """Does the program seed the global generator as well, or the same function of library code?"""
     if ctx.program is not None:
-        return seeding_of(ctx.program).shared(library)
-    return any(library in seed.libraries for seed in seeds_in(ctx.module))
+        return seeding_of(ctx.program).shared(seeded.library)
+    beside = (seed for seed in seeds_in(ctx.module) if ctx.function(seed.node) is ctx.function(seeded.place))
+    return any(seeded.library in seed.libraries for seed in beside)
 
 
 def _seeded(ctx: Context) -> Iterator[_Seeded]:
