@@ -22,7 +22,7 @@ from detlint.randomness import OwnGenerator, load_sources
 
 _SYSTEM = "is never given a seed: its draws differ in every run, whatever the program seeds"
 _CONSTANT = "is never given a seed: it draws the same numbers in every run, whatever the program seeds"
-_PAST = "draws from a global generator, past the one that is seeded here for it"
+_PAST = "draws from a global generator, past the one that is there for it"
 _DEPTH = 4
 _ONLY_DRAW = ("torch.", "numpy.", "random.", "torchvision.", "torch_geometric.", "sklearn.", "diffusers.")
 _GENERATOR_WORDS = re.compile(r"seed|generator|(^|_)(rng|prng|rs|random|random_state|r_state)$", re.IGNORECASE)
@@ -69,14 +69,14 @@ def seed_left_out(ctx: Context) -> Iterator[Finding]:
 
 @check_file("DET102")
 def generator_passed_by(ctx: Context) -> Iterator[Finding]:
-    """A finding at the first draw that makes no use of a seeded generator which was made for it."""
+    """A finding at the first draw that makes no use of a generator which was seeded or brought for it."""
     if is_test_file(ctx.module):
         return
     told = set[ast.AST]()
     for drawn, place in draws_past(ctx):
         if place not in told:
             told.add(place)
-            related = [(ctx.module, place, "seeded here")]
+            related = [(ctx.module, place, "passed by")]
             yield ctx.finding(drawn.node, related=related, call=f"{drawn.name}()", consequence=_PAST)
 
 

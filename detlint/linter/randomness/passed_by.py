@@ -13,6 +13,7 @@ from detlint.linter.analysis.origins import origins
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.randomness.global_draws import Drawn, global_draws, matters
 from detlint.linter.randomness.seeding import seeding_of, seeds_in
+from detlint.linter.source.names import parameters
 from detlint.linter.source.nodes import arguments_of, identifier, is_own, walk
 from detlint.randomness import load_sources
 
@@ -31,6 +32,7 @@ _OWNERS = ("torch", "torch.Tensor", "torch.utils.data")
 _SAMPLERS = ("RandomSampler", "SubsetRandomSampler", "WeightedRandomSampler", "random_split")
 _LOADER = "DataLoader"
 _LIKE = "_like"
+_PARAMETER = "generator"
 # Attributes that hold what a caller brought.
 _GENERATOR = re.compile(r"(^|_)(generator|rng)(_|$)")
 # What asks a generator for anything but numbers.
@@ -46,8 +48,8 @@ class _Seeded:
     library: str
 
 
-def draws_past(ctx: Context) -> Iterator[tuple[Drawn, ast.Call]]:
-    """Yield the draws that a generator at hand was seeded for, with where it is seeded.
+def draws_past(ctx: Context) -> Iterator[tuple[Drawn, ast.AST]]:
+    """Yield the draws that a generator at hand was seeded or brought for, with where it comes from.
 
     That is one which is given to nothing at all, or to all other draws of the function that seeds it.
     """
@@ -62,6 +64,25 @@ def draws_past(ctx: Context) -> Iterator[tuple[Drawn, ast.Call]]:
             if drawn.node not in told and _is_meant_for(seeded, drawn, ctx, alone=not takers):
                 told.add(drawn.node)
                 yield drawn, seeded.place
+    for drawn in global_draws(ctx) if _PARAMETER in ctx.module.source.text else ():
+        ignored = _ignored(drawn, ctx)
+        if ignored is not None and drawn.node not in told:
+            yield drawn, ignored
+
+
+def _ignored(drawn: Drawn, ctx: Context) -> ast.arg | None:
+    """Return the parameter `generator` that nothing reads in the function around a draw which could be given it."""
+    function = ctx.function(drawn.node)
+    if function is None or not _takes_generator(drawn) or not matters(drawn, ctx):
+        return None
+    brought = next((each for each, _ in parameters(function.args) if each.arg == _PARAMETER), None)
+    read = any(isinstance(part, ast.Name) and part.id == _PARAMETER for part in walk(function))
+    return None if read else brought
+
+
+def _takes_generator(drawn: Drawn) -> bool:
+    owner, _, last = drawn.name.rpartition(".")
+    return owner in _OWNERS and not last.endswith(_LIKE)
 
 
 def _is_seeded(seeded: _Seeded, ctx: Context) -> bool:
@@ -153,10 +174,9 @@ def _is_meant_for(seeded: _Seeded, drawn: Drawn, ctx: Context, *, alone: bool) -
     An attribute without any other use is for all methods of its class.
     """
     place, node = seeded.place, drawn.node
-    owner, _, last = drawn.name.rpartition(".")
     if drawn.library != seeded.library or not matters(drawn, ctx):
         return False
-    if drawn.library == "torch" and (owner not in _OWNERS or last.endswith(_LIKE)):
+    if drawn.library == "torch" and not _takes_generator(drawn):
         return False
     function = ctx.function(place)
     inside = function is not None and function in ctx.ancestors(node)
