@@ -111,7 +111,7 @@ def _unseeded_draws(ctx: Context, options: Container[ast.Call]) -> Iterator[Find
 
 
 def _unseeded_training(program: Program, ctx: Context) -> Iterator[Finding]:
-    """Yield a finding where a program trains, if that draws in layers or in files that it imports."""
+    """Yield a finding where a program trains, if the layers of its model draw."""
     trained = next(unseeded_training(program, ctx), None)
     if trained is not None:
         drawn = trained.drawn

@@ -1,4 +1,4 @@
-"""Where a program trains with draws that none of its own lines makes: masks of dropout, and those of imported files."""
+"""Where a program trains with draws that none of its own lines makes: the masks of dropout."""
 
 from __future__ import annotations
 
@@ -11,15 +11,13 @@ from detlint.conditions import Truth
 from detlint.layers import load_layers
 from detlint.linter.analysis.context import Call
 from detlint.linter.analysis.defaults import truth_by_default
-from detlint.linter.analysis.never_taken import is_switched_off
 from detlint.linter.analysis.program import Program, calls_named
 from detlint.linter.analysis.project import Module
 from detlint.linter.programs.training import training_steps
-from detlint.linter.randomness.global_draws import Drawn, global_draws, matters
+from detlint.linter.randomness.global_draws import Drawn
 from detlint.linter.randomness.seeding import Seeding, seeding_of
 from detlint.linter.source.names import FUNCTIONS, LOOPS
 from detlint.linter.source.nodes import identifier
-from detlint.randomness import load_sources
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
@@ -34,7 +32,7 @@ _MODES = ("eval", "train")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trained:
-    """Where a program trains, and a draw that this makes, in whichever file it stands."""
+    """Where a program trains, and a layer that draws there, in whichever file it stands."""
 
     place: ast.AST
     module: Module
@@ -42,19 +40,15 @@ class Trained:
 
 
 def unseeded_training(program: Program, ctx: Context) -> Iterator[Trained]:
-    """Yield the draws that training makes in a program which seeds torch nowhere, each with where its file trains.
-
-    A program that seeds another library alone meant something by that: only what torch draws is left open then.
-    """
+    """Yield the layers that drop values in a program which seeds torch nowhere, each with where its file trains."""
     place = next(_training(program, ctx), None)
     seeding = seeding_of(program)
     if place is None or seeding.of("torch"):
         return
     for module in program.modules:
         inside = ctx.elsewhere(module)
-        for drawn in (*_dropout(inside), *(_draws(inside) if module is not program.module else ())):
-            unseeded = drawn.library == "torch" or not seeding.seeds
-            if unseeded and _leads_to(seeding, module, drawn.node):
+        for drawn in _dropout(inside):
+            if _leads_to(seeding, module, drawn.node):
                 yield Trained(place, module, drawn)
 
 
@@ -94,10 +88,3 @@ def _dropout(inside: Context) -> Iterator[Drawn]:
                 rate = Call(call, layer.call).argument(layer.rate).value
                 if rate is not None and truth_by_default(rate, inside) is Truth.YES:
                     yield Drawn(call, name, "torch")
-
-
-def _draws(inside: Context) -> Iterator[Drawn]:
-    if not inside.module.calls.isdisjoint(load_sources().draws.lasts):
-        for drawn in global_draws(inside):
-            if matters(drawn, inside) and not is_switched_off(drawn.node, inside):
-                yield drawn
