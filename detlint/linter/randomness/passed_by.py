@@ -193,6 +193,6 @@ def _is_meant_for(seeded: _Seeded, drawn: Drawn, ctx: Context, *, alone: bool) -
 def _is_asked_about(seeded: _Seeded, node: ast.AST, ctx: Context) -> bool:
     """`if g is None:` or `if seed is None:` around a draw: there is no generator then."""
     seeds = (part for given in arguments_of(seeded.place) for part in walk(given) if isinstance(part, ast.expr))
-    names = {identifier(part) for part in (seeded.holder, *seeds)} - {""}
+    names = {identifier(part) for part in (seeded.holder, *seeds)} - {"", "self"}
     tests = (test for test, _ in ctx.module.index.conditions_around(node))
     return any(identifier(part) in names for test in tests for part in walk(test) if isinstance(part, ast.expr))
