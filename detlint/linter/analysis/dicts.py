@@ -45,11 +45,18 @@ def written_items(module: Module, node: ast.expr) -> Mapping[str, ast.expr] | No
 def may_hold(module: Module, node: ast.expr, key: str) -> bool:
     """May a dictionary hold a key? Not if it is made in sight and only filled under other keys that are written out."""
     made = [binding.value for binding in module.definitions(node)] if isinstance(node, ast.Name) else [node]
-    items = written_items(module, made[0]) if len(made) == 1 and made[0] is not None else None
-    if items is None or isinstance(made[0], ast.Name):
-        return True
     uses = module.index.names_used.get(node.id, ()) if isinstance(node, ast.Name) else ()
-    return key in items or any(_may_put_in(module, use, key) for use in uses)
+    return any(value is None or _may_be_in(module, value, key) for value in made or (None,)) or any(
+        _may_put_in(module, use, key) for use in uses
+    )
+
+
+def _may_be_in(module: Module, display: ast.expr, key: str) -> bool:
+    """`{"size": 8} if fast else {}`."""
+    if isinstance(display, ast.IfExp):
+        return any(_may_be_in(module, branch, key) for branch in (display.body, display.orelse))
+    items = written_items(module, display) if not isinstance(display, ast.Name) else None
+    return items is None or key in items
 
 
 def _may_put_in(module: Module, use: ast.AST, key: str) -> bool:

@@ -25,19 +25,24 @@ class Reach:
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._known: dict[tuple[Module, Definition], bool] = {}
+        self._known: dict[tuple[Module, Definition], tuple[Module, ast.AST] | None] = {}
 
     def leads_to(self, module: Module, node: ast.AST) -> bool:
         """Return whether code of the program leads to `node`, through definitions that mean each other."""
+        return self.start(module, node) is not None
+
+    def start(self, module: Module, node: ast.AST) -> tuple[Module, ast.AST] | None:
+        """Return where the way to `node` begins: in the program's own file, or in code that importing it runs."""
         if not self._program.runs(module, node):
-            return False
+            return None
         definition = outermost_definition(module, node)
         if definition is None or module is self._program.module or definition.decorator_list:
-            return True
+            return module, node
         key = (module, definition)
         if key not in self._known:
-            self._known[key] = False  # what only leads back to itself is reached by nobody
-            self._known[key] = any(self.leads_to(user, use) for user, use in self._uses(module, definition))
+            self._known[key] = None  # what only leads back to itself is reached by nobody
+            starts = (self.start(user, use) for user, use in self._uses(module, definition))
+            self._known[key] = next((start for start in starts if start is not None), None)
         return self._known[key]
 
     def _uses(self, module: Module, definition: Definition) -> Iterator[tuple[Module, ast.expr]]:

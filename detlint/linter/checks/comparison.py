@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from detlint.findings import Finding
+from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.context import MISSING, Call, Context
 from detlint.linter.analysis.registry import check, check_file
@@ -17,6 +18,7 @@ from detlint.linter.numbers.differences import difference
 from detlint.linter.numbers.hand_worked import is_made_of_tensors, is_worked_by_hand
 from detlint.linter.numbers.insisting import insists_on_equality, is_meant_to_differ, is_over_all
 from detlint.linter.numbers.kept_bits import is_loaded, keep_bits
+from detlint.linter.numbers.meant import adds_up_to_one, is_meant_to_be_zero
 from detlint.linter.numbers.named_results import is_called_result, is_of_operation, is_result
 from detlint.linter.numbers.one_source import (
     are_rows_of_one,
@@ -27,6 +29,7 @@ from detlint.linter.numbers.one_source import (
     made_as,
     source_of,
 )
+from detlint.linter.numbers.optimised import are_trained_apart
 from detlint.linter.numbers.tolerances import is_left_unread
 from detlint.linter.numbers.written_results import is_given_by_call, is_written_result
 from detlint.linter.source.names import BindingKind, unpacked
@@ -49,7 +52,7 @@ _PLAIN = frozenset(
 # Tensors written out as numbers; methods whose results are meant to be 1.0 and miss it by rounding.
 _LITERALS = frozenset({"torch.tensor", "torch.as_tensor", "torch.Tensor", "numpy.array", "torch.full", "torch.ones"})
 _ONES = frozenset({"torch.ones", "torch.ones_like"})
-_TO_ONE = ("sum", "norm")
+_TO_ONE = ("sum", "norm", "std", "var")
 _OF_TENSORS_ALONE = ("detach", "numpy", "cpu")
 _EXPECTED = frozenset({"expected", "reference", "golden", "desired"})
 _TEST_CASE = "TestCase"
@@ -129,18 +132,22 @@ def _differ(left: ast.expr, right: ast.expr, ctx: Context, tensors: bool = False
 
 
 def _differ_where_called(left: ast.expr, right: ast.expr, ctx: Context, tensors: bool) -> bool:
-    """`assert_same(net(x), expected)`, a helper of the file that compares what it is given."""
+    """`assert_same(net(x), expected)`, a helper of the project that compares what it is given."""
     function = ctx.function(left)
     sides = [side for side in map(_unviewed, (left, right)) if isinstance(side, ast.Name)]
     kinds = [binding.kind for side in sides for binding in ctx.module.definitions(side)]
     if function is None or kinds != [BindingKind.PARAMETER, BindingKind.PARAMETER]:
         return False
-    for call in islice(ctx.module.index.calls_by_name.get(function.name, ()), _MOST_CALLS):
-        if is_meant_to_differ(call, ctx):
+    qualified = ctx.module.qualified(function)
+    for site in islice(calls_of(function, ctx), _MOST_CALLS):
+        if site is None:
             continue
+        inside, call = site
         method = isinstance(call.func, ast.Attribute)
+        if is_meant_to_differ(call, inside) or (inside is not ctx and qualified not in inside.callees(call)):
+            continue
         first, second = (argument_of(function, side.id, call, skip_self=method) for side in sides)
-        if first is not None and second is not None and _differ_here(first, second, ctx, tensors):
+        if first is not None and second is not None and _differ_here(first, second, inside, tensors):
             return True
     return False
 
@@ -159,8 +166,8 @@ def _differ_here(left: ast.expr, right: ast.expr, ctx: Context, tensors: bool) -
         _is_written_down(one, other, ctx)
         or _is_written_down(other, one, ctx)
         or _differ_by_rounding(one, other, ctx, tensors)
-        or _adds_up_to_one(one, other, ctx)
-        or _adds_up_to_one(other, one, ctx)
+        or adds_up_to_one(one, other, ctx)
+        or adds_up_to_one(other, one, ctx)
         for one, other in _pairs(left, right, ctx)
     )
 
@@ -169,24 +176,6 @@ def _is_written_down(node: ast.expr, other: ast.expr, ctx: Context) -> bool:
     """`net(x).score == 0.9694293737411499`, `average(x, y) == (1.0 / 1.0 + 2.0 / 3.0) / 2.0` of tensors."""
     by_hand = is_worked_by_hand(ctx.module, node) and is_made_of_tensors(ctx.module, other)
     return (by_hand or is_written_result(ctx.module, node)) and is_given_by_call(ctx.module, other)
-
-
-def _adds_up_to_one(total: ast.expr, one: ast.expr, ctx: Context) -> bool:
-    """`is_normalized = (x.sum(-1) == 1.0).all()`: names tell that fractions are added."""
-    made = made_as(total, ctx) or total
-    if not isinstance(made, ast.Call) or identifier(made.func) != "sum" or not _is_float_one(one, ctx):
-        return False
-    if any(value.is_integral for part in (made, *made.args) for value in ctx.values(part)):
-        return False
-    function, statement = ctx.function(total), ctx.statement(total)
-    names = [identifier(target) for target in statement.targets] if isinstance(statement, ast.Assign) else []
-    words = {word for name in (*names, function.name if function is not None else "") for word in name.split("_")}
-    return not words.isdisjoint(rounding_table().normalized)
-
-
-def _is_float_one(node: ast.expr, ctx: Context) -> bool:
-    constant = ctx.constant(node)
-    return isinstance(constant, float) and constant == 1.0
 
 
 def _pairs(left: ast.expr, right: ast.expr, ctx: Context) -> Iterator[tuple[ast.expr, ast.expr]]:
@@ -235,9 +224,9 @@ def _differ_by_rounding(left: ast.expr, right: ast.expr, ctx: Context, tensors: 
         results = tensors and any(
             all(kind(ctx.module, side) for side in sides) for kind in (is_result, is_of_operation)
         )
-        results = results or _are_called_results(left, right, ctx)
+        results = results or _are_called_results(left, right, ctx) or are_trained_apart(left, right, ctx)
         return results and not is_repeated(left, right, ctx) and not keep_bits(left, right, ctx)
-    if _is_plain(left, right, ctx) or _is_plain(right, left, ctx):
+    if any(_is_plain(one, other, ctx) for one, other in ((left, right), (right, left)) if one not in computed):
         return False
     if len(computed) == 2 and (is_repeated(left, right, ctx) or are_rows_of_one(left, right, ctx)):
         return False
@@ -294,8 +283,8 @@ def _is_fresh(node: ast.expr, ctx: Context) -> bool:
 def _is_plain(node: ast.expr, other: ast.expr, ctx: Context) -> bool:
     """Zero, infinities, whole numbers and simple fractions are results of masks and counts; sums may miss their 1.0."""
     value = ctx.constant(node)
-    if _is_imaginary(other):
-        return False  # meant to be zero, and zero but for rounding
+    if is_meant_to_be_zero(other, ctx):
+        return False
     if value is MISSING:
         made = [name for part in _behind(node, ctx) if isinstance(part, ast.Call) for name in ctx.resolve(part.func)]
         if _ONES.intersection(made[:1]) and _is_summed(other, ctx):
@@ -304,11 +293,6 @@ def _is_plain(node: ast.expr, other: ast.expr, ctx: Context) -> bool:
     if value == 1 and not isinstance(value, bool):
         return not _is_summed(other, ctx) or (isinstance(value, int) and not is_of_shares(ctx.module, other))
     return not isinstance(value, float) or _is_simple(value)
-
-
-def _is_imaginary(node: ast.expr) -> bool:
-    """`eigenvalues.imag`, `np.diagonal(root).imag`."""
-    return isinstance(node, ast.Attribute) and node.attr == "imag"
 
 
 def _is_summed(node: ast.expr, ctx: Context) -> bool:

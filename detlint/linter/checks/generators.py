@@ -20,8 +20,8 @@ from detlint.linter.source.names import FUNCTIONS, BindingKind
 from detlint.linter.source.nodes import identifier, is_own
 from detlint.randomness import OwnGenerator, load_sources
 
-_SYSTEM = ": its draws differ in every run, whatever the program seeds"
-_CONSTANT = ": it draws the same numbers in every run, whatever the program seeds"
+_SYSTEM = "is never given a seed: its draws differ in every run, whatever the program seeds"
+_CONSTANT = "is never given a seed: it draws the same numbers in every run, whatever the program seeds"
 _DEPTH = 4
 _ONLY_DRAW = ("torch.", "numpy.", "random.", "torchvision.", "torch_geometric.", "sklearn.", "diffusers.")
 _GENERATOR_WORDS = re.compile(r"seed|generator|(^|_)(rng|prng|rs|random|random_state|r_state)$", re.IGNORECASE)
@@ -72,7 +72,7 @@ def generator_left_out(ctx: Context) -> Iterator[Finding]:
     if ctx.program is not None or is_test_file(ctx.module):
         return
     for left in left_out_generators(ctx):
-        seeded = f": it leaves out {left.name}, which is seeded on {ctx.line(left.made)}"
+        seeded = f"draws from the global generator and leaves out {left.name}, which is seeded on {ctx.line(left.made)}"
         related = [(ctx.module, left.made, "seeded, and left out")]
         yield ctx.finding(left.draw.node, related=related, call=f"{left.draw.name}()", consequence=seeded)
 

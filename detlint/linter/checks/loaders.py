@@ -22,7 +22,7 @@ from detlint.linter.programs.smoke import is_smoke_test, is_trial
 from detlint.linter.randomness.project_seeds import project_seeds
 from detlint.linter.randomness.purpose import decides
 from detlint.linter.randomness.repeatable import made_up, why_unrepeatable
-from detlint.linter.randomness.seeding import seeding_of, seeds_in
+from detlint.linter.randomness.seeding import may_be_spread, seeding_of, seeds_in
 from detlint.linter.source.names import FUNCTIONS, parameters
 from detlint.linter.source.nodes import walk
 
@@ -41,13 +41,20 @@ def unseeded_dataloader(call: Call, ctx: Context) -> Iterator[Finding]:
     """
     if is_unit_test(ctx.module) and ctx.function(call.node) is not None:
         return
-    generator = call.argument("generator")
-    if generator.hidden or (generator.value is not None and not may_be_none(generator.value, ctx)):
+    if _has_generator(call, ctx):
         return
     if _makes_up_items(call.argument("dataset").value, ctx):
         return
     if _draws_order(call, ctx) and decides(call.node, ctx) and _runs_unseeded(call.node, ctx):
         yield ctx.finding(call.node, what=_UNSEEDED)
+
+
+def _has_generator(call: Call, ctx: Context) -> bool:
+    """Is a loader given a generator, or may one be among the options that are spread into its call?"""
+    generator = call.argument("generator")
+    if generator.hidden:
+        return may_be_spread(ctx.module, call.node, "generator")
+    return generator.value is not None and not may_be_none(generator.value, ctx)
 
 
 def _makes_up_items(data: ast.expr | None, ctx: Context) -> bool:
@@ -110,8 +117,7 @@ def _shuffles_loader(name: str, ctx: Context) -> bool:
 
 def _follows(call: Call, ctx: Context) -> bool:
     """Does a loader shuffle where the parameter `shuffle` says so, and has no generator of its own?"""
-    generator = call.argument("generator")
-    if generator.hidden or (generator.value is not None and not may_be_none(generator.value, ctx)):
+    if _has_generator(call, ctx):
         return False
     shuffle, sampler = call.argument("shuffle").value, call.argument("sampler").value
     if isinstance(shuffle, ast.Name) and shuffle.id == "shuffle":

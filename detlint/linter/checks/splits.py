@@ -237,11 +237,11 @@ def _may_be_seeded(node: ast.AST, library: str, ctx: Context) -> bool:
 
 
 def _has_seed_at_hand(node: ast.AST, ctx: Context) -> bool:
-    """Is there a seed or a generator among the parameters of the function, or the attributes of the class?"""
+    """Is there a seed or a generator among the names of the function, or the attributes of the class and its bases?"""
     function, owner = ctx.function(node), ctx.module.index.class_at(node)
-    given = [parameter.arg for parameter, _ in parameters(function.args)] if function is not None else []
-    kept = ctx.inference.class_info(owner).attributes if owner is not None else ()
-    return any(_SEED.search(name) for name in (*given, *kept))
+    known = ctx.module.index.scopes[function].bindings if function is not None else ()
+    family = ctx.inference.mro(ctx.inference.class_info(owner)) if owner is not None else ()
+    return any(_SEED.search(name) for name in (*known, *(name for info in family for name in info.attributes)))
 
 
 def _shuffles(call: Call, ctx: Context) -> bool:

@@ -21,7 +21,13 @@ from detlint.linter.programs.evaluation import (
     runs_without_gradients,
     without_gradients,
 )
-from detlint.linter.programs.training import file_trains, runs_in_eval_only, training_steps, trains
+from detlint.linter.programs.training import (
+    file_trains,
+    guarded_by_mode,
+    runs_in_eval_only,
+    training_steps,
+    trains,
+)
 from detlint.linter.source.names import FUNCTIONS, FunctionNode
 from detlint.linter.source.nodes import arguments_of, decorating, identifier, is_own, walk
 from detlint.linter.tables.gradients import gradient_table
@@ -136,7 +142,9 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
     if not in_model and _switches_to_eval(function, node, owner, ctx):
         return True
     prepares = table.data_functions.match(function.name) and not _generates_in_training(function, owner, ctx)
-    if evaluates(function) or prepares or _differentiates(function, ctx):
+    if (evaluates(function) and not _is_part_of_forward(function, owner, ctx)) or prepares:
+        return True
+    if _differentiates(function, ctx):
         return True
     if not in_model and ctx.program is not None and not trains(module.tree) and function.name != "forward":
         return True  # a function of that name is given to some class
@@ -210,6 +218,16 @@ def runs_trained_models(module: Module) -> bool:
     """Does the path of a file say that it infers, or the project around it that it trains nothing?"""
     inferring = gradient_table().inferring_modules
     return any(inferring.match(part) for part in module.name.split(".")) or serves(module)
+
+
+def _is_part_of_forward(function: FunctionNode, owner: ast.ClassDef | None, ctx: Context) -> bool:
+    """Is it a step of `forward`, whatever its name: `self.predict_flow(x)` there, and in no mode alone?"""
+    methods = (part for part in owner.body if isinstance(part, FUNCTIONS)) if owner is not None else ()
+    forward = next((method for method in methods if method.name == "forward"), None)
+    return forward is not None and any(
+        ctx.function(call) is forward and is_own(call.func) and not guarded_by_mode(ctx.module, call)
+        for call in ctx.module.index.calls_by_name.get(function.name, ())
+    )
 
 
 def _generates_in_training(function: FunctionNode, owner: ast.ClassDef | None, ctx: Context) -> bool:

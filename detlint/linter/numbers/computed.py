@@ -32,6 +32,7 @@ _FILLED = ("zeros", "empty", "ones", "new_zeros", "new_empty")
 _STARTS = (*_FILLED, "zeros_like", "empty_like", "ones_like")
 _NUMERICAL = ("torch", "numpy", "einops")
 _TRANSPOSING = frozenset({"T", "mT", "H", "mH", "t", "transpose"})
+_LAST = -1
 _DEPTH = 12
 _DYADIC = 2.0**20
 
@@ -147,12 +148,22 @@ def _is_rounded_arithmetic(frame: Frame, node: ast.BinOp, depth: int) -> bool:
         return True
     if isinstance(node.op, ast.MatMult) and any(_is_float_tensor(frame, side) for side in sides):
         return all(_is_float_tensor(frame, side) or _is_untold(frame, side) for side in sides)
-    if isinstance(node.op, ast.Div) and _is_float_tensor(frame, node.left) and _is_untold(frame, node.right):
+    averages = _is_untold(frame, node.right) or _is_sum(frame.module, node.left)
+    if isinstance(node.op, ast.Div) and averages and _is_float_tensor(frame, node.left):
         return True
     if is_product_with_itself(node):
         return not any(value.is_integral for side in sides for value in frame.module.inference.values(side))
     chained = any(isinstance(side, ast.BinOp) and isinstance(side.op, ARITHMETIC) for side in sides)
     return chained and _is_float_tensor(frame, node) and any(_has_fractions(frame, side) for side in sides)
+
+
+def _is_sum(module: Module, node: ast.expr) -> bool:
+    """`torch.sum(x, 0)`, which divided by a count is a mean; that of counted hits is the same everywhere."""
+    if not isinstance(node, ast.Call) or "torch.sum" not in module.inference.callees(node) or not node.args:
+        return False
+    added = node.args[0]
+    made = [unpacked(binding) for binding in module.definitions(added)] if isinstance(added, ast.Name) else [added]
+    return not any(value is not None and (_is_comparison(value) or _is_whole(value)) for value in made)
 
 
 def _is_untold(frame: Frame, node: ast.expr) -> bool:
@@ -193,17 +204,25 @@ def _is_bound_to_fractions(frame: Frame, binding: Binding, depth: int) -> bool:
 def _keeps(frame: Frame, node: ast.UnaryOp | ast.Subscript | ast.Attribute, depth: int) -> bool:
     if isinstance(node, ast.UnaryOp):
         return isinstance(node.op, ast.USub) and _is_computed(frame, node.operand, depth)
-    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-        entries = entries_at(frame.module, node.value, node.slice.value)
+    if isinstance(node, ast.Subscript) and (place := _place(node.slice)) is not None:
+        entries = entries_at(frame.module, node.value, place)
         if entries:
-            return all(_is_computed(frame, entry, depth) for entry in entries)
+            last = entries[-1:] if place == _LAST else entries
+            return all(_is_computed(frame, entry, depth) for entry in last)
         if _gives_several(frame.module, node.value):
-            return _is_computed_item(frame, node.value, node.slice.value, depth)
+            return _is_computed_item(frame, node.value, place, depth)
     if isinstance(node, ast.Attribute) and node.attr == "grad":
         return True
     if isinstance(node, ast.Attribute) and node.attr not in rounding_table().keeping:
         return False
     return _is_computed(frame, node.value, depth)
+
+
+def _place(index: ast.expr) -> object:
+    """Return the key or position that is written out, `_LAST` for the end, or None."""
+    if isinstance(index, ast.UnaryOp) and isinstance(index.op, ast.USub) and getattr(index.operand, "value", None) == 1:
+        return _LAST
+    return index.value if isinstance(index, ast.Constant) else None
 
 
 def _gives_several(module: Module, node: ast.expr) -> bool:
@@ -289,7 +308,7 @@ def _returns_computed(frame: Frame, call: ast.Call, name: str, depth: int, posit
         return False
     returned = [node.value for node in owner.flow(owner.index.scopes[function]).returns()]
     if position is not None:
-        returned = [_item_of(value, position) for value in returned]
+        returned = [_item_of(owner, value, position) for value in returned]
     returned = [value for value in returned if not _is_empty(value)]
     inside = frame.within(owner, function, call)
     computed = [value for value in returned if value is not None and _is_computed(inside, value, depth)]
@@ -304,9 +323,12 @@ def _is_empty(node: ast.expr | None) -> bool:
     return any(isinstance(size, ast.Constant) and size.value == 0 for size in sizes)
 
 
-def _item_of(display: ast.expr | None, position: int) -> ast.expr | None:
-    elements = display.elts if isinstance(display, ast.Tuple) else []
-    return elements[position] if position < len(elements) else None
+def _item_of(module: Module, whole: ast.expr | None, position: int) -> ast.expr | None:
+    """Return what stands at a position of a tuple, or is put in last into a list, such as one step after another."""
+    elements = whole.elts if isinstance(whole, ast.Tuple) else []
+    if position == _LAST and isinstance(whole, ast.Name):
+        elements = [element for element in elements_of(module, whole) if element is not whole]
+    return elements[position] if -len(elements) <= position < len(elements) else None
 
 
 def _is_float_tensor(frame: Frame, node: ast.expr, depth: int = 4) -> bool:

@@ -58,10 +58,11 @@ def seed_defaults(module: Module) -> Iterator[ast.expr]:
 def _reads(module: Module, name: str, option: ast.Call) -> bool:
     """Does a module read an attribute or an entry of this name, not only to show it, or name it in a string?
 
-    `random.seed(0)` reads no option.
+    `random.seed(0)` reads no option, and `if args.seed is not None:` none of its value.
     """
-    called = {call.func for call in module.index.calls_by_name.get(name, ())}
-    if any(use not in called and not _is_shown(use, module) for use in module.index.names_used.get(name, ())):
+    idle = {call.func for call in module.index.calls_by_name.get(name, ())}
+    uses = (use for use in module.index.names_used.get(name, ()) if use not in idle)
+    if not all(_is_shown(use, module) or _is_asked_for(use, module) for use in uses):
         return True
     own = set(walk(option))
     return any(part.value == name and part not in own for part in module.index.of_type(ast.Constant))
@@ -72,6 +73,14 @@ def _is_shown(use: ast.AST, module: Module) -> bool:
     around = (parent for parent in module.index.ancestors(use) if isinstance(parent, (ast.Call, ast.stmt)))
     call = next(around, None)
     return isinstance(call, ast.Call) and identifier(call.func) in _PRINTED
+
+
+def _is_asked_for(use: ast.AST, module: Module) -> bool:
+    """`if args.seed is not None:`, `if args.seed:`."""
+    parent = module.index.parents.get(use)
+    if isinstance(parent, ast.Compare) and isinstance(parent.ops[0], (ast.Is, ast.IsNot)):
+        use, parent = parent, module.index.parents.get(parent)
+    return isinstance(parent, ast.If) and parent.test is use
 
 
 def _hands_options_on(ctx: Context) -> bool:

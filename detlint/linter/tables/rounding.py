@@ -31,6 +31,7 @@ _NAMES = (
     "libraries",
     "joining",
     "normalized",
+    "centred",
     "models",
     "sizes",
     "whole",
@@ -64,6 +65,7 @@ class RoundingTable:
     libraries: frozenset[str]
     joining: frozenset[str]
     normalized: frozenset[str]
+    centred: frozenset[str]
     models: frozenset[str]
     sizes: frozenset[str]
     whole: frozenset[str]
