@@ -12,7 +12,7 @@ from detlint.linter.analysis.callers import users_of
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.defaults import truth_by_default
 from detlint.linter.analysis.never_taken import is_switched_off
-from detlint.linter.analysis.program import Program, among_scripts
+from detlint.linter.analysis.program import among_scripts
 from detlint.linter.analysis.registry import check_file
 from detlint.linter.analysis.repairs import Repair, unsafe
 from detlint.linter.analysis.testcode import is_test_file, is_unit_test
@@ -23,7 +23,6 @@ from detlint.linter.randomness.early_weights import built_before_seed
 from detlint.linter.randomness.global_draws import Drawn, global_draws, matters
 from detlint.linter.randomness.seeded_later import is_seeded_later
 from detlint.linter.randomness.seeding import Seeding, seeding_of
-from detlint.linter.randomness.unseeded_training import unseeded_training
 from detlint.linter.randomness.unused_seeds import seed_defaults, unused_seeds
 from detlint.linter.source.names import parameters
 from detlint.randomness import LIBRARIES, load_sources
@@ -61,8 +60,6 @@ def unseeded_rng(ctx: Context) -> Iterator[Finding]:
     if unused and not seeding_of(ctx.program).seeds:
         for place, name in unused:
             yield ctx.finding(place, what=f"{name} is never read", it="anything")
-    elif alone and not is_smoke_test(ctx.module):
-        yield from _unseeded_training(ctx.program, ctx)
 
 
 @check_file("DET101")
@@ -108,16 +105,6 @@ def _unseeded_draws(ctx: Context, options: Container[ast.Call]) -> Iterator[Find
             repair = None if seeding.of(library) else _seeded(library, ctx)
             it = "it before" if first in early else "it"
             yield ctx.finding(first.node, related=related, repair=repair, what=_what(first), it=it)
-
-
-def _unseeded_training(program: Program, ctx: Context) -> Iterator[Finding]:
-    """Yield a finding where a program trains, if the layers of its model draw."""
-    trained = next(unseeded_training(program, ctx), None)
-    if trained is not None:
-        drawn = trained.drawn
-        related = [(trained.module, drawn.node, f"{drawn.name} draws from it")]
-        what = f"training draws from {_TITLES[drawn.library]}'s global generator, by {drawn.name}"
-        yield ctx.finding(trained.place, related=related, what=what, it="it")
 
 
 def _imported_draws(ctx: Context) -> Iterator[Finding]:

@@ -163,7 +163,7 @@ def _is_given_on(use: ast.Name, outcome: tuple[Fate, ast.expr], marks: bool, ctx
     if isinstance(call, ast.Dict):
         return marks or (isinstance(ctx.parent(call), ast.Return) and not names_extent(call))
     if isinstance(call, ast.Subscript):
-        return marks and isinstance(call.ctx, ast.Load)
+        return marks and outcome[0] is Fate.STORED
     if not isinstance(call, ast.Call) or use not in arguments_of(call):
         return False
     if isinstance(ctx.parent(call), ast.Expr):
