@@ -7,7 +7,9 @@ import ast
 from detlint.linter.analysis.values import Kind
 from detlint.linter.order.form import NUMBERING, PAIRING, RANKS
 from detlint.linter.order.parts import LoopParts
-from detlint.linter.source.nodes import arguments_of, identifier
+from detlint.linter.source.nodes import arguments_of, identifier, walk
+
+_MAKING_KEYS = frozenset({"collections.defaultdict", "collections.Counter"})
 
 
 class LoopPartners(LoopParts):
@@ -24,6 +26,18 @@ class LoopPartners(LoopParts):
             return PAIRING
         part_of_element = isinstance(target, (ast.Attribute, ast.Subscript)) and self._has_element(target.value)
         return NUMBERING if part_of_element and self._is_numbered(value) else None
+
+    def _is_there_already(self, target: ast.Subscript) -> bool:
+        """`parts[name] = compiled(parts[name])`: a key that is read keeps its place, but for those that reading makes."""
+        inference = self._places.inference
+        made = [value.node for value in inference.values(target.value) if isinstance(value.node, ast.Call)]
+        if any(not _MAKING_KEYS.isdisjoint(inference.callees(call)) for call in made):
+            return False
+        text = ast.unparse(target)
+        return any(
+            isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Load) and ast.unparse(part) == text
+            for part in walk(self._body)
+        )
 
     def _changes_partner(self, call: ast.Call) -> bool:
         """`row.tags.update(answer)`, `row.set_answer(answer)`, `setattr(row, "answer", answer)`."""

@@ -285,7 +285,7 @@ class LoopEffects(LoopPartners):
         if self._has_element(target.slice):
             if self._makes_module(node.value) and self._is_module(target.value):
                 return "the order of the parameters"
-            if self._has_places(target.value):
+            if self._has_places(target.value) or self._is_there_already(target):
                 return None
             return self._collected(target.value, node, replace(self._trail, form=Form.MAPPING))
         return CHOICE if self._has_element(node.value) and self._is_overwritten(target, node) else None
