@@ -28,7 +28,7 @@ class LoopPartners(LoopParts):
         return NUMBERING if part_of_element and self._is_numbered(value) else None
 
     def _is_there_already(self, target: ast.Subscript) -> bool:
-        """`parts[name] = compiled(parts[name])`: a key that is read keeps its place, but for those that reading makes."""
+        """`parts[name] = compiled(parts[name])`: a key that is read keeps its place, unless reading makes it."""
         inference = self._places.inference
         made = [value.node for value in inference.values(target.value) if isinstance(value.node, ast.Call)]
         if any(not _MAKING_KEYS.isdisjoint(inference.callees(call)) for call in made):
