@@ -14,6 +14,7 @@ from detlint.linter.memory.hooks import (
     BY_ANY_NAME,
     INITIALISES,
     LOADED_WHOLE,
+    asked_for,
     goes_through_all,
     is_for_layers_of_torch,
     leaves_alone,
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 
 # Models of such bases are made to be loaded.
 _LOADED = re.compile(r"(PreTrainedModel|PretrainedModel|ModelMixin|HubMixin)$")
+# What most layers of torch call their weights.
+_OF_MOST_LAYERS = frozenset({"weight", "bias"})
 _PARAMETERS = frozenset({"torch.nn.Parameter", "torch.nn.ParameterList", "torch.nn.ParameterDict"})
 # Layers of torch whose own reset goes through all parameters.
 _RESETS_ALL = re.compile(r"(RNN|LSTM|GRU)\w*$|\.Transformer$")
@@ -174,11 +177,15 @@ def _is_spelt(constant: ast.Constant, name: str, made: ast.AST, ctx: Context) ->
 
 
 def _is_filled_by_users(name: str, owner: ClassInfo, trained: bool, ctx: Context) -> bool:
-    """`nn.init.zeros_(layer.offset)` in another file that uses the class, or in a class there that derives from it."""
+    """`nn.init.zeros_(layer.offset)` in another file that uses the class, or in a class there that derives from it.
+
+    A `layer.weight` there is most likely one of torch's own, where nothing says whose.
+    """
     users = {user.module.name: user for user in users_of(owner.node.body[0], ctx) if user.module is not ctx.module}
     return any(
         node.attr == name
         and not is_of_another(node, owner, user)
+        and (name not in _OF_MOST_LAYERS or is_own(node) or next(asked_for(node, user), None) is not None)
         and (not isinstance(node.ctx, ast.Load) or fate_under_names(node, user, trained=trained)[0] is Fate.WRITTEN)
         for user in users.values()
         for node in user.module.index.of_type(ast.Attribute)
@@ -244,7 +251,7 @@ def _leaves_alone(base: str, name: str) -> bool:
     if base in _MODULES:
         return True
     of_torch = base.startswith(("torch.nn.", "torch.distributions."))
-    return of_torch and not _RESETS_ALL.search(base) and name not in ("weight", "bias")
+    return of_torch and not _RESETS_ALL.search(base) and name not in _OF_MOST_LAYERS
 
 
 def _hands_on(call: ast.Call, hooks: set[str], name: str, ctx: Context) -> bool:
