@@ -34,10 +34,9 @@ class LoopPartners(LoopParts):
         if any(not _MAKING_KEYS.isdisjoint(inference.callees(call)) for call in made):
             return False
         text = ast.unparse(target)
-        return any(
-            isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Load) and ast.unparse(part) == text
-            for part in walk(self._body)
-        )
+        uses = (part for part in walk(self._body) if isinstance(part, ast.Subscript) and ast.unparse(part) == text)
+        order = sorted((self._index.statement(use).lineno, isinstance(use.ctx, ast.Store)) for use in uses)
+        return bool(order) and not order[0][1]
 
     def _changes_partner(self, call: ast.Call) -> bool:
         """`row.tags.update(answer)`, `row.set_answer(answer)`, `setattr(row, "answer", answer)`."""
