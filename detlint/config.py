@@ -58,7 +58,7 @@ class Config:
     what the file and then the command line say about selection; `enabled_rules` reads them.
     `severity` is the least that is shown and `fail_on` the least that makes the run fail.
     `torch_version` is the newest that the metadata of the project allows where no setting says it, None where that says
-    nothing either: then it is the newest known. `entry_points` are patterns of files to be seen as programs.
+    nothing either: then it is CONFIRMED. `entry_points` are patterns of files to be seen as programs.
     """
 
     root: Path

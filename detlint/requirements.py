@@ -8,7 +8,7 @@ from pathlib import Path
 import tomli
 
 from detlint.files import exists
-from detlint.operators import NEWEST, OLDEST, parse_version
+from detlint.operators import CONFIRMED, NEWEST, OLDEST, parse_version
 
 _LISTS = ("requirements.txt", "requirements.in")
 _TOP = (".git", ".hg")
@@ -19,7 +19,7 @@ _LAST_OF_1 = 13
 def newest_torch(folder: Path) -> str | None:
     """Return the newest release of torch, as "2.3", that the metadata in a folder allows; None where it names no torch.
 
-    That is OLDEST where only still older ones are allowed.
+    That is OLDEST where only still older ones are allowed. One later than CONFIRMED is meant where none else is allowed.
     """
     wanted = (text for text in _requirements(folder) if "torch" in text)
     allowed = [release for text in wanted for release in _newest_allowed(text)]
@@ -71,7 +71,9 @@ def _newest_allowed(text: str) -> Iterator[str]:
         return
     # `==2.1.0+cu118` is met by 2.1.0 of that build only.
     public = SpecifierSet(",".join(str(each).partition("+")[0] for each in wanted.specifier))
-    for release in _releases():
+    releases = tuple(_releases())
+    confirmed = releases.index(CONFIRMED)
+    for release in (*releases[confirmed:], *releases[:confirmed]):
         if any(public.contains(f"{release}.{patch}") for patch in range(_PATCHES)):
             yield release
             return

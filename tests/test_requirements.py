@@ -8,7 +8,7 @@ import pytest
 
 from detlint.config import ConfigResolver
 from detlint.linter.library import lint
-from detlint.operators import NEWEST, OLDEST
+from detlint.operators import CONFIRMED, NEWEST, OLDEST
 from detlint.requirements import newest_torch
 from detlint.settings import Settings
 
@@ -30,14 +30,16 @@ def write(path: Path, text: str) -> Path:
         ("torch<=2.3.1", "2.3"),
         ("torch<2.10.3", "2.10"),
         ("torch>=1.10,<2; python_version < '3.12'", "1.13"),
-        ("torch!=2.1", NEWEST),
-        ("torch>=2.0", NEWEST),
-        ("torch", NEWEST),
+        ("torch!=2.1", CONFIRMED),
+        ("torch>=2.0", CONFIRMED),
+        ("torch", CONFIRMED),
+        ("torch>=2.14", NEWEST),
+        ("torch==2.14.1", "2.14"),
         ("torch<1.5", OLDEST),
         ("torchvision==0.15.1", None),
         ("pytorch-lightning<2", None),
         ("-r torch.txt", None),
-        ("torch @ https://example.org/torch.whl", NEWEST),
+        ("torch @ https://example.org/torch.whl", CONFIRMED),
         ("torch=2.0", None),
     ],
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from detlint.errors import UsageError, did_you_mean
-from detlint.operators import NEWEST, by_aten_name, in_force, load_operators, matching, parse_version
+from detlint.operators import CONFIRMED, NEWEST, by_aten_name, in_force, load_operators, matching, parse_version
 from detlint.reports.operators_text import render_changes, render_details, render_operators
 from detlint.settings import read_torch_version
 from detlint.tables import DEVICES, PASSES
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @click.option(
-    "--torch", "release", default=NEWEST, show_default=True, metavar="RELEASE", help="Which release of torch?"
+    "--torch", "release", default=CONFIRMED, show_default=True, metavar="RELEASE", help="Which release of torch?"
 )
 @click.option(
     "--device", "devices", type=click.Choice(DEVICES), multiple=True, help="Only on this device (may be repeated)."

@@ -11,7 +11,7 @@ from detlint.linter.analysis.handed_on import handed_on
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.analysis.values import Kind
 from detlint.linter.analysis.written_calls import mapped, written_out
-from detlint.operators import NEWEST, Operator, by_python_name, in_force, load_operators
+from detlint.operators import CONFIRMED, Operator, by_python_name, in_force, load_operators
 from detlint.rulebook import Trigger
 
 Entry = tuple[Trigger, tuple[Operator, ...]]
@@ -33,7 +33,7 @@ def operator_entries(ctx: Context) -> Mapping[str, _Table]:
 def _settings(ctx: Context) -> tuple[str, str, tuple[str, ...], tuple[str, ...]]:
     """Return what decides which entries are in force: the rule, torch's version, devices and passes."""
     config = ctx.config
-    return ctx.rule.code, config.torch_version or NEWEST, config.devices, config.passes
+    return ctx.rule.code, config.torch_version or CONFIRMED, config.devices, config.passes
 
 
 def _called(ctx: Context) -> Iterator[_Calls]:
