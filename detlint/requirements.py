@@ -19,7 +19,7 @@ _LAST_OF_1 = 13
 def newest_torch(folder: Path) -> str | None:
     """Return the newest release of torch, as "2.3", that the metadata in a folder allows; None where it names no torch.
 
-    That is OLDEST where only still older ones are allowed. One later than CONFIRMED is meant where none else is allowed.
+    That is OLDEST where only still older ones are allowed; one later than CONFIRMED where only such are.
     """
     wanted = (text for text in _requirements(folder) if "torch" in text)
     allowed = [release for text in wanted for release in _newest_allowed(text)]
