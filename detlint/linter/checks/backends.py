@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from difflib import get_close_matches
 
 from detlint.conditions import Truth
 from detlint.findings import Finding
@@ -27,6 +28,7 @@ _REPEATABLE = re.compile(r"^(use_|full_|be_|is_|set_|cudnn_)?(determin|reproduc)
 _BENCHMARK = "torch.backends.cudnn.benchmark"
 _FLAG = re.compile(r"(^|\.)cudnn[._]benchmark$", re.IGNORECASE)
 _SWITCHES = ("_deterministic", "deterministic", "mode", "d")
+_LIKE = 0.85  # so much alike are a word and its misspelling
 _WARNS = "only warns about nondeterministic operators and lets them run"
 _NO = (False,)  # and 0, which is the same to torch
 _OFF = {
@@ -167,6 +169,21 @@ def determinism_flag_cleared(ctx: Context) -> Iterator[Finding]:
             yield ctx.finding(write.node, setting=f"{write.name.removeprefix('torch.')} = False", effect=effect)
 
 
+@check_file("DET402")
+def misspelt_flag(ctx: Context) -> Iterator[Finding]:
+    """`cudnn.determinstic = True` is no error: it makes an attribute that nothing reads."""
+    flags = [name for name in _OFF if name.startswith("torch.backends.")]
+    lasts = {name.rpartition(".")[2] for name in flags}
+    alike = frozenset(name for name in ctx.module.writes - lasts if get_close_matches(name, lasts, cutoff=_LIKE))
+    for write in attribute_writes(ctx.module, alike):
+        owner = write.name.rpartition(".")[0]
+        meant = next((name for name in flags if name.startswith(f"{owner}.")), None)
+        if meant is not None and ctx.truth(write.value) is Truth.YES:
+            remedy = f"Write {meant} = True."
+            setting, effect = f"{write.name.removeprefix('torch.')} = True", "sets an attribute that nothing reads"
+            yield ctx.finding(write.node, remedy=remedy, setting=setting, effect=effect)
+
+
 def _is_off(value: ast.expr, ctx: Context) -> bool:
     """`False`, and a parameter that is False unless a caller says otherwise; an option is there to be chosen."""
     if isinstance(value, ast.Name) or is_own(value):
@@ -249,9 +266,13 @@ def _asks_to_repeat(test: ast.expr, taken: bool) -> bool:
 
 
 def _words(test: ast.expr) -> Iterator[str]:
-    """Yield the names in a condition, and the keys that settings are read by: `cfg.get("cudnn_benchmark", False)`."""
+    """Yield the names in a condition, and the keys that settings are read by: `cfg.get("cudnn_benchmark", False)`.
+
+    Not what they belong to: `debug_config.deterministic` asks for no debugging.
+    """
+    owners = [part.value for part in ast.walk(test) if isinstance(part, ast.Attribute)]
     for part in ast.walk(test):
-        if isinstance(part, ast.Name):
+        if isinstance(part, ast.Name) and part not in owners:
             yield part.id
         elif isinstance(part, ast.Attribute):
             yield part.attr
