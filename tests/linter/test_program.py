@@ -32,6 +32,14 @@ PROGRAMS = {
         "    fit(opt.name, rest)\n",
         True,
     ),
+    "training whose result has a name": (
+        "def tune(model, x):\n    model(x).backward()\n    return model\nbest = tune(MODEL, X)\n",
+        True,
+    ),
+    "gradients of a method that nothing calls": (
+        "class T:\n    def tune(self, x):\n        x.backward()\nbest = make(3)\n",
+        False,
+    ),
     "registration": ("from x import register\nregister('a', 1)\n", False),
     "empty": ("", False),
 }
@@ -40,6 +48,22 @@ PROGRAMS = {
 @pytest.mark.parametrize(("code", "expected"), PROGRAMS.values(), ids=PROGRAMS.keys())
 def test_what_is_a_program(make_module: MakeModule, code: str, expected: bool) -> None:
     assert (program_of(make_module(code)) is not None) is expected
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("def pretrain(model, x):\n    model(x).backward()\npretrain(MODEL, X)\n", True),
+        ("for x in DATA:\n    MODEL(x).backward()\n", True),
+        ("def _init_api():\n    pass\n_init_api()\n", False),
+    ],
+    ids=["a function that trains", "a loop that trains", "set-up"],
+)
+def test_what_is_a_program_in_a_package(make_module: MakeModule, code: str, expected: bool) -> None:
+    main = make_module("", {"lab/__init__.py": "", "lab/job.py": code})
+    module = main.project.find("lab.job", main)
+    assert module is not None
+    assert (program_of(module) is not None) is expected
 
 
 @pytest.mark.parametrize(

@@ -323,6 +323,8 @@ def executes(module: Module, statement: ast.stmt) -> bool:
         return any(executes(module, child) for case in statement.cases for child in case.body)
     if isinstance(statement, (ast.For, ast.While, ast.With, ast.Try)):
         return any(executes(module, child) for child in statement.body)
+    if _trains(module, statement):
+        return True
     if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call):
         called = statement.value.func
         return isinstance(called, ast.Attribute) and called.attr in ("parse_args", "parse_known_args")
@@ -335,6 +337,15 @@ def executes(module: Module, statement: ast.stmt) -> bool:
             return False
         return not any(name.startswith(_SETUP_CALLS) for name in (*names, text)) and "regist" not in text.lower()
     return False
+
+
+def _trains(module: Module, statement: ast.stmt) -> bool:
+    """Is this a step of a training, or the call of a function of the file that holds one: `pretrain(model, loader)`?"""
+    if "backward" not in module.calls or not isinstance(statement, (ast.Assign, ast.Expr)):
+        return False
+    places = [outermost_definition(module, call) or call for call in calls_named(module, ("backward",))]
+    called = {identifier(part.func) for part in walk(statement) if isinstance(part, ast.Call)}
+    return any(place.name in called if isinstance(place, FUNCTIONS) else place in walk(statement) for place in places)
 
 
 def outermost_definition(module: Module, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | None:

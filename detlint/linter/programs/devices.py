@@ -11,7 +11,7 @@ from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.analysis.project import Module
 from detlint.linter.source.names import FUNCTIONS
-from detlint.linter.source.nodes import identifier, walk
+from detlint.linter.source.nodes import identifier, is_own, walk
 
 # Who seeds the generators of CUDA, picks one of its devices or makes a tensor there means to work on it.
 _MEANS_CUDA = re.compile(r"^torch\.cuda\.(set_device|manual_seed|manual_seed_all|\w+Tensor)$")
@@ -41,6 +41,8 @@ def uses_cuda(ctx: Context) -> bool:
     pickers = (call for name, calls in index.calls_by_name.items() if _may_pick(name) for call in calls)
     if any(_picks_cuda(call, ctx.module) for call in pickers):
         return True
+    if _is_an_option(ctx) or _hands_on_gradients(ctx):
+        return True
     frameworks = {ctx.inference.canonical(name) for name in _FRAMEWORKS}
     for call in calls_named(ctx.module, {name.rpartition(".")[2] for name in _FRAMEWORKS}):
         given = {keyword.arg: keyword.value for keyword in call.keywords}
@@ -48,6 +50,26 @@ def uses_cuda(ctx: Context) -> bool:
         if not on_cpu and not frameworks.isdisjoint(ctx.callees(call)):
             return True
     return False
+
+
+def _is_an_option(ctx: Context) -> bool:
+    """`torch.device(config.device)`: who lets the user choose a device means that work may be done on CUDA."""
+    made = (call for call in calls_named(ctx.module, ("device",)) if len(call.args) == 1 and not call.keywords)
+    chosen = (call for call in made if isinstance(call.args[0], ast.Attribute) and not is_own(call.args[0]))
+    return any("torch.device" in ctx.callees(call) for call in chosen)
+
+
+def _hands_on_gradients(ctx: Context) -> bool:
+    """`accelerator.prepare(model)` and `accelerator.backward(loss)`, of an accelerator that is made out of sight."""
+    receivers = [
+        {
+            ast.unparse(call.func.value)
+            for call in ctx.module.index.calls_by_name.get(name, ())
+            if isinstance(call.func, ast.Attribute) and call.args
+        }
+        for name in ("prepare", "backward")
+    ]
+    return not receivers[0].isdisjoint(receivers[1])
 
 
 def _is_set_to_cpu(ctx: Context) -> bool:
