@@ -161,7 +161,7 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
         return True
     if _differentiates(function, ctx):
         return True
-    if not in_model and ctx.program is not None and not trains(module.tree) and function.name != "forward":
+    if not in_model and _is_of_program(ctx) and not trains(module.tree) and function.name != "forward":
         return True  # a function of that name is given to some class
     outermost = outermost_definition(module, node)
     if outermost is not None and module.project.once(is_only_served, (module, outermost)):
@@ -171,6 +171,12 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
     if function.name == "forward":
         return owner is not None and in_model and module.project.once(is_only_run_unrecorded, Part(owner, ctx))
     return depth > 0 and _callers_infer(function, ctx, depth)
+
+
+def _is_of_program(ctx: Context) -> bool:
+    """Does the file execute something, or is it run from a command line by where it stands: `package/cli/convert.py`?"""
+    commands = gradient_table().command_modules
+    return ctx.program is not None or any(map(commands.match, ctx.module.name.split(".")))
 
 
 def _switches_to_eval(function: FunctionNode, node: ast.AST, owner: ast.ClassDef | None, ctx: Context) -> bool:
