@@ -174,7 +174,7 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
 
 
 def _is_of_program(ctx: Context) -> bool:
-    """Does the file execute something, or is it run from a command line by where it stands: `package/cli/convert.py`?"""
+    """Does the file execute something, or does it stand where command lines find it: `package/cli/convert.py`?"""
     commands = gradient_table().command_modules
     return ctx.program is not None or any(map(commands.match, ctx.module.name.split(".")))
 

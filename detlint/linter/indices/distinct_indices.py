@@ -56,7 +56,7 @@ def is_inverse(index: ast.expr, ctx: Context) -> bool:
 
 
 def names_rows_once(index: ast.expr, ctx: Context) -> bool:
-    """`grad.coalesce()`, and later `rows = grad._indices()[0]`: a sparse gradient has one row for each that it names."""
+    """`grad.coalesce()`, then `rows = grad._indices()[0]`: a sparse gradient has one row for each that it names."""
     made = only_value(ctx.module, index) or index
     call = made.value if isinstance(made, ast.Subscript) and ctx.constant(made.slice) == 0 else None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr not in _PLACES:
