@@ -218,6 +218,15 @@ def _within(arguments: Arguments, name: str, other: object) -> Truth:
     return Truth.of(all(isinstance(a, int) and isinstance(b, int) and a <= b for a, b in pairs))
 
 
+def _ones(arguments: Arguments, name: str, expected: object) -> Truth:
+    """Is every size 1, or None, which leaves the dimension as it is?"""
+    sizes = arguments.literal(name)
+    if sizes is UNKNOWN:
+        return Truth.UNKNOWN
+    each = sizes if isinstance(sizes, (tuple, list)) else [sizes]
+    return _agrees(Truth.of(all(size is None or (type(size) is int and size == 1) for size in each)), expected)
+
+
 def _spread(sizes: Sequence[object], length: int) -> Sequence[object]:
     """One size stands for all dimensions."""
     return list(sizes) * length if len(sizes) == 1 else sizes
@@ -234,8 +243,9 @@ ARGUMENT_PREDICATES: Final[Mapping[str, Callable[[Arguments, str, object], Truth
     "length": lambda arguments, name, expected: _range(arguments.length(name), expected),
     "layout": _layout,
     "within": _within,
+    "ones": _ones,
 }
-_FLAGS: Final = frozenset({"given", "tensor", "distinct"})
+_FLAGS: Final = frozenset({"given", "tensor", "distinct", "ones"})
 _RANGES: Final = frozenset({"ndim", "numel", "length"})
 _WORDS: Final[Mapping[str, Collection[str]]] = {
     "dtype": [*DTYPE_KINDS, *_KIND_OF],

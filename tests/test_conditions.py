@@ -119,6 +119,9 @@ CASES = [
     ("within-left-out", {"size": {"within": "step"}}, call(size={}, step={"literal": None}), YES),
     ("within-same", {"size": {"within": "step"}}, call(size={"same_as": "step"}, step={}), YES),
     ("within-unknown", {"size": {"within": "step"}}, call(size={"literal": 2}, step={}), MAYBE),
+    ("ones", {"size": {"ones": True}}, call(size={"literal": (None, 1)}), YES),
+    ("ones-not", {"size": {"ones": True}}, call(size={"literal": (None, 7)}), NO),
+    ("ones-unknown", {"size": {"ones": True}}, call(size={}), MAYBE),
     (
         "predicates-together",
         {"src": {"tensor": True, "dtype": "floating"}},

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 # Operators that are defined on bits and whole numbers, or whose derivative is zero everywhere.
 _UNDIFFERENTIATED = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift, ast.FloorDiv)
+_LISTED = (ast.ListComp, ast.GeneratorExp)
 # What its forward and backward compute is not recorded: the class is the derivative.
 _UNRECORDED = frozenset(
     {"torch.autograd.Function", "torch.autograd.function.Function", "torch.autograd.InplaceFunction"}
@@ -65,8 +66,11 @@ def _is_cut_off(node: ast.expr, ctx: Context, steps: int = 3) -> bool:
         return True
     if isinstance(parent, ast.BinOp):
         return isinstance(parent.op, _UNDIFFERENTIATED) or _is_cut_off(parent, ctx, steps)
+    if isinstance(parent, ast.keyword):
+        result = ctx.parent(parent)
+        return isinstance(result, ast.Call) and _is_inferred(result)
     if isinstance(parent, ast.Call) and node in parent.args:
-        if _takes_numbers_alone(parent, ctx) or runs_without_gradients(ctx.module, parent):
+        if _takes_numbers_alone(parent, ctx) or runs_without_gradients(ctx.module, parent) or _is_inferred(parent):
             return True
         names = ctx.callees(parent)
         return bool(names) and all(map(computes, names)) and _is_cut_off(parent, ctx, steps)
@@ -83,11 +87,16 @@ def _is_cut_off(node: ast.expr, ctx: Context, steps: int = 3) -> bool:
         return True  # table[rows.gather(0, last), 1]
     if isinstance(parent, ast.Subscript):
         return parent.slice is node or _is_cut_off(parent, ctx, steps)
+    if isinstance(parent, ast.comprehension):  # row of `torch.stack([row.sum() for row in distances]).argmin()`
+        listed = ctx.parent(parent)
+        return parent.iter is node and isinstance(listed, _LISTED) and _is_cut_off(listed, ctx, steps)
+    if isinstance(parent, _LISTED):
+        return _is_cut_off(parent, ctx, steps)
     if isinstance(parent, ast.AugAssign) and _is_out_of_history(parent.target):
         return True
     if isinstance(parent, ast.Assign) and any(_is_out_of_history(target) for target in parent.targets):
         return True
-    if isinstance(parent, ast.Assign) and steps > 0:
+    if isinstance(parent, (ast.Assign, ast.Tuple)) and steps > 0:
         binding = ctx.binding(node)
         if binding is None or not isinstance(binding.node, ast.Name):
             return False
@@ -100,6 +109,12 @@ def _is_cut_off(node: ast.expr, ctx: Context, steps: int = 3) -> bool:
         sites = list(calls_of(function, ctx)) if function is not None and function.name != "forward" else []
         return bool(sites) and all(site is not None and _is_cut_off(site[1], site[0], steps - 1) for site in sites)
     return False
+
+
+def _is_inferred(call: ast.Call) -> bool:
+    """`InferenceBatch(anomaly_map=…)`: what a class of that name holds is for whoever infers."""
+    name = identifier(call.func)
+    return name[:1].isupper() and name.startswith("Inference")
 
 
 def _takes_numbers_alone(call: ast.Call, ctx: Context) -> bool:
@@ -146,7 +161,7 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
         return True
     if _differentiates(function, ctx):
         return True
-    if not in_model and ctx.program is not None and not trains(module.tree) and function.name != "forward":
+    if not in_model and _is_of_program(ctx) and not trains(module.tree) and function.name != "forward":
         return True  # a function of that name is given to some class
     outermost = outermost_definition(module, node)
     if outermost is not None and module.project.once(is_only_served, (module, outermost)):
@@ -156,6 +171,12 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
     if function.name == "forward":
         return owner is not None and in_model and module.project.once(is_only_run_unrecorded, Part(owner, ctx))
     return depth > 0 and _callers_infer(function, ctx, depth)
+
+
+def _is_of_program(ctx: Context) -> bool:
+    """Does the file execute something, or does it stand where command lines find it: `package/cli/convert.py`?"""
+    commands = gradient_table().command_modules
+    return ctx.program is not None or any(map(commands.match, ctx.module.name.split(".")))
 
 
 def _switches_to_eval(function: FunctionNode, node: ast.AST, owner: ast.ClassDef | None, ctx: Context) -> bool:

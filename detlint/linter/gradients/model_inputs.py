@@ -22,6 +22,8 @@ _MOST_FILES = 16
 # The folder of what configurations build networks on, and how they come to know of it.
 _BACKBONES = "backbones"
 _REGISTERING = frozenset({"register", "register_module"})
+# What a class is put around, by the name under which it keeps it.
+_MODEL = "model"
 _CONVOLUTIONS = frozenset({"torch.nn.Conv2d", "torch.nn.Conv3d"})
 
 
@@ -36,7 +38,7 @@ def is_model_input(parameter: ast.arg, function: FunctionNode, ctx: Context) -> 
         return True
     if not _starts_there(parameter, function):
         return False
-    if _is_whole(owner, ctx) or _is_backbone(owner, ctx):
+    if _is_whole(owner, ctx) or _is_backbone(owner, ctx) or _is_put_around_model(owner, function, ctx):
         return True
     judges = gradient_table().judging_classes.search(owner.name) is not None
     return not judges and (_is_grey(parameter, function) or _starts_from_data(owner, ctx))
@@ -97,6 +99,18 @@ def _is_backbone(owner: ast.ClassDef, ctx: Context) -> bool:
     """`@MODELS.register_module()` in `backbones/resnet.py`: configurations put it where the data comes in."""
     made = (part.func if isinstance(part, ast.Call) else part for part in owner.decorator_list)
     return any(identifier(part) in _REGISTERING for part in made) and ctx.module.path.parent.name == _BACKBONES
+
+
+def _is_put_around_model(owner: ast.ClassDef, function: FunctionNode, ctx: Context) -> bool:
+    """`self.model = model` of a class that no other holds, and `forward` runs it: what it is given is for that model.
+
+    Layers in a row are called so too, and are no model to be put around.
+    """
+    if not any(is_own(part) and identifier(part) == _MODEL for part in walk(function)):
+        return False
+    kept = list(ctx.inference.attribute_writes(ctx.inference.class_info(owner), _MODEL))
+    values = (value for cls, write in kept for value in ctx.elsewhere(cls.module).values(write.value))
+    return bool(kept) and not any(value.type.startswith("torch.nn.") for value in values) and not _is_held(owner, ctx)
 
 
 def _is_given_from_outside(parameter: ast.arg, function: FunctionNode, owner: ast.ClassDef, ctx: Context) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Set
 from pathlib import Path
 
 from detlint.linter.analysis.project import Module
+from detlint.linter.programs.training import training_steps
 
 # What code calls that trains, by hand or through a framework.
 _LOOPS = ("zero_grad", "training_step", "train_step")
@@ -22,6 +23,12 @@ _MOST_TRAINING = 2 / 3
 # Losses that nothing minimises came along with copied models: so many may mention them as run models, in more than one
 # file, since one `load` and one `eval` are what libraries of models have too.
 _LEAST_RUNNING = 2
+# A step that a trainer calls. Copied models bring theirs along: no trainer is named, and four times as many files run
+# models. Of more files it is not asked what they do.
+_CALLED_BY_TRAINERS = "training_step"
+_TRAINER = "Trainer"
+_LEAST_RUNNING_A_STEP = 4
+_MOST_STEPS = 8
 # Files whose code is looked at for a word that their texts hold.
 _MOST_MENTIONS = 4
 _MOST_FILES = 64
@@ -46,14 +53,27 @@ def serves(module: Module) -> bool:
 
 
 def _serves(module: Module) -> bool:
-    if any(_files(module, word, at_most=0) is None for word in _LOOPS):
+    looping = [_files(module, word, _MOST_STEPS) for word in _LOOPS]
+    if any(found is None for found in looping):
         return False
     running = min(len(set().union(*(_files(module, word) or () for word in words))) for words in _RUNNING)
+    steps = set().union(*(found or () for found in looping))
+    if steps and (running < _LEAST_RUNNING_A_STEP * len(steps) or not _wait_for_trainer(steps, module)):
+        return False
     few = int(running * _MOST_TRAINING)
     if running > 0 and _mentioned_in_few(("backward", *_LOSSES), few, module) and _used_in_few(_STEPS, few, module):
         return True
     seldom = _mentioned_in_few(_LOSSES, running, module) or _used_in_few(_LOSSES, 0, module)
     return running >= _LEAST_RUNNING and seldom and _minimises_nothing(module)
+
+
+def _wait_for_trainer(files: Set[Path], module: Module) -> bool:
+    """Do files train in methods alone that a trainer would call, and no file names one?"""
+    if not _mentioned_in_few((_TRAINER,), 0, module):
+        return False
+    places = [module.project.at(path) for path in sorted(files)]
+    around = (place.index.function_at(step) for place in places for step in training_steps(place.tree))
+    return all(function is not None and function.name == _CALLED_BY_TRAINERS for function in around)
 
 
 def _serving_parts(module: Module) -> Set[Path]:

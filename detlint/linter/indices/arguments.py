@@ -15,7 +15,7 @@ from detlint.linter.analysis.passed import literals_of
 from detlint.linter.analysis.values import Kind, Value, load_types
 from detlint.linter.analysis.words import MAX_CALLS, words_of
 from detlint.linter.indices.dimensions import dimensions, names_pixels
-from detlint.linter.indices.distinct_indices import are_distinct, belongs_to_one_choice, is_permutation
+from detlint.linter.indices.distinct_indices import are_distinct, belongs_to_one_choice, is_permutation, names_rows_once
 from detlint.linter.indices.positions import holds_positions
 from detlint.linter.indices.single_elements import SingleElements, is_one_number, names_choice
 from detlint.linter.programs.kernels import KERNEL_LANGUAGES, computes_floats
@@ -211,6 +211,7 @@ class SourceArguments:
             or holds_positions(argument.value, self._ctx)
             or belongs_to_one_choice(argument.value, self._ctx)
             or is_permutation(argument.value, self._ctx)
+            or names_rows_once(argument.value, self._ctx)
         ):
             return Truth.YES
         values = self._tensors(name)

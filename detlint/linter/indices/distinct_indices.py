@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.callers import all_callers_give
 from detlint.linter.analysis.context import MISSING
+from detlint.linter.analysis.only_values import only_value
 from detlint.linter.indices.positions import SAME_ELEMENTS
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind
 from detlint.linter.source.nodes import identifier
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 # What a router gives: as many different experts a row as it chooses.
 _CHOSEN = re.compile(r"(^|_)(selected|chosen|topk|top_k|expert)_(\w+_)?(experts?|ids?|idx|index|indices)$")
+# What names the places of a sparse tensor, and what holds rows of an embedding alone.
+_PLACES = ("indices", "_indices")
+_GRADIENT = re.compile(r"(^|_)grads?(_|$)")
 _MAX_STEPS = 6
 _MAX_VIEWS = 4
 # Indices made by these name every place at most once.
@@ -49,6 +53,18 @@ def is_inverse(index: ast.expr, ctx: Context) -> bool:
     if isinstance(place, ast.Subscript):
         position, place = ctx.constant(place.slice), place.value
     return position == 1 and isinstance(place, ast.Call) and _gives_inverse(place, ctx)
+
+
+def names_rows_once(index: ast.expr, ctx: Context) -> bool:
+    """`grad.coalesce()`, then `rows = grad._indices()[0]`: a sparse gradient has one row for each that it names."""
+    made = only_value(ctx.module, index) or index
+    call = made.value if isinstance(made, ast.Subscript) and ctx.constant(made.slice) == 0 else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr not in _PLACES:
+        return False
+    owner = call.func.value
+    joined = only_value(ctx.module, owner) or owner
+    coalesced = isinstance(joined, ast.Call) and identifier(joined.func) == "coalesce"
+    return coalesced and _GRADIENT.search(identifier(owner)) is not None
 
 
 def _unmoved(index: ast.expr, ctx: Context) -> ast.expr:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from detlint.linter.indices.positions import TENSORS
 from detlint.linter.indices.rearranging import axes
 from detlint.linter.source.names import BindingKind
 from detlint.linter.tables.gradients import gradient_table
@@ -16,6 +17,7 @@ _MAX_STEPS = 4
 _SAME_SHAPE = ("long", "int", "to", "type", "clamp", "clamp_min", "contiguous", "masked_fill")
 _SPREADING = ("unsqueeze", "expand", "expand_as", "repeat")
 _RESHAPING = ("flatten", "unsqueeze", "squeeze", "cuda", "cpu")
+_ELEMENTWISE = TENSORS | {"torch.where"}
 _FILLED = ("full", "zeros", "ones")
 _LIKE = ("zeros_like", "ones_like", "full_like")
 
@@ -73,12 +75,16 @@ class SingleElements:
         item = items[dim] if -len(items) <= dim < len(items) else None
         if isinstance(item, ast.Constant) and item.value is None:
             return True
+        sliced = isinstance(item, ast.Slice) and item.lower is None and self._ctx.constant(item.upper) == 1
         if dim >= 0:
-            return False
+            return sliced and all(isinstance(each, ast.Slice) for each in items[:dim])  # actions[:, :1]
         from_end = any(isinstance(each, ast.Constant) and each.value is ... for each in items)
-        return from_end and isinstance(item, ast.Slice) and item.lower is None and self._ctx.constant(item.upper) == 1
+        return from_end and sliced
 
     def _call_has_one(self, call: ast.Call, function: ast.Attribute, dim: int, steps: int) -> bool:
+        called = self._ctx.callees(call)
+        if _ELEMENTWISE.intersection(called):  # torch.where(stopped, last, sampled), torch.from_numpy(actions)
+            return all(self._has_one(part, dim, steps - 1) for part in call.args)
         if function.attr in _SAME_SHAPE:
             return self._has_one(function.value, dim, steps)
         if function.attr in _LIKE and call.args:

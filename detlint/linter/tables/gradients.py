@@ -31,6 +31,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
         "bests",
         "data-modules",
         "inferring-modules",
+        "command-modules",
     ),
     "names": (
         "data-classes",
@@ -80,6 +81,7 @@ class GradientTable:
     bests: re.Pattern[str]
     data_modules: re.Pattern[str]
     inferring_modules: re.Pattern[str]
+    command_modules: re.Pattern[str]
     data_classes: re.Pattern[str]
     inferring_classes: re.Pattern[str]
     inferring_objects: re.Pattern[str]
@@ -136,6 +138,7 @@ def gradient_table(path: Path = RULES_FOLDER / "gradients.toml") -> GradientTabl
         bests=_pattern(path, "words.bests", words["bests"], r"(^|_)({})$"),
         data_modules=_pattern(path, "words.data-modules", words["data-modules"], r"^({})$"),
         inferring_modules=_pattern(path, "words.inferring-modules", words["inferring-modules"], r"^({})$"),
+        command_modules=_pattern(path, "words.command-modules", words["command-modules"], r"^({})$"),
         data_classes=_pattern(path, "names.data-classes", names["data-classes"], r"({})$", flags=0),
         inferring_classes=_pattern(path, "names.inferring-classes", names["inferring-classes"], r"({})$", flags=0),
         inferring_objects=_pattern(path, "names.inferring-objects", names["inferring-objects"], r"({})$", flags=0),
