@@ -46,6 +46,13 @@ class OrderArrays(OrderPlaces):
         joined = [binding.value for binding in made if binding.kind is BindingKind.ASSIGN] or [node]
         return any(isinstance(value, ast.Call) and self._joins_columns(value) for value in joined)
 
+    def _optimizes(self, node: ast.expr, call: ast.Call, names: tuple[str, ...]) -> bool:
+        """`optimizer_class(weights, lr=rate)` of a class that a variable holds: optimizers number what they get."""
+        if any(map(self.module.project.definition, names)):
+            return False
+        named = {keyword.arg: keyword.value for keyword in call.keywords}
+        return "lr" in named and node in (*call.args[:1], named.get("params"))
+
     def _joins_columns(self, call: ast.Call) -> bool:
         """`torch.cat(parts, dim=-1)`, `numpy.concatenate(parts, 1)`."""
         if self.table.functions["joining"].isdisjoint(self.inference.callees(call)):

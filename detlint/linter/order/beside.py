@@ -16,7 +16,7 @@ class LoopPartners(LoopParts):
     """Answers about calls that bring both together."""
 
     def _brought_together(self, call: ast.Call) -> str | None:
-        if self._changes_partner(call) or self._applies_partner(call):
+        if self._changes_partner(call) or self._applies_partner(call) or self._takes_next(call):
             return PAIRING
         return RANKS if self._meets_ranks(call) else None
 
@@ -55,6 +55,18 @@ class LoopPartners(LoopParts):
         layer = call.func
         numbered = isinstance(layer, ast.Subscript) and self._is_numbered(layer.slice) and self._is_module(layer.value)
         return (numbered or is_name_of(layer, self._positions)) and any(map(self._has_element, arguments_of(call)))
+
+    def meets_next(self, expression: ast.expr) -> bool:
+        """`{name: next(colors) for name in names}`, where the value is worked out for each element."""
+        return any(isinstance(part, ast.Call) and self._takes_next(part) for part in ast.walk(expression))
+
+    def _takes_next(self, call: ast.Call) -> bool:
+        """`styles[name] = next(colors)` of what is gone through beside the loop: each element gets what is its turn."""
+        beside = call.args[0] if call.args else None
+        if not isinstance(beside, (ast.Name, ast.Attribute)) or not self._is_outside(beside):
+            return False
+        met = self._has_element(self._index.statement(call))
+        return met and "builtins.next" in self._places.inference.callees(call)
 
     def _meets_ranks(self, call: ast.Call) -> bool:
         """`dist.all_reduce(totals[name])`: what the ranks add up comes from calls in the same place of their orders.

@@ -121,10 +121,12 @@ class OrderCalls(OrderArrays):
         if functions["keying"].intersection(names) and node in call.args[:1]:
             return self.destination(call, replace(trail, form=Form.MAPPING))
         if functions["carrying"].intersection(names) or self.is_progress_bar(call):
-            return self.destination(call, as_sequence(trail))
+            stacked = any(name.startswith("torch.") for name in names)  # what stands in a tensor is computed with
+            return self.destination(call, replace(as_sequence(trail), gathered=trail.gathered or stacked))
         if functions["receiving"].intersection(names) or self._keeps_items(names):
             return self._received(node, call, names, trail)
-        if trail.form is Form.MAPPING and functions["registering"].intersection(names):
+        registers = trail.form is Form.MAPPING and not functions["registering"].isdisjoint(names)
+        if registers or (trail.form is Form.SEQUENCE and self._optimizes(node, call, names)):
             return "the order of the parameters"
         if isinstance(call.func, ast.Attribute):
             found = self._taken_by_method(node, call, call.func, trail)
@@ -135,7 +137,7 @@ class OrderCalls(OrderArrays):
         if trail.form is Form.TEXT and self._makes_over(node, call):
             return self.destination(call, trail)
         found = self._through_function(node, call, names, trail) or self._held(call, names, trail)
-        unknown = found is None and trail.gathered and trail.form is Form.SEQUENCE
+        unknown = found is None and (trail.gathered or trail.partial) and trail.form is Form.SEQUENCE
         return self._worked_on(call, names) if unknown else found
 
     def _ties(self, node: ast.expr, call: ast.Call, names: tuple[str, ...], trail: Trail) -> str | None:
@@ -282,7 +284,8 @@ class OrderCalls(OrderArrays):
             return CHOICE if trail.subset else self.destination(call, trail)
         if method.attr in methods["passing"] or (method.attr in methods["picking"] and trail.form is Form.SEQUENCE):
             return self.destination(call, trail)
-        if method.attr in methods["keeping"] and trail.form is not Form.MAPPING:
+        drawn = method.attr in methods["drawing"] and trail.form is Form.SEQUENCE and node in call.args[:1]
+        if drawn or (method.attr in methods["keeping"] and trail.form is not Form.MAPPING):
             return f"{method.attr}()"
         return None
 

@@ -123,8 +123,11 @@ class OrderTracer(OrderItems):
         ):
             return PAIRING
         if isinstance(whole, ast.DictComp):
-            if LoopEffects(self, whole, names_in(parent.target), frozenset()).draws(whole.value):
+            effects = LoopEffects(self, whole, names_in(parent.target), frozenset())
+            if effects.draws(whole.value):
                 return DRAWS
+            if effects.meets_next(whole.value):
+                return PAIRING
             return self.destination(whole, replace(trail, form=Form.MAPPING))
         made = getattr(whole, "elt", whole)
         tensors = (trail.tensors or bool(reading_calls(self, made))) and not is_measure(made)

@@ -90,7 +90,7 @@ class LoopEffects(LoopPartners):
                 filling = function.attr in methods["appending"] | methods["extending"]
                 filled = self._outer(function.value) if filling and not self._starts_anew(function.value) else []
                 if filled:
-                    trail = replace(self._trail, tensors=any(map(self._has_tensor, given)))
+                    trail = replace(self._trail, tensors=any(map(self._is_added_up_inexactly, given)))
                     if not any(map(self._is_shared, filled)):  # `rows[name].append(row)` of each name
                         trail = replace(trail, form=Form.MAPPING)
                     return self._tracer.first(self._collected(each, node, trail) for each in filled)

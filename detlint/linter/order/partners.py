@@ -10,6 +10,7 @@ from detlint.linter.analysis.values import Kind
 from detlint.linter.order.counts import OrderCounts
 from detlint.linter.order.form import names_in
 from detlint.linter.source.names import BindingKind
+from detlint.linter.source.nodes import arguments_of
 from detlint.linter.tables.elements import element_table
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 _MAX_STEPS = 3
 _COUNTERS = frozenset("ijkn")
+_COPYING = frozenset({"builtins.list", "builtins.tuple", "builtins.sorted", "builtins.iter", "itertools.cycle"})
 _VIEWS = frozenset({"items", "keys", "values", "copy"})
 
 
@@ -69,7 +71,7 @@ class OrderPartners(OrderCounts):
         return first.id in _COUNTERS or element_table().names_numbers(first.id)
 
     def has_own_order(self, value: ast.expr, steps: int = _MAX_STEPS) -> bool:
-        """Return whether a sequence is what the caller gives, or made of that one by one."""
+        """Return whether a sequence is what the caller gives, written out, or made of that or of numbers one by one."""
         if isinstance(value, ast.Name) and self.is_parameter(value):
             return self._handed_in.isdisjoint(binding.node for binding in self.module.definitions(value))
         if {found.kind for found in self.inference.values(value)} == {Kind.MODULE}:
@@ -83,8 +85,25 @@ class OrderPartners(OrderCounts):
         if isinstance(value, ast.ListComp):
             return len(value.generators) == 1 and self.has_own_order(value.generators[0].iter, steps)
         if not isinstance(value, ast.Call):
-            return False
+            parts = value.elts if isinstance(value, (ast.List, ast.Tuple)) else [value]
+            return bool(parts) and all(isinstance(part, ast.Constant) for part in parts)
+        if self._knows_numbers_alone(value):
+            return True
         if isinstance(value.func, ast.Attribute) and not value.args:
             return value.func.attr in _VIEWS and self.has_own_order(value.func.value, steps)
-        copies = {"builtins.list", "builtins.tuple", "builtins.sorted"}.intersection(self.inference.callees(value))
+        copies = not _COPYING.isdisjoint(self.inference.callees(value))
         return bool(copies and value.args) and self.has_own_order(value.args[0], steps)
+
+    def _knows_numbers_alone(self, call: ast.Call) -> bool:
+        """`palette(len(names))`: a function that is given numbers puts what it makes into an order of its own."""
+        own = isinstance(call.func, ast.Attribute) and not self.inference.resolve(call.func)
+        given = arguments_of(call)
+        return bool(given) and not own and all(map(self._is_number, given))
+
+    def _is_number(self, value: ast.expr) -> bool:
+        """`len(names)`, `max(len(names), 1)`."""
+        if isinstance(value, ast.Call) and not {"builtins.max", "builtins.min"}.isdisjoint(
+            self.inference.callees(value)
+        ):
+            return len(value.args) > 1 and all(map(self._is_number, value.args))
+        return {found.kind for found in self.inference.values(value)} == {Kind.NUMBER}

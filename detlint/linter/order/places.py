@@ -60,7 +60,7 @@ class OrderPlaces(OrderPartners):
         if self.is_complaint(key) or self.is_lookup(key):
             return None
         if isinstance(record, ast.Attribute):
-            return self._entry_of_part(record, key, trail)
+            return self._entry_of_part(record, key, statement, trail)
         if isinstance(record, ast.Subscript):  # `rows[i]["labels"] = labels`
             return None if trail.form in KEYED else self.target(record, statement, boxed(trail))
         if not isinstance(record, ast.Name):
@@ -84,11 +84,16 @@ class OrderPlaces(OrderPartners):
         unread = not same and not whole and trail.form is not Form.MAPPING
         return f"the caller's `{record.id}`" if unread and self._is_received(record, scope.node) else found
 
-    def _entry_of_part(self, part: ast.Attribute, key: str, trail: Trail) -> str | None:
-        """`data.uns["genes"] = genes` of data that the caller gives: goes on where this file looks it up, or there."""
+    def _entry_of_part(self, part: ast.Attribute, key: str, statement: ast.AST, trail: Trail) -> str | None:
+        """`data.uns["genes"] = genes`: goes on where this file looks it up, or the caller does who gives the data.
+
+        What is made here holds it as well: `data = AnnData(counts)`.
+        """
         owner = part.value
-        if trail.form in KEYED or is_own(part) or not isinstance(owner, ast.Name) or not self.is_parameter(owner):
+        if trail.form in KEYED or is_own(part) or not isinstance(owner, ast.Name):
             return None
+        if not self.is_parameter(owner):
+            return self._entry(owner, f".{part.attr}", statement, boxed(trail))
         text = ast.unparse(part)
         entries = (item for item in self.index.of_type(ast.Subscript) if _key(item) == key)
         read = [item for item in entries if isinstance(item.ctx, ast.Load) and ast.unparse(item.value) == text]

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.analysis.values import Kind
+from detlint.linter.numbers.computed import is_computed
 from detlint.linter.order.draws import LoopDraws
 from detlint.linter.order.form import names_in, stored_names
 from detlint.linter.order.loop import bindings_of
@@ -51,6 +52,10 @@ class LoopSums(LoopDraws):
         """Return whether tensors that were read are part of a value, and not only their sizes."""
         found = bool(names_in(value) & self._tensors) or self._reads(value)
         return found and not is_measure(value)
+
+    def _is_added_up_inexactly(self, value: ast.expr) -> bool:
+        """Is it a tensor that was read, or of an order of this run alone any float?"""
+        return self._has_tensor(value) or (self.each_run and gives_floats(self._places, value))
 
     def _adds_up(self, node: ast.AST) -> bool:
         """`total[key] += state[key]`, `total = total + state`, `average.add_(weight * state)`."""
@@ -140,9 +145,10 @@ def gives_floats(places: OrderPlaces, value: ast.expr) -> bool:
     if not _OF_FLOATS.isdisjoint(names):
         return not isinstance(value, ast.Compare) and (_MEASURES - {"item"}).isdisjoint(names)
     values = [each for each in places.inference.values(value) if each.kind is not Kind.NONE]
-    return bool(values) and all(
+    known = bool(values) and all(
         each.is_floating or (each.kind is Kind.TENSOR and not each.is_integral) for each in values
     )
+    return known or is_computed(places.module, value)
 
 
 def averages_tensor(places: OrderPlaces, node: ast.expr, reduction: str) -> bool:

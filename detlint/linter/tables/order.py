@@ -50,6 +50,7 @@ _METHODS = (
     "picking",
     "sorting",
     "serializing",
+    "drawing",
     "receiving",
     "choosing",
     "numbering",
