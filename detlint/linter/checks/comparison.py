@@ -16,7 +16,13 @@ from detlint.linter.numbers.computed import after_start, is_computed, is_of_shar
 from detlint.linter.numbers.convergence import stops_at_repetition
 from detlint.linter.numbers.differences import difference
 from detlint.linter.numbers.hand_worked import is_made_of_tensors, is_worked_by_hand
-from detlint.linter.numbers.insisting import insists_on_equality, is_meant_to_differ, is_over_all
+from detlint.linter.numbers.insisting import (
+    insists_on_equality,
+    is_meant_to_differ,
+    is_over_all,
+    is_over_elements,
+    refuses_any,
+)
 from detlint.linter.numbers.kept_bits import is_loaded, keep_bits
 from detlint.linter.numbers.meant import adds_up_to_one, is_meant_to_be_zero
 from detlint.linter.numbers.named_results import is_called_result, is_of_operation, is_result
@@ -37,7 +43,11 @@ from detlint.linter.source.nodes import identifier, is_own
 from detlint.linter.tables.rounding import rounding_table
 
 # Comparisons that only tensors can pass, so that an operand nothing is known about is one too.
-_OF_TENSORS = ("torch.equal", "torch.eq", "torch.Tensor.equal", "torch.Tensor.eq")
+_OF_TENSORS = (
+    *(f"torch.{name}" for name in ("equal", "eq", "allclose", "isclose")),
+    *(f"torch.Tensor.{name}" for name in ("equal", "eq", "allclose")),
+    *(f"torch.testing.{name}" for name in ("assert_close", "assert_allclose")),
+)
 _PLAIN = frozenset(
     {
         "torch.zeros",
@@ -56,6 +66,7 @@ _TO_ONE = ("sum", "norm", "std", "var")
 _OF_TENSORS_ALONE = ("detach", "numpy", "cpu")
 _EXPECTED = frozenset({"expected", "reference", "golden", "desired"})
 _TEST_CASE = "TestCase"
+_APPROXIMATE = "pytest.approx"
 _HUGE = 1e300
 # Calls of a helper that are looked at.
 _MOST_CALLS = 20
@@ -91,9 +102,30 @@ def exact_float_equality(compare: ast.Compare, ctx: Context) -> Iterator[Finding
     """`==` in an assert, over all elements, or where a loop stops; `!=` that is refused."""
     if len(compare.ops) != 1 or not isinstance(compare.ops[0], (ast.Eq, ast.NotEq)):
         return
-    insists = insists_on_equality(compare, ctx) and _differ(compare.left, compare.comparators[0], ctx)
+    left, right = (_unbounded(side, ctx) for side in (compare.left, compare.comparators[0]))
+    insists = insists_on_equality(compare, ctx) and _differ(left, right, ctx, is_over_elements(compare, ctx))
     if insists or stops_at_repetition(compare, ctx):
         yield ctx.finding(compare, what="==" if isinstance(compare.ops[0], ast.Eq) else "!=")
+
+
+def _unbounded(side: ast.expr, ctx: Context) -> ast.expr:
+    """Return `y` of `pytest.approx(y, rel=0, abs=0)`; without `rel` no relative error is allowed beside `abs=0`."""
+    if not isinstance(side, ast.Call) or _APPROXIMATE not in ctx.callees(side) or not side.args:
+        return side
+    bounds = {keyword.arg: ctx.constant(keyword.value) for keyword in side.keywords}
+    return side.args[0] if bounds.get("abs", MISSING) == 0 and bounds.get("rel", 0) == 0 else side
+
+
+@check("DET501", calls=("any",))
+def exact_zero_difference(call: ast.Call, ctx: Context) -> Iterator[Finding]:
+    """`assert not (a - b).any()`, `if torch.any(a - b): raise …`."""
+    receiver = call.func.value if isinstance(call.func, ast.Attribute) and not ctx.resolve(call.func.value) else None
+    asked = receiver or next(iter(call.args), None)
+    if asked is None or isinstance(made_as(asked, ctx) or asked, ast.Compare) or not refuses_any(asked, ctx):
+        return
+    apart = difference(ctx.module, asked)
+    if apart is not None and _differ(*apart, ctx, tensors=True):
+        yield ctx.finding(call, what="any")
 
 
 @check_file("DET501")

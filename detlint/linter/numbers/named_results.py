@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from string import digits
 
 from detlint.linter.analysis.project import Module
 from detlint.linter.source.names import Binding, unpacked
@@ -50,10 +51,15 @@ def is_called_result(module: Module, node: ast.expr, depth: int = _DEPTH) -> boo
     return name == name.lower() and not rounding_table().measures.isdisjoint(name.split("_"))
 
 
+def _words(name: str) -> list[str]:
+    """`loss` and `fused` of `loss1` and `fused_loss_2`."""
+    return [word.rstrip(digits) for word in name.lower().split("_")]
+
+
 def _is_measured(module: Module, name: str, made: ast.expr) -> bool:
     """Is a measure by the name of its variable what some call worked out, and neither looked up, chosen nor made?"""
     table = rounding_table()
-    if not isinstance(made, ast.Call) or table.measures.isdisjoint(name.lower().split("_")):
+    if not isinstance(made, ast.Call) or table.measures.isdisjoint(_words(name)):
         return False
     if any(each.startswith(("builtins.", "torch.", "numpy.")) for each in module.inference.callees(made)):
         return False
