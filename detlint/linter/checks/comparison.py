@@ -14,7 +14,7 @@ from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.values import Kind
 from detlint.linter.numbers.computed import after_start, is_computed, is_of_shares, is_product_with_itself
 from detlint.linter.numbers.convergence import stops_at_repetition
-from detlint.linter.numbers.differences import difference
+from detlint.linter.numbers.differences import difference, within_nothing
 from detlint.linter.numbers.hand_worked import is_made_of_tensors, is_worked_by_hand
 from detlint.linter.numbers.insisting import (
     insists_on_equality,
@@ -65,13 +65,14 @@ _ONES = frozenset({"torch.ones", "torch.ones_like"})
 _TO_ONE = ("sum", "norm", "std", "var")
 _OF_TENSORS_ALONE = ("detach", "numpy", "cpu")
 _EXPECTED = frozenset({"expected", "reference", "golden", "desired"})
+_METHODS = ("equal", "eq", "allclose")
 _TEST_CASE = "TestCase"
 _APPROXIMATE = "pytest.approx"
 _HUGE = 1e300
 # Calls of a helper that are looked at.
 _MOST_CALLS = 20
 # Functions that compare within tolerances ask for equal bits where both are zero.
-_TOLERANCES = ("rtol", "atol")
+_TOLERANCES = ("rtol", "atol", "rel_tol", "abs_tol")
 
 
 @check("DET501")
@@ -94,13 +95,18 @@ def exact_float_comparison(call: Call, ctx: Context) -> Iterator[Finding]:
 
 
 def _is_by_element(call: Call) -> bool:
-    return call.name.rpartition(".")[2] in ("eq", "isclose")
+    return call.name.rpartition(".")[2] in ("eq", "isclose") and not call.name.startswith("math.")
 
 
 @check("DET501", nodes=(ast.Compare,))
 def exact_float_equality(compare: ast.Compare, ctx: Context) -> Iterator[Finding]:
     """`==` in an assert, over all elements, or where a loop stops; `!=` that is refused."""
-    if len(compare.ops) != 1 or not isinstance(compare.ops[0], (ast.Eq, ast.NotEq)):
+    if len(compare.ops) != 1:
+        return
+    apart = within_nothing(compare, ctx)
+    if apart is not None and _differ(*apart, ctx):
+        yield ctx.finding(compare, what="<=" if isinstance(compare.ops[0], ast.LtE) else ">")
+    if not isinstance(compare.ops[0], (ast.Eq, ast.NotEq)):
         return
     left, right = (_unbounded(side, ctx) for side in (compare.left, compare.comparators[0]))
     insists = insists_on_equality(compare, ctx) and _differ(left, right, ctx, is_over_elements(compare, ctx))
@@ -132,13 +138,16 @@ def exact_zero_difference(call: ast.Call, ctx: Context) -> Iterator[Finding]:
 def exact_equality_of_results(ctx: Context) -> Iterator[Finding]:
     """`grads.equal(others)`, where nothing but what was computed tells that `grads` are tensors."""
     names = ctx.rule.triggers_by_name
-    for call in ctx.module.index.calls_by_name.get("equal", ()):
-        receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+    for call in (call for name in _METHODS for call in ctx.module.index.calls_by_name.get(name, ())):
+        receiver, method = (call.func.value, call.func.attr) if isinstance(call.func, ast.Attribute) else (None, "")
         if receiver is None or len(call.args) != 1 or not names.keys().isdisjoint(ctx.callees(call)):
+            continue
+        bounds = [ctx.constant(keyword.value) for keyword in call.keywords if keyword.arg in _TOLERANCES]
+        if (method == "eq" and not is_over_all(call, ctx)) or (method == "allclose" and bounds != [0, 0]):
             continue
         computed = is_computed(ctx.module, receiver) and not is_meant_to_differ(call, ctx)
         if computed and _differ(receiver, call.args[0], ctx, tensors=True):
-            yield ctx.finding(call, what="equal")
+            yield ctx.finding(call, what=method)
 
 
 @check("DET501", calls=("assertEqual",))
@@ -287,7 +296,7 @@ def _is_opaque(node: ast.expr, ctx: Context) -> bool:
     source = node.value if isinstance(node, ast.Attribute) else node
     if not isinstance(source, ast.Name) or any(value.kind is not Kind.UNKNOWN for value in ctx.values(node)):
         return False
-    made = [binding.value for binding in ctx.module.definitions(source)]
+    made = [unpacked(binding) or binding.value for binding in ctx.module.definitions(source)]
     return bool(made) and all(isinstance(value, ast.Call) for value in made)
 
 

@@ -31,6 +31,13 @@ def is_result(module: Module, node: ast.expr, depth: int = _DEPTH) -> bool:
     return bool(made) and all(isinstance(value, ast.Call) and not _constructs(module, value) for value in made)
 
 
+def is_result_by_name(key: str) -> bool:
+    """`logits`, `atomic_virials`: a key or attribute under which a model gives floats."""
+    table, words = rounding_table(), set(_words(key))
+    known = key in table.results or not words.isdisjoint(table.measures | table.entries)
+    return known and words.isdisjoint(table.preparing | table.whole)
+
+
 def is_called_result(module: Module, node: ast.expr, depth: int = _DEPTH) -> bool:
     """`cmc_score(x, y)`, `2 * model.get_loss(x) / n`: a float going by the name of the function that computes it.
 

@@ -109,7 +109,7 @@ class LoopChoice(LoopBody):
             yield from test.args
 
     def _is_filled(self, container: ast.expr) -> bool:
-        """Does the body put what comes of an element into something from outside: `total.update(row)`, `total += row`?"""
+        """Does the body put what comes of an element into what stands outside: `total.update(row)`, `total += row`?"""
         if not isinstance(container, (ast.Name, ast.Attribute)) or not self._is_outside(container):
             return False
         text = ast.unparse(container)

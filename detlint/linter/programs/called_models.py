@@ -14,6 +14,7 @@ from detlint.linter.tables.rounding import rounding_table
 # Names of outputs, or none of them, and inputs.
 _OF_RUN = 2
 _FED = ("feed_dict", "input_feed")
+_RECURRENT = ("RNN", "GRU", "LSTM")
 _OF_MODELS = ("eval", "train", "parameters", "named_parameters", "state_dict", "load_state_dict")
 
 
@@ -24,6 +25,12 @@ def is_layer(module: Module, called: ast.expr) -> bool:
         and _computes(value.type)
         for value in module.inference.values(called)
     )
+
+
+def is_recurrent(module: Module, called: ast.expr) -> bool:
+    """`nn.GRU(8, 8)`, which gives its outputs and its last state."""
+    types = (value.type for value in module.inference.values(called))
+    return any(name.startswith("torch.nn.") and name.endswith(_RECURRENT) for name in types)
 
 
 def is_engine_run(module: Module, call: ast.Call) -> bool:

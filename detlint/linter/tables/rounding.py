@@ -18,6 +18,10 @@ _NAMES = (
     "results",
     "measures",
     "operations",
+    "entries",
+    "parts",
+    "floats",
+    "converting",
     "preparing",
     "reading",
     "compiling",
@@ -52,6 +56,10 @@ class RoundingTable:
     results: frozenset[str]
     measures: frozenset[str]
     operations: frozenset[str]
+    entries: frozenset[str]
+    parts: frozenset[str]
+    floats: frozenset[str]
+    converting: frozenset[str]
     preparing: frozenset[str]
     reading: frozenset[str]
     compiling: frozenset[str]
