@@ -312,7 +312,7 @@ def _is_computed_method(frame: Frame, method: ast.Attribute, depth: int) -> bool
     if method.attr in table.floating and (kinds <= _COMPUTING or _has_fractions(frame, method.value)):
         return True
     if method.attr in table.adding and _has_fractions(frame, method.value):
-        return not _is_whole(method.value)
+        return not _is_whole(method.value) and Kind.INSTANCE not in kinds  # what an object sums up, its class tells
     return method.attr in table.keeping | table.rounding | table.adding and _is_computed(frame, method.value, depth)
 
 

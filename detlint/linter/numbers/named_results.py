@@ -6,7 +6,7 @@ import ast
 from string import digits
 
 from detlint.linter.analysis.project import Module
-from detlint.linter.source.names import Binding, unpacked
+from detlint.linter.source.names import Binding, BindingKind, unpacked
 from detlint.linter.source.nodes import identifier
 from detlint.linter.tables.gradients import gradient_table
 from detlint.linter.tables.rounding import rounding_table
@@ -27,7 +27,10 @@ def is_result(module: Module, node: ast.expr, depth: int = _DEPTH) -> bool:
         return False
     made: list[ast.expr | None] = [node.value]
     if isinstance(node.value, ast.Name):
-        made = [binding.value for binding in module.definitions(node.value)]
+        bindings = module.definitions(node.value)
+        if any(binding.kind is BindingKind.ITERATION for binding in bindings):
+            return False  # one row of data after another
+        made = [binding.value for binding in bindings]
     return bool(made) and all(isinstance(value, ast.Call) and not _constructs(module, value) for value in made)
 
 

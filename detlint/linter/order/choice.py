@@ -102,9 +102,9 @@ class LoopChoice(LoopBody):
         """Yield what a condition finds to be enough: `found` of `len(found) >= wanted`, `total` of `done(total)`."""
         if isinstance(test, ast.Compare):
             bound = test.comparators[0]
-            counts = isinstance(test.left, ast.Call) and identifier(test.left.func) == "len"
-            if counts and isinstance(test.ops[0], (ast.Gt, ast.GtE)) and not any(_tells_all(bound)):
-                yield from test.left.args
+            counted = test.left if isinstance(test.left, ast.Call) and identifier(test.left.func) == "len" else None
+            if counted and isinstance(test.ops[0], (ast.Gt, ast.GtE)) and not any(_tells_all(bound)):
+                yield from counted.args
         elif isinstance(test, ast.Call):
             yield from test.args
 
