@@ -144,7 +144,8 @@ def is_answer(node: ast.expr, ctx: Context) -> bool:
 
 
 def _uses(compare: ast.expr, ctx: Context) -> tuple[ast.Name, ...]:
-    """Return what reads the variable that a comparison is put in."""
+    """Return what reads, further down, what a comparison is put in: not the second `same` of `same = same and a == b`."""
     kinds = (ast.Compare, ast.Call, ast.BoolOp, ast.IfExp)
     binding = ctx.binding(compare) if isinstance(compare, kinds) else None
-    return ctx.flow(compare).uses(binding) if binding is not None else ()
+    uses = ctx.flow(compare).uses(binding) if binding is not None else ()
+    return tuple(use for use in uses if use.lineno > (compare.end_lineno or compare.lineno))
