@@ -144,7 +144,7 @@ def is_answer(node: ast.expr, ctx: Context) -> bool:
 
 
 def _uses(compare: ast.expr, ctx: Context) -> tuple[ast.Name, ...]:
-    """Return what reads, further down, what a comparison is put in: not the second `same` of `same = same and a == b`."""
+    """Return what reads, further down, what a comparison is put in: no `same` of `same = same and a == b`."""
     kinds = (ast.Compare, ast.Call, ast.BoolOp, ast.IfExp)
     binding = ctx.binding(compare) if isinstance(compare, kinds) else None
     uses = ctx.flow(compare).uses(binding) if binding is not None else ()
