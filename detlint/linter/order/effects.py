@@ -292,10 +292,8 @@ class LoopEffects(LoopPartners):
 
     def _lies_in_file(self, array: ast.expr) -> bool:
         """`tokens = numpy.memmap(path, mode="w+")`, `images = file.create_dataset("images", shape)`."""
-        made = (
-            [binding.value for binding in self._tracer.module.definitions(array)] if isinstance(array, ast.Name) else []
-        )
-        calls = [value for value in made if isinstance(value, ast.Call)]
+        made = self._tracer.module.definitions(array) if isinstance(array, ast.Name) else ()
+        calls = [binding.value for binding in made if isinstance(binding.value, ast.Call)]
         return any(identifier(call.func) in self._tracer.table.methods["filing"] for call in calls)
 
     def _is_next_number(self, value: ast.expr, container: ast.expr) -> bool:
