@@ -18,6 +18,7 @@ _STEPS = 4
 _MOST_VIEWS = 6
 _WRAPPING = ("from_numpy", "as_tensor", "tensor", "array", "asarray")
 _OF_DICTS = ("items", "values")
+_SAME_ORDER = frozenset({"builtins.list", "builtins.tuple"})
 _SAME = ("builtins.reversed", "builtins.list", "builtins.tuple", "builtins.iter")
 Place = tuple[int, ...]
 
@@ -117,7 +118,7 @@ def _of_variable(module: Module, name: ast.Name, way: Move, steps: int) -> list[
     bindings = module.definitions(name)
     if len(bindings) != 1:
         return [name]
-    made = unpacked(bindings[0])
+    made = _unwrapped(module, unpacked(bindings[0]))
     whole = taken(module, bindings[0], steps - 1) or ([made] if made is not None else [])
     if not whole or not all(_is_display(display, way) for display in whole):
         return [name]
@@ -126,6 +127,17 @@ def _of_variable(module: Module, name: ast.Name, way: Move, steps: int) -> list[
         *(element for display in whole for element in _written(display)),
         *(element for element, further in given if not further),
     ]
+
+
+def _unwrapped(module: Module, made: ast.expr | None) -> ast.expr | None:
+    """Return the generator of `tuple(net(x) for x in rows)`."""
+    if (
+        isinstance(made, ast.Call)
+        and len(made.args) == 1
+        and not _SAME_ORDER.isdisjoint(module.inference.callees(made))
+    ):
+        return made.args[0]
+    return made
 
 
 def _at_place(elements: list[ast.expr], place: Place) -> list[ast.expr]:

@@ -14,9 +14,15 @@ from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.values import Kind
 from detlint.linter.numbers.computed import after_start, is_computed, is_of_shares, is_product_with_itself
 from detlint.linter.numbers.convergence import stops_at_repetition
-from detlint.linter.numbers.differences import difference
+from detlint.linter.numbers.differences import difference, within_nothing
 from detlint.linter.numbers.hand_worked import is_made_of_tensors, is_worked_by_hand
-from detlint.linter.numbers.insisting import insists_on_equality, is_meant_to_differ, is_over_all
+from detlint.linter.numbers.insisting import (
+    insists_on_equality,
+    is_meant_to_differ,
+    is_over_all,
+    is_over_elements,
+    refuses_any,
+)
 from detlint.linter.numbers.kept_bits import is_loaded, keep_bits
 from detlint.linter.numbers.meant import adds_up_to_one, is_meant_to_be_zero
 from detlint.linter.numbers.named_results import is_called_result, is_of_operation, is_result
@@ -37,7 +43,11 @@ from detlint.linter.source.nodes import identifier, is_own
 from detlint.linter.tables.rounding import rounding_table
 
 # Comparisons that only tensors can pass, so that an operand nothing is known about is one too.
-_OF_TENSORS = ("torch.equal", "torch.eq", "torch.Tensor.equal", "torch.Tensor.eq")
+_OF_TENSORS = (
+    *(f"torch.{name}" for name in ("equal", "eq", "allclose", "isclose")),
+    *(f"torch.Tensor.{name}" for name in ("equal", "eq", "allclose")),
+    *(f"torch.testing.{name}" for name in ("assert_close", "assert_allclose")),
+)
 _PLAIN = frozenset(
     {
         "torch.zeros",
@@ -55,12 +65,14 @@ _ONES = frozenset({"torch.ones", "torch.ones_like"})
 _TO_ONE = ("sum", "norm", "std", "var")
 _OF_TENSORS_ALONE = ("detach", "numpy", "cpu")
 _EXPECTED = frozenset({"expected", "reference", "golden", "desired"})
+_METHODS = ("equal", "eq", "allclose")
 _TEST_CASE = "TestCase"
+_APPROXIMATE = "pytest.approx"
 _HUGE = 1e300
 # Calls of a helper that are looked at.
 _MOST_CALLS = 20
 # Functions that compare within tolerances ask for equal bits where both are zero.
-_TOLERANCES = ("rtol", "atol")
+_TOLERANCES = ("rtol", "atol", "rel_tol", "abs_tol")
 
 
 @check("DET501")
@@ -83,30 +95,59 @@ def exact_float_comparison(call: Call, ctx: Context) -> Iterator[Finding]:
 
 
 def _is_by_element(call: Call) -> bool:
-    return call.name.rpartition(".")[2] in ("eq", "isclose")
+    return call.name.rpartition(".")[2] in ("eq", "isclose") and not call.name.startswith("math.")
 
 
 @check("DET501", nodes=(ast.Compare,))
 def exact_float_equality(compare: ast.Compare, ctx: Context) -> Iterator[Finding]:
     """`==` in an assert, over all elements, or where a loop stops; `!=` that is refused."""
-    if len(compare.ops) != 1 or not isinstance(compare.ops[0], (ast.Eq, ast.NotEq)):
+    if len(compare.ops) != 1:
         return
-    insists = insists_on_equality(compare, ctx) and _differ(compare.left, compare.comparators[0], ctx)
+    apart = within_nothing(compare, ctx)
+    if apart is not None and _differ(*apart, ctx):
+        yield ctx.finding(compare, what="<=" if isinstance(compare.ops[0], ast.LtE) else ">")
+    if not isinstance(compare.ops[0], (ast.Eq, ast.NotEq)):
+        return
+    left, right = (_unbounded(side, ctx) for side in (compare.left, compare.comparators[0]))
+    insists = insists_on_equality(compare, ctx) and _differ(left, right, ctx, is_over_elements(compare, ctx))
     if insists or stops_at_repetition(compare, ctx):
         yield ctx.finding(compare, what="==" if isinstance(compare.ops[0], ast.Eq) else "!=")
+
+
+def _unbounded(side: ast.expr, ctx: Context) -> ast.expr:
+    """Return `y` of `pytest.approx(y, rel=0, abs=0)`; without `rel` no relative error is allowed beside `abs=0`."""
+    if not isinstance(side, ast.Call) or _APPROXIMATE not in ctx.callees(side) or not side.args:
+        return side
+    bounds = {keyword.arg: ctx.constant(keyword.value) for keyword in side.keywords}
+    return side.args[0] if bounds.get("abs", MISSING) == 0 and bounds.get("rel", 0) == 0 else side
+
+
+@check("DET501", calls=("any",))
+def exact_zero_difference(call: ast.Call, ctx: Context) -> Iterator[Finding]:
+    """`assert not (a - b).any()`, `if torch.any(a - b): raise …`."""
+    receiver = call.func.value if isinstance(call.func, ast.Attribute) and not ctx.resolve(call.func.value) else None
+    asked = receiver or next(iter(call.args), None)
+    if asked is None or isinstance(made_as(asked, ctx) or asked, ast.Compare) or not refuses_any(asked, ctx):
+        return
+    apart = difference(ctx.module, asked)
+    if apart is not None and _differ(*apart, ctx, tensors=True):
+        yield ctx.finding(call, what="any")
 
 
 @check_file("DET501")
 def exact_equality_of_results(ctx: Context) -> Iterator[Finding]:
     """`grads.equal(others)`, where nothing but what was computed tells that `grads` are tensors."""
     names = ctx.rule.triggers_by_name
-    for call in ctx.module.index.calls_by_name.get("equal", ()):
-        receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+    for call in (call for name in _METHODS for call in ctx.module.index.calls_by_name.get(name, ())):
+        receiver, method = (call.func.value, call.func.attr) if isinstance(call.func, ast.Attribute) else (None, "")
         if receiver is None or len(call.args) != 1 or not names.keys().isdisjoint(ctx.callees(call)):
+            continue
+        bounds = [ctx.constant(keyword.value) for keyword in call.keywords if keyword.arg in _TOLERANCES]
+        if (method == "eq" and not is_over_all(call, ctx)) or (method == "allclose" and bounds != [0, 0]):
             continue
         computed = is_computed(ctx.module, receiver) and not is_meant_to_differ(call, ctx)
         if computed and _differ(receiver, call.args[0], ctx, tensors=True):
-            yield ctx.finding(call, what="equal")
+            yield ctx.finding(call, what=method)
 
 
 @check("DET501", calls=("assertEqual",))
@@ -255,7 +296,7 @@ def _is_opaque(node: ast.expr, ctx: Context) -> bool:
     source = node.value if isinstance(node, ast.Attribute) else node
     if not isinstance(source, ast.Name) or any(value.kind is not Kind.UNKNOWN for value in ctx.values(node)):
         return False
-    made = [binding.value for binding in ctx.module.definitions(source)]
+    made = [unpacked(binding) or binding.value for binding in ctx.module.definitions(source)]
     return bool(made) and all(isinstance(value, ast.Call) for value in made)
 
 

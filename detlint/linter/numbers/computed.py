@@ -9,13 +9,31 @@ from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.taken import elements_of, entries_at, taken
 from detlint.linter.analysis.values import Kind
 from detlint.linter.numbers.frames import Frame
-from detlint.linter.numbers.named_results import ARITHMETIC
-from detlint.linter.programs.called_models import is_engine_run, is_layer, is_model, is_model_run, run_functions
+from detlint.linter.numbers.named_results import ARITHMETIC, is_result_by_name
+from detlint.linter.numbers.network_parts import is_run_of_part
+from detlint.linter.programs.called_models import (
+    is_engine_run,
+    is_layer,
+    is_model,
+    is_model_run,
+    is_recurrent,
+    run_functions,
+)
 from detlint.linter.source.names import FUNCTIONS, LOOPS, Binding, BindingKind, unpacked
 from detlint.linter.source.nodes import identifier
 from detlint.linter.tables.rounding import rounding_table
 
-_WRAPPERS = frozenset({"builtins.float", "builtins.round", "numpy.asarray", "numpy.array", "torch.as_tensor"})
+_WRAPPERS = frozenset(
+    {
+        "builtins.float",
+        "builtins.round",
+        "numpy.asarray",
+        "numpy.array",
+        "torch.as_tensor",
+        "torch.tensor",
+        "torch.from_numpy",
+    }
+)
 _COMPUTING = {Kind.TENSOR, Kind.MODULE, Kind.INSTANCE, Kind.UNKNOWN}
 # Functions that give what functions of the same names make of a function, and of inputs where they are given any.
 _DERIVATIVES = frozenset(
@@ -115,22 +133,29 @@ def _is_computed_item(frame: Frame, several: ast.expr, position: object, depth: 
         made = [frame.meant_by(binding) for binding in module.definitions(several)]
         only = made[0] if len(made) == 1 else None
         return only is not None and _is_computed_item(only.frame, only.node, position, depth - 1)
-    if isinstance(position, str):
-        known = rounding_table().results | rounding_table().measures
-        return position in known and _is_computed(frame, several, depth)
-    if not isinstance(several, ast.Call) or not isinstance(position, int) or not depth:
+    if isinstance(position, str) and is_result_by_name(position):
+        return _is_computed(frame, several, depth)
+    if not isinstance(several, ast.Call) or not isinstance(position, (int, str)) or not depth:
         return False
-    if is_engine_run(module, several) or _is_derivative(module, several) or _is_of_library(module, several):
+    if isinstance(position, int) and _gives_floats_alone(module, several, position):
         return True
-    if position == 0 and is_model_run(module, several):
-        return True
-    found = [value for whole in module.inference.values(several) for value in item(whole, position)]
+    whole = module.inference.values(several)
+    found = [value for each in whole for value in item(each, position)] if isinstance(position, int) else []
     if any(value.is_integral for value in found):
         return False
     called = [name for name in run_functions(module, several) if module.project.definition(name) is not None]
     if called:
         return all(_returns_computed(frame, several, name, depth, position) for name in called)
     return any(value.kind is Kind.TENSOR for value in found) and _is_computed(frame, several, depth)
+
+
+def _gives_floats_alone(module: Module, call: ast.Call, position: int) -> bool:
+    """`session.run(None, inputs)[2]`, `net(x)[0]`, and the state that a recurrent layer gives beside its outputs."""
+    if is_engine_run(module, call) or _is_derivative(module, call) or _is_of_library(module, call):
+        return True
+    if is_recurrent(module, call.func):
+        return True
+    return position == 0 and (is_model_run(module, call) or is_model(module, call))
 
 
 def _is_derivative(module: Module, call: ast.Call) -> bool:
@@ -214,7 +239,7 @@ def _keeps(frame: Frame, node: ast.UnaryOp | ast.Subscript | ast.Attribute, dept
     if isinstance(node, ast.Attribute) and node.attr == "grad":
         return True
     if isinstance(node, ast.Attribute) and node.attr not in rounding_table().keeping:
-        return False
+        return _is_computed_item(frame, node.value, node.attr, depth)
     return _is_computed(frame, node.value, depth)
 
 
@@ -264,7 +289,9 @@ def _is_computed_call(frame: Frame, call: ast.Call, depth: int) -> bool:
         return True
     if is_layer(module, function) or _is_forward(module, function) or _is_derivative(module, call):
         return True
-    return any(_returns_computed(frame, call, name, depth) for name in names) or is_model(module, call)
+    return any(_returns_computed(frame, call, name, depth) for name in names) or (
+        is_model(module, call) or is_run_of_part(module, call)
+    )
 
 
 def _is_of_library(module: Module, call: ast.Call) -> bool:
@@ -285,7 +312,7 @@ def _is_computed_method(frame: Frame, method: ast.Attribute, depth: int) -> bool
     if method.attr in table.floating and (kinds <= _COMPUTING or _has_fractions(frame, method.value)):
         return True
     if method.attr in table.adding and _has_fractions(frame, method.value):
-        return not _is_whole(method.value)
+        return not _is_whole(method.value) and Kind.INSTANCE not in kinds  # what an object sums up, its class tells
     return method.attr in table.keeping | table.rounding | table.adding and _is_computed(frame, method.value, depth)
 
 
@@ -301,17 +328,22 @@ def _is_comparison(node: ast.expr) -> bool:
     return isinstance(node, ast.Compare)
 
 
-def _returns_computed(frame: Frame, call: ast.Call, name: str, depth: int, position: int | None = None) -> bool:
+def _returns_computed(frame: Frame, call: ast.Call, name: str, depth: int, position: int | str | None = None) -> bool:
     """Return whether a function of the project gives `call` a computed result, or one at a position, in any return."""
     owner, function = frame.module.project.definition(name) or (None, None)
     if owner is None or not isinstance(function, FUNCTIONS):
         return False
     returned = [node.value for node in owner.flow(owner.index.scopes[function]).returns()]
-    if position is not None:
-        returned = [_item_of(owner, value, position) for value in returned]
-    returned = [value for value in returned if not _is_empty(value)]
     inside = frame.within(owner, function, call)
-    computed = [value for value in returned if value is not None and _is_computed(inside, value, depth)]
+    handed_on: list[ast.expr | None] = []  # `return session.run(None, inputs)` gives several as well
+    if position is not None:
+        calls = (value for value in returned if isinstance(value, ast.Call))
+        handed_on += [value for value in calls if _is_computed_item(inside, value, position, depth - 1)]
+        returned = [value if value in handed_on else _item_of(owner, value, position) for value in returned]
+    returned = [value for value in returned if not _is_empty(value)]
+    computed = [
+        value for value in returned if value in handed_on or (value is not None and _is_computed(inside, value, depth))
+    ]
     iterates = {value.id for value in computed if isinstance(value, ast.Name)}  # they may be given back early
     return bool(computed) and all(value in computed or getattr(value, "id", "") in iterates for value in returned)
 
@@ -323,12 +355,25 @@ def _is_empty(node: ast.expr | None) -> bool:
     return any(isinstance(size, ast.Constant) and size.value == 0 for size in sizes)
 
 
-def _item_of(module: Module, whole: ast.expr | None, position: int) -> ast.expr | None:
-    """Return what stands at a position of a tuple, or is put in last into a list, such as one step after another."""
+def _item_of(module: Module, whole: ast.expr | None, position: int | str) -> ast.expr | None:
+    """Return what stands at a position of a tuple, or is put in last into a list, such as one step after another.
+
+    Or under a key of a dictionary: `z` of `{"z": z}`, and of `Output(z=z)`, which has it as an attribute.
+    """
+    if isinstance(position, str):
+        return _entry_of(module, whole, position)
     elements = whole.elts if isinstance(whole, ast.Tuple) else []
     if position == _LAST and isinstance(whole, ast.Name):
         elements = [element for element in elements_of(module, whole) if element is not whole]
     return elements[position] if -len(elements) <= position < len(elements) else None
+
+
+def _entry_of(module: Module, whole: ast.expr | None, key: str) -> ast.expr | None:
+    made = [unpacked(binding) for binding in module.definitions(whole)] if isinstance(whole, ast.Name) else [whole]
+    record = made[0] if len(made) == 1 else None
+    if isinstance(record, ast.Call):
+        return next((keyword.value for keyword in record.keywords if keyword.arg == key), None)
+    return next(iter(entries_at(module, record, key)), None) if isinstance(record, ast.Dict) else None
 
 
 def _is_float_tensor(frame: Frame, node: ast.expr, depth: int = 4) -> bool:

@@ -10,6 +10,7 @@ from detlint.linter.source.nodes import identifier
 
 _OVER_ALL = frozenset({"torch.all", "numpy.all", "builtins.all"})
 _OVER_ANY = frozenset({"torch.any", "numpy.any", "builtins.any"})
+_OF_ARRAYS = frozenset(f"{library}.{name}" for library in ("torch", "numpy") for name in ("all", "any"))
 _SAME_TRUTH = ("builtins.bool", "builtins.int")
 _HANDED_ON = ("item", "tolist", "numpy", "cpu")
 
@@ -65,6 +66,20 @@ def is_over_all(compare: ast.expr, ctx: Context) -> bool:
     if whole is not compare:
         return not is_meant_to_differ(whole, ctx)
     return any(is_over_all(use, ctx) for use in _uses(compare, ctx))
+
+
+def is_over_elements(compare: ast.expr, ctx: Context) -> bool:
+    """`(a == b).all()`, `torch.all(a == b)`: only tensors and arrays are compared element by element."""
+    parent = ctx.parent(compare)
+    if isinstance(parent, ast.Attribute):
+        return parent.attr in ("all", "any")
+    return isinstance(parent, ast.Call) and not _OF_ARRAYS.isdisjoint(ctx.resolve(parent.func))
+
+
+def refuses_any(difference: ast.expr, ctx: Context) -> bool:
+    """`assert not (a - b).any()` of `a - b`."""
+    whole = _over_any(difference, ctx)
+    return whole is not difference and _refuses(whole, ctx)
 
 
 def _over_all(node: ast.expr, ctx: Context) -> ast.expr:
@@ -129,7 +144,8 @@ def is_answer(node: ast.expr, ctx: Context) -> bool:
 
 
 def _uses(compare: ast.expr, ctx: Context) -> tuple[ast.Name, ...]:
-    """Return what reads the variable that a comparison is put in."""
+    """Return what reads, further down, what a comparison is put in: no `same` of `same = same and a == b`."""
     kinds = (ast.Compare, ast.Call, ast.BoolOp, ast.IfExp)
     binding = ctx.binding(compare) if isinstance(compare, kinds) else None
-    return ctx.flow(compare).uses(binding) if binding is not None else ()
+    uses = ctx.flow(compare).uses(binding) if binding is not None else ()
+    return tuple(use for use in uses if use.lineno > (compare.end_lineno or compare.lineno))

@@ -18,6 +18,8 @@ def keep_bits(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
     if is_run_by_engine(ctx.module, left) is not is_run_by_engine(ctx.module, right):
         return False
     made = [call for side in (left, right) for call in made_by(ctx.module, side)]
+    if _conversions(left, ctx) != _conversions(right, ctx):
+        return _is_said(left, ctx)
     return _keeps_bits(left, ctx, made, of_others=is_loaded(ctx.module, left) or is_loaded(ctx.module, right))
 
 
@@ -41,10 +43,9 @@ def _keeps_bits(node: ast.expr, ctx: Context, made: list[ast.Call], of_others: b
     function = ctx.function(node)
     if function is None:
         return False
-    table = rounding_table()
-    said = [part for part in function.name.split("_") if part == part.lower()]  # others name a class under test
-    if any(word in "_".join(said) for word in table.exact_words):
+    if _is_said(node, ctx):
         return True
+    table = rounding_table()
     names = {
         part.attr if isinstance(part, ast.Attribute) else part.id
         for part in ast.walk(function)
@@ -53,6 +54,41 @@ def _keeps_bits(node: ast.expr, ctx: Context, made: list[ast.Call], of_others: b
     if of_others and not any(word in name for name in (*names, function.name) for word in table.saving):
         names -= table.loading
     return bool(names & table.exact_calls) or _seeds_again(function, made, ctx)
+
+
+def _is_said(node: ast.expr, ctx: Context) -> bool:
+    """`def test_outputs_are_identical():`, `if is_deterministic:` around a comparison."""
+    table, function, inner = rounding_table(), ctx.function(node), ctx.statement(node)
+    for around in ctx.ancestors(inner):
+        if isinstance(around, ast.If) and inner in around.body:
+            asked = [identifier(part) for part in ast.walk(around.test)]
+            if any(word in name for word in table.exact_flags for name in asked):
+                return True
+        if around is function or not isinstance(around, ast.stmt):
+            break
+        inner = around
+    parts = function.name.split("_") if function is not None else []
+    said = "_".join(part for part in parts if part == part.lower())  # others name a class under test
+    return any(word in said for word in table.exact_words)
+
+
+def _conversions(side: ast.expr, ctx: Context) -> set[str]:
+    """Return what changed how the model behind a side computes: `quantize_(copied)`, `fast = torch.compile(net)`."""
+    function, called = ctx.function(side), {ast.unparse(call.func) for call in made_by(ctx.module, side)}
+    found = set()
+    for part in walk(function) if function is not None else ():
+        if not isinstance(part, (ast.Expr, ast.Assign)) or part.lineno > side.lineno:
+            continue
+        call = part.value
+        if not isinstance(call, ast.Call) or not call.args:
+            continue
+        changed = part.targets if isinstance(part, ast.Assign) else call.args[:1]
+        name = identifier(call.func)
+        if not rounding_table().converting.isdisjoint(name.split("_")) and called.intersection(
+            map(ast.unparse, changed)
+        ):
+            found.add(name)
+    return found
 
 
 def _seeds_again(function: FunctionNode, made: list[ast.Call], ctx: Context) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+from string import digits
 
 from detlint.linter.analysis.project import Module
-from detlint.linter.source.names import Binding, unpacked
+from detlint.linter.source.names import Binding, BindingKind, unpacked
 from detlint.linter.source.nodes import identifier
 from detlint.linter.tables.gradients import gradient_table
 from detlint.linter.tables.rounding import rounding_table
@@ -26,8 +27,18 @@ def is_result(module: Module, node: ast.expr, depth: int = _DEPTH) -> bool:
         return False
     made: list[ast.expr | None] = [node.value]
     if isinstance(node.value, ast.Name):
-        made = [binding.value for binding in module.definitions(node.value)]
+        bindings = module.definitions(node.value)
+        if any(binding.kind is BindingKind.ITERATION for binding in bindings):
+            return False  # one row of data after another
+        made = [binding.value for binding in bindings]
     return bool(made) and all(isinstance(value, ast.Call) and not _constructs(module, value) for value in made)
+
+
+def is_result_by_name(key: str) -> bool:
+    """`logits`, `atomic_virials`: a key or attribute under which a model gives floats."""
+    table, words = rounding_table(), set(_words(key))
+    known = key in table.results or not words.isdisjoint(table.measures | table.entries)
+    return known and words.isdisjoint(table.preparing | table.whole)
 
 
 def is_called_result(module: Module, node: ast.expr, depth: int = _DEPTH) -> bool:
@@ -50,10 +61,15 @@ def is_called_result(module: Module, node: ast.expr, depth: int = _DEPTH) -> boo
     return name == name.lower() and not rounding_table().measures.isdisjoint(name.split("_"))
 
 
+def _words(name: str) -> list[str]:
+    """`loss` and `fused` of `loss1` and `fused_loss_2`."""
+    return [word.rstrip(digits) for word in name.lower().split("_")]
+
+
 def _is_measured(module: Module, name: str, made: ast.expr) -> bool:
     """Is a measure by the name of its variable what some call worked out, and neither looked up, chosen nor made?"""
     table = rounding_table()
-    if not isinstance(made, ast.Call) or table.measures.isdisjoint(name.lower().split("_")):
+    if not isinstance(made, ast.Call) or table.measures.isdisjoint(_words(name)):
         return False
     if any(each.startswith(("builtins.", "torch.", "numpy.")) for each in module.inference.callees(made)):
         return False

@@ -109,9 +109,11 @@ def _origin(node: ast.expr, ctx: Context) -> str:
         for binding in ctx.module.definitions(node):
             if binding.kind is BindingKind.ITERATION:
                 return " ".join(_origin(element, ctx) for element in taken(ctx.module, binding)) or node.id
-            value = unpacked(binding) or binding.value
+            value = unpacked(binding)
             if value is not None:
                 return _origin(value, ctx)
+            if binding.value is not None:  # `first, second = f(x)` are two results
+                return f"{_origin(binding.value, ctx)}{list(binding.index)}"
     if isinstance(node, ast.Subscript):
         return f"{_origin(node.value, ctx)}[{ast.unparse(node.slice)}]"
     return ast.unparse(node)

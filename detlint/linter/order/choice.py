@@ -8,14 +8,15 @@ from collections.abc import Iterator
 
 from detlint.linter.order.form import names_in, stored_names
 from detlint.linter.order.loop import LoopBody
-from detlint.linter.source.names import LOOPS
-from detlint.linter.source.nodes import identifier
+from detlint.linter.source.names import FUNCTIONS, LOOPS
+from detlint.linter.source.nodes import arguments_of, identifier
 
 _COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _PINS = (ast.Eq, ast.Is)
 _SEARCHES = frozenset({"startswith", "endswith", "match", "search", "fullmatch"})
 _CLEANING = frozenset({"lower", "upper", "strip", "lstrip"})
 _CHECKSUM = re.compile(r"hash|digest|checksum|md5|sha(1|256|512)|uuid", re.IGNORECASE)
+_ALL = frozenset({"total", "all", "expected", "count", "len", "length", "tasks", "jobs", "futures", "workers"})
 _MAX_STEPS = 3
 
 
@@ -82,6 +83,61 @@ class LoopChoice(LoopBody):
             and not any(name.isupper() for name in names_in(node.test))  # a cap that nobody means to reach
             for node in self._nodes
         )
+
+    def _ends_when_filled(self) -> bool:
+        """`if len(found) >= wanted: break`, `if done(total): return total`: those that come first are in.
+
+        Asked of an order of this run alone; a bound that is the number of all is reached by the last of them.
+        """
+        if not self.each_run or isinstance(self._body, FUNCTIONS):
+            return False
+        return any(
+            isinstance(node, ast.If)
+            and isinstance(node.body[-1], (ast.Break, ast.Return))
+            and any(self._is_filled(part) and self._is_kept(part, node) for part in self._measured(node.test))
+            for node in self._nodes
+        )
+
+    def _measured(self, test: ast.expr) -> Iterator[ast.expr]:
+        """Yield what a condition finds to be enough: `found` of `len(found) >= wanted`, `total` of `done(total)`."""
+        if isinstance(test, ast.Compare):
+            bound = test.comparators[0]
+            counted = test.left if isinstance(test.left, ast.Call) and identifier(test.left.func) == "len" else None
+            if counted and isinstance(test.ops[0], (ast.Gt, ast.GtE)) and not any(_tells_all(bound)):
+                yield from counted.args
+        elif isinstance(test, ast.Call):
+            yield from test.args
+
+    def _is_filled(self, container: ast.expr) -> bool:
+        """Does the body put what comes of an element into what stands outside: `total.update(row)`, `total += row`?"""
+        if not isinstance(container, (ast.Name, ast.Attribute)) or not self._is_outside(container):
+            return False
+        text = ast.unparse(container)
+        for node in self._nodes:
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                place, given = node.func.value, arguments_of(node)
+            elif isinstance(node, ast.AugAssign):
+                place, given = node.target, [node.value]
+            elif isinstance(node, ast.Assign):
+                target = node.targets[0]
+                place, given = target.value if isinstance(target, ast.Subscript) else target, [node.value]
+            else:
+                continue
+            if ast.unparse(place) == text and any(map(self._has_element, given)):
+                return True
+        return False
+
+    def _is_kept(self, container: ast.expr, end: ast.If) -> bool:
+        """Return whether what was filled is read after the loop that it ends, or handed back there."""
+        last = end.body[-1]
+        if isinstance(last, ast.Return) and last.value is not None:
+            return not names_in(container).isdisjoint(names_in(last.value))
+        if not isinstance(container, ast.Name):
+            return True
+        made = self._places.module.definitions(container)
+        flow = self._places.module.flow_at(container)
+        uses = [use for binding in made for use in flow.uses(binding)]
+        return any(self._body not in self._index.ancestors(use) and not self._places.shown(use) for use in uses)
 
     def _is_found(self, node: ast.stmt) -> bool:
         """Return whether entries are searched by a part of their name: `name.endswith(".json")`, `"best" in name`."""
@@ -179,6 +235,12 @@ class LoopChoice(LoopBody):
             or (isinstance(node, ast.If) and isinstance(node.body[-1], ast.Raise) and _is_set(node.test, name))
             for node in self._nodes
         )
+
+
+def _tells_all(bound: ast.expr) -> Iterator[bool]:
+    """`len(futures)`, `self.total`, `n_expected`: the number of all that are waited for."""
+    for part in ast.walk(bound):
+        yield isinstance(part, ast.Call) or not _ALL.isdisjoint(identifier(part).lower().split("_"))
 
 
 def _compares(condition: ast.expr) -> bool:

@@ -76,7 +76,7 @@ class LoopEffects(LoopPartners):
                 found = CHOICE
             if found is not None:
                 return found
-        return None
+        return CHOICE if self._ends_when_filled() else None
 
     def _call(self, node: ast.Call) -> str | None:
         function = node.func
@@ -292,10 +292,8 @@ class LoopEffects(LoopPartners):
 
     def _lies_in_file(self, array: ast.expr) -> bool:
         """`tokens = numpy.memmap(path, mode="w+")`, `images = file.create_dataset("images", shape)`."""
-        made = (
-            [binding.value for binding in self._tracer.module.definitions(array)] if isinstance(array, ast.Name) else []
-        )
-        calls = [value for value in made if isinstance(value, ast.Call)]
+        made = self._tracer.module.definitions(array) if isinstance(array, ast.Name) else ()
+        calls = [binding.value for binding in made if isinstance(binding.value, ast.Call)]
         return any(identifier(call.func) in self._tracer.table.methods["filing"] for call in calls)
 
     def _is_next_number(self, value: ast.expr, container: ast.expr) -> bool:
@@ -335,6 +333,8 @@ class LoopEffects(LoopPartners):
         return _is_truth(value) or any(given is not None and _is_truth(given) for given in made)
 
     def _concatenates(self, value: ast.expr) -> bool:
+        if isinstance(value, ast.IfExp):  # `part if rows is None else numpy.concatenate([rows, part])`
+            return any(map(self._concatenates, (value.body, value.orelse)))
         if isinstance(value, ast.Call):
             return bool(self._tracer.table.functions["carrying"].intersection(self._tracer.inference.callees(value)))
         kinds = {found.kind for found in self._tracer.inference.values(value)}

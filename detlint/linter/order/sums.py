@@ -19,6 +19,7 @@ from detlint.linter.source.nodes import identifier
 _AVERAGES = ("mean", "std", "var")
 _OF_FLOATS = frozenset({"grad", "norm"})  # of whatever tensor
 _JOINING = frozenset(f"torch.{name}" for name in ("stack", "cat", "concat", "concatenate", "vstack", "hstack"))
+_KEY_AND_START = 2  # what `get` is given
 _MEASURES = frozenset({"len", "int", "numel", "nelement", "size", "shape", "dim", "ndim", "item", "keys"})
 
 
@@ -65,6 +66,10 @@ class LoopSums(LoopDraws):
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp) and isinstance(node.value.op, ast.Add):
             sides = [ast.unparse(node.value.left), ast.unparse(node.value.right)]
             target = node.targets[0]
+            before = _entry_before(node.value, target)
+            if before is not None:
+                started = self.each_run and gives_floats(self._places, before) and self._has_element(node.value)
+                return (started or self._has_floats(node.value, target)) and self._accumulates(target)
             adds = ast.unparse(target) in sides and self._has_floats(node.value, target)
             return adds and self._accumulates(target)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
@@ -87,14 +92,22 @@ class LoopSums(LoopDraws):
             return False
         if of_tensor:
             return True
-        floats = gives_floats(self._places, value) or self._starts_as_float(total)
+        floats = any(gives_floats(self._places, each) for each in (value, total)) or self._starts_as_float(total)
         return floats and (not isinstance(total, ast.Name) or self._is_taken_up(total))
 
     def _starts_as_float(self, total: ast.expr) -> bool:
-        """`total = 0.0`, `total = torch.zeros(size)`, `total = numpy.zeros(size)`."""
-        bindings = self._index.bindings_of(total) if isinstance(total, ast.Name) else ()
-        made = (binding.value for binding in bindings if binding.kind is BindingKind.ASSIGN)
+        """`total = 0.0`, `total = torch.zeros(size)`, `totals = defaultdict(float)` of `totals[key]`."""
+        start = total.value if isinstance(total, ast.Subscript) else total
+        bindings = self._index.bindings_of(start) if isinstance(start, ast.Name) else ()
+        made = [binding.value for binding in bindings if binding.kind is BindingKind.ASSIGN]
+        if start is not total:
+            return any(isinstance(value, ast.Call) and self._makes_floats(value) for value in made)
         return any(value is not None and (gives_floats(self._places, value) or self._is_zeros(value)) for value in made)
+
+    def _makes_floats(self, factory: ast.Call) -> bool:
+        """`defaultdict(float)`, whose entries start with 0.0."""
+        makers = {name for maker in factory.args[:1] for name in self._places.inference.resolve(maker)}
+        return "collections.defaultdict" in self._places.inference.callees(factory) and "builtins.float" in makers
 
     def _is_zeros(self, value: ast.expr) -> bool:
         """`numpy.zeros(size)`, where no other type is asked for."""
@@ -116,6 +129,16 @@ class LoopSums(LoopDraws):
             if isinstance(loop, (ast.For, ast.AsyncFor))
             for part, value in bindings_of(loop)
         )
+
+
+def _entry_before(total: ast.BinOp, target: ast.expr) -> ast.expr | None:
+    """Return what an entry starts with: `0.0` of `totals[key] = totals.get(key, 0.0) + value`."""
+    for side in (total.left, total.right):
+        if isinstance(side, ast.Call) and isinstance(target, ast.Subscript) and len(side.args) == _KEY_AND_START:
+            asked = f"{ast.unparse(target.value)}.get({ast.unparse(target.slice)}, {ast.unparse(side.args[1])})"
+            if ast.unparse(side) == asked:
+                return side.args[1]
+    return None
 
 
 def reading_calls(places: OrderPlaces, node: ast.AST) -> Iterable[ast.Call]:

@@ -14,6 +14,7 @@ from detlint.linter.tables.rounding import rounding_table
 # Names of outputs, or none of them, and inputs.
 _OF_RUN = 2
 _FED = ("feed_dict", "input_feed")
+_RECURRENT = ("RNN", "GRU", "LSTM")
 _OF_MODELS = ("eval", "train", "parameters", "named_parameters", "state_dict", "load_state_dict")
 
 
@@ -24,6 +25,12 @@ def is_layer(module: Module, called: ast.expr) -> bool:
         and _computes(value.type)
         for value in module.inference.values(called)
     )
+
+
+def is_recurrent(module: Module, called: ast.expr) -> bool:
+    """`nn.GRU(8, 8)`, which gives its outputs and its last state."""
+    types = (value.type for value in module.inference.values(called))
+    return any(name.startswith("torch.nn.") and name.endswith(_RECURRENT) for name in types)
 
 
 def is_engine_run(module: Module, call: ast.Call) -> bool:
@@ -68,11 +75,24 @@ def run_functions(module: Module, call: ast.Call) -> tuple[str, ...]:
 
 def is_model(module: Module, call: ast.Call) -> bool:
     """Is what is called something that only models are? Asked where no class or function is known that would tell."""
-    called = call.func
+    return is_untold(module, call) and _is_called_model(module, _run(call))
+
+
+def is_untold(module: Module, call: ast.Call) -> bool:
+    """Is what is called neither a class nor a function that is known?"""
+    called = _run(call)
     if any(value.kind in (Kind.MODULE, Kind.FUNCTION) for value in module.inference.values(called)):
         return False
-    if any(name.startswith("torch.") or _is_defined(module, name) for name in module.inference.callees(call)):
-        return False
+    return not any(name.startswith("torch.") or _is_defined(module, name) for name in module.inference.callees(call))
+
+
+def _run(call: ast.Call) -> ast.expr:
+    """Return `net` of `net(x)` and of `net.forward(x)`."""
+    forward = isinstance(call.func, ast.Attribute) and call.func.attr == "forward"
+    return call.func.value if forward and isinstance(call.func, ast.Attribute) else call.func
+
+
+def _is_called_model(module: Module, called: ast.expr) -> bool:
     return _is_named_model(called) or _is_treated_as_model(module, called) or _is_compiled(module, called)
 
 

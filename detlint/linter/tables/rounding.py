@@ -18,6 +18,11 @@ _NAMES = (
     "results",
     "measures",
     "operations",
+    "entries",
+    "parts",
+    "floats",
+    "signs",
+    "converting",
     "preparing",
     "reading",
     "compiling",
@@ -36,7 +41,7 @@ _NAMES = (
     "sizes",
     "whole",
 )
-_EXACT = ("calls", "loading", "saving", "seeding", "words")
+_EXACT = ("calls", "loading", "saving", "seeding", "flags", "words")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,11 @@ class RoundingTable:
     results: frozenset[str]
     measures: frozenset[str]
     operations: frozenset[str]
+    entries: frozenset[str]
+    parts: frozenset[str]
+    floats: frozenset[str]
+    signs: frozenset[str]
+    converting: frozenset[str]
     preparing: frozenset[str]
     reading: frozenset[str]
     compiling: frozenset[str]
@@ -73,6 +83,7 @@ class RoundingTable:
     saving: tuple[str, ...]
     exact_calls: frozenset[str]
     seeding: frozenset[str]
+    exact_flags: tuple[str, ...]
     exact_words: tuple[str, ...]
 
 
@@ -92,5 +103,6 @@ def rounding_table(path: Path = RULES_FOLDER / "rounding.toml") -> RoundingTable
         saving=tuple(exact["saving"]),
         seeding=frozenset(exact["seeding"]),
         exact_calls=frozenset(exact["calls"]),
+        exact_flags=tuple(exact["flags"]),
         exact_words=tuple(exact["words"]),
     )
