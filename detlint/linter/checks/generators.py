@@ -12,6 +12,7 @@ from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.testcode import is_test_file, is_unit_test
 from detlint.linter.analysis.unpassed import is_never_passed
+from detlint.linter.randomness.ignored_seeds import ignored_seeds
 from detlint.linter.randomness.left_out_generators import left_out_generators
 from detlint.linter.randomness.left_out_seeds import calls_without_seed
 from detlint.linter.randomness.purpose import draws_decide
@@ -71,10 +72,17 @@ def generator_left_out(ctx: Context) -> Iterator[Finding]:
     """A draw from a global generator beside one that was seeded for it; in a program it is one draw of DET101."""
     if ctx.program is not None or is_test_file(ctx.module):
         return
-    for left in left_out_generators(ctx):
+    left_out = tuple(left_out_generators(ctx))
+    for left in left_out:
         seeded = f"draws from the global generator and leaves out {left.name}, which is seeded on {ctx.line(left.made)}"
         related = [(ctx.module, left.made, "seeded, and left out")]
         yield ctx.finding(left.draw.node, related=related, call=f"{left.draw.name}()", consequence=seeded)
+    found = {ctx.function(left.draw.node) for left in left_out}
+    for ignored in (ignored for ignored in ignored_seeds(ctx) if ctx.function(ignored.draw.node) not in found):
+        why = "which nothing reads" if ignored.unread else f"which others take: {ctx.line(ignored.seed)}"
+        seeded = f"draws from the global generator and leaves out {ignored.name}, {why}"
+        related = [(ctx.module, ignored.seed, "left out")]
+        yield ctx.finding(ignored.draw.node, related=related, call=f"{ignored.draw.name}()", consequence=seeded)
 
 
 @check_file("DET102")
