@@ -175,8 +175,17 @@ def _unmet(test: ast.expr, holds: bool) -> Iterator[ast.expr]:
     elif isinstance(test, ast.BoolOp):
         for value in test.values:
             yield from _unmet(value, holds)
-    elif not holds or not isinstance(test, (ast.Name, ast.Attribute)):
+    elif not _is_there(test, holds):
         yield test
+
+
+def _is_there(test: ast.expr, holds: bool) -> bool:
+    """Does a condition say that what it asks about is given? `seed`, `seed is not None`, `isinstance(seed, int)`."""
+    nothing = isinstance(test, ast.Compare) and getattr(test.comparators[0], "value", ...) is None
+    if isinstance(test, ast.Compare) and nothing:
+        return isinstance(test.ops[0], ast.IsNot if holds else ast.Is)
+    asks = isinstance(test, ast.Call) and identifier(test.func) in ("isinstance", "exists")
+    return holds and (asks or isinstance(test, (ast.Name, ast.Attribute)))
 
 
 def _comes_from_caller(test: ast.expr, ctx: Context, *, torch: bool) -> bool:
@@ -237,9 +246,17 @@ def _is_seeded_later(node: ast.expr, generator: OwnGenerator, ctx: Context, dept
     if isinstance(parent, (ast.Assign, ast.AnnAssign, ast.NamedExpr)):
         targets = parent.targets if isinstance(parent, ast.Assign) else [parent.target]
         return any(_target_seeded(target, generator, ctx, depth) for target in targets)
+    if isinstance(parent, ast.Dict) and _is_kept_for_draws(node, parent, ctx):
+        return False
     if isinstance(parent, (ast.Return, ast.Yield, ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp)):
         return _is_torch(generator)  # whoever gets it may seed it; NumPy's and Python's are seeded when they are made
     return False
+
+
+def _is_kept_for_draws(node: ast.expr, options: ast.Dict, ctx: Context) -> bool:
+    """`{"generator": g}`: options for what draws from it."""
+    names = [ctx.constant(key) for key, value in zip(options.keys, options.values, strict=True) if value is node and key]
+    return any(isinstance(name, str) and _GENERATOR_WORDS.search(name) for name in names)
 
 
 def _is_torch(generator: OwnGenerator) -> bool:

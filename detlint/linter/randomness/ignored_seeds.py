@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
 
 # What functions and objects are given to draw from.
-_SEED = re.compile(r"_?((random|rng|split|shuffle|manual)_?)?(seed|random_state|rng|generator)")
+_SEED = re.compile(r"_?((?!(use|set|reset|fix|with|has|num|n|max|no)_)\w+_)?(seed|random_state|rng|generator)")
 # Parameters by which calls take it, and packages whose functions keep it to themselves.
 _STATES = ("random_state", "seed", "generator")
 _KEEPS = ("sklearn.", "pandas.", "scipy.", "torch.utils.data.")
@@ -55,10 +55,15 @@ def ignored_seeds(ctx: Context) -> Iterator[Ignored]:
         hidden = any(keyword.arg is None for keyword in draw.node.keywords)
         if function is None or function in done or hidden or outermost_definition(ctx.module, function) in seeding:
             continue
-        found = _given(draw, ctx) or _kept(draw, ctx) or _taken(draw, ctx)
+        found = seed_beside(draw, ctx) or _taken(draw, ctx)
         if found is not None and found.seed not in done and matters(draw, ctx):
             done.update((function, found.seed) if found.unread else (function,))
             yield found
+
+
+def seed_beside(draw: Drawn, ctx: Context) -> Ignored | None:
+    """Is there a seed in the function or the object of a draw that seeds nothing which it draws from?"""
+    return _given(draw, ctx) or _kept(draw, ctx)
 
 
 def _seeding(ctx: Context) -> Iterator[ast.Call]:
