@@ -255,7 +255,9 @@ def _is_seeded_later(node: ast.expr, generator: OwnGenerator, ctx: Context, dept
 
 def _is_kept_for_draws(node: ast.expr, options: ast.Dict, ctx: Context) -> bool:
     """`{"generator": g}`: options for what draws from it."""
-    names = [ctx.constant(key) for key, value in zip(options.keys, options.values, strict=True) if value is node and key]
+    names = [
+        ctx.constant(key) for key, value in zip(options.keys, options.values, strict=True) if value is node and key
+    ]
     return any(isinstance(name, str) and _GENERATOR_WORDS.search(name) for name in names)
 
 

@@ -19,7 +19,9 @@ from detlint.linter.source.nodes import identifier, is_own, walk
 from detlint.randomness import load_sources
 
 if TYPE_CHECKING:
+    from detlint.linter.analysis.classes import ClassInfo
     from detlint.linter.analysis.context import Context
+    from detlint.linter.analysis.project import Module
 
 # What functions and objects are given to draw from.
 _SEED = re.compile(r"_?((?!(use|set|reset|fix|with|has|num|n|max|no)_)\w+_)?(seed|random_state|rng|generator)")
@@ -127,17 +129,27 @@ def _kept(draw: Drawn, ctx: Context) -> Ignored | None:
 def _is_read(attribute: str, owner: ast.ClassDef, ctx: Context) -> bool:
     """Does the file of a class, of one that it inherits from, or one that uses it, read an attribute of this name?"""
     info = ctx.inference.class_info(owner)
-    modules = {ancestor.module for ancestor in ctx.inference.mro(info)} | {user.module for user in users_of(owner, ctx)}
+    family = ctx.inference.mro(info)
+    modules = {each.module for each in family} | {user.module for user in users_of(owner, ctx)}
     if not {base.partition(".")[0] for base in ctx.inference.external_bases(info)} <= {"builtins", "abc", "torch"}:
         return True
     for module in modules:
         uses = module.index.names_used.get(attribute, ())
         loads = [use for use in uses if isinstance(use, ast.Attribute) and isinstance(use.ctx, ast.Load)]
-        if any(identifier(use.value) not in _OPTIONS for use in loads) or not _WHOLE.isdisjoint(module.index.names_used):
+        if not _WHOLE.isdisjoint(module.index.names_used) or any(_may_read(load, info, module) for load in loads):
             return True
         if any(text.value == attribute for text in module.index.of_type(ast.Constant)):
             return True
     return False
+
+
+def _may_read(load: ast.Attribute, info: ClassInfo, module: Module) -> bool:
+    """Not `args.seed`, nor `self.seed` in a class that is no relation."""
+    around = module.index.class_at(load) if is_own(load) else None
+    if around is None:
+        return identifier(load.value) not in _OPTIONS
+    other = module.inference.class_info(around)
+    return info in module.inference.mro(other) or other in module.inference.mro(info)
 
 
 def _taken(draw: Drawn, ctx: Context) -> Ignored | None:
