@@ -69,7 +69,7 @@ def seed_left_out(ctx: Context) -> Iterator[Finding]:
 
 @check_file("DET102")
 def generator_left_out(ctx: Context) -> Iterator[Finding]:
-    """A draw from a global generator beside one that was seeded for it; in a program it is one draw of DET101."""
+    """A draw from a global generator beside a seeded one, or a seed, for it; in a program it is one draw of DET101."""
     if ctx.program is not None or is_test_file(ctx.module):
         return
     left_out = tuple(left_out_generators(ctx))
@@ -81,8 +81,8 @@ def generator_left_out(ctx: Context) -> Iterator[Finding]:
     for ignored in (ignored for ignored in ignored_seeds(ctx) if ctx.function(ignored.draw.node) not in found):
         why = "which nothing reads" if ignored.unread else f"which others take: {ctx.line(ignored.seed)}"
         seeded = f"draws from the global generator and leaves out {ignored.name}, {why}"
-        related = [(ctx.module, ignored.seed, "left out")]
-        yield ctx.finding(ignored.draw.node, related=related, call=f"{ignored.draw.name}()", consequence=seeded)
+        beside = [(ctx.module, ignored.seed, "left out")]
+        yield ctx.finding(ignored.draw.node, related=beside, call=f"{ignored.draw.name}()", consequence=seeded)
 
 
 @check_file("DET102")
