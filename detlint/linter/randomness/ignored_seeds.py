@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _SEED = re.compile(r"_?((?!(use|set|reset|fix|with|has|num|n|max|no)_)\w+_)?(seed|random_state|rng|generator)")
 # Parameters by which calls take it, and packages whose functions keep it to themselves.
 _STATES = ("random_state", "seed", "generator")
-_KEEPS = ("sklearn.", "pandas.", "scipy.", "torch.utils.data.")
+_KEEPS = ("sklearn.", "pandas.", "scipy.")  # all of them draw with NumPy
 # What a docstring says of a parameter that nothing reads, for those who give it.
 _KNOWN = "unused|not used|ignored|compatib"
 # What reads all that a function is given, or all attributes of an object.
@@ -80,8 +80,10 @@ def _could_seed(name: str, draw: Drawn) -> bool:
 
 
 def _takes_state(draw: Drawn) -> bool:
+    """Could a torch generator be handed to it? Most releases of torch have no such parameter in `rand_like`."""
     known = load_sources().draws.get(draw.name)
-    return may_take_one(draw) and (known is None or bool(known.generator)) and draw.library == "torch"
+    takes = known is None or (bool(known.generator) and not draw.name.endswith("_like"))
+    return takes and may_take_one(draw) and draw.library == "torch"
 
 
 def _given(draw: Drawn, ctx: Context) -> Ignored | None:
@@ -92,7 +94,9 @@ def _given(draw: Drawn, ctx: Context) -> Ignored | None:
             continue
         for argument, default in parameters(function.args):
             reads = [name for name in names if name.id == argument.arg]
-            if not _could_seed(argument.arg, draw) or not all(_keeps_to_itself(read, ctx) for read in reads):
+            if not _could_seed(argument.arg, draw) or (reads and draw.library != "numpy"):
+                continue
+            if not all(_keeps_to_itself(read, ctx) for read in reads):
                 continue
             known = re.search(rf"\b{argument.arg}\b.*({_KNOWN})", ast.get_docstring(function) or "", re.IGNORECASE)
             optional = isinstance(default, ast.Constant) and default.value is None
