@@ -18,7 +18,6 @@ from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.testcode import is_unit_test
 from detlint.linter.randomness.global_draws import Drawn, global_draws
 from detlint.linter.randomness.ignored_seeds import seed_beside
-from detlint.linter.randomness.left_out_generators import is_asked_about
 from detlint.linter.randomness.project_seeds import project_seeds
 from detlint.linter.randomness.repeated_splits import why_drawn_again
 from detlint.linter.randomness.seeded_later import is_seeded_later
@@ -109,7 +108,7 @@ def unseeded_split_by_hand(ctx: Context) -> Iterator[Finding]:
     done: set[FunctionNode] = set()
     for draw in global_draws(ctx):
         function = ctx.function(draw.node)
-        if function is None or function in done or _is_made_once(draw.node, ctx) or is_asked_about(draw, None, ctx):
+        if function is None or function in done or _is_made_once(draw.node, ctx) or _stands_in(draw.node, ctx):
             continue
         if not _makes_parts(function.name) and not why_drawn_again(draw.node, ctx):
             continue
@@ -124,6 +123,12 @@ def _is_made_once(draw: ast.Call, ctx: Context) -> bool:
     tests = (parent.test for parent in ctx.ancestors(draw) if isinstance(parent, ast.If))
     calls = (part for test in tests for part in walk(test) if isinstance(part, ast.Call))
     return any(identifier(call.func) in _EXISTENCE for call in calls)
+
+
+def _stands_in(draw: ast.Call, ctx: Context) -> bool:
+    """`if random_state is None:` around it: only where the caller gives no seed."""
+    parts = (part for test, _ in ctx.module.index.conditions_around(draw) for part in walk(test))
+    return any(_SEED.search(identifier(part)) for part in parts if isinstance(part, (ast.Name, ast.Attribute)))
 
 
 def _makes_parts(function: str) -> bool:

@@ -157,9 +157,9 @@ def _makes_seed(draw: Drawn, ctx: Context) -> bool:
     return any("seed" in identifier(target).lower() for target in targets)
 
 
-def is_asked_about(draw: Drawn, seeded: ast.Call | None, ctx: Context) -> bool:
+def is_asked_about(draw: Drawn, seeded: ast.Call, ctx: Context) -> bool:
     """`if self.seed is None:` around a draw, and not around the generator as well."""
-    shared = set(ctx.module.index.conditions_around(seeded)) if seeded is not None else ()
+    shared = set(ctx.module.index.conditions_around(seeded))
     tests = (asked[0] for asked in ctx.module.index.conditions_around(draw.node) if asked not in shared)
     parts = (part for test in tests for part in walk(test))
     names = (
