@@ -19,7 +19,12 @@ def is_never_passed(name: ast.Name, ctx: Context) -> bool:
     A caller that hands on an optional parameter of its own gives what its callers give; without any, nothing.
     """
     function = optional_in(name, ctx)
-    return function is not None and _is_left_out(function, name.id, ctx, _DEPTH, used=True)
+    return function is not None and is_left_out(function, name.id, ctx)
+
+
+def is_left_out(function: FunctionNode, parameter: str, ctx: Context) -> bool:
+    """Does the project call a function, and never give it a value for a parameter that is None by default?"""
+    return _is_left_out(function, parameter, ctx, _DEPTH, used=True)
 
 
 def optional_in(name: ast.Name, ctx: Context) -> FunctionNode | None:

@@ -12,6 +12,7 @@ from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.testcode import is_test_file, is_unit_test
 from detlint.linter.analysis.unpassed import is_never_passed
+from detlint.linter.randomness.ignored_seeds import ignored_seeds
 from detlint.linter.randomness.left_out_generators import left_out_generators
 from detlint.linter.randomness.left_out_seeds import calls_without_seed
 from detlint.linter.randomness.purpose import draws_decide
@@ -68,13 +69,20 @@ def seed_left_out(ctx: Context) -> Iterator[Finding]:
 
 @check_file("DET102")
 def generator_left_out(ctx: Context) -> Iterator[Finding]:
-    """A draw from a global generator beside one that was seeded for it; in a program it is one draw of DET101."""
+    """A draw from a global generator beside a seeded one, or a seed, for it; in a program it is one draw of DET101."""
     if ctx.program is not None or is_test_file(ctx.module):
         return
-    for left in left_out_generators(ctx):
+    left_out = tuple(left_out_generators(ctx))
+    for left in left_out:
         seeded = f"draws from the global generator and leaves out {left.name}, which is seeded on {ctx.line(left.made)}"
         related = [(ctx.module, left.made, "seeded, and left out")]
         yield ctx.finding(left.draw.node, related=related, call=f"{left.draw.name}()", consequence=seeded)
+    found = {ctx.function(left.draw.node) for left in left_out}
+    for ignored in (ignored for ignored in ignored_seeds(ctx) if ctx.function(ignored.draw.node) not in found):
+        why = "which nothing reads" if ignored.unread else f"which others take: {ctx.line(ignored.seed)}"
+        seeded = f"draws from the global generator and leaves out {ignored.name}, {why}"
+        beside = [(ctx.module, ignored.seed, "left out")]
+        yield ctx.finding(ignored.draw.node, related=beside, call=f"{ignored.draw.name}()", consequence=seeded)
 
 
 @check_file("DET102")
@@ -167,8 +175,17 @@ def _unmet(test: ast.expr, holds: bool) -> Iterator[ast.expr]:
     elif isinstance(test, ast.BoolOp):
         for value in test.values:
             yield from _unmet(value, holds)
-    elif not holds or not isinstance(test, (ast.Name, ast.Attribute)):
+    elif not _is_there(test, holds):
         yield test
+
+
+def _is_there(test: ast.expr, holds: bool) -> bool:
+    """Does a condition say that what it asks about is given? `seed`, `seed is not None`, `isinstance(seed, int)`."""
+    nothing = isinstance(test, ast.Compare) and getattr(test.comparators[0], "value", ...) is None
+    if isinstance(test, ast.Compare) and nothing:
+        return isinstance(test.ops[0], ast.IsNot if holds else ast.Is)
+    asks = isinstance(test, ast.Call) and identifier(test.func) in ("isinstance", "exists")
+    return holds and (asks or isinstance(test, (ast.Name, ast.Attribute)))
 
 
 def _comes_from_caller(test: ast.expr, ctx: Context, *, torch: bool) -> bool:
@@ -229,9 +246,19 @@ def _is_seeded_later(node: ast.expr, generator: OwnGenerator, ctx: Context, dept
     if isinstance(parent, (ast.Assign, ast.AnnAssign, ast.NamedExpr)):
         targets = parent.targets if isinstance(parent, ast.Assign) else [parent.target]
         return any(_target_seeded(target, generator, ctx, depth) for target in targets)
+    if isinstance(parent, ast.Dict) and _is_kept_for_draws(node, parent, ctx):
+        return False
     if isinstance(parent, (ast.Return, ast.Yield, ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp)):
         return _is_torch(generator)  # whoever gets it may seed it; NumPy's and Python's are seeded when they are made
     return False
+
+
+def _is_kept_for_draws(node: ast.expr, options: ast.Dict, ctx: Context) -> bool:
+    """`{"generator": g}`: options for what draws from it."""
+    names = [
+        ctx.constant(key) for key, value in zip(options.keys, options.values, strict=True) if value is node and key
+    ]
+    return any(isinstance(name, str) and _GENERATOR_WORDS.search(name) for name in names)
 
 
 def _is_torch(generator: OwnGenerator) -> bool:

@@ -16,6 +16,8 @@ from detlint.linter.analysis.origins import made_by
 from detlint.linter.analysis.program import Program, calls_named
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.testcode import is_unit_test
+from detlint.linter.randomness.global_draws import Drawn, global_draws
+from detlint.linter.randomness.ignored_seeds import seed_beside
 from detlint.linter.randomness.project_seeds import project_seeds
 from detlint.linter.randomness.repeated_splits import why_drawn_again
 from detlint.linter.randomness.seeded_later import is_seeded_later
@@ -31,13 +33,19 @@ _DRAWS_AT_ONCE = re.compile(r"random_split$|train_test_split$")
 _SPLITS = re.compile(r"_split(_|$)|(^|_)split_")
 _RANDOM_SPLIT = "random_split"
 _SPLITTER = re.compile(r"(^|_)split(_|$)")
-# What orders rows at random, by the library that it draws from, and names of what the two parts are for.
-_PERMUTATIONS = {"torch.randperm": "torch", "numpy.random.permutation": "numpy"}
+# What orders or picks rows at random, and names of what the two parts are for.
+_PERMUTATIONS = frozenset(
+    {"torch.randperm", "numpy.random.permutation", "pandas.DataFrame.sample", "sklearn.utils.shuffle"}
+)
+_SHUFFLES = frozenset({"numpy.random.shuffle", "random.shuffle"})  # in place
+_PICKS = frozenset({"numpy.random.choice", "random.sample", "pandas.DataFrame.sample"})
 _TRAINS = re.compile(r"(^|_)(tr|train|training)(set|data|loader|idx)?(_|$)", re.IGNORECASE)
 _TESTS = re.compile(
     r"(^|_)(te|test|testing|val|valid|validation|eval|dev|holdout)(set|data|loader|idx)?(_|$)", re.IGNORECASE
 )
 _SEED = re.compile(r"(^|_)(seed|random_state|generator|rng)$")
+_BY_PLACE = ("iloc", "loc")
+_TAKES_OUT = ("drop", "isin", "difference", "setdiff1d")
 _EXISTENCE = frozenset({"exists", "isfile", "is_file"})
 _RANDOM_STATES = ("generator", "random_state", "seed")
 
@@ -97,16 +105,17 @@ def unseeded_split_by_hand(ctx: Context) -> Iterator[Finding]:
     """
     if ctx.program is not None or is_unit_test(ctx.module):
         return
-    for call in calls_named(ctx.module, [name.rpartition(".")[2] for name in _PERMUTATIONS]):
-        function = ctx.function(call)
-        if function is None or _is_made_once(call, ctx):
+    done: set[FunctionNode] = set()
+    for draw in global_draws(ctx):
+        function = ctx.function(draw.node)
+        if function is None or function in done or _is_made_once(draw.node, ctx) or _stands_in(draw.node, ctx):
             continue
-        if not _makes_parts(function.name) and not why_drawn_again(call, ctx):
+        if not _makes_parts(function.name) and not why_drawn_again(draw.node, ctx):
             continue
-        name = next((name for name in ctx.callees(call) if name in _PERMUTATIONS), "")
-        own = next((keyword.value for keyword in call.keywords if keyword.arg == "generator"), None)
-        if name and (own is None or ctx.constant(own) is None) and _divides(_shuffled(call, ctx), ctx):
-            yield from _unless_seeded(call, name, _PERMUTATIONS[name], ctx.program_or_library, ctx)
+        divides = _divides(_shuffled(draw, ctx), ctx) or (draw.name in _PICKS and _leaves_rest(draw.node, ctx))
+        if divides and seed_beside(draw, ctx) is None:  # else it is a draw of DET102
+            done.add(function)
+            yield from _unless_seeded(draw.node, draw.name, draw.library, ctx.program_or_library, ctx)
 
 
 def _is_made_once(draw: ast.Call, ctx: Context) -> bool:
@@ -116,18 +125,43 @@ def _is_made_once(draw: ast.Call, ctx: Context) -> bool:
     return any(identifier(call.func) in _EXISTENCE for call in calls)
 
 
+def _stands_in(draw: ast.Call, ctx: Context) -> bool:
+    """`if random_state is None:` around it: only where the caller gives no seed."""
+    parts = (part for test, _ in ctx.module.index.conditions_around(draw) for part in walk(test))
+    return any(_SEED.search(identifier(part)) for part in parts if isinstance(part, (ast.Name, ast.Attribute)))
+
+
 def _makes_parts(function: str) -> bool:
     """`split_rows`, `train_val_loaders`."""
     return bool(_SPLITTER.search(function) or (_TRAINS.search(function) and _TESTS.search(function)))
 
 
-def _shuffled(draw: ast.Call, ctx: Context) -> Iterator[ast.expr]:
+def _shuffled(draw: Drawn, ctx: Context) -> Iterator[ast.expr]:
     """Yield where a permutation is used, and the rows that it puts in order."""
-    for use in _uses(ctx.chained(draw), ctx):  # torch.randperm(n).tolist()
+    rows = draw.node.args[0] if draw.name in _SHUFFLES and draw.node.args else None
+    if isinstance(rows, ast.Name):
+        yield from (use for use in ctx.module.index.uses_of(rows) if ctx.flow(use).path(draw.node, use))
+    if draw.name not in _PERMUTATIONS:
+        return
+    for use in _uses(ctx.chained(draw.node), ctx):  # torch.randperm(n).tolist()
         yield use
         ordered = ctx.parent(use)
-        if isinstance(ordered, ast.Subscript) and ordered.slice is use:
+        if isinstance(ordered, ast.Attribute) and ordered.attr in _BY_PLACE:
+            yield ordered  # table.iloc[:k]
+        elif isinstance(ordered, ast.Subscript) and ordered.slice is use:
             yield from _uses(ordered, ctx)
+
+
+def _leaves_rest(draw: ast.Call, ctx: Context) -> bool:
+    """`test = rows.sample(frac=0.2)`, then `train = rows.drop(test.index)`: what was not drawn is the other part."""
+    for use in _uses(ctx.chained(draw), ctx):
+        around = ctx.parent(use)
+        rows = ctx.parent(around) if isinstance(around, ast.Attribute) and around.attr == "index" else around
+        taken = isinstance(rows, ast.Call) and identifier(rows.func) in _TAKES_OUT
+        left = isinstance(rows, ast.Compare) and isinstance(rows.ops[0], ast.NotIn) and use in rows.comparators
+        if taken or left:
+            return True
+    return False
 
 
 def _uses(node: ast.expr, ctx: Context) -> Iterable[ast.expr]:
@@ -222,12 +256,14 @@ def _unless_seeded(node: ast.Call, name: str, library: str, program: Program, ct
     yield ctx.finding(node, call=name, reason=reason)
 
 
-def _may_be_seeded(node: ast.AST, library: str, ctx: Context) -> bool:
+def _may_be_seeded(node: ast.Call, library: str, ctx: Context) -> bool:
     """Does a program of the project that leads to the split, or code on the way, seed the library?
 
     What seeds anywhere else in the project may be there for programs which reach the split by ways nobody can follow,
-    but for a split beside a seed that it makes no use of.
+    but for a split beside a seed that it makes no use of. A seed which nothing reads is the split's, whoever seeds.
     """
+    if seed_beside(Drawn(node, "", library), ctx) is not None:
+        return False
     users = {user.module: user for user in users_of(node, ctx)}
     if any(seeding_of(user.program_or_library).shared(library) for user in users.values()):
         return True

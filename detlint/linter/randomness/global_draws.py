@@ -11,6 +11,8 @@ from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.origins import made_by
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.randomness.purpose import decides
+from detlint.linter.source.names import parameters
+from detlint.linter.source.nodes import identifier, walk
 from detlint.randomness import load_sources
 from detlint.rulebook import Trigger
 
@@ -42,12 +44,36 @@ def global_draws(ctx: Context) -> Iterator[Drawn]:
 
 
 def _of_table(call: ast.Call, ctx: Context) -> tuple[str, ...]:
-    """`df.sample(frac=1)`: only tables have `frac`; else the receiver must come out of pandas."""
+    """`df.sample(frac=1)`: only tables have `frac`; else the receiver must come out of pandas, or be used like it."""
     if not isinstance(call.func, ast.Attribute) or call.func.attr != "sample" or ctx.callees(call):
         return ()
     fraction = any(keyword.arg == "frac" for keyword in call.keywords)
-    known = fraction or made_by(ctx.module, call.func.value, "pandas")
-    return ("pandas.DataFrame.sample",) if known else ()
+    table = fraction or made_by(ctx.module, call.func.value, "pandas") or _is_grouped(call.func.value, ctx)
+    return ("pandas.DataFrame.sample",) if table or _is_beside_table(call, ctx) else ()
+
+
+def _is_grouped(rows: ast.expr, ctx: Context) -> bool:
+    """`df.groupby("topic").apply(lambda rows: rows.sample(5))`."""
+    function = next((parent for parent in ctx.ancestors(rows) if isinstance(parent, ast.Lambda)), None)
+    apply = ctx.parent(function) if function is not None else None
+    if function is None or not isinstance(apply, ast.Call) or not isinstance(apply.func, ast.Attribute):
+        return False
+    named = identifier(rows) in {parameter.arg for parameter, _ in parameters(function.args)}
+    return named and apply.func.attr == "apply" and any(map(_groups, walk(apply.func)))
+
+
+def _groups(part: ast.AST) -> bool:
+    return isinstance(part, ast.Attribute) and part.attr == "groupby"
+
+
+def _is_beside_table(call: ast.Call, ctx: Context) -> bool:
+    """`fake.sample(n=9)` in a function with `real.sample(n=9, random_state=0)`: only tables have `random_state`."""
+    named = any(keyword.arg == "n" for keyword in call.keywords)
+    return named and any(
+        keyword.arg == "random_state" and ctx.function(other) is ctx.function(call)
+        for other in ctx.module.index.calls_by_name.get("sample", ())
+        for keyword in other.keywords
+    )
 
 
 def _initialises(call: ast.Call, ctx: Context) -> bool:

@@ -42,7 +42,7 @@ def left_out_generators(ctx: Context) -> Iterator[LeftOut]:
     for a seed around a draw keeps draws with one apart from those without.
     """
     seeded = tuple(_seeded(ctx))
-    draws = [draw for draw in (*global_draws(ctx), *_orders(ctx)) if _may_take_one(draw)] if seeded else []
+    draws = [draw for draw in (*global_draws(ctx), *orders(ctx)) if may_take_one(draw)] if seeded else []
     done: set[ast.AST | None] = set()
     for target, call, generator in seeded:
         drawing = [use for use in _uses(target, ctx) if not _seeds(use, generator, ctx)]
@@ -51,7 +51,7 @@ def left_out_generators(ctx: Context) -> Iterator[LeftOut]:
             function = ctx.function(draw.node)
             if function in done or not _stands_for(target, drawing, draw, function, ctx):
                 continue
-            if not _is_asked_about(draw, call, ctx) and not _makes_seed(draw, ctx) and matters(draw, ctx):
+            if not is_asked_about(draw, call, ctx) and not _makes_seed(draw, ctx) and matters(draw, ctx):
                 done.add(function)
                 yield LeftOut(draw, call, ast.unparse(target))
 
@@ -74,7 +74,7 @@ def _seeded(ctx: Context) -> Iterator[tuple[ast.Name | ast.Attribute, ast.Call, 
             yield holder, call, torch
 
 
-def _orders(ctx: Context) -> Iterator[Drawn]:
+def orders(ctx: Context) -> Iterator[Drawn]:
     """Yield what draws the order of samples, or which of them go where: `RandomSampler(rows)`."""
     for call in calls_named(ctx.module, _SHUFFLING):
         given = {keyword.arg: keyword.value for keyword in call.keywords}
@@ -85,7 +85,7 @@ def _orders(ctx: Context) -> Iterator[Drawn]:
             yield Drawn(call, name, "torch")
 
 
-def _may_take_one(draw: Drawn) -> bool:
+def may_take_one(draw: Drawn) -> bool:
     """Could the call take a generator, and passes no `**options` that may hold one?
 
     NumPy's and Python's generators have a method for each draw; torch's functions take one, or do not.
@@ -157,7 +157,7 @@ def _makes_seed(draw: Drawn, ctx: Context) -> bool:
     return any("seed" in identifier(target).lower() for target in targets)
 
 
-def _is_asked_about(draw: Drawn, seeded: ast.Call, ctx: Context) -> bool:
+def is_asked_about(draw: Drawn, seeded: ast.Call, ctx: Context) -> bool:
     """`if self.seed is None:` around a draw, and not around the generator as well."""
     shared = set(ctx.module.index.conditions_around(seeded))
     tests = (asked[0] for asked in ctx.module.index.conditions_around(draw.node) if asked not in shared)

@@ -102,8 +102,9 @@ def _is_meant_to_fail(node: ast.expr, ctx: Context) -> bool:
 
 
 def _attribute_decides(attribute: ast.Attribute, ctx: Context, depth: int) -> bool:
-    if attribute.attr in load_sources().indifferent.attributes:
-        return False
+    drawn_over = attribute.attr.endswith("_") and load_sources().draws.get(f"torch.Tensor.{attribute.attr}")
+    if drawn_over or attribute.attr in load_sources().indifferent.attributes:
+        return False  # `torch.rand(3).normal_(generator=g)`
     parent = ctx.parent(attribute)
     called = isinstance(parent, ast.Call) and parent.func is attribute
     if isinstance(parent, ast.Call) and called and isinstance(ctx.parent(parent), ast.Expr):

@@ -11,7 +11,7 @@ from detlint.linter.analysis.options import destination, flags_of
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.analysis.project import Module
 from detlint.linter.programs.training import trains
-from detlint.linter.source.names import FUNCTIONS, FunctionNode, parameters
+from detlint.linter.source.names import FunctionNode, parameters
 from detlint.linter.source.nodes import arguments_of, identifier, walk
 
 if TYPE_CHECKING:
@@ -113,5 +113,4 @@ def _is_forgotten(name: str, function: FunctionNode, ctx: Context) -> bool:
     if not (trains(function) or (function.name == "main" and trains(ctx.module.tree))):
         return False
     reads = (part for part in walk(function) if isinstance(part, ast.Name) and part.id == name)
-    nested = any(isinstance(part, FUNCTIONS) and part is not function for part in walk(function))
-    return not nested and not any(True for _ in reads)
+    return not any(True for _ in reads)
