@@ -16,6 +16,8 @@ _CONSTRUCTORS = re.compile(r"^torch\.(cuda\.)?\w*Tensor$")
 _FACTORIES = re.compile(r"^torch\.((cuda\.)?\w*Tensor|empty|zeros|ones|randn?)$")
 _SIZED = re.compile(r"^torch\.nn\.(Linear|Bilinear|Conv\w+|Embedding|LayerNorm|BatchNorm\w+|LSTM|GRU|RNN)$")
 _SIZE_NAME = re.compile(r"(^|_|\.)(num|n|in|out)_\w+[^_]$|(^|_|\.)(dim|size|channels|units|width|heads|hidden)$")
+_OBJECTS = frozenset({"builtins.object", "numpy.object_", "numpy.object"})
+_BEFORE_BUFFER = 2  # `numpy.ndarray(shape, dtype, buffer)`
 # What several sizes are called: `torch.FloatTensor(*shape)`.
 _SHAPE_NAME = re.compile(r"(^|_)(shape|sizes?|dims?)$")
 
@@ -27,9 +29,26 @@ def is_fresh(call: Call, ctx: Context) -> bool:
     where = named_device(device, ctx) if device is not None else device_around(node, ctx)
     if where == "meta" or has_no_elements(node, ctx) or _stands_for_a_shape(node, ctx):
         return False
+    if call.name.startswith("numpy."):
+        return not (_is_given_memory(call) or _holds_objects(node, ctx))
     if _CONSTRUCTORS.match(call.name) or call.name == "torch.Tensor.new":
         return _takes_sizes(node, ctx)
     return not call.name.endswith(".resize_") or _grows(node, ctx)
+
+
+def _is_given_memory(call: Call) -> bool:
+    """`np.ndarray(shape, buffer=shared.buf)`: what is there already."""
+    named = any(keyword.arg in ("buffer", None) for keyword in call.node.keywords)
+    return call.name == "numpy.ndarray" and (named or len(call.node.args) > _BEFORE_BUFFER)
+
+
+def _holds_objects(node: ast.Call, ctx: Context) -> bool:
+    """`np.empty(n, dtype=object)` holds None everywhere."""
+    named = [keyword.value for keyword in node.keywords if keyword.arg == "dtype"]
+    return any(
+        not _OBJECTS.isdisjoint(ctx.resolve(dtype)) or ctx.constant(dtype) in ("object", "O")
+        for dtype in (*named, *node.args[1:2])
+    )
 
 
 def _grows(node: ast.Call, ctx: Context) -> bool:

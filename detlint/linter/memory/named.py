@@ -22,12 +22,14 @@ from detlint.linter.memory.needs import (
 from detlint.linter.memory.parts import (
     are_alternatives,
     is_filled_by_choice,
+    is_made_larger,
     is_under_same_choice,
     left_to_choice,
     names_extent,
     only_in_part,
     tells_extent,
 )
+from detlint.linter.memory.promised import is_shape_only
 from detlint.linter.memory.uses import Fate, fate
 from detlint.linter.source.names import LOOPS, Binding, FunctionNode
 from detlint.linter.source.nodes import arguments_of, identifier, walk
@@ -111,6 +113,8 @@ class NamedMemory:
             function = ctx.function(use)
             if function is None or allocates(function) or guards_emptiness(use, ctx) or is_parameter(self._made, ctx):
                 return False
+            if is_shape_only(use, ctx) or (self.in_part and is_made_larger(self._writes, ctx)):
+                return False
         elif outcome is not Fate.READ or _reads_a_part(use, self._writes, ctx):
             return False
         return not reads_what_rounds_left(use, [*self._writes, *self._others], ctx)
@@ -128,7 +132,7 @@ class NamedMemory:
         bound = [node for node in self._others if is_in_each_round(node, ctx)]
         barriers = [*self._others, *self._fills, *_loops_of(bound, use, ctx)]
         if not self.in_part:
-            barriers += [*self._ends.values(), *_loops_of(self._writes, use, ctx)]
+            barriers += [*self._ends.values(), *_loops_of(self._writes, use, ctx), *_tried(self._writes, use, ctx)]
             barriers += tests_of_need(self._writes, use, self._target, self._made, ctx)
         return barriers
 
@@ -251,6 +255,17 @@ def _loops_of(writes: Sequence[ast.AST], read: ast.AST, ctx: Context) -> Iterato
     around = set(ctx.ancestors(read))
     for write in writes:
         yield from (parent for parent in ctx.ancestors(write) if isinstance(parent, LOOPS) and parent not in around)
+
+
+def _tried(writes: Sequence[ast.AST], read: ast.AST, ctx: Context) -> Iterator[ast.AST]:
+    """Yield each `try` with no handler that writes in any case: nothing follows it unless all of it was done."""
+    around = set(ctx.ancestors(read))
+    for write in writes:
+        for parent in ctx.ancestors(write):
+            if isinstance(parent, ast.Try) and not parent.handlers and parent not in around:
+                yield parent
+            elif not isinstance(parent, (ast.expr, ast.Assign, ast.Expr, ast.Try, ast.With)):
+                break
 
 
 def targets_of(value: ast.expr, node: ast.expr, ctx: Context) -> Iterator[ast.expr]:

@@ -10,6 +10,7 @@ from itertools import combinations, pairwise
 
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.values import Kind
+from detlint.linter.indices.no_elements import SIZES
 from detlint.linter.memory.marks import are_coordinates, leave_out_beyond, name_some, write_one_number
 from detlint.linter.memory.rounds import (
     drops_the_last_batch,
@@ -23,7 +24,7 @@ from detlint.linter.memory.rounds import (
 )
 from detlint.linter.memory.uses import Fate, fate
 from detlint.linter.source.names import COMPREHENSIONS, LOOPS
-from detlint.linter.source.nodes import arguments_of, identifier, walk
+from detlint.linter.source.nodes import arguments_of, identifier, is_own, walk
 
 _Loop = ast.For | ast.AsyncFor | ast.While
 # What tells which part of the memory is in use, where it goes along with it.
@@ -133,6 +134,23 @@ def is_under_same_choice(use: ast.AST, choice: ast.If, ctx: Context) -> bool:
         isinstance(parent, (ast.If, ast.IfExp)) and not names.isdisjoint(map(identifier, walk(parent.test)))
         for parent in ctx.ancestors(use)
     )
+
+
+def is_made_larger(writes: Sequence[ast.Name], ctx: Context) -> bool:
+    """`more[:used] = rows[:used]`, where `used` is given: whoever gives it knows which part is in use."""
+    return all(_takes_over_as_told(place, ctx) for write in writes for place in [ctx.parent(write)])
+
+
+def _takes_over_as_told(place: ast.AST | None, ctx: Context) -> bool:
+    statement = ctx.parent(place) if isinstance(place, ast.Subscript) else None
+    value = statement.value if isinstance(statement, ast.Assign) else None
+    if not isinstance(place, ast.Subscript) or not isinstance(value, ast.Subscript):
+        return False
+    end = place.slice.upper if isinstance(place.slice, ast.Slice) else None
+    bindings = ctx.module.definitions(end) if isinstance(end, ast.Name) else []
+    told = is_own(end) if end is not None else False
+    told = told or (bool(bindings) and all(isinstance(binding.node, ast.arg) for binding in bindings))
+    return told and ast.dump(place.slice) == ast.dump(value.slice)
 
 
 def rounds_of(write: ast.AST, target: ast.AST, ctx: Context) -> Iterator[_Loop]:
@@ -253,9 +271,9 @@ def sizes_of(made: ast.expr) -> list[ast.expr]:
     """Return the sizes that memory is made with, as far as they are written one by one: `torch.empty(n, 4)`."""
     if not isinstance(made, ast.Call):
         return []
-    sizes = made.args or [word.value for word in made.keywords if word.arg == "size"]
-    if len(sizes) == 1 and isinstance(sizes[0], (ast.Tuple, ast.List)):
-        sizes = sizes[0].elts
+    sizes = made.args or [word.value for word in made.keywords if word.arg in SIZES]
+    if sizes and isinstance(sizes[0], (ast.Tuple, ast.List)):
+        sizes = sizes[0].elts  # what stands behind it is the kind of numbers
     return list(sizes)
 
 
