@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import combinations
 
@@ -30,9 +30,10 @@ from detlint.linter.memory.parts import (
     tells_extent,
 )
 from detlint.linter.memory.promised import is_shape_only
-from detlint.linter.memory.uses import Fate, fate
-from detlint.linter.source.names import LOOPS, Binding, FunctionNode
+from detlint.linter.memory.uses import Fate, fate, is_set_anew
+from detlint.linter.source.names import FOR_LOOPS, LOOPS, Binding, FunctionNode
 from detlint.linter.source.nodes import arguments_of, identifier, walk
+from detlint.linter.tables.memory import memory_table
 
 # What is named so, or ends in `_`, may write the rest of memory of which a part is written.
 _COMPLETES = re.compile(r"fill|copy|update|gather|reduce|broadcast|load|pad|init|complete|all_to_all|recv|send|read|_$")
@@ -99,7 +100,10 @@ class NamedMemory:
     def _counts(self, use: ast.Name, outcome: Fate, place: ast.expr) -> bool:
         """Does a use look at places that may be unwritten?"""
         ctx = self._ctx
-        told = isinstance(ctx.parent(use), ast.Subscript) or tells_extent(place, self._target.id, ctx)
+        part = ctx.parent(use)
+        told = tells_extent(place, self._target.id, ctx) or (
+            isinstance(part, ast.Subscript) and not is_set_anew(part, ctx)
+        )
         if self.in_part and told and not self._marks:
             return False  # it may be the part
         chosen_alike = self._choice is not None and is_under_same_choice(use, self._choice, ctx)
@@ -154,7 +158,7 @@ def _new_name(use: ast.Name, outcomes: dict[ast.Name, tuple[Fate, ast.expr]], ct
     name = next((target for target in targets if isinstance(target, ast.Name)), None)
     if name is None or name.id == use.id:
         return name
-    return None if any(ctx.flow(use).path(use, other) for other in outcomes) else name
+    return None if _is_used_after(use, outcomes, ctx) else name
 
 
 def _is_given_on(use: ast.Name, outcome: tuple[Fate, ast.expr], marks: bool, ctx: Context) -> bool:
@@ -174,7 +178,7 @@ def _is_given_on(use: ast.Name, outcome: tuple[Fate, ast.expr], marks: bool, ctx
         read = read_of_list(call, ctx, returned=True)
         return read is not None and (marks or not tells_extent(read, "", ctx))
     name = identifier(call.func)
-    return not (name[:1].isupper() or name == "where" or _COMPLETES.search(name))
+    return not ((name[:1].isupper() and not marks) or name == "where" or _COMPLETES.search(name))
 
 
 def settled(
@@ -185,18 +189,25 @@ def settled(
     So does marking some places where nothing writes the others; two masks may complement each other. Another name by
     which it is only read is no more than a read.
     """
-    writes = [use for use, (outcome, _) in outcomes.items() if outcome in (Fate.WRITTEN, Fate.STORED)]
+    writes = [
+        use
+        for use, (outcome, place) in outcomes.items()
+        if outcome is Fate.WRITTEN or (outcome is Fate.STORED and not _is_copied(use, place, ctx))
+    ]
     masked = [place for _, place in outcomes.values() if identifier(place).startswith("masked_")]
     settled = {}
     for use, (outcome, place) in outcomes.items():
         if outcome is Fate.ADDED_TO:
-            before = [ctx.statement(write) for write in writes] + list(_loops_of(writes, use, ctx))
+            earlier = [write for write in writes if ctx.statement(write) is not ctx.statement(use)]
+            before = [ctx.statement(write) for write in earlier] + list(_loops_of(earlier, use, ctx))
             unwritten = ctx.flow(use).path(ctx.statement(made), use, avoiding=before)
             outcome = Fate.READ if unwritten else Fate.WRITTEN
         elif outcome is Fate.MARKED:
             outcome = Fate.WRITTEN if writes or len(masked) > 1 else Fate.READ
         elif outcome is Fate.STORED and _is_only_read(place, ctx):
             outcome = Fate.READ
+        elif outcome is Fate.STORED and _is_copied(use, place, ctx) and _is_used_after(use, outcomes, ctx):
+            outcome = Fate.UNTOUCHED  # what writes the copy leaves this alone
         settled[use] = (outcome, place)
     return settled
 
@@ -207,6 +218,17 @@ def _is_only_read(stored: ast.expr, ctx: Context) -> bool:
     uses = ctx.flow(stored).uses(binding) if binding is not None else ()
     fates = {fate(use, ctx)[0] for use in uses if ctx.flow(use) is ctx.flow(stored)}
     return len(uses) > 0 and Fate.READ in fates and fates <= {Fate.READ, Fate.UNTOUCHED}
+
+
+def _is_copied(use: ast.expr, stored: ast.expr, ctx: Context) -> bool:
+    """`best = memory.copy()`, `np.copy(memory)`."""
+    handed = [use, *ctx.ancestors(use)]
+    calls = (part for part in handed[: handed.index(stored) + 1] if isinstance(part, ast.Call))
+    return any(identifier(call.func) in memory_table().methods["copying"] for call in calls)
+
+
+def _is_used_after(use: ast.Name, others: Iterable[ast.Name], ctx: Context) -> bool:
+    return any(ctx.flow(use).path(use, other) for other in others if ctx.flow(other) is ctx.flow(use))
 
 
 def allocates(function: FunctionNode) -> bool:
@@ -224,19 +246,17 @@ def _is_conditional(write: ast.AST, target: ast.AST, ctx: Context) -> bool:
 def _reads_a_part(use: ast.AST, writes: list[ast.Name], ctx: Context) -> bool:
     """`out[:i]` in the loop that writes `out[i]`: what is read was written in the rounds before, but for `out[-2:]`."""
     part = ctx.parent(use)
-    if isinstance(part, ast.Subscript) and _is_set_anew(part, ctx):
+    if isinstance(part, ast.Subscript) and is_set_anew(part, ctx):
         return False
-    if not isinstance(part, ast.Subscript) or not any(isinstance(name, ast.Name) for name in ast.walk(part.slice)):
+    if not isinstance(part, ast.Subscript):
         return False
-    loops = {parent for parent in ctx.ancestors(use) if isinstance(parent, LOOPS)}
-    return any(parent in loops for write in writes for parent in ctx.ancestors(write))
-
-
-def _is_set_anew(part: ast.Subscript, ctx: Context) -> bool:
-    """`out[i] = out[i] + x` and `out[i] += x` read what they set."""
-    statement = ctx.statement(part)
-    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", part.value)]
-    return any(isinstance(target, ast.Subscript) and ast.unparse(target) == ast.unparse(part) for target in targets)
+    names = {name.id for name in ast.walk(part.slice) if isinstance(name, ast.Name)}
+    writing = {parent for write in writes for parent in ctx.ancestors(write)}
+    for loop in (parent for parent in ctx.ancestors(use) if isinstance(parent, LOOPS)):
+        if loop in writing:
+            return bool(names)
+        names -= {identifier(name) for name in walk(loop.target)} if isinstance(loop, FOR_LOOPS) else set()
+    return False
 
 
 def _bound_at(binding: Binding, ctx: Context) -> ast.AST:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from detlint.tables import RULES_FOLDER, read_table, word_lists
 
-_METHODS = ("form", "views", "through", "updating", "reading", "reading_argument", "like", "setting")
+_METHODS = ("form", "views", "through", "updating", "reading", "reading_argument", "like", "copying", "setting")
 _FUNCTIONS = ("views", "like", "reading", "reading_first")
 _LIBRARIES = ("torch", "numpy")
 
