@@ -101,15 +101,14 @@ class NamedMemory:
         """Does a use look at places that may be unwritten?"""
         ctx = self._ctx
         part = ctx.parent(use)
-        told = tells_extent(place, self._target.id, ctx) or (
-            isinstance(part, ast.Subscript) and not is_set_anew(part, ctx)
-        )
+        anew = isinstance(part, ast.Subscript) and is_set_anew(part, ctx)  # nothing wrote on some way there: `settled`
+        told = tells_extent(place, self._target.id, ctx) or (isinstance(part, ast.Subscript) and not anew)
         if self.in_part and told and not self._marks:
             return False  # it may be the part
         chosen_alike = self._choice is not None and is_under_same_choice(use, self._choice, ctx)
         if chosen_alike or is_asked_for_form(use, self._made, ctx):
             return False
-        if self._may_be_complementary and any(
+        if not anew and self._may_be_complementary and any(
             write.lineno <= use.lineno and use not in walk(done) for write, done in self._ends.items()
         ):
             return False
@@ -125,7 +124,9 @@ class NamedMemory:
 
     @cached_property
     def _may_be_complementary(self) -> bool:
-        """The conditions of several writes may complement each other; parts written in two branches do not."""
+        """The conditions of several writes may complement each other; marks and parts in two branches do not."""
+        if self.in_part and self._marks:
+            return False
         conditional = [write for write in self._writes if _is_conditional(write, self._target, self._ctx)]
         pairs = list(combinations(conditional, 2))
         return bool(pairs) and not (self.in_part and all(are_alternatives(*pair, self._ctx) for pair in pairs))
@@ -201,7 +202,7 @@ def settled(
             earlier = [write for write in writes if ctx.statement(write) is not ctx.statement(use)]
             before = [ctx.statement(write) for write in earlier] + list(_loops_of(earlier, use, ctx))
             unwritten = ctx.flow(use).path(ctx.statement(made), use, avoiding=before)
-            outcome = Fate.READ if unwritten else Fate.WRITTEN
+            outcome = Fate.READ if unwritten else Fate.UNTOUCHED
         elif outcome is Fate.MARKED:
             outcome = Fate.WRITTEN if writes or len(masked) > 1 else Fate.READ
         elif outcome is Fate.STORED and _is_only_read(place, ctx):

@@ -30,7 +30,7 @@ def leaves_out_rounds(place: ast.Subscript, loops: Sequence[ast.For], marks: boo
     """
     if any(isinstance(part, ast.Slice) and (part.lower or part.upper) for part in _parts(place)):
         return False  # `if n > 0: out[i, :n] = x`: what follows is there to be left
-    named = {part.id for part in _parts(place) if isinstance(part, ast.Name)}
+    named = set().union(*map(_picked_by, _parts(place)))
     if marks:
         loops = [loop for loop in loops if named & _names(loop.target)]
     counters = set().union(*(_names(loop.target) for loop in loops))
@@ -47,6 +47,12 @@ def leaves_out_rounds(place: ast.Subscript, loops: Sequence[ast.For], marks: boo
         return False
     differs = not tests or any(_differs(test.test, changing, ctx) for test in tests)
     return differs and (marks or not _keeps_record(place, loops[-1], tests, ctx))
+
+
+def _picked_by(part: ast.expr) -> set[str]:
+    """`i` of `out[i]` and of `out[labels == i]`."""
+    sides = [part.left, *part.comparators] if isinstance(part, ast.Compare) and isinstance(part.ops[0], ast.Eq) else [part]
+    return {side.id for side in sides if isinstance(side, ast.Name)}
 
 
 def _handlers(place: ast.Subscript, ctx: Context) -> list[ast.ExceptHandler]:
