@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 SIZES = frozenset({"size", "shape"})  # what torch and NumPy call them
 _MAX_STEPS = 4
-_COPIES = frozenset({"torch.Size", "builtins.tuple", "builtins.list", "numpy.array", "numpy.append", "numpy.concatenate"})
+_COPIES = frozenset(
+    {"torch.Size", "builtins.tuple", "builtins.list", "numpy.array", "numpy.append", "numpy.concatenate"}
+)
 
 
 def has_no_elements(made: ast.Call, ctx: Context) -> bool:
@@ -27,7 +29,7 @@ def _is_zero(size: ast.expr, ctx: Context) -> bool:
 
 
 def _holds_zero(sizes: ast.expr, ctx: Context, steps: int) -> bool:
-    """`torch.Size([0])`, `(*x.shape[:-1], 0)`, `[0] + list(rest)`, `(0,) * n`, `np.append(0, rest)`, also under a name."""
+    """`torch.Size([0])`, `(*x.shape[:-1], 0)`, `[0] + list(rest)`, `(0,) * n`, `np.append(0, x)`, also by name."""
     if steps == 0:
         return False
     if isinstance(sizes, ast.Starred):

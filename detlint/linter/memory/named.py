@@ -108,8 +108,10 @@ class NamedMemory:
         chosen_alike = self._choice is not None and is_under_same_choice(use, self._choice, ctx)
         if chosen_alike or is_asked_for_form(use, self._made, ctx):
             return False
-        if not anew and self._may_be_complementary and any(
-            write.lineno <= use.lineno and use not in walk(done) for write, done in self._ends.items()
+        if (
+            not anew
+            and self._may_be_complementary
+            and any(write.lineno <= use.lineno and use not in walk(done) for write, done in self._ends.items())
         ):
             return False
         if outcome is Fate.RETURNED:

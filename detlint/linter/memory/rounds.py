@@ -51,7 +51,9 @@ def leaves_out_rounds(place: ast.Subscript, loops: Sequence[ast.For], marks: boo
 
 def _picked_by(part: ast.expr) -> set[str]:
     """`i` of `out[i]` and of `out[labels == i]`."""
-    sides = [part.left, *part.comparators] if isinstance(part, ast.Compare) and isinstance(part.ops[0], ast.Eq) else [part]
+    sides = (
+        [part.left, *part.comparators] if isinstance(part, ast.Compare) and isinstance(part.ops[0], ast.Eq) else [part]
+    )
     return {side.id for side in sides if isinstance(side, ast.Name)}
 
 

@@ -132,9 +132,9 @@ def _argument(node: ast.expr, parent: ast.Call | ast.keyword, ctx: Context, dept
         return Fate.UNTOUCHED, call  # nn.init._calculate_fan_in_and_fan_out(weight)
     if not _WHERE.isdisjoint(names) and _is_put_back(node, call, ctx):
         return Fate.WRITTEN, call
-    readers = (types.tensors, types.tensor_tuples, table.functions["reading"])
+    readers = [types.tensors, types.tensor_tuples, table.functions["reading"]]
     if call.args[:1] == [node]:
-        readers = (*readers, table.functions["reading_first"])
+        readers.append(table.functions["reading_first"])
     if all(any(name in reading for reading in readers) for name in names):
         return Fate.READ, call
     outcome = _inside(node, call, ctx, depth)
