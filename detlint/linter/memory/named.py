@@ -30,7 +30,7 @@ from detlint.linter.memory.parts import (
     tells_extent,
 )
 from detlint.linter.memory.promised import is_shape_only
-from detlint.linter.memory.uses import Fate, fate, is_set_anew
+from detlint.linter.memory.uses import Fate, fate
 from detlint.linter.source.names import FOR_LOOPS, LOOPS, Binding, FunctionNode
 from detlint.linter.source.nodes import arguments_of, identifier, walk
 from detlint.linter.tables.memory import memory_table
@@ -100,16 +100,15 @@ class NamedMemory:
     def _counts(self, use: ast.Name, outcome: Fate, place: ast.expr) -> bool:
         """Does a use look at places that may be unwritten?"""
         ctx = self._ctx
-        part = ctx.parent(use)
-        anew = isinstance(part, ast.Subscript) and is_set_anew(part, ctx)  # nothing wrote on some way there: `settled`
-        told = tells_extent(place, self._target.id, ctx) or (isinstance(part, ast.Subscript) and not anew)
+        added = outcome is Fate.ADDED_TO  # nothing wrote on some way there: `settled`
+        told = tells_extent(place, self._target.id, ctx) or (isinstance(ctx.parent(use), ast.Subscript) and not added)
         if self.in_part and told and not self._marks:
             return False  # it may be the part
         chosen_alike = self._choice is not None and is_under_same_choice(use, self._choice, ctx)
         if chosen_alike or is_asked_for_form(use, self._made, ctx):
             return False
         if (
-            not anew
+            not added
             and self._may_be_complementary
             and any(write.lineno <= use.lineno and use not in walk(done) for write, done in self._ends.items())
         ):
@@ -120,7 +119,7 @@ class NamedMemory:
                 return False
             if is_shape_only(use, ctx) or (self.in_part and is_made_larger(self._writes, ctx)):
                 return False
-        elif outcome is not Fate.READ or _reads_a_part(use, self._writes, ctx):
+        elif not added and (outcome is not Fate.READ or _reads_a_part(use, self._writes, ctx)):
             return False
         return not reads_what_rounds_left(use, [*self._writes, *self._others], ctx)
 
@@ -204,7 +203,7 @@ def settled(
             earlier = [write for write in writes if ctx.statement(write) is not ctx.statement(use)]
             before = [ctx.statement(write) for write in earlier] + list(_loops_of(earlier, use, ctx))
             unwritten = ctx.flow(use).path(ctx.statement(made), use, avoiding=before)
-            outcome = Fate.READ if unwritten else Fate.UNTOUCHED
+            outcome = Fate.ADDED_TO if unwritten else Fate.UNTOUCHED
         elif outcome is Fate.MARKED:
             outcome = Fate.WRITTEN if writes or len(masked) > 1 else Fate.READ
         elif outcome is Fate.STORED and _is_only_read(place, ctx):
@@ -249,7 +248,7 @@ def _is_conditional(write: ast.AST, target: ast.AST, ctx: Context) -> bool:
 def _reads_a_part(use: ast.AST, writes: list[ast.Name], ctx: Context) -> bool:
     """`out[:i]` in the loop that writes `out[i]`: what is read was written in the rounds before, but for `out[-2:]`."""
     part = ctx.parent(use)
-    if isinstance(part, ast.Subscript) and is_set_anew(part, ctx):
+    if isinstance(part, ast.Subscript) and _is_set_anew(part, ctx):
         return False
     if not isinstance(part, ast.Subscript):
         return False
@@ -260,6 +259,13 @@ def _reads_a_part(use: ast.AST, writes: list[ast.Name], ctx: Context) -> bool:
             return bool(names)
         names -= {identifier(name) for name in walk(loop.target)} if isinstance(loop, FOR_LOOPS) else set()
     return False
+
+
+def _is_set_anew(part: ast.Subscript, ctx: Context) -> bool:
+    """`out[i] = out[i] + x` and `out[i] += x` read what they set."""
+    statement = ctx.statement(part)
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", part.value)]
+    return any(isinstance(target, ast.Subscript) and ast.unparse(target) == ast.unparse(part) for target in targets)
 
 
 def _bound_at(binding: Binding, ctx: Context) -> ast.AST:

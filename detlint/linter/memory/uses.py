@@ -280,11 +280,11 @@ def _is_part_of_tensor(target: ast.expr, ctx: Context) -> bool:
     return kinds in ({Kind.TENSOR}, {Kind.ARRAY})
 
 
-def is_set_anew(part: ast.Subscript, ctx: Context) -> bool:
-    """`out[i] = out[i] + x` and `out[i] += x` read what they set."""
-    statement = ctx.statement(part)
-    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", part.value)]
-    return any(isinstance(target, ast.Subscript) and ast.unparse(target) == ast.unparse(part) for target in targets)
+def _is_added_to(part: ast.Subscript, ctx: Context) -> bool:
+    """`out[i] = out[i] + x`."""
+    sum_, statement = ctx.parent(part), ctx.statement(part)
+    targets = statement.targets if isinstance(statement, ast.Assign) and isinstance(sum_, ast.BinOp) else []
+    return any(ast.unparse(target) == ast.unparse(part) for target in targets)
 
 
 def _is_moved(node: ast.expr, target: ast.expr, ctx: Context) -> bool:
@@ -309,7 +309,7 @@ def _plain(node: ast.expr, parent: ast.AST | None, ctx: Context) -> tuple[Fate |
     if isinstance(parent, ast.Subscript):
         if parent.value is not node or isinstance(parent.ctx, ast.Load):
             outcome = None if parent.value is node else Fate.READ
-            return (Fate.ADDED_TO if outcome is None and is_set_anew(parent, ctx) else outcome), parent
+            return (Fate.ADDED_TO if outcome is None and _is_added_to(parent, ctx) else outcome), parent
         return (Fate.ADDED_TO if isinstance(ctx.parent(parent), ast.AugAssign) else Fate.WRITTEN), parent
     if isinstance(parent, ast.Compare):
         identity = all(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in parent.ops)
