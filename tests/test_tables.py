@@ -14,6 +14,7 @@ from detlint.layers import load_layers
 from detlint.linter.analysis.values import load_types
 from detlint.linter.tables.elements import element_table
 from detlint.linter.tables.gradients import gradient_table
+from detlint.linter.tables.memory import memory_table
 from detlint.linter.tables.order import order_table
 from detlint.linter.tables.rounding import rounding_table
 from detlint.operators import load_operators
@@ -37,6 +38,8 @@ BROKEN: list[tuple[Read, str, tuple[str, str], str]] = [
     (load_influences, "influences.toml", ("[groups]", "[group]"), "groups: missing"),
     (load_layers, "layers.toml", ("[steady]", "[stead]"), "steady: missing"),
     (load_layers, "layers.toml", ("[[layer]]\ncalls = [", "[[layer]]\ncall = ["), "layer[1].calls: missing"),
+    (memory_table, "memory.toml", ("[functions]", "[function]"), "functions: missing"),
+    (memory_table, "memory.toml", ("reading_first =", "reading_frst ="), "functions.reading_first: missing"),
     (load_operators, "operators.toml", ("signatures = [", "signature = ["), "signatures: missing"),
     (order_table, "order.toml", ("[words]", "[wordz]"), "words: missing"),
     (order_table, "order.toml", ("carrying =", "carryin ="), "functions.carrying: missing"),

@@ -152,7 +152,7 @@ def _read_of_name(target: ast.Name, made: ast.expr, ctx: Context, names: int, be
     flow = ctx.flow(target)
     if binding is None or owner is None or owner.node is not flow.scope.node:
         return None
-    if guards_emptiness(target, ctx):
+    if guards_emptiness(target, ctx) or guards_emptiness(made, ctx):
         return None
     outcomes = settled({use: fate(use, ctx) for use in flow.uses(binding)}, target, ctx)
     if len(outcomes) == 1 and names and [outcome for outcome, _ in outcomes.values()] == [Fate.STORED]:

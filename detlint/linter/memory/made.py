@@ -16,6 +16,11 @@ _CONSTRUCTORS = re.compile(r"^torch\.(cuda\.)?\w*Tensor$")
 _FACTORIES = re.compile(r"^torch\.((cuda\.)?\w*Tensor|empty|zeros|ones|randn?)$")
 _SIZED = re.compile(r"^torch\.nn\.(Linear|Bilinear|Conv\w+|Embedding|LayerNorm|BatchNorm\w+|LSTM|GRU|RNN)$")
 _SIZE_NAME = re.compile(r"(^|_|\.)(num|n|in|out)_\w+[^_]$|(^|_|\.)(dim|size|channels|units|width|heads|hidden)$")
+_OBJECTS = frozenset({"builtins.object", "numpy.object_", "numpy.object"})
+_BEFORE_BUFFER = 2  # `numpy.ndarray(shape, dtype, buffer)`
+# What takes whole numbers only, and what those are called that lists of data never are.
+_COUNTED = frozenset({"builtins.range", "torch.arange", "torch.randperm", "numpy.arange"})
+_COUNT_NAME = re.compile(r"^n$|(^|_)(num|n)_\w+[^s]s$|(^|_)(batch|hidden|vocab|embed|embedding)_(size|dim)$")
 # What several sizes are called: `torch.FloatTensor(*shape)`.
 _SHAPE_NAME = re.compile(r"(^|_)(shape|sizes?|dims?)$")
 
@@ -27,9 +32,26 @@ def is_fresh(call: Call, ctx: Context) -> bool:
     where = named_device(device, ctx) if device is not None else device_around(node, ctx)
     if where == "meta" or has_no_elements(node, ctx) or _stands_for_a_shape(node, ctx):
         return False
+    if call.name.startswith("numpy."):
+        return not (_is_given_memory(call) or _holds_objects(node, ctx))
     if _CONSTRUCTORS.match(call.name) or call.name == "torch.Tensor.new":
         return _takes_sizes(node, ctx)
     return not call.name.endswith(".resize_") or _grows(node, ctx)
+
+
+def _is_given_memory(call: Call) -> bool:
+    """`np.ndarray(shape, buffer=shared.buf)`: what is there already."""
+    named = any(keyword.arg in ("buffer", None) for keyword in call.node.keywords)
+    return call.name == "numpy.ndarray" and (named or len(call.node.args) > _BEFORE_BUFFER)
+
+
+def _holds_objects(node: ast.Call, ctx: Context) -> bool:
+    """`np.empty(n, dtype=object)` holds None everywhere."""
+    named = [keyword.value for keyword in node.keywords if keyword.arg == "dtype"]
+    return any(
+        not _OBJECTS.isdisjoint(ctx.resolve(dtype)) or ctx.constant(dtype) in ("object", "O")
+        for dtype in (*named, *node.args[1:2])
+    )
 
 
 def _grows(node: ast.Call, ctx: Context) -> bool:
@@ -66,9 +88,9 @@ def _gives_sizes(node: ast.expr) -> bool:
 
 
 def _is_size(node: ast.expr, made: ast.Call, ctx: Context) -> bool:
-    """Is a variable no data? The function uses it as one size of several, gives it to a layer, or a weight is as long.
+    """Is a variable no data? The function counts with it, uses it as one size of several, or gives it to a layer.
 
-    The last only where it is called after a size: `nn.Parameter(torch.Tensor(out_features))`.
+    Or it is called after a size that a weight has: `nn.Parameter(torch.Tensor(out_features))`, or after a number.
     """
     function = ctx.function(node)
     if not isinstance(node, (ast.Name, ast.Attribute)) or function is None:
@@ -76,9 +98,16 @@ def _is_size(node: ast.expr, made: ast.Call, ctx: Context) -> bool:
     text, user = ast.unparse(node), ctx.parent(made)
     if _SIZE_NAME.search(text) and isinstance(user, ast.Call) and "torch.nn.Parameter" in ctx.callees(user):
         return True
+    if _COUNT_NAME.search(text):
+        return True
     calls = (part for part in walk(function) if isinstance(part, ast.Call))
     return any(
         any(ast.unparse(argument) == text for argument in call.args[:2])
-        and any(_SIZED.match(name) or (_FACTORIES.match(name) and len(call.args) > 1) for name in ctx.callees(call))
+        and any(_takes_number(name, call) for name in ctx.callees(call))
         for call in calls
     )
+
+
+def _takes_number(name: str, call: ast.Call) -> bool:
+    """`range(n)`, `nn.Linear(n, m)`, `torch.zeros(n, m)`."""
+    return name in _COUNTED or bool(_SIZED.match(name)) or (bool(_FACTORIES.match(name)) and len(call.args) > 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import combinations
 
@@ -22,15 +22,18 @@ from detlint.linter.memory.needs import (
 from detlint.linter.memory.parts import (
     are_alternatives,
     is_filled_by_choice,
+    is_made_larger,
     is_under_same_choice,
     left_to_choice,
     names_extent,
     only_in_part,
     tells_extent,
 )
+from detlint.linter.memory.promised import is_shape_only
 from detlint.linter.memory.uses import Fate, fate
-from detlint.linter.source.names import LOOPS, Binding, FunctionNode
+from detlint.linter.source.names import FOR_LOOPS, LOOPS, Binding, FunctionNode
 from detlint.linter.source.nodes import arguments_of, identifier, walk
+from detlint.linter.tables.memory import memory_table
 
 # What is named so, or ends in `_`, may write the rest of memory of which a part is written.
 _COMPLETES = re.compile(r"fill|copy|update|gather|reduce|broadcast|load|pad|init|complete|all_to_all|recv|send|read|_$")
@@ -97,27 +100,34 @@ class NamedMemory:
     def _counts(self, use: ast.Name, outcome: Fate, place: ast.expr) -> bool:
         """Does a use look at places that may be unwritten?"""
         ctx = self._ctx
-        told = isinstance(ctx.parent(use), ast.Subscript) or tells_extent(place, self._target.id, ctx)
+        added = outcome is Fate.ADDED_TO  # nothing wrote on some way there: `settled`
+        told = tells_extent(place, self._target.id, ctx) or (isinstance(ctx.parent(use), ast.Subscript) and not added)
         if self.in_part and told and not self._marks:
             return False  # it may be the part
         chosen_alike = self._choice is not None and is_under_same_choice(use, self._choice, ctx)
         if chosen_alike or is_asked_for_form(use, self._made, ctx):
             return False
-        if self._may_be_complementary and any(
-            write.lineno <= use.lineno and use not in walk(done) for write, done in self._ends.items()
+        if (
+            not added
+            and self._may_be_complementary
+            and any(write.lineno <= use.lineno and use not in walk(done) for write, done in self._ends.items())
         ):
             return False
         if outcome is Fate.RETURNED:
             function = ctx.function(use)
             if function is None or allocates(function) or guards_emptiness(use, ctx) or is_parameter(self._made, ctx):
                 return False
-        elif outcome is not Fate.READ or _reads_a_part(use, self._writes, ctx):
+            if is_shape_only(use, ctx) or (self.in_part and is_made_larger(self._writes, ctx)):
+                return False
+        elif not added and (outcome is not Fate.READ or _reads_a_part(use, self._writes, ctx)):
             return False
         return not reads_what_rounds_left(use, [*self._writes, *self._others], ctx)
 
     @cached_property
     def _may_be_complementary(self) -> bool:
-        """The conditions of several writes may complement each other; parts written in two branches do not."""
+        """The conditions of several writes may complement each other; marks and parts in two branches do not."""
+        if self.in_part and self._marks:
+            return False
         conditional = [write for write in self._writes if _is_conditional(write, self._target, self._ctx)]
         pairs = list(combinations(conditional, 2))
         return bool(pairs) and not (self.in_part and all(are_alternatives(*pair, self._ctx) for pair in pairs))
@@ -128,7 +138,7 @@ class NamedMemory:
         bound = [node for node in self._others if is_in_each_round(node, ctx)]
         barriers = [*self._others, *self._fills, *_loops_of(bound, use, ctx)]
         if not self.in_part:
-            barriers += [*self._ends.values(), *_loops_of(self._writes, use, ctx)]
+            barriers += [*self._ends.values(), *_loops_of(self._writes, use, ctx), *_tried(self._writes, use, ctx)]
             barriers += tests_of_need(self._writes, use, self._target, self._made, ctx)
         return barriers
 
@@ -150,7 +160,7 @@ def _new_name(use: ast.Name, outcomes: dict[ast.Name, tuple[Fate, ast.expr]], ct
     name = next((target for target in targets if isinstance(target, ast.Name)), None)
     if name is None or name.id == use.id:
         return name
-    return None if any(ctx.flow(use).path(use, other) for other in outcomes) else name
+    return None if _is_used_after(use, outcomes, ctx) else name
 
 
 def _is_given_on(use: ast.Name, outcome: tuple[Fate, ast.expr], marks: bool, ctx: Context) -> bool:
@@ -170,7 +180,7 @@ def _is_given_on(use: ast.Name, outcome: tuple[Fate, ast.expr], marks: bool, ctx
         read = read_of_list(call, ctx, returned=True)
         return read is not None and (marks or not tells_extent(read, "", ctx))
     name = identifier(call.func)
-    return not (name[:1].isupper() or name == "where" or _COMPLETES.search(name))
+    return not ((name[:1].isupper() and not marks) or name == "where" or _COMPLETES.search(name))
 
 
 def settled(
@@ -181,18 +191,25 @@ def settled(
     So does marking some places where nothing writes the others; two masks may complement each other. Another name by
     which it is only read is no more than a read.
     """
-    writes = [use for use, (outcome, _) in outcomes.items() if outcome in (Fate.WRITTEN, Fate.STORED)]
+    writes = [
+        use
+        for use, (outcome, place) in outcomes.items()
+        if outcome is Fate.WRITTEN or (outcome is Fate.STORED and not _is_copied(use, place, ctx))
+    ]
     masked = [place for _, place in outcomes.values() if identifier(place).startswith("masked_")]
     settled = {}
     for use, (outcome, place) in outcomes.items():
         if outcome is Fate.ADDED_TO:
-            before = [ctx.statement(write) for write in writes] + list(_loops_of(writes, use, ctx))
+            earlier = [write for write in writes if ctx.statement(write) is not ctx.statement(use)]
+            before = [ctx.statement(write) for write in earlier] + list(_loops_of(earlier, use, ctx))
             unwritten = ctx.flow(use).path(ctx.statement(made), use, avoiding=before)
-            outcome = Fate.READ if unwritten else Fate.WRITTEN
+            outcome = Fate.ADDED_TO if unwritten else Fate.UNTOUCHED
         elif outcome is Fate.MARKED:
             outcome = Fate.WRITTEN if writes or len(masked) > 1 else Fate.READ
         elif outcome is Fate.STORED and _is_only_read(place, ctx):
             outcome = Fate.READ
+        elif outcome is Fate.STORED and _is_copied(use, place, ctx) and _is_used_after(use, outcomes, ctx):
+            outcome = Fate.UNTOUCHED  # what writes the copy leaves this alone
         settled[use] = (outcome, place)
     return settled
 
@@ -203,6 +220,17 @@ def _is_only_read(stored: ast.expr, ctx: Context) -> bool:
     uses = ctx.flow(stored).uses(binding) if binding is not None else ()
     fates = {fate(use, ctx)[0] for use in uses if ctx.flow(use) is ctx.flow(stored)}
     return len(uses) > 0 and Fate.READ in fates and fates <= {Fate.READ, Fate.UNTOUCHED}
+
+
+def _is_copied(use: ast.expr, stored: ast.expr, ctx: Context) -> bool:
+    """`best = memory.copy()`, `np.copy(memory)`."""
+    handed = [use, *ctx.ancestors(use)]
+    calls = (part for part in handed[: handed.index(stored) + 1] if isinstance(part, ast.Call))
+    return any(identifier(call.func) in memory_table().methods["copying"] for call in calls)
+
+
+def _is_used_after(use: ast.Name, others: Iterable[ast.Name], ctx: Context) -> bool:
+    return any(ctx.flow(use).path(use, other) for other in others if ctx.flow(other) is ctx.flow(use))
 
 
 def allocates(function: FunctionNode) -> bool:
@@ -222,10 +250,15 @@ def _reads_a_part(use: ast.AST, writes: list[ast.Name], ctx: Context) -> bool:
     part = ctx.parent(use)
     if isinstance(part, ast.Subscript) and _is_set_anew(part, ctx):
         return False
-    if not isinstance(part, ast.Subscript) or not any(isinstance(name, ast.Name) for name in ast.walk(part.slice)):
+    if not isinstance(part, ast.Subscript):
         return False
-    loops = {parent for parent in ctx.ancestors(use) if isinstance(parent, LOOPS)}
-    return any(parent in loops for write in writes for parent in ctx.ancestors(write))
+    names = {name.id for name in ast.walk(part.slice) if isinstance(name, ast.Name)}
+    writing = {parent for write in writes for parent in ctx.ancestors(write)}
+    for loop in (parent for parent in ctx.ancestors(use) if isinstance(parent, LOOPS)):
+        if loop in writing:
+            return bool(names)
+        names -= {identifier(name) for name in walk(loop.target)} if isinstance(loop, FOR_LOOPS) else set()
+    return False
 
 
 def _is_set_anew(part: ast.Subscript, ctx: Context) -> bool:
@@ -251,6 +284,17 @@ def _loops_of(writes: Sequence[ast.AST], read: ast.AST, ctx: Context) -> Iterato
     around = set(ctx.ancestors(read))
     for write in writes:
         yield from (parent for parent in ctx.ancestors(write) if isinstance(parent, LOOPS) and parent not in around)
+
+
+def _tried(writes: Sequence[ast.AST], read: ast.AST, ctx: Context) -> Iterator[ast.AST]:
+    """Yield each `try` with no handler that writes in any case: nothing follows it unless all of it was done."""
+    around = set(ctx.ancestors(read))
+    for write in writes:
+        for parent in ctx.ancestors(write):
+            if isinstance(parent, ast.Try) and not parent.handlers and parent not in around:
+                yield parent
+            elif not isinstance(parent, (ast.expr, ast.Assign, ast.Expr, ast.Try, ast.With)):
+                break
 
 
 def targets_of(value: ast.expr, node: ast.expr, ctx: Context) -> Iterator[ast.expr]:

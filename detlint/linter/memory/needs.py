@@ -20,11 +20,19 @@ def guards_emptiness(target: ast.AST, ctx: Context) -> bool:
     """`if len(boxes) == 0: boxes = x.new_empty(shape)`, `if has_no_edges(n): return out`: there is nothing to read."""
     child = target
     for parent in ctx.ancestors(target):
-        parts = ast.walk(parent.test) if isinstance(parent, ast.If) and child is not parent.test else ()
-        if any(_says_nothing(part, child in getattr(parent, "body", ()), ctx) for part in parts):
-            return True
+        if isinstance(parent, (ast.If, ast.IfExp)) and child is not parent.test:
+            holds = child in parent.body if isinstance(parent, ast.If) else child is parent.body
+            if not holds and _names_size(parent.test):
+                return True
+            if any(_says_nothing(part, holds, ctx) for part in ast.walk(parent.test)):
+                return True
         child = parent
     return False
+
+
+def _names_size(test: ast.expr) -> bool:
+    """`boxes.size`, `x.numel()`, `len(rows)`."""
+    return _SIZES.search(identifier(test.func if isinstance(test, ast.Call) else test)) is not None
 
 
 def _says_nothing(test: ast.AST, holds: bool, ctx: Context) -> bool:

@@ -10,9 +10,11 @@ from itertools import combinations, pairwise
 
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.values import Kind
+from detlint.linter.indices.no_elements import SIZES
 from detlint.linter.memory.marks import are_coordinates, leave_out_beyond, name_some, write_one_number
 from detlint.linter.memory.rounds import (
     drops_the_last_batch,
+    ends_before_the_data,
     keeps_to_the_diagonal,
     leaves_beginning,
     leaves_gaps,
@@ -23,7 +25,7 @@ from detlint.linter.memory.rounds import (
 )
 from detlint.linter.memory.uses import Fate, fate
 from detlint.linter.source.names import COMPREHENSIONS, LOOPS
-from detlint.linter.source.nodes import arguments_of, identifier, walk
+from detlint.linter.source.nodes import arguments_of, identifier, is_own, walk
 
 _Loop = ast.For | ast.AsyncFor | ast.While
 # What tells which part of the memory is in use, where it goes along with it.
@@ -58,9 +60,18 @@ def only_in_part(writes: Sequence[ast.Name], target: ast.Name, made: ast.expr, c
         or leave_out_beyond([place.slice for place in places], ctx)
     ):
         return True
-    if not all(are_alternatives(one, other, ctx) for one, other in combinations(places, 2)):
-        return False
-    return all(_leaves_something(place, target, made, ctx) for place in places)
+    one_number = write_one_number(places, ctx)
+    left = (_leaves_something(place, target, made, one_number, ctx) for place in places)
+    if all(are_alternatives(one, other, ctx) for one, other in combinations(places, 2)):
+        return any(left)
+    return (one_number and all(left)) or _keep_to_one_choice(places, ctx)
+
+
+def _keep_to_one_choice(places: Sequence[ast.Subscript], ctx: Context) -> bool:
+    """`out[chosen[:-1]] = x` and `out[chosen[-1]] = y` after `chosen = mask.nonzero()[0]`."""
+    chosen = [place.slice.value for place in places if isinstance(place.slice, ast.Subscript)]
+    one = len({ast.unparse(choice) for choice in chosen}) == 1 and len(chosen) == len(places)
+    return one and _is_mask(chosen[0], ctx)
 
 
 def _mark_some(places: Sequence[ast.Subscript], target: ast.AST, ctx: Context) -> bool:
@@ -69,14 +80,14 @@ def _mark_some(places: Sequence[ast.Subscript], target: ast.AST, ctx: Context) -
     return write_one_number(places, ctx) and name_some(places, rounds)
 
 
-def _leaves_something(place: ast.Subscript, target: ast.Name, made: ast.expr, ctx: Context) -> bool:
+def _leaves_something(place: ast.Subscript, target: ast.Name, made: ast.expr, marks: bool, ctx: Context) -> bool:
     """Does one write, in all rounds that repeat it, leave places of the memory as they were?"""
     if any(isinstance(parent, COMPREHENSIONS) for parent in ctx.ancestors(place)):
         return False  # `dist.all_gather([out[i : i + n] for i in starts], x)`
     rounds = list(rounds_of(place, target, ctx))
     if not rounds:
         return _is_left_at_once(place, made, ctx)
-    return _is_left_by_rounds(_innermost(place, ctx), rounds, made, ctx)
+    return _is_left_by_rounds(_innermost(place, ctx), rounds, made, marks, ctx)
 
 
 def _innermost(place: ast.Subscript, ctx: Context) -> ast.Subscript:
@@ -135,6 +146,23 @@ def is_under_same_choice(use: ast.AST, choice: ast.If, ctx: Context) -> bool:
     )
 
 
+def is_made_larger(writes: Sequence[ast.Name], ctx: Context) -> bool:
+    """`more[:used] = rows[:used]`, where `used` is given: whoever gives it knows which part is in use."""
+    return all(_takes_over_as_told(place, ctx) for write in writes for place in [ctx.parent(write)])
+
+
+def _takes_over_as_told(place: ast.AST | None, ctx: Context) -> bool:
+    statement = ctx.parent(place) if isinstance(place, ast.Subscript) else None
+    value = statement.value if isinstance(statement, ast.Assign) else None
+    if not isinstance(place, ast.Subscript) or not isinstance(value, ast.Subscript):
+        return False
+    end = place.slice.upper if isinstance(place.slice, ast.Slice) else None
+    bindings = ctx.module.definitions(end) if isinstance(end, ast.Name) else []
+    told = is_own(end) if end is not None else False
+    told = told or (bool(bindings) and all(isinstance(binding.node, ast.arg) for binding in bindings))
+    return told and ast.dump(place.slice) == ast.dump(value.slice)
+
+
 def rounds_of(write: ast.AST, target: ast.AST, ctx: Context) -> Iterator[_Loop]:
     """Yield the loops that a write is repeated by while the memory stays the same, the innermost first."""
     around = list(ctx.ancestors(target))
@@ -160,7 +188,7 @@ def tells_extent(place: ast.expr, name: str, ctx: Context) -> bool:
             beside = arguments_of(around) if around.func is not place or not _adds(place) else []
         elif isinstance(around, ast.Tuple):
             beside = around.elts
-        elif isinstance(around, ast.BinOp):
+        elif isinstance(around, ast.BinOp) and not isinstance(around.op, (ast.Add, ast.Sub)):
             beside = [around.left, around.right]
         elif isinstance(around, ast.Dict) and names_extent(around):
             return True
@@ -229,12 +257,14 @@ def _finds_places(call: ast.Call, ctx: Context) -> bool:
     return identifier(call.func) == "nonzero"
 
 
-def _is_left_by_rounds(place: ast.Subscript, rounds: Sequence[_Loop], made: ast.expr, ctx: Context) -> bool:
+def _is_left_by_rounds(
+    place: ast.Subscript, rounds: Sequence[_Loop], made: ast.expr, marks: bool, ctx: Context
+) -> bool:
     """Masks of a loop may leave nothing out, `new[labels == c] = i` for each class there is; other places do."""
     loops = [loop for loop in rounds if isinstance(loop, ast.For)]
     if len(loops) < len(rounds):
         return False
-    if leaves_out_rounds(place, loops, ctx) or leaves_gaps(place, ctx) or leaves_beginning(place):
+    if leaves_out_rounds(place, loops, marks, ctx) or leaves_gaps(place, ctx) or leaves_beginning(place):
         return True
     if marks_what_data_say(place, loops[0], ctx):
         return True
@@ -243,6 +273,7 @@ def _is_left_by_rounds(place: ast.Subscript, rounds: Sequence[_Loop], made: ast.
     loop, sizes = loops[0], sizes_of(made)
     return (
         passes_over(place, loop, sizes, ctx)
+        or ends_before_the_data(place, loop)
         or keeps_to_the_diagonal(place, loop, ctx)
         or drops_the_last_batch(place, loop, sizes, ctx)
         or leaves_padding(place, loop, sizes, ctx)
@@ -253,9 +284,9 @@ def sizes_of(made: ast.expr) -> list[ast.expr]:
     """Return the sizes that memory is made with, as far as they are written one by one: `torch.empty(n, 4)`."""
     if not isinstance(made, ast.Call):
         return []
-    sizes = made.args or [word.value for word in made.keywords if word.arg == "size"]
-    if len(sizes) == 1 and isinstance(sizes[0], (ast.Tuple, ast.List)):
-        sizes = sizes[0].elts
+    sizes = made.args or [word.value for word in made.keywords if word.arg in SIZES]
+    if sizes and isinstance(sizes[0], (ast.Tuple, ast.List)):
+        sizes = sizes[0].elts  # what stands behind it is the kind of numbers
     return list(sizes)
 
 

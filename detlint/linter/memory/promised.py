@@ -22,16 +22,23 @@ _OUTPUTS = re.compile(
     r"(^|_)(out|outs|outputs?|buf|buffers?|dst|dest|results?|res|workspace|grad|tmp|cache|memory)(_|$)"
 )
 # Where such a thing is so, only the shape of what is returned counts.
-_SHAPES_ONLY = re.compile(r"meta|fake|compil|trac|export|script|warm|dummy", re.IGNORECASE)
+_SHAPES_ONLY = re.compile(
+    r"meta|fake|compil|trac|export|script|warm|dummy|(shapes?|sizes?|dimensions?|dims?)_only", re.IGNORECASE
+)
 
 
 def is_promised(returned: ast.expr, ctx: Context) -> bool:
     """Does the function's name, or what it returns otherwise, say that what it returns here has values?"""
     function = ctx.function(returned)
-    tests = [ast.unparse(test) for test, _ in ctx.module.index.branches_around(returned)]
-    if function is None or any(map(_SHAPES_ONLY.search, tests)):
+    if function is None or is_shape_only(returned, ctx):
         return False
     return _PROMISES.search(function.name) is not None or _stands_in(returned, function, ctx)
+
+
+def is_shape_only(returned: ast.expr, ctx: Context) -> bool:
+    """`if dimensions_only: return image`: does a condition say that nobody looks at what it holds?"""
+    tests = (ast.unparse(test) for test, _ in ctx.module.index.branches_around(returned))
+    return any(map(_SHAPES_ONLY.search, tests))
 
 
 def _stands_in(returned: ast.expr, function: FunctionNode, ctx: Context) -> bool:

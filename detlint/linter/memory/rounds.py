@@ -23,14 +23,19 @@ _LINEAR = (ast.Add, ast.Sub, ast.Mult)
 # --- rounds that write nothing ----------------------------------------------------------------------------------------
 
 
-def leaves_out_rounds(place: ast.Subscript, loops: Sequence[ast.For], ctx: Context) -> bool:
-    """`for i in range(n): if draw() > p: continue; out[i] = x`: each loop counts one of the places written."""
+def leaves_out_rounds(place: ast.Subscript, loops: Sequence[ast.For], marks: bool, ctx: Context) -> bool:
+    """`for i in range(n): if draw() > p: continue; out[i] = x`: each loop counts one of the places written.
+
+    Where writes only mark places, with one number, other loops may look for what there is to mark.
+    """
     if any(isinstance(part, ast.Slice) and (part.lower or part.upper) for part in _parts(place)):
         return False  # `if n > 0: out[i, :n] = x`: what follows is there to be left
-    named = {part.id for part in _parts(place) if isinstance(part, ast.Name)}
+    named = set().union(*map(_picked_by, _parts(place)))
+    if marks:
+        loops = [loop for loop in loops if named & _names(loop.target)]
     counters = set().union(*(_names(loop.target) for loop in loops))
     changing = counters.union(*(_bound(step) for loop in loops for step in loop.body))
-    if not all(named & _names(loop.target) for loop in loops) or named & changing - counters:
+    if not loops or not all(named & _names(loop.target) for loop in loops) or named & changing - counters:
         return False
     written = [place, *(loop.iter for loop in loops)]  # a loop that writes is taken to run
     starts = [(loop.target, at) for at, loop in enumerate(loops)] + [(each, 0) for each in _handlers(place, ctx)]
@@ -38,7 +43,18 @@ def leaves_out_rounds(place: ast.Subscript, loops: Sequence[ast.For], ctx: Conte
     if not any(flow.path(start, loops[at].target, avoiding=[written[at], loops[at].iter]) for start, at in starts):
         return False
     tests = [part for part in walk(loops[-1]) if isinstance(part, ast.If) and _decides(part, place, ctx)]
-    return all(_differs(test.test, changing, ctx) for test in tests) and not _keeps_record(place, loops[-1], tests, ctx)
+    if any(_IN_USE.search(identifier(part)) for test in tests for part in walk(test.test)) and not marks:
+        return False
+    differs = not tests or any(_differs(test.test, changing, ctx) for test in tests)
+    return differs and (marks or not _keeps_record(place, loops[-1], tests, ctx))
+
+
+def _picked_by(part: ast.expr) -> set[str]:
+    """`i` of `out[i]` and of `out[labels == i]`."""
+    sides = (
+        [part.left, *part.comparators] if isinstance(part, ast.Compare) and isinstance(part.ops[0], ast.Eq) else [part]
+    )
+    return {side.id for side in sides if isinstance(side, ast.Name)}
 
 
 def _handlers(place: ast.Subscript, ctx: Context) -> list[ast.ExceptHandler]:
@@ -57,10 +73,8 @@ def _decides(test: ast.If, place: ast.Subscript, ctx: Context) -> bool:
 
 
 def _differs(test: ast.expr, changing: set[str], ctx: Context) -> bool:
-    """Does a condition differ from round to round, by data or by a draw, and not say which places are in use?"""
+    """Does a condition differ from round to round, by data or by a draw?"""
     words = {identifier(part) for part in walk(test)}
-    if any(map(_IN_USE.search, words)):
-        return False
     calls = (part for part in walk(test) if isinstance(part, ast.Call))
     return bool(changing & words) or any(load_sources().draws.get(name) for call in calls for name in ctx.callees(call))
 
@@ -113,6 +127,15 @@ def passes_over(place: ast.Subscript, loop: ast.For, sizes: list[ast.expr], ctx:
     plain = at < len(sizes) and not any(_is_ellipsis(part) for part in _parts(place)[:at])
     less = isinstance(end, ast.BinOp) and isinstance(end.op, ast.Sub) and isinstance(end.right, ast.Constant)
     return plain and less and isinstance(end, ast.BinOp) and ast.unparse(end.left) == ast.unparse(sizes[at])
+
+
+def ends_before_the_data(place: ast.Subscript, loop: ast.For) -> bool:
+    """`for x in reversed(xs): out[at] = x; at -= 1; if at == -1: break`: where there are fewer, the front is left."""
+    named = {part.id for part in _parts(place) if isinstance(part, ast.Name)}
+    steps = [part for part in walk(loop) if isinstance(part, ast.AugAssign) and isinstance(part.op, ast.Sub)]
+    down = named & {identifier(step.target) for step in steps}
+    tests = [part for part in walk(loop) if isinstance(part, ast.If) and isinstance(part.body[-1], ast.Break)]
+    return any(down & _names(test.test) for test in tests)
 
 
 # --- the diagonal -----------------------------------------------------------------------------------------------------

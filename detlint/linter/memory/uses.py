@@ -15,100 +15,18 @@ from detlint.linter.memory.erased import is_erased
 from detlint.linter.memory.marks import adds_up, marks
 from detlint.linter.source.names import COMPREHENSIONS, FUNCTIONS, LOOPS, Binding, FunctionNode
 from detlint.linter.source.nodes import identifier, is_own
+from detlint.linter.tables.memory import memory_table
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
 
-_FORM = frozenset(
-    {"shape", "dtype", "device", "size", "dim", "ndim", "numel", "stride", "is_cuda", "layout", "nbytes"}
-    | {"new_empty", "new_empty_strided", "new_full", "new_ones", "new_tensor", "new_zeros", "element_size"}
-    | {"ndimension", "requires_grad", "grad", "itemsize", "storage_offset", "is_contiguous", "get_device", "nelement"}
-)
-# Methods and functions of torch that give the same memory in another form.
-_VIEWS = frozenset(
-    (
-        *(
-            "view",
-            "view_as",
-            "view_as_real",
-            "view_as_complex",
-            "reshape",
-            "flatten",
-            "ravel",
-            "unflatten",
-            "as_strided",
-        ),
-        *("expand", "expand_as", "broadcast_to", "squeeze", "unsqueeze", "atleast_1d", "atleast_2d", "atleast_3d"),
-        *("permute", "transpose", "t", "swapaxes", "swapdims", "movedim", "moveaxis", "adjoint", "real", "imag"),
-        *("narrow", "select", "diagonal", "chunk", "split", "tensor_split", "unbind", "detach"),
-    )
-)
-_VIEW_FUNCTIONS = frozenset(f"torch.{name}" for name in _VIEWS) | {"einops.rearrange", "einops.repeat"}
-# The result is the same memory, or a copy of what it holds.
-_THROUGH = _VIEWS.union(
-    (
-        "to",
-        "cuda",
-        "cpu",
-        "float",
-        "half",
-        "double",
-        "long",
-        "int",
-        "bool",
-        "bfloat16",
-        "type",
-        "type_as",
-        "contiguous",
-    ),
-    ("T", "mT", "H", "mH", "data", "pin_memory", "clone", "repeat", "numpy", "as_subclass"),
-    ("requires_grad_", "share_memory_", "unsqueeze_", "squeeze_", "t_", "detach_"),
-)
-# In place, but out of what is there already, or leaving some of it.
-_UPDATING = frozenset(
-    f"{name}_"
-    for name in (
-        *("add", "sub", "mul", "div", "pow", "clamp", "clamp_min", "clamp_max", "exp", "log", "sqrt", "neg", "relu"),
-        *("sigmoid", "tanh", "lerp", "abs", "addmm", "addcmul", "addcdiv", "baddbmm", "addmv", "addr"),
-        *("round", "floor"),
-        *("index_add", "scatter_add", "softmax", "tril", "triu", "cumsum", "cumprod", "reciprocal", "rsqrt", "square"),
-        *("logical_and", "logical_or", "logical_xor", "logical_not", "bitwise_and", "bitwise_or", "index_fill"),
-    )
-)
-_LIKE = frozenset(
-    f"torch.{name}"
-    for name in (
-        "empty_like",
-        "zeros_like",
-        "ones_like",
-        "full_like",
-        "rand_like",
-        "randn_like",
-        "randint_like",
-        "is_tensor",
-        "broadcast_tensors",
-    )
-)
-# Methods that look at the form of their argument only.
-_AS = frozenset(
-    {"to", "type_as", "view_as", "expand_as", "reshape_as", "resize_as_", "new_tensor", "new_zeros", "new_ones"}
-)
 _STATES = re.compile(r"(^|_)(h|hx|cx|hidden|states?|carry|memory)(_|\d|$)")
-_READERS = frozenset(
-    {"torch.save", "builtins.float", "builtins.int", "builtins.print", "builtins.sum", "numpy.save", "torch.sparse.mm"}
-    | {"torch.sparse.addmm", "torch.sparse.sampled_addmm", "einops.reduce", "einops.einsum"}
-)
 # A loss reads what it is given; other layers may be called to learn the shape of what they give.
 _LAYER_CALL = re.compile(r"torch\.nn\.\w+\.__call__")
 _LOSS_CALL = re.compile(r"torch\.nn\.\w+Loss\.__call__")
-# Methods that read and give no tensor, or several.
-_ASKING = frozenset({"item", "tolist", "equal", "allclose", "min", "max", "sort", "topk", "median", "unique"})
-# Methods that only tensors have, which read what they are given.
-_BY_MASK = frozenset({"masked_fill", "masked_fill_", "masked_scatter", "masked_scatter_", "masked_select"})
-# Methods that give a copy in which places are set, all of them where the indices are a permutation.
-_SETTING = frozenset({"scatter", "index_copy", "index_put"})
 _MOST_NAMES = 3  # that a function gives to the memory it is given
 _REGISTERING = ("register_buffer", "register_parameter", "add_state", "_add_state")
+_WHERE = frozenset({"torch.where", "numpy.where"})
 # What hands on the very memory that it is given; `torch.autograd.Variable` is `torch.Tensor` by another name.
 _WRAPPERS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer", "torch.Tensor"})
 
@@ -149,15 +67,15 @@ def fate(node: ast.expr, ctx: Context, depth: int = 2) -> tuple[Fate, ast.expr]:
 def _method(attribute: ast.Attribute, ctx: Context) -> tuple[Fate | None, ast.expr]:
     call = ctx.parent(attribute)
     called = isinstance(call, ast.Call) and call.func is attribute
-    name = attribute.attr
-    if name in _FORM:
+    name, methods = attribute.attr, memory_table().methods
+    if name in methods["form"]:
         return Fate.UNTOUCHED, attribute  # weight.requires_grad = False
     if not isinstance(attribute.ctx, ast.Load):
         if name != "data" and "load" not in name:
             return Fate.UNTOUCHED, attribute  # weight.skip_decay = True, and not weight.weight_loader = load
         changed = isinstance(call, ast.AugAssign)  # weight.data *= mask, and not weight.data = …
         return (Fate.READ if changed else Fate.WRITTEN), attribute
-    if name in _THROUGH:
+    if name in methods["through"]:
         return None, call if called and isinstance(call, ast.Call) else attribute
     if not isinstance(call, ast.Call) or not called or _ignores_memory(call):
         return Fate.WRITTEN, attribute
@@ -165,9 +83,13 @@ def _method(attribute: ast.Attribute, ctx: Context) -> tuple[Fate | None, ast.ex
         return Fate.MARKED, attribute
     if (
         adds_up(call)
-        or name in _UPDATING
-        or name in _ASKING
-        or (not name.endswith("_") and name not in _SETTING and f"torch.Tensor.{name}" in ctx.inference.types.tensors)
+        or name in methods["updating"]
+        or name in methods["reading"]
+        or (
+            not name.endswith("_")
+            and name not in methods["setting"]
+            and f"torch.Tensor.{name}" in ctx.inference.types.tensors
+        )
     ):
         return Fate.READ, attribute
     return Fate.WRITTEN, attribute
@@ -179,16 +101,15 @@ def _argument(node: ast.expr, parent: ast.Call | ast.keyword, ctx: Context, dept
         return Fate.WRITTEN, node
     if _ignores_memory(call):
         return Fate.WRITTEN, node
-    names = ctx.callees(call)
-    types = ctx.inference.types
-    if _WRAPPERS.intersection(names) or (names and _VIEW_FUNCTIONS.issuperset(names)):
+    names, table, types = ctx.callees(call), memory_table(), ctx.inference.types
+    if _WRAPPERS.intersection(names) or (names and table.functions["views"].issuperset(names)):
         return None, call
     if registered_name(call) is not None:
         return Fate.STORED, call
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
     if (
-        _LIKE.intersection(names)
-        or method in _AS
+        table.functions["like"].intersection(names)
+        or method in table.methods["like"]
         or any(name in ("builtins.len", "builtins.isinstance", "builtins.callable") for name in names)
         or (call.func is node and _is_asked_whether_callable(node, ctx))
     ):
@@ -200,8 +121,8 @@ def _argument(node: ast.expr, parent: ast.Call | ast.keyword, ctx: Context, dept
     if (isinstance(node, ast.Attribute) and _runs_a_part(call, ctx)) or _carries_on(node, call, names, ctx):
         return Fate.READ, call
     if method and (
-        method in _UPDATING
-        or method in _BY_MASK
+        method in table.methods["updating"]
+        or method in table.methods["reading_argument"]
         or (bool(names) and all(name.startswith("torch.Tensor.") for name in names))
     ):
         return Fate.READ, call  # `x.sub_(memory)`
@@ -209,9 +130,12 @@ def _argument(node: ast.expr, parent: ast.Call | ast.keyword, ctx: Context, dept
         return Fate.WRITTEN, call
     if any(name.startswith("torch.nn.init.") for name in names):
         return Fate.UNTOUCHED, call  # nn.init._calculate_fan_in_and_fan_out(weight)
-    if "torch.where" in names and _is_put_back(node, call, ctx):
+    if not _WHERE.isdisjoint(names) and _is_put_back(node, call, ctx):
         return Fate.WRITTEN, call
-    if all(name in types.tensors or name in types.tensor_tuples or name in _READERS for name in names):
+    readers = [types.tensors, types.tensor_tuples, table.functions["reading"]]
+    if call.args[:1] == [node]:
+        readers.append(table.functions["reading_first"])
+    if all(any(name in reading for reading in readers) for name in names):
         return Fate.READ, call
     outcome = _inside(node, call, ctx, depth)
     return (None if outcome is Fate.RETURNED else outcome), call
@@ -337,8 +261,8 @@ def _is_asked_for_form(result: ast.expr, ctx: Context) -> bool:
     if isinstance(parent, ast.BinOp):
         return _is_asked_for_form(parent, ctx)
     if isinstance(parent, ast.Call):
-        return not _LIKE.isdisjoint(ctx.callees(parent))
-    return isinstance(parent, ast.Attribute) and parent.attr in _FORM
+        return not memory_table().functions["like"].isdisjoint(ctx.callees(parent))
+    return isinstance(parent, ast.Attribute) and parent.attr in memory_table().methods["form"]
 
 
 def _is_display(node: ast.expr) -> bool:
@@ -356,6 +280,21 @@ def _is_part_of_tensor(target: ast.expr, ctx: Context) -> bool:
     return kinds in ({Kind.TENSOR}, {Kind.ARRAY})
 
 
+def _is_added_to(part: ast.Subscript, ctx: Context) -> bool:
+    """`out[i] = out[i] + x`."""
+    sum_, statement = ctx.parent(part), ctx.statement(part)
+    targets = statement.targets if isinstance(statement, ast.Assign) and isinstance(sum_, ast.BinOp) else []
+    return any(ast.unparse(target) == ast.unparse(part) for target in targets)
+
+
+def _is_moved(node: ast.expr, target: ast.expr, ctx: Context) -> bool:
+    """`more[:n] = rows[:n]` after `more = np.empty(m)`: what nobody wrote goes where nobody wrote either."""
+    if not isinstance(target, ast.Subscript) or ast.unparse(target.value) in ast.unparse(node):
+        return False
+    made = [value.node for value in ctx.values(target.value)]
+    return any(isinstance(call, ast.Call) and "empty" in identifier(call.func) for call in made)
+
+
 def _is_group(node: ast.expr, entries: ast.Dict) -> bool:
     """`{"params": self.mask, "lr": 0.1}` of an optimizer, which goes on from what is there."""
     return any(
@@ -369,7 +308,8 @@ def _plain(node: ast.expr, parent: ast.AST | None, ctx: Context) -> tuple[Fate |
         return None, parent  # torch.cat([memory, …])
     if isinstance(parent, ast.Subscript):
         if parent.value is not node or isinstance(parent.ctx, ast.Load):
-            return (None, parent) if parent.value is node else (Fate.READ, parent)
+            outcome = None if parent.value is node else Fate.READ
+            return (Fate.ADDED_TO if outcome is None and _is_added_to(parent, ctx) else outcome), parent
         return (Fate.ADDED_TO if isinstance(ctx.parent(parent), ast.AugAssign) else Fate.WRITTEN), parent
     if isinstance(parent, ast.Compare):
         identity = all(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in parent.ops)
@@ -385,7 +325,7 @@ def _plain(node: ast.expr, parent: ast.AST | None, ctx: Context) -> tuple[Fate |
     if isinstance(parent, (ast.Return, ast.Yield)):
         return Fate.RETURNED, node
     if isinstance(parent, ast.Assign) and all(_is_part_of_tensor(target, ctx) for target in parent.targets):
-        return Fate.READ, node  # dones[step] = done
+        return (Fate.WRITTEN if any(_is_moved(node, target, ctx) for target in parent.targets) else Fate.READ), node
     if isinstance(parent, (ast.Assign, ast.AnnAssign, ast.NamedExpr)):
         return Fate.STORED, node
     if isinstance(parent, (ast.For, ast.comprehension)) and isinstance(node, (ast.Tuple, ast.List)):
