@@ -32,13 +32,14 @@ class VainSwitch:
 
 
 def vain_switches(module: Module) -> Iterator[VainSwitch]:
-    """Yield the statements of a file after which a model may still be in train mode, against what they mean."""
-    if is_test_file(module):
-        return
+    """Yield the statements of a file after which a model may still be in train mode, against what they mean.
+
+    Tests set flags to see what comes of it; a call that is none is a mistake there too.
+    """
     search = _Search(module)
     for word, question in (("eval", search.leaves_mode), ("training", search.leaves_layers)):
         for place in module.index.names_used.get(word, ()):
-            if isinstance(place, ast.Attribute) and not is_in_unit_test(module, place) and question(place):
+            if isinstance(place, ast.Attribute) and question(place):
                 yield VainSwitch(place, ast.unparse(place.value))
 
 
@@ -68,6 +69,8 @@ class _Search:
         function = self.module.index.function_at(flag)
         key = self.modes.key(flag.value) if _is_set_to_false(flag, self.module) else None
         if key is None or function is None or function.name == "__init__" or switches_any(self.module, function):
+            return False
+        if is_test_file(self.module) or is_in_unit_test(self.module, flag):
             return False
         return self._holds_layers(key) and not self._is_settled(key, flag)
 
