@@ -22,6 +22,9 @@ from detlint.linter.modes.train_mode import train_mode_inferences
 from detlint.linter.programs.operator_calls import imports_torch
 from detlint.linter.programs.trial_runs import is_in_unit_test
 
+# What makes a model sets the flag that it starts with; what `forward` does is a matter of training as well.
+_NO_PREDICTION = ("__init__", "forward")
+
 
 @dataclass(frozen=True, slots=True)
 class VainSwitch:
@@ -68,7 +71,7 @@ class _Search:
         """
         function = self.module.index.function_at(flag)
         key = self.modes.key(flag.value) if _is_set_to_false(flag, self.module) else None
-        if key is None or function is None or function.name == "__init__" or switches_any(self.module, function):
+        if key is None or function is None or function.name in _NO_PREDICTION or switches_any(self.module, function):
             return False
         if is_test_file(self.module) or is_in_unit_test(self.module, flag):
             return False
