@@ -8,26 +8,29 @@ from collections.abc import Iterator
 from detlint.findings import Finding
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.registry import check_file
-from detlint.linter.analysis.repairs import Repair, insert_before, unsafe
+from detlint.linter.analysis.repairs import Repair, insert_before, replace, unsafe
 from detlint.linter.modes.eval_mode_helpers import eval_mode_helpers
 from detlint.linter.modes.eval_mode_hooks import eval_mode_hooks
 from detlint.linter.modes.eval_mode_objects import eval_mode_objects
 from detlint.linter.modes.eval_mode_training import EvalModeTraining, eval_mode_trainings
 from detlint.linter.modes.restored_mode import restored_modes
 from detlint.linter.modes.train_mode import TrainModeInference, train_mode_inferences
+from detlint.linter.modes.vain_switches import vain_switches
 from detlint.linter.programs.training import file_trains, training_steps
 from detlint.linter.source.names import FUNCTIONS, LOOPS
 from detlint.linter.source.nodes import walk
 
 _LEAVES = "this leaves"
 _PUT_BACK = "if it is in it, though {} puts its mode back"
+_UNCALLED = "if it is in it, for eval() is only named here and not called"
+_FLAG_ALONE = "in its parts, which have flags of their own"
 # What `eval()` is moved out of, so that it is not called for each batch.
 _HOISTED = (ast.With, ast.AsyncWith, *LOOPS)
 
 
 @check_file("DET201")
 def missing_eval(ctx: Context) -> Iterator[Finding]:
-    """The model was made or trained, and nothing switches it before it predicts; or what puts its mode back says so."""
+    """The model was made or trained, and nothing switches it before it predicts; or not by what was to do so."""
     for found in train_mode_inferences(ctx.module):
         if found.reason.put_back:
             yield _finding(found, _PUT_BACK.format(ctx.line(found.reason.node, found.reason.module)), ctx)
@@ -38,6 +41,11 @@ def missing_eval(ctx: Context) -> Iterator[Finding]:
         why = _PUT_BACK.format(ctx.line(kept.restore))
         related = [(ctx.module, kept.restore, "the mode is put back here")]
         yield ctx.finding(kept.call, model=kept.model, why=why, related=related)
+    for vain in vain_switches(ctx.module):
+        uncalled = vain.place.attr == "eval"
+        repair = unsafe("call it", replace(vain.place, f"{vain.model}.eval()")) if uncalled else None
+        why = _UNCALLED if uncalled else _FLAG_ALONE
+        yield ctx.finding(vain.place, repair=repair, model=vain.model, why=why)
 
 
 @check_file("DET204")

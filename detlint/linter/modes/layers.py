@@ -140,12 +140,13 @@ class ModelParts:
 
     def _class(self, info: ClassInfo, call: ast.Call | None, frame: Frame | None) -> bool:
         inference = info.module.inference
+        is_module = inference.is_module_class(info.name)  # the flag of a data set is not that of a model
         for ancestor in inference.mro(info):
             built = ancestor.methods.get("__init__")
             inner = Frame(built, call, frame) if built is not None else None
             if self._body(ancestor.module, ancestor.node, inner):
                 return True
-            draws = draws_in_training(ancestor.module, ancestor.node)
+            draws = draws_in_training(ancestor.module, ancestor.node) if is_module else Truth.NO
             self._unknown |= draws is Truth.UNKNOWN
             if draws is Truth.YES:
                 return True
@@ -390,3 +391,8 @@ def parts_of_class(info: ClassInfo) -> Truth:
     holds = ModelParts().of_class(info)
     complete = any("forward" in ancestor.methods for ancestor in info.module.inference.mro(info))
     return holds if complete or holds is Truth.YES else Truth.UNKNOWN
+
+
+def is_layer(module: Module, made: ast.Call) -> bool:
+    """Is a model a single layer? One layer on its own is augmentation or a demonstration, and no model."""
+    return any(load_layers().layers.get(name) is not None for name in module.inference.callees(made))

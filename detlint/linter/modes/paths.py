@@ -36,7 +36,9 @@ _MODEL_CODE = re.compile(
     r"(^|[._])(models?|nets?|networks?|archs?|architectures?|backbones?|modeling|unet|resnet|vgg|cnn)(?=[._\d]|$)", re.I
 )
 # Base classes that, going by their names, manage the model of their subclasses.
-_MANAGES = re.compile(r"train|model|module|exp|learn|task|runner|solver|estimat|base|strategy|algorithm", re.I)
+_MANAGES = re.compile(
+    r"train|model|module|exp|learn|task|runner|solver|estimat|base|strategy|algorithm|recommend", re.I
+)
 
 
 # How many places a trace looks at, before it gives up.

@@ -59,7 +59,7 @@ class ModelRuns:
             return None
         named = names_inference(function.attr) and not _ALLOWED.search(function.attr)
         if PREDICTS.match(function.attr) or (named and self._is_model_method(call)):
-            return function.value if self._is_module(function.value) and not self.switches_itself(call) else None
+            return function.value if self.is_module(function.value) and not self.switches_itself(call) else None
         if self._runs_parts_of_other(call, function):
             return function.value
         return function if self.modes.key(function) is not None and function.attr not in ("train", "eval") else None
@@ -193,7 +193,7 @@ class ModelRuns:
         values = (value for place, write in writes for value in place.module.inference.values(write.value))
         return any(value.kind is Kind.MODULE for value in values)
 
-    def _is_module(self, node: ast.expr) -> bool:
+    def is_module(self, node: ast.expr) -> bool:
         """Trainers and estimators train and predict too: what is no call of the model itself needs more evidence."""
         values = self.module.inference.values(node)
         if any(value.kind is Kind.MODULE for value in values):

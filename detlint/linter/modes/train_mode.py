@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from detlint.conditions import Truth
-from detlint.layers import load_layers
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.modes.constructors import Constructors
 from detlint.linter.modes.intent import Intent
-from detlint.linter.modes.layers import ModelParts, parts_of, parts_of_class
+from detlint.linter.modes.layers import ModelParts, is_layer, parts_of, parts_of_class
 from detlint.linter.modes.library_trainers import switched_by_trainer
 from detlint.linter.modes.loaded_weights import LoadedWeights, loads_models
 from detlint.linter.modes.names import Key
@@ -168,7 +167,7 @@ class _Search:
             reasons = [reason for reason in reasons if not self._is_told_by_class(reason.node, key)]
         if not reasons:
             return None
-        if made and all(_is_layer(module, call) for module, call in made):
+        if made and all(is_layer(module, call) for module, call in made):
             return None
         reason = min(reasons, key=lambda reason: reason.created)
         if reason.created and not self._is_ready(key) and is_demo(self.module, call):
@@ -322,8 +321,3 @@ def _says_what_a_call_does(module: Module, made: ast.Call) -> bool:
         and any("__call__" in ancestor.methods for ancestor in inference.mro(info))
         for info in found
     )
-
-
-def _is_layer(module: Module, made: ast.Call) -> bool:
-    """A single layer on its own is augmentation or a demonstration, and no model."""
-    return any(load_layers().layers.get(name) is not None for name in module.inference.callees(made))

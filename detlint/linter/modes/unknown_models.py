@@ -23,6 +23,10 @@ from detlint.linter.source.nodes import identifier
 # What is made so comes in eval mode, or in the mode that it was saved in.
 _LOADED = re.compile(r"from_pretrained|load|hub", re.I)
 
+# Names of classes that say what kind of network it is; such ones mostly drop or normalise something.
+_NET = re.compile(r"net|bert|former|cnn|gan|vae|lstm|gru|coder|extractor|detector|segment|classifier", re.I)
+# Variables for what acts in an environment, by networks that hardly ever drop or normalise anything.
+_ACTS = re.compile(r"(^|_)(actor|policy|agent)s?(_|$)", re.I)
 
 # A call that makes a model, and the place of the model in the tuple that it gives.
 _Made = tuple[ast.Call, tuple[int, ...]]
@@ -145,6 +149,8 @@ class UnknownModels:
         """A model of unknown class is loaded or trained, and nothing in sight ever switches anything to eval mode."""
         if any(map(_switches_to_eval, (self.module, reason.module))) or self._is_of_class_that_switches(key):
             return False
+        if not self._trains and self._may_be_plain(key):
+            return False
         made = self._makers(self.modes.events_anywhere(key)) or self._assigned(reason)
         return (
             self._weights.filled(key)
@@ -171,6 +177,16 @@ class UnknownModels:
         """`create_model(name, pretrained=True)` of the project, which looks up a class by its name."""
         found = list(functions_called(self.module.inference, made))
         return bool(found) and is_pretrained(made) and not any(_switches_to_eval(module) for module, _ in found)
+
+    def _may_be_plain(self, key: Key) -> bool:
+        """`BiasModel(3)`, `actor = build(config)`: is the class unread, and does no name say that it drops anything?
+
+        Few who act in an environment do. `UNet` and `TextEncoder` say what they are, and a function may make anything.
+        """
+        made = list(Constructors(self.modes).of_key(key))
+        names = {name for module, call in made for name in module.inference.callees(call)}
+        unnamed = bool(names) and all(name.rpartition(".")[2][:1].isupper() and not _NET.search(name) for name in names)
+        return self._is_of_unread_class(key) and (unnamed or _ACTS.search(key.name) is not None)
 
     def _is_of_unread_class(self, key: Key) -> bool:
         """`UNet(3)`, of an import that leads to no file: what else it may hold was never looked at."""

@@ -9,6 +9,7 @@ from functools import lru_cache
 from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.handed_on import handed_on
 from detlint.linter.analysis.program import calls_named
+from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.values import Kind
 from detlint.linter.analysis.written_calls import mapped, written_out
 from detlint.operators import CONFIRMED, Operator, by_python_name, in_force, load_operators
@@ -111,15 +112,18 @@ def _is_tensor_method(call: Call, function: ast.Attribute, ctx: Context) -> bool
     since `context.index_select(rows)` names no dimension.
     """
     needed = [parameter.name for parameter in call.trigger.parameters if parameter.default is None]
-    if not all(call.argument(name).hidden or call.argument(name).given for name in needed) or not _imports_torch(ctx):
+    if not all(call.argument(name).hidden or call.argument(name).given for name in needed) or not imports_torch(
+        ctx.module
+    ):
         return False
     if "_" not in function.attr and not (len(needed) > 1 and type(ctx.constant(call.argument("dim").value)) is int):
         return False
     return {value.kind for value in ctx.values(function.value)} <= {Kind.UNKNOWN, Kind.TENSOR, Kind.NONE}
 
 
-def _imports_torch(ctx: Context) -> bool:
-    index = ctx.module.index
+def imports_torch(module: Module) -> bool:
+    """Return whether a file imports torch itself."""
+    index = module.index
     names = [alias.name for statement in index.of_type(ast.Import) for alias in statement.names]
     names += [statement.module or "" for statement in index.of_type(ast.ImportFrom) if not statement.level]
     return any(name.partition(".")[0] == "torch" for name in names)

@@ -24,9 +24,9 @@ def is_unused(module: Module, call: ast.Call) -> bool:
     return bool(names) and plain and all(_only_shape(module, name, call) for name in names)
 
 
-def is_in_unit_test(module: Module, call: ast.Call) -> bool:
+def is_in_unit_test(module: Module, node: ast.AST) -> bool:
     """`def test_net():` beside the code that it tests: it takes nothing, and asserts something."""
-    function = module.index.function_at(call)
+    function = module.index.function_at(node)
     if function is None or not function.name.startswith("test_") or next(parameters(function.args), None) is not None:
         return False
     return any(
