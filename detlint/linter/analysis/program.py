@@ -343,7 +343,8 @@ def _trains(module: Module, statement: ast.stmt) -> bool:
     """Is this a step of a training, or the call of a function of the file that holds one: `pretrain(model, loader)`?"""
     if "backward" not in module.calls or not isinstance(statement, (ast.Assign, ast.Expr)):
         return False
-    places = [outermost_definition(module, call) or call for call in calls_named(module, ("backward",))]
+    steps = module.index.calls_by_name.get("backward", ())
+    places = [outermost_definition(module, call) or call for call in steps]
     called = {identifier(part.func) for part in walk(statement) if isinstance(part, ast.Call)}
     return any(place.name in called if isinstance(place, FUNCTIONS) else place in walk(statement) for place in places)
 
