@@ -21,6 +21,7 @@ from detlint.linter.source.nodes import identifier, walk
 
 _CONFIG = "torch._inductor.config."
 _ENVIRONMENT = "os.environ."
+_TUNABLE = "torch.cuda.tunable.enable"
 # `triton.autotune`, and what projects wrap around it.
 _AUTOTUNES = "autotune"
 _AUTOTUNED = "max-autotune"
@@ -45,6 +46,14 @@ def autotuned_compile(call: Call, ctx: Context) -> Iterator[Finding]:
         return
     if not _asks_for_determinism(ctx) and not _names_mode(call.node, ctx):
         yield ctx.finding(call.node, setting=setting)
+
+
+@check("DET404")
+def autotuned_products(call: Call, ctx: Context) -> Iterator[Finding]:
+    """`torch.cuda.tunable.enable()`: matrix products are timed where no earlier run has left its choices in a file."""
+    switch = call.argument("val").value
+    if call.name == _TUNABLE and ctx.truth(switch) is Truth.YES and not _asks_for_determinism(ctx):
+        yield ctx.finding(call.node, setting=call.name)
 
 
 def _given(name: str, call: Call, ctx: Context) -> Found | None:
