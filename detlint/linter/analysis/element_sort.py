@@ -50,6 +50,7 @@ _DOCUMENTED = (
     r"^\s*(?::(?:type|param)\s+)?{}\s*(?:\(|:)\s*"
     r"(?:typing\.)?(?:[Ll]ist|[Ss]et|[Ss]equence|[Ii]terable|[Tt]uple|Collection)s?(?:\s+of\s+|\[)(int|float|str)s?\b"
 )
+_ANNOTATED = r"^\s*(?::(?:type|param)\s+)?{}\s*(?:\(|:)\s*([\w.]+\[[\w.,\[\] |]+\])"
 
 
 def together(sorts: Iterable[Sort]) -> Sort:
@@ -103,13 +104,22 @@ def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 
 
-def documented(parameter: str, function: ast.AST, steps: Steps) -> Sort:
-    """What a docstring says about the elements of an argument: `words (list of str): …`, `ids : List[int]`."""
-    if len(steps) != 1 or not isinstance(function, FUNCTIONS):
+def documented(name: str, definition: ast.AST, steps: Steps) -> Sort:
+    """What a docstring says about what is in an argument or an attribute: `words (list of str): …`, `ids : List[int]`.
+
+    A type that is written as in an annotation is read as one: `edges : list[tuple[int, int]]`.
+    """
+    if not steps or not isinstance(definition, (*FUNCTIONS, ast.ClassDef)):
         return Sort.UNKNOWN
-    text = ast.get_docstring(function, clean=False) or ""
-    said = re.search(_DOCUMENTED.format(re.escape(parameter)), text, re.MULTILINE) if parameter in text else None
-    return _TYPES.get(said.group(1), Sort.UNKNOWN) if said is not None else Sort.UNKNOWN
+    text = ast.get_docstring(definition, clean=False) or ""
+    if name not in text:
+        return Sort.UNKNOWN
+    said = re.search(_DOCUMENTED.format(re.escape(name)), text, re.MULTILINE) if len(steps) == 1 else None
+    if said is not None:
+        return _TYPES.get(said.group(1), Sort.UNKNOWN)
+    written = re.search(_ANNOTATED.format(re.escape(name)), text, re.MULTILINE)
+    annotation = parse_expression(written.group(1)) if written is not None else None
+    return annotated(annotation, steps) if annotation is not None else Sort.UNKNOWN
 
 
 def _annotated_tuple(inner: list[ast.expr], steps: Steps, named: Named) -> Sort:

@@ -60,6 +60,7 @@ class Trail:
     With `tensors`, what is in that order are tensors that were read, or floats. What was `gathered` (files that were
     listed, results that came in) is there to be worked on: an unknown call that gets it and gives something back does
     so. With `each_run` the order is another in each run, not only on another machine: floats add up to other sums.
+    What stands `behind` something else, as in `first + files`, has no say in what comes first.
     """
 
     form: Form = Form.SEQUENCE
@@ -68,6 +69,7 @@ class Trail:
     tensors: bool = False
     gathered: bool = False
     each_run: bool = False
+    behind: bool = False
     place: int | None = None
     boxes: int = 0
     calls: int = 0
@@ -75,16 +77,24 @@ class Trail:
 
 
 class GivenBack(str):
-    """A destination: `what files() returns`, with the function and its module, whose callers can be asked."""
+    """A destination: `what files() returns`, with the function and its module, whose callers can be asked.
+
+    `place` is where the order stands in a tuple that is returned.
+    """
 
     module: Module
     function: FunctionNode
+    place: int | None
 
-    def __new__(cls, module: Module, function: FunctionNode, word: str) -> GivenBack:
-        """Say that what `function` returns, or yields, keeps the order."""
-        self = super().__new__(cls, f"what {function.name}() {word}")
-        self.module, self.function = module, function
+    def __new__(cls, module: Module, function: FunctionNode, text: str, place: int | None = None) -> GivenBack:
+        """Say in `text` that what `function` returns, or yields, keeps the order."""
+        self = super().__new__(cls, text)
+        self.module, self.function, self.place = module, function, place
         return self
+
+    def under(self, text: str) -> GivenBack:
+        """The same, said otherwise: `self._files`, which a method returns."""
+        return GivenBack(self.module, self.function, text, self.place)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
