@@ -42,7 +42,8 @@ _TYPES = {
     **dict.fromkeys(
         ("float_", "float16", "float32", "float64", "bool_", "integer", "floating", "number"), Sort.NUMBERS
     ),
-    **dict.fromkeys(("str", "bytes", "Path", "Tensor", "Module"), Sort.HASHED),
+    **dict.fromkeys(("str", "bytes", "Path", "Module"), Sort.HASHED),
+    "Tensor": Sort.TENSORS,
 }
 
 # `words (list of str)` of one style, `words : list of str` of another, `:type words: list[str]` of a third.
@@ -84,8 +85,8 @@ def annotated(node: ast.expr, steps: Steps, named: Named = _unknown) -> Sort:
         return agreed(annotated(part, steps, named) for part in (node.left, node.right) if not _is_none(part))
     if not isinstance(node, ast.Subscript):
         last = _last_name(node)
-        if steps:
-            return Sort.HASHED if last == "str" else named(node, steps)
+        if steps:  # letters of a text are texts, parts of a tensor are tensors
+            return _TYPES[last] if last in ("str", "Tensor") else named(node, steps)
         return _TYPES[last] if last in _TYPES else named(node, steps)
     last = _last_name(node.value)
     inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]

@@ -46,7 +46,7 @@ def is_given_in_vain(sink: str, ctx: Context, depth: int = _MOST_FUNCTIONS) -> b
             where, given = site
             if is_test_file(where.module) or sink.function in where.ancestors(given):
                 continue
-            if not _Disregard(where, depth - 1).of_result(given, sink.place):
+            if not _Disregard(where, depth - 1).of_result(given, sink.places):
                 return False
             used = True
     return used
@@ -81,18 +81,17 @@ class _Disregard:
         binding = self._tracer.parameter(function, parameter.arg)
         return binding is not None and self._of_part(binding)
 
-    def of_result(self, given: ast.expr, place: int | None) -> bool:
-        """Return whether that is known of what a function gives, in a tuple at `place`: `groups, _ = split(nodes)`."""
+    def of_result(self, given: ast.expr, places: frozenset[int]) -> bool:
+        """Return whether that is known of what a function gives, in a tuple at `places`: `groups, _ = split(nodes)`."""
         statement = self._tracer.index.parents.get(given)
         if isinstance(statement, ast.Await):
-            return self.of_result(statement, place)
+            return self.of_result(statement, places)
         target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
-        if place is None or not isinstance(target, ast.Tuple) or place >= len(target.elts):
+        parts = [part for part in target.elts if isinstance(part, ast.Name)] if isinstance(target, ast.Tuple) else []
+        if not places or not isinstance(target, ast.Tuple) or len(parts) < len(target.elts):
             return self.of(given)
-        part = target.elts[place]
-        binding = self._tracer.binding_of(part) if isinstance(part, ast.Name) else None
-        starred = any(isinstance(each, ast.Starred) for each in target.elts)
-        return binding is not None and not starred and self._of_part(binding)
+        bindings = [self._tracer.binding_of(parts[place]) for place in places if place < len(parts)]
+        return all(binding is not None and self._of_part(binding) for binding in bindings)
 
     def _of_part(self, binding: Binding) -> bool:
         """Of what comes along with other things; nothing need be done with it."""

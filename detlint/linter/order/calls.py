@@ -354,8 +354,8 @@ class OrderCalls(OrderArrays):
             # What is listed may only be gone through; what was worked out at the same time is kept for its values.
             if found is not None or lookup or not self.is_finished_work:
                 return found
-        text = f"what {function.name}() {word}"
-        return None if lookup else GivenBack(self.module, function, text, trail.place)
+        places = frozenset(() if trail.place is None else (trail.place,))
+        return None if lookup else GivenBack(self.module, function, f"what {function.name}() {word}", places)
 
     def _is_kept_or_viewed(self, call: ast.Call) -> bool:
         """`self.files = self.files_by_label()`, `files_by_label().items()`."""

@@ -79,22 +79,29 @@ class Trail:
 class GivenBack(str):
     """A destination: `what files() returns`, with the function and its module, whose callers can be asked.
 
-    `place` is where the order stands in a tuple that is returned.
+    `places` are where the order stands in a tuple that is returned; none where it is all that is, or who knows where.
     """
 
     module: Module
     function: FunctionNode
-    place: int | None
+    places: frozenset[int]
 
-    def __new__(cls, module: Module, function: FunctionNode, text: str, place: int | None = None) -> GivenBack:
+    def __new__(
+        cls, module: Module, function: FunctionNode, text: str, places: frozenset[int] = frozenset()
+    ) -> GivenBack:
         """Say in `text` that what `function` returns, or yields, keeps the order."""
         self = super().__new__(cls, text)
-        self.module, self.function, self.place = module, function, place
+        self.module, self.function, self.places = module, function, places
         return self
+
+    def beside(self, other: GivenBack) -> GivenBack:
+        """Both of two things that a function gives in one tuple."""
+        known = self.function is other.function and self.places and other.places
+        return GivenBack(self.module, self.function, str(self), self.places | other.places if known else frozenset())
 
     def under(self, text: str) -> GivenBack:
         """The same, said otherwise: `self._files`, which a method returns."""
-        return GivenBack(self.module, self.function, text, self.place)
+        return GivenBack(self.module, self.function, text, self.places)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
