@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -17,7 +18,7 @@ from detlint.tables import RULES_FOLDER, check_keys, entries, one_of, read_table
 LIBRARIES = ("torch", "numpy", "random")
 MODES = ("eval", "train")
 _HELPERS = ("verbs", "about", "wide", "never", "elsewhere")
-_INDIFFERENT = ("calls", "attributes", "words", "functions", "naming", "ciphers")
+_INDIFFERENT = ("calls", "attributes", "words", "functions", "naming", "ciphers", "preparing")
 _SEED_PARAMETERS = ("seed", "random_state", "manual_seed", "random_seed")
 
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
@@ -116,6 +117,7 @@ class Indifferent:
     functions: frozenset[str]
     naming: frozenset[str]
     ciphers: frozenset[str]
+    preparing: frozenset[str]
 
     def measures(self, identifier: str) -> bool:
         """Return whether a function of this name measures or traces a model: the numbers it is fed are all one."""
@@ -128,6 +130,15 @@ class Indifferent:
     def hides(self, name: str) -> bool:
         """Return whether a function of this qualified name makes keys and digests: `hashlib.sha256`."""
         return name.partition(".")[0] in self.ciphers
+
+    def draws_nothing(self, imported: str) -> bool:
+        """Return whether what a file imports draws nothing unless it is told to: `json`, `transformers.AutoTokenizer`.
+
+        That is the standard library without `random`, and what reads and prepares data.
+        """
+        package = imported.partition(".")[0]
+        standard = package in sys.stdlib_module_names and package != "random"
+        return standard or any(imported == name or imported.startswith(f"{name}.") for name in self.preparing)
 
     def makes_up_name(self, function: str) -> bool:
         """Return whether a function of this name draws the letters or words of a name: `get_random_string`."""

@@ -47,6 +47,27 @@ def calls_of(function: FunctionNode | ast.ClassDef, ctx: Context) -> Iterator[Ca
             yield from _calls_in(function, qualified, other)
 
 
+def results_of(function: FunctionNode, ctx: Context) -> Iterator[tuple[Context, ast.expr] | None]:
+    """Yield each expression that is what `function` gives: its calls, or what reads it where it is a property."""
+    owner = ctx.module.index.class_at(function)
+    info = ctx.inference.class_info(owner) if owner is not None else None
+    is_property = info is not None and ctx.inference.property_of(info, function.name) is not None
+    yield from _reads_of(function, ctx) if is_property else calls_of(function, ctx)
+
+
+def _reads_of(function: FunctionNode, ctx: Context) -> Iterator[tuple[Context, ast.expr] | None]:
+    """Yield where the project reads a property, also of something unknown; None where too many files mention it."""
+    qualified = ctx.module.qualified(function)
+    for where in (ctx, *_mentioning(function.name, ctx)):
+        if where is None:
+            yield None
+            return
+        for use in _names(where, function.name):
+            names = where.resolve(use)
+            if isinstance(use, ast.Attribute) and isinstance(use.ctx, ast.Load) and (qualified in names or not names):
+                yield where, use
+
+
 def given_by_callers(function: FunctionNode, parameter: str, ctx: Context) -> Iterator[Given | None]:
     """Yield what each call of `function` in the project passes for a parameter; None where that is not written out."""
     for site in calls_of(function, ctx):

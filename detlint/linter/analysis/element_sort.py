@@ -42,7 +42,8 @@ _TYPES = {
     **dict.fromkeys(
         ("float_", "float16", "float32", "float64", "bool_", "integer", "floating", "number"), Sort.NUMBERS
     ),
-    **dict.fromkeys(("str", "bytes", "Path", "Tensor", "Module"), Sort.HASHED),
+    **dict.fromkeys(("str", "bytes", "Path", "Module"), Sort.HASHED),
+    "Tensor": Sort.TENSORS,
 }
 
 # `words (list of str)` of one style, `words : list of str` of another, `:type words: list[str]` of a third.
@@ -50,6 +51,7 @@ _DOCUMENTED = (
     r"^\s*(?::(?:type|param)\s+)?{}\s*(?:\(|:)\s*"
     r"(?:typing\.)?(?:[Ll]ist|[Ss]et|[Ss]equence|[Ii]terable|[Tt]uple|Collection)s?(?:\s+of\s+|\[)(int|float|str)s?\b"
 )
+_ANNOTATED = r"^\s*(?::(?:type|param)\s+)?{}\s*(?:\(|:)\s*([\w.]+\[[\w.,\[\] |]+\])"
 
 
 def together(sorts: Iterable[Sort]) -> Sort:
@@ -83,8 +85,8 @@ def annotated(node: ast.expr, steps: Steps, named: Named = _unknown) -> Sort:
         return agreed(annotated(part, steps, named) for part in (node.left, node.right) if not _is_none(part))
     if not isinstance(node, ast.Subscript):
         last = _last_name(node)
-        if steps:
-            return Sort.HASHED if last == "str" else named(node, steps)
+        if steps:  # letters of a text are texts, parts of a tensor are tensors
+            return _TYPES[last] if last in ("str", "Tensor") else named(node, steps)
         return _TYPES[last] if last in _TYPES else named(node, steps)
     last = _last_name(node.value)
     inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
@@ -103,13 +105,22 @@ def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 
 
-def documented(parameter: str, function: ast.AST, steps: Steps) -> Sort:
-    """What a docstring says about the elements of an argument: `words (list of str): …`, `ids : List[int]`."""
-    if len(steps) != 1 or not isinstance(function, FUNCTIONS):
+def documented(name: str, definition: ast.AST, steps: Steps) -> Sort:
+    """What a docstring says about what is in an argument or an attribute: `words (list of str): …`, `ids : List[int]`.
+
+    A type that is written as in an annotation is read as one: `edges : list[tuple[int, int]]`.
+    """
+    if not steps or not isinstance(definition, (*FUNCTIONS, ast.ClassDef)):
         return Sort.UNKNOWN
-    text = ast.get_docstring(function, clean=False) or ""
-    said = re.search(_DOCUMENTED.format(re.escape(parameter)), text, re.MULTILINE) if parameter in text else None
-    return _TYPES.get(said.group(1), Sort.UNKNOWN) if said is not None else Sort.UNKNOWN
+    text = ast.get_docstring(definition, clean=False) or ""
+    if name not in text:
+        return Sort.UNKNOWN
+    said = re.search(_DOCUMENTED.format(re.escape(name)), text, re.MULTILINE) if len(steps) == 1 else None
+    if said is not None:
+        return _TYPES.get(said.group(1), Sort.UNKNOWN)
+    written = re.search(_ANNOTATED.format(re.escape(name)), text, re.MULTILINE)
+    annotation = parse_expression(written.group(1)) if written is not None else None
+    return annotated(annotation, steps) if annotation is not None else Sort.UNKNOWN
 
 
 def _annotated_tuple(inner: list[ast.expr], steps: Steps, named: Named) -> Sort:

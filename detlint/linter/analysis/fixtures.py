@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.values import Value
-from detlint.linter.source.names import FunctionNode
+from detlint.linter.source.names import FunctionNode, parameters
 from detlint.linter.source.nodes import decorating, walk
 
 if TYPE_CHECKING:
@@ -32,6 +33,19 @@ def fixture_values(inference: Inference, parameter: ast.arg, function: FunctionN
         return ()
     given = [part.value for part in walk(found[0]) if isinstance(part, (ast.Return, ast.Yield))]
     return tuple(value for node in given if node is not None for value in inference.values(node))
+
+
+def takers_of(inference: Inference, fixture: FunctionNode) -> Iterator[tuple[FunctionNode, ast.arg]]:
+    """Yield the tests and fixtures of the file that name a fixture, each with the parameter that gets it.
+
+    Nothing of what is no fixture, or is one for other files too.
+    """
+    if not _is_fixture(inference, fixture) or inference.module.source.path.name == "conftest.py":
+        return
+    for function in inference.index.of_type(ast.FunctionDef):
+        if function is not fixture and (function.name.startswith("test") or _is_fixture(inference, function)):
+            named = (parameter for parameter, _ in parameters(function.args) if parameter.arg == fixture.name)
+            yield from ((function, parameter) for parameter in named)
 
 
 def _is_fixture(inference: Inference, function: FunctionNode) -> bool:

@@ -9,8 +9,10 @@ from detlint.linter.analysis.outline import is_main_guard
 from detlint.linter.analysis.program import program_of
 from detlint.linter.analysis.project import Module
 from detlint.linter.source.names import FUNCTIONS
+from detlint.linter.source.nodes import identifier
 
 _FOLDERS = frozenset({"test", "tests", "testing", "unittests"})
+_EXPECTING = frozenset({"raises", "assertRaises", "assertRaisesRegex"})
 _RUNNERS = ("unittest.", "pytest.", "absl.testing.", "numpy.testing.")
 
 
@@ -38,6 +40,18 @@ def is_unit_test(module: Module) -> bool:
         for name in module.inference.callees(call)
     )
     return runs or program_of(module) is None or _only_sets_up(module)
+
+
+def is_meant_to_fail(node: ast.AST, module: Module) -> bool:
+    """`with pytest.raises(ValueError):` around it: nothing comes out of there but the error."""
+    for parent in module.index.ancestors(node):
+        if isinstance(parent, FUNCTIONS):
+            return False
+        entered = parent.items if isinstance(parent, ast.With) else ()
+        calls = [item.context_expr for item in entered if isinstance(item.context_expr, ast.Call)]
+        if any(identifier(call.func) in _EXPECTING for call in calls):
+            return True
+    return False
 
 
 def _only_sets_up(module: Module) -> bool:

@@ -53,7 +53,7 @@ def functional_dropout_always_on(call: Call, ctx: Context) -> Iterator[Finding]:
     if _is_spared(rate, call.node, ctx) or (_knows_modes(call) and _is_left_off(rate, call.node, ctx)):
         return
     function = ctx.function(call.node)
-    if function is not None and trains(function):
+    if (function is not None and trains(function)) or _is_only_checked(call.node, ctx):
         return
     name = call.name.rpartition(".")[2]
     state = _training_state(call, rate, ctx) if _knows_modes(call) else _attention_state(rate, _rate(call), ctx)
@@ -95,6 +95,14 @@ def _is_spared(rate: ast.expr | None, node: ast.Call, ctx: Context) -> bool:
         or depends_on_mode(ctx.module, rate)
         or (_is_callers(rate, ctx) and not without_gradients(ctx.module, node))
     )
+
+
+def _is_only_checked(node: ast.Call, ctx: Context) -> bool:
+    """`out = F.dropout(x, 0.5, True)`, and then `assert out.mean() != 1`: nothing goes on with what is left."""
+    binding = ctx.binding(node)
+    uses = ctx.flow(node).uses(binding) if binding is not None else (node,)
+    statements = [ctx.statement(use) for use in uses]
+    return bool(statements) and all(isinstance(statement, ast.Assert) for statement in statements)
 
 
 def _is_left_off(rate: ast.expr | None, node: ast.Call, ctx: Context) -> bool:

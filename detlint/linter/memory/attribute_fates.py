@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from detlint.conditions import Truth
-from detlint.linter.analysis.callers import calls_of
+from detlint.linter.analysis.callers import results_of
 from detlint.linter.memory.hooks import INITIALISES
 from detlint.linter.memory.uses import Fate, fate
 from detlint.linter.source.names import Binding, FunctionNode
@@ -111,8 +111,16 @@ def is_given_out(node: ast.Attribute, outcome: Fate, ctx: Context) -> bool:
     function = ctx.function(node)
     if outcome is not Fate.RETURNED or function is None:
         return False
-    sites = (site for site in calls_of(function, ctx) if site is not None)
-    return all(fate_under_names(call, caller)[0] is not Fate.WRITTEN for caller, call in sites)
+    return not is_filled_where_given(node, outcome, ctx)
+
+
+def is_filled_where_given(node: ast.Attribute, outcome: Fate, ctx: Context) -> bool:
+    """`nn.init.zeros_(self.head)` of a property that returns `self.weight[:n]`: does who gets a part of it write it?"""
+    function = ctx.function(node)
+    if outcome is not Fate.RETURNED or function is None:
+        return False
+    sites = (site for site in results_of(function, ctx) if site is not None)
+    return any(fate_under_names(given, where)[0] is Fate.WRITTEN for where, given in sites)
 
 
 def _named(place: ast.expr, ctx: Context) -> list[Binding]:

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.calls import functions_called, parameter_given
 from detlint.linter.analysis.elements import goes_through_own
+from detlint.linter.analysis.testcode import is_meant_to_fail
 from detlint.linter.analysis.values import Kind
 from detlint.linter.memory.erased import is_erased
 from detlint.linter.memory.marks import adds_up, marks
+from detlint.linter.modes.runs import is_left_open
 from detlint.linter.source.names import COMPREHENSIONS, FUNCTIONS, LOOPS, Binding, FunctionNode
 from detlint.linter.source.nodes import identifier, is_own
 from detlint.linter.tables.memory import memory_table
@@ -59,6 +61,8 @@ def fate(node: ast.expr, ctx: Context, depth: int = 2) -> tuple[Fate, ast.expr]:
             outcome, following = _argument(node, parent, ctx, depth)
         else:
             outcome, following = _plain(node, parent, ctx)
+        if outcome is Fate.READ and is_meant_to_fail(following, ctx.module):
+            return Fate.UNTOUCHED, following  # nothing comes out of there but the error
         if outcome is not None:
             return outcome, following
         node = following
@@ -197,7 +201,7 @@ def _inside(node: ast.expr, call: ast.Call, ctx: Context, depth: int) -> Fate:
     """
     found = [ctx.module.project.definition(name) for name in ctx.callees(call)]
     definition = found[0] if len(found) == 1 else None
-    if depth == 0 or definition is None or not isinstance(definition[1], FUNCTIONS):
+    if depth == 0 or definition is None or not isinstance(definition[1], FUNCTIONS) or is_left_open(definition[1]):
         return Fate.WRITTEN
     inside, function = ctx.elsewhere(definition[0]), definition[1]
     method = isinstance(call.func, ast.Attribute)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.callers import users_of
 from detlint.linter.analysis.classes import SILENT_BASES
-from detlint.linter.memory.attribute_fates import fate_under_names, is_given_out, is_trained
+from detlint.linter.memory.attribute_fates import fate_under_names, is_filled_where_given, is_given_out, is_trained
 from detlint.linter.memory.hooks import (
     ALL_PARAMETERS,
     BY_ANY_NAME,
@@ -100,6 +100,8 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
         if stands_in_forgotten_reset(node, ctx):
             continue
         outcome, place = fate_under_names(node, ctx, trained=trained)
+        if is_filled_where_given(node, outcome, ctx):
+            return None
         out_of_itself = is_made_of_itself(node, name, ctx)
         updated = updated or out_of_itself or (outcome is Fate.READ and updates(place, name, ctx))
         if is_put_back(place, name, ctx) if outcome is Fate.STORED else outcome is Fate.WRITTEN and out_of_itself:

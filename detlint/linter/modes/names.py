@@ -27,7 +27,7 @@ _PREPARING = frozenset(
 )
 # How many functions hand on what they are given to another that gives it back.
 _MAX_CALLS = 3
-_COPYING = frozenset({"copy.deepcopy", "copy.copy"})
+_COPYING = frozenset({"copy.deepcopy", "copy.copy", "torchvision.models.feature_extraction.create_feature_extractor"})
 _COPYING_METHODS = frozenset({"clone", "copy", "deepcopy", "__deepcopy__", "__copy__"})
 
 
@@ -117,7 +117,10 @@ class ModelNames:
         return call.args[place] if known and not isinstance(call.args[place], ast.Starred) else None
 
     def copied(self, call: ast.Call) -> ast.expr | None:
-        """Return the model of `copy.deepcopy(net)`, which keeps its mode; so does `net.clone()` that nobody defines."""
+        """Return the model of `copy.deepcopy(net)`, which keeps its mode; so does `net.clone()` that nobody defines.
+
+        What gives some outputs of its inner layers is a copy as well.
+        """
         names = self.module.inference.callees(call)
         if isinstance(call.func, ast.Attribute) and call.func.attr in _COPYING_METHODS and not call.args:
             return None if any(map(self.module.project.definition, names)) else call.func.value

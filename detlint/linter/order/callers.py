@@ -6,8 +6,9 @@ import ast
 from typing import TYPE_CHECKING, TypeGuard
 
 from detlint.conditions import Truth
-from detlint.linter.analysis.callers import calls_of
+from detlint.linter.analysis.callers import results_of
 from detlint.linter.analysis.calls import functions_called, parameter_given
+from detlint.linter.analysis.fixtures import takers_of
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.analysis.values import Kind
 from detlint.linter.order.destination import OrderTracer
@@ -33,15 +34,19 @@ def is_given_in_vain(sink: str, ctx: Context, depth: int = _MOST_FUNCTIONS) -> b
     """
     if not isinstance(sink, GivenBack) or not depth:
         return False
+    takers = list(takers_of(sink.module.inference, sink.function))
+    if takers:
+        tests = _Disregard(ctx.elsewhere(sink.module), depth - 1)
+        return all(tests.of_parameter(*taker) for taker in takers)
     used = False
     for module, function in _versions(sink):
-        for site in calls_of(function, ctx.elsewhere(module)):
+        for site in results_of(function, ctx.elsewhere(module)):
             if site is None:
                 return False
-            where, call = site
-            if is_test_file(where.module) or sink.function in where.ancestors(call):
+            where, given = site
+            if is_test_file(where.module) or sink.function in where.ancestors(given):
                 continue
-            if not _Disregard(where, depth - 1).of(call):
+            if not _Disregard(where, depth - 1).of_result(given, sink.places):
                 return False
             used = True
     return used
@@ -71,6 +76,28 @@ class _Disregard:
         self._tracer = OrderTracer(ctx.module)
         self._functions = functions
 
+    def of_parameter(self, function: FunctionNode, parameter: ast.arg) -> bool:
+        """Return whether a test has no use for the order of what it is given, or reads nothing of it."""
+        binding = self._tracer.parameter(function, parameter.arg)
+        return binding is not None and self._of_part(binding)
+
+    def of_result(self, given: ast.expr, places: frozenset[int]) -> bool:
+        """Return whether that is known of what a function gives, in a tuple at `places`: `groups, _ = split(nodes)`."""
+        statement = self._tracer.index.parents.get(given)
+        if isinstance(statement, ast.Await):
+            return self.of_result(statement, places)
+        target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+        parts = [part for part in target.elts if isinstance(part, ast.Name)] if isinstance(target, ast.Tuple) else []
+        if not places or not isinstance(target, ast.Tuple) or len(parts) < len(target.elts):
+            return self.of(given)
+        bindings = [self._tracer.binding_of(parts[place]) for place in places if place < len(parts)]
+        return all(binding is not None and self._of_part(binding) for binding in bindings)
+
+    def _of_part(self, binding: Binding) -> bool:
+        """Of what comes along with other things; nothing need be done with it."""
+        uses = self._tracer.module.flow(binding.scope).uses(binding)
+        return isinstance(binding.scope.node, FUNCTIONS) and all(self.of(use) for use in uses)
+
     def of(self, node: ast.expr, depth: int = _DEPTH) -> bool:
         """Return whether the code around an expression is known to have no use for its order."""
         tracer = self._tracer
@@ -97,11 +124,11 @@ class _Disregard:
             if isinstance(target, ast.Subscript):
                 return len(parent.targets) == 1 and tracer.is_lookup_key(target.slice)
             return len(parent.targets) == 1 and self._of_variable(target, inner)
-        if isinstance(parent, ast.BoolOp):
+        if isinstance(parent, (ast.Await, ast.BoolOp)):
             return self.of(parent, inner)
         if isinstance(parent, ast.Return):
             function = tracer.index.function_at(parent)
-            handed_on = GivenBack(self._ctx.module, function, "returns") if function is not None else ""
+            handed_on = GivenBack(self._ctx.module, function, "") if function is not None else ""
             return is_given_in_vain(handed_on, self._ctx, self._functions)
         if isinstance(parent, ast.IfExp) and node is not parent.test:
             return self.of(parent, inner)

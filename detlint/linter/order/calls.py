@@ -66,6 +66,7 @@ class OrderCalls(OrderArrays):
     def _argument(self, node: ast.expr, call: ast.Call, trail: Trail) -> str | None:
         if node is call.func:
             return None
+        trail = replace(trail, behind=False)
         names = tuple(name.removesuffix(".__init__") for name in self.inference.callees(call))
         names += tuple(self._bases(names))
         functions = self.table.functions
@@ -263,7 +264,7 @@ class OrderCalls(OrderArrays):
         methods = self.table.methods
         if method.attr == "join" and self.inference.resolve(method) in (("builtins.str.join",), ()):
             return self.destination(call, replace(trail, form=Form.TEXT))
-        if method.attr == "format" and self._is_text(method.value):
+        if method.attr == "format" and self._is_text(method.value) and trail.form is not Form.MAPPING:  # by name
             return self.destination(call, replace(trail, form=Form.TEXT))
         if method.attr in methods["extending"] and trail.form is Form.SEQUENCE:
             return self.collected(method.value, call, trail)
@@ -353,7 +354,8 @@ class OrderCalls(OrderArrays):
             # What is listed may only be gone through; what was worked out at the same time is kept for its values.
             if found is not None or lookup or not self.is_finished_work:
                 return found
-        return None if lookup else GivenBack(self.module, function, word)
+        places = frozenset(() if trail.place is None else (trail.place,))
+        return None if lookup else GivenBack(self.module, function, f"what {function.name}() {word}", places)
 
     def _is_kept_or_viewed(self, call: ast.Call) -> bool:
         """`self.files = self.files_by_label()`, `files_by_label().items()`."""

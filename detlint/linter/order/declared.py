@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from detlint.linter.analysis.element_sort import Sort, Steps, agreed, annotated, as_tuple
+from detlint.linter.analysis.element_sort import Sort, Steps, agreed, annotated, as_tuple, documented
 from detlint.linter.source.names import BindingKind
 from detlint.linter.source.nodes import decorating, identifier, is_own
 
@@ -27,7 +27,10 @@ def declared(annotation: ast.expr, steps: Steps, module: Module, depth: int = _M
 
 
 def declared_attribute(node: ast.Attribute, steps: Steps, module: Module) -> Sort:
-    """Return what is declared of an attribute by the class that has it, or by those of its file that may be that."""
+    """Return what is declared of an attribute by the class that has it, or by those of its file that may be that.
+
+    Where no annotation says anything, the text that describes the class may.
+    """
     inference = module.inference
     owner = module.index.class_at(node)
     if owner is not None and is_own(node):
@@ -37,7 +40,12 @@ def declared_attribute(node: ast.Attribute, steps: Steps, module: Module) -> Sor
         named = [info for info in map(inference.class_named, sorted(types)) if info is not None]
         infos = [each for info in named for each in inference.mro(info)] or list(module.classes.values())
     fields = ((info.declared[node.attr], info.module) for info in infos if node.attr in info.declared)
-    return agreed(declared(annotation, steps, where) for annotation, where in fields)
+    found = agreed(declared(annotation, steps, where) for annotation, where in fields)
+    return (
+        found
+        if found is not Sort.UNKNOWN
+        else agreed(sort for info in infos if (sort := documented(node.attr, info.node, steps)) is not Sort.UNKNOWN)
+    )
 
 
 def is_record(info: ClassInfo) -> bool:

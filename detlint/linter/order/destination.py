@@ -72,9 +72,10 @@ class OrderTracer(OrderItems):
         return any(map(self.is_lookup_key, keys)) or (text and any(map(self.is_complaint_key, keys)))
 
     def _binary(self, node: ast.expr, parent: ast.BinOp, trail: Trail) -> str | None:
-        if isinstance(parent.op, KEEPING_ORDER):
-            return self.destination(parent, trail)
-        return None
+        if not isinstance(parent.op, KEEPING_ORDER):
+            return None
+        behind = isinstance(parent.op, ast.Add) and node is parent.right and trail.form is Form.SEQUENCE
+        return self.destination(parent, replace(trail, behind=trail.behind or behind))
 
     def _alternative(self, node: ast.expr, parent: ast.BoolOp, trail: Trail) -> str | None:
         """`found or other`; whoever writes `found and other` asks whether there are any."""

@@ -17,6 +17,7 @@ from detlint.linter.order.form import (
     SUM,
     WRITING,
     Form,
+    GivenBack,
     Trail,
     each_target,
     leave_rest,
@@ -66,17 +67,23 @@ class LoopEffects(LoopPartners):
         self.each_run = self._trail.each_run
 
     def destination(self) -> str | None:
-        """Return in words the first thing that takes over the order, or None."""
+        """Return in words the first thing that takes over the order, or None.
+
+        What is one of several that a function gives need not be all: `folders.append(path)`, `files.append(path)`.
+        """
+        given: GivenBack | None = None
         for node in self._nodes:
-            method = _EFFECTS.get(node.__class__)
-            found = method(self, node) if method is not None else None
-            if found is None and self._adds_up(node):
-                found = SUM
-            if found is None and self._measures_part(node):
-                found = CHOICE
-            if found is not None:
+            found = self._effect(node)
+            if isinstance(found, GivenBack) and found.places:
+                given = found if given is None else given.beside(found)
+            elif found is not None:
                 return found
-        return CHOICE if self._ends_when_filled() else None
+        return CHOICE if given is None and self._ends_when_filled() else given
+
+    def _effect(self, node: ast.AST) -> str | None:
+        method = _EFFECTS.get(node.__class__)
+        found = method(self, node) if method is not None else None
+        return found or (SUM if self._adds_up(node) else CHOICE if self._measures_part(node) else None)
 
     def _call(self, node: ast.Call) -> str | None:
         function = node.func

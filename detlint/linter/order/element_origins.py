@@ -164,7 +164,9 @@ class ElementOrigins:
             made = together(self._of_value(value, steps, callers) for value in self._ctx.values(node))
         if made is Sort.UNKNOWN and not steps:
             loops = [binding for binding in bindings if binding.kind is BindingKind.ITERATION]
-            made = self.by_use(load for loop in loops for load in loads(loop.name, loop.scope.node))
+            reads = ((loop, load) for loop in loops for load in loads(loop.name, loop.scope.node))
+            # The name may stand for something else further down.
+            made = self.by_use(load for loop, load in reads if loop in self._ctx.module.definitions(load))
         scope = self._index.scope_at(node).lookup(node.id)
         if made is Sort.HASHED or not steps or scope is None:
             return made

@@ -60,6 +60,7 @@ class Trail:
     With `tensors`, what is in that order are tensors that were read, or floats. What was `gathered` (files that were
     listed, results that came in) is there to be worked on: an unknown call that gets it and gives something back does
     so. With `each_run` the order is another in each run, not only on another machine: floats add up to other sums.
+    What stands `behind` something else, as in `first + files`, has no say in what comes first.
     """
 
     form: Form = Form.SEQUENCE
@@ -68,6 +69,7 @@ class Trail:
     tensors: bool = False
     gathered: bool = False
     each_run: bool = False
+    behind: bool = False
     place: int | None = None
     boxes: int = 0
     calls: int = 0
@@ -75,16 +77,31 @@ class Trail:
 
 
 class GivenBack(str):
-    """A destination: `what files() returns`, with the function and its module, whose callers can be asked."""
+    """A destination: `what files() returns`, with the function and its module, whose callers can be asked.
+
+    `places` are where the order stands in a tuple that is returned; none where it is all that is, or who knows where.
+    """
 
     module: Module
     function: FunctionNode
+    places: frozenset[int]
 
-    def __new__(cls, module: Module, function: FunctionNode, word: str) -> GivenBack:
-        """Say that what `function` returns, or yields, keeps the order."""
-        self = super().__new__(cls, f"what {function.name}() {word}")
-        self.module, self.function = module, function
+    def __new__(
+        cls, module: Module, function: FunctionNode, text: str, places: frozenset[int] = frozenset()
+    ) -> GivenBack:
+        """Say in `text` that what `function` returns, or yields, keeps the order."""
+        self = super().__new__(cls, text)
+        self.module, self.function, self.places = module, function, places
         return self
+
+    def beside(self, other: GivenBack) -> GivenBack:
+        """Both of two things that a function gives in one tuple."""
+        known = self.function is other.function and self.places and other.places
+        return GivenBack(self.module, self.function, str(self), self.places | other.places if known else frozenset())
+
+    def under(self, text: str) -> GivenBack:
+        """The same, said otherwise: `self._files`, which a method returns."""
+        return GivenBack(self.module, self.function, text, self.places)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -41,6 +41,7 @@ class OrderItems(OrderCalls):
         if isinstance(index, ast.Slice):
             whole = _is_whole(index)
             parted = not (whole or self._is_chunk(parent))
+            trail = replace(trail, behind=False)
             sliced = replace(trail, subset=True) if parted else trail
             found = self.destination(parent, leave_rest(trail) if parted and _leaves_rest(index) else sliced)
             return found if found or whole else self._by_position(parent, index)
@@ -49,7 +50,8 @@ class OrderItems(OrderCalls):
         if isinstance(index, ast.Constant) and isinstance(index.value, str):  # a column of a table
             return self.destination(parent, trail)
         if isinstance(index, ast.Constant):
-            return None if self._is_just_added(parent) else self.choice(node, parent)
+            other = self._is_just_added(parent) or (trail.behind and parent.slice is index and index.value == 0)
+            return None if other else self.choice(node, parent)
         return self._by_position(parent, index)
 
     def _is_ranking(self, index: ast.expr, steps: int = _MAX_STEPS) -> bool:

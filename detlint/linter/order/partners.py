@@ -64,11 +64,20 @@ class OrderPartners(OrderCounts):
         return rows, target.elts[1] if counted and isinstance(target, ast.Tuple) else target
 
     def goes_with_number(self, result: ast.expr, counted: frozenset[str]) -> bool:
-        """`yield index, answer` of what finishes: whoever takes it goes by the number, unless that was counted here."""
-        first = result.elts[0] if isinstance(result, ast.Tuple) and len(result.elts) > 1 else None
-        if self._source is None or not isinstance(first, ast.Name) or first.id in counted:
+        """`yield index, answer` of what finishes: whoever takes it goes by the number, unless that was counted here.
+
+        So of `yield Answer(index=index, text=text)`.
+        """
+        if isinstance(result, ast.Tuple) and len(result.elts) > 1:
+            places = result.elts[:1]
+        elif isinstance(result, ast.Call) and len(result.keywords) > 1:
+            places = [word.value for word in result.keywords if word.arg and element_table().names_numbers(word.arg)]
+        else:
             return False
-        return first.id in _COUNTERS or element_table().names_numbers(first.id)
+        names = [place.id for place in places if isinstance(place, ast.Name) and place.id not in counted]
+        return self._source is not None and any(
+            name in _COUNTERS or element_table().names_numbers(name) for name in names
+        )
 
     def has_own_order(self, value: ast.expr, steps: int = _MAX_STEPS) -> bool:
         """Return whether a sequence is what the caller gives, written out, or made of that or of numbers one by one."""

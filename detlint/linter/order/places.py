@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.callers import read_elsewhere
 from detlint.linter.analysis.values import Kind
-from detlint.linter.order.form import KEEPING_ORDER, KEYED, MAX_CALLS, Form, Trail, boxed, unboxed
+from detlint.linter.order.form import KEEPING_ORDER, KEYED, MAX_CALLS, Form, GivenBack, Trail, boxed, unboxed
 from detlint.linter.order.partners import OrderPartners
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind
 from detlint.linter.source.nodes import identifier, is_own
@@ -276,18 +276,25 @@ class OrderPlaces(OrderPartners):
         inherited = not others and not self._is_assigned_again(target)
         if inherited and any(self._fixes_order(load, target.attr) for load in loads):
             return None  # `self.pools = list(set(self.pools))` of what a base class made, and takes up
-        read = False
+        read, reached = False, []
         for load in loads:
             counted = (trail.subset or self._is_own_length(load)) and self._counts_entries(load)
             if counted or self._only_fills(load) or self._only_tests(load):
                 continue
             read = True
-            found = self.destination(load, trail)
-            if found is not None:
-                return f"self.{target.attr}"
+            reached.append(self.destination(load, trail))
+        found = [each for each in reached if each is not None]
+        if found:
+            return self._given_back(target.attr, found)
         if read or trail.form in (Form.TEXT, *KEYED) or self._is_read_nowhere(target.attr):
             return None
         return f"self.{target.attr}" if self._lasts_until(None, change, stores) else None
+
+    def _given_back(self, attribute: str, found: list[str]) -> str:
+        """`self._files`, where it goes on by what one method gives alone; a public attribute may go other ways too."""
+        given = [each for each in found if isinstance(each, GivenBack)]
+        alone = len(given) == len(found) and len({each.function for each in given}) == 1
+        return given[0].under(f"self.{attribute}") if alone and attribute.startswith("_") else f"self.{attribute}"
 
     def _is_read_nowhere(self, attribute: str) -> bool:
         """Is it private, and does no code of the project read it?"""

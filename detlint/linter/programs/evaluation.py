@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.values import load_types
-from detlint.linter.programs.predictions import is_read_only_at, may_be_differentiated, takes_batch_of
+from detlint.linter.programs.predictions import is_read_only_at, is_trained_on, may_be_differentiated, takes_batch_of
 from detlint.linter.programs.step_calls import step_takes_same
 from detlint.linter.programs.step_flags import evaluates_on_request, trains_and_evaluates
 from detlint.linter.programs.training import file_trains, training_steps, trains
@@ -80,8 +80,9 @@ def is_inference(module: Module, node: ast.AST) -> bool:
         evaluates_on_request(module, node) or trains_and_evaluates(module, node) or _is_for_held_out_data(module, node)
     ):
         return True
-    score = isinstance(node, ast.Call) and names_evaluation(identifier(node.func))
-    return not score and _goes_to_evaluation(module, node)
+    if isinstance(node, ast.Call) and (names_evaluation(identifier(node.func)) or is_trained_on(module, node)):
+        return False  # a score itself, or a step whose outcome is scored to train on it
+    return _goes_to_evaluation(module, node)
 
 
 def _is_given_evaluation_data(module: Module, node: ast.AST) -> bool:

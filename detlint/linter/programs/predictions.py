@@ -80,6 +80,16 @@ def _is_cut(module: Module, node: ast.AST) -> bool:
 
 def may_be_differentiated(module: Module, call: ast.Call) -> bool:
     """Return whether a gradient may flow back through the result of a call: yes where it cannot be followed."""
+    return any(True for _ in _ends(module, call))
+
+
+def is_trained_on(module: Module, call: ast.Call) -> bool:
+    """`actions, log_prob = self.sample()`, and then `loss += -log_prob * reward`: does a backward pass take it up?"""
+    return any(identifier(part) in _GRADIENTS for end in _ends(module, call) for part in walk(end))
+
+
+def _ends(module: Module, call: ast.Call) -> Iterator[ast.AST]:
+    """Yield where a result, or what is made of it, goes with its gradient and can be followed no further."""
     pending: list[ast.AST] = [call]
     for node in pending:  # grows on the way
         end = _end_of(module, node)
@@ -89,10 +99,9 @@ def may_be_differentiated(module: Module, call: ast.Call) -> bool:
         if uses is None:
             bound = list(_bound(module, end)) if isinstance(end, (ast.expr, ast.AugAssign)) else []
             if not bound:
-                return True
+                yield end
             uses = [use for binding in bound for use in _uses(module.flow_at(end), binding)]
         pending.extend(use for use in uses if use not in pending)
-    return False
 
 
 def _kept_in_attribute(module: Module, value: ast.AST) -> list[ast.expr] | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeGuard
 from detlint.conditions import Truth
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.randomness.global_draws import Drawn, global_draws, matters
+from detlint.linter.randomness.seeding import seeds_in
 from detlint.linter.source.names import FunctionNode
 from detlint.linter.source.nodes import identifier, is_own, walk
 from detlint.randomness import OwnGenerator, load_sources
@@ -42,7 +43,8 @@ def left_out_generators(ctx: Context) -> Iterator[LeftOut]:
     for a seed around a draw keeps draws with one apart from those without.
     """
     seeded = tuple(_seeded(ctx))
-    draws = [draw for draw in (*global_draws(ctx), *orders(ctx)) if may_take_one(draw)] if seeded else []
+    candidates = (draw for draw in (*global_draws(ctx), *orders(ctx)) if may_take_one(draw)) if seeded else ()
+    draws = [draw for draw in candidates if not _is_seeded_in_passing(draw, ctx)]
     done: set[ast.AST | None] = set()
     for target, call, generator in seeded:
         drawing = [use for use in _uses(target, ctx) if not _seeds(use, generator, ctx)]
@@ -149,6 +151,14 @@ def _stands_for(
     if ctx.module.index.class_at(target) is not ctx.module.index.class_at(draw.node):
         return False
     return not drawing or any(ctx.function(use) is function for use in drawing)
+
+
+def _is_seeded_in_passing(draw: Drawn, ctx: Context) -> bool:
+    """`random.seed(epoch)` on each way to a draw, in the same function: its global generator is meant."""
+    function = ctx.function(draw.node)
+    seeds = [seed.node for seed in seeds_in(ctx.module) if draw.library in seed.libraries]
+    own = [seed for seed in seeds if ctx.function(seed) is function]
+    return function is not None and bool(own) and not ctx.flow(draw.node).path(None, draw.node, avoiding=own)
 
 
 def _makes_seed(draw: Drawn, ctx: Context) -> bool:

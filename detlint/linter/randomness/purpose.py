@@ -9,6 +9,7 @@ import ast
 
 from detlint.linter.analysis.callers import is_used_elsewhere
 from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.testcode import is_meant_to_fail
 from detlint.linter.analysis.values import Kind
 from detlint.linter.modes.runs import PREDICTS
 from detlint.linter.programs.called_models import is_model
@@ -33,7 +34,6 @@ _EXPORTERS = (
 )
 # Methods called for an effect that no value has a part in.
 _QUIET = frozenset({"requires_grad_", "retain_grad", "share_memory_", "pin_memory", "detach_", "record_stream"})
-_EXPECTING = frozenset({"raises", "assertRaises", "assertRaisesRegex"})
 _CONVERSIONS = frozenset(
     {"int", "str", "float", "abs", "round", "tuple", "list", "dict", "numpy.array", "numpy.asarray"}
 )
@@ -41,7 +41,7 @@ _CONVERSIONS = frozenset(
 
 def decides(node: ast.expr, ctx: Context, depth: int = 0) -> bool:
     """Return whether anything but the form of the value matters to the program; True where that cannot be told."""
-    if depth == 0 and (_makes_up_a_name(node, ctx) or _is_meant_to_fail(node, ctx)):
+    if depth == 0 and (_makes_up_a_name(node, ctx) or is_meant_to_fail(node, ctx.module)):
         return False
     parent = ctx.parent(node)
     if depth > _DEPTH or parent is None:
@@ -69,9 +69,11 @@ def decides(node: ast.expr, ctx: Context, depth: int = 0) -> bool:
 
 def draws_decide(generator: ast.expr, ctx: Context) -> bool:
     """Return whether anything drawn from the generator that an expression makes matters; True where it is handed on."""
-    if _makes_up_a_name(generator, ctx) or _is_meant_to_fail(generator, ctx):
+    if _makes_up_a_name(generator, ctx) or is_meant_to_fail(generator, ctx.module):
         return False
     parent = ctx.parent(generator)
+    if isinstance(parent, ast.Call) and generator is not parent.func:  # `coolname.replace_random(Random())`
+        return load_sources().indifferent.calls.isdisjoint(ctx.callees(parent))
     if isinstance(parent, ast.Attribute):
         draw = ctx.parent(parent)
         if not isinstance(draw, ast.Call) or draw.func is not parent or isinstance(ctx.parent(draw), ast.Expr):
@@ -87,18 +89,6 @@ def draws_decide(generator: ast.expr, ctx: Context) -> bool:
 def _makes_up_a_name(node: ast.expr, ctx: Context) -> bool:
     function = ctx.function(node)
     return function is not None and load_sources().indifferent.makes_up_name(function.name)
-
-
-def _is_meant_to_fail(node: ast.expr, ctx: Context) -> bool:
-    """`with pytest.raises(ValueError):` around it: nothing comes out of there but the error."""
-    for parent in ctx.ancestors(node):
-        if isinstance(parent, FUNCTIONS):
-            return False
-        entered = parent.items if isinstance(parent, ast.With) else ()
-        calls = [item.context_expr for item in entered if isinstance(item.context_expr, ast.Call)]
-        if any(identifier(call.func) in _EXPECTING for call in calls):
-            return True
-    return False
 
 
 def _attribute_decides(attribute: ast.Attribute, ctx: Context, depth: int) -> bool:

@@ -13,6 +13,7 @@ from detlint.linter.analysis.project import Module
 from detlint.linter.programs.training import trains
 from detlint.linter.source.names import FunctionNode, parameters
 from detlint.linter.source.nodes import arguments_of, identifier, walk
+from detlint.randomness import load_sources
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
@@ -22,6 +23,8 @@ _OPTIONS = ("add_argument", "option", "Option")
 _SEED_FLAG = re.compile(
     r"^--?([a-z]+[-_])*(seed([-_](all|everything|num|number|value))?|random[-_]state)$", re.IGNORECASE
 )
+# Methods of data sets and functions by which what draws nothing else does.
+_DRAWING = ("shuffle", "sample", "train_test_split")
 # What takes all options of a command line at once.
 _WHOLE = frozenset({"vars", "locals", "__dict__", "_get_kwargs", "asdict", "HfArgumentParser", "from_argparse_args"})
 _OPTIONS_NAMES = {"args", "opt", "opts", "options", "params", "hparams", "flags", "cfg", "config"}
@@ -32,7 +35,7 @@ _SHOWN = frozenset({"print", "pprint", "str", "repr", "info", "debug", "dump", "
 def unused_seeds(ctx: Context) -> Iterator[tuple[ast.AST, str]]:
     """Yield the options `--seed` and the parameters `seed` that a program takes and never reads, with their names."""
     program, index = ctx.program, ctx.module.index
-    if program is None or not _WHOLE.isdisjoint(index.names_used):
+    if program is None or not _WHOLE.isdisjoint(index.names_used) or not any(map(_may_draw, program.modules)):
         return
     for option in calls_named(ctx.module, ("add_argument",)):
         flag = next((flag for flag in flags_of(option) if _SEED.fullmatch(destination(flag))), None)
@@ -45,6 +48,15 @@ def unused_seeds(ctx: Context) -> Iterator[tuple[ast.AST, str]]:
         for argument, _ in parameters(function.args):
             if _SEED.fullmatch(argument.arg) and _is_forgotten(argument.arg, function, ctx):
                 yield argument, argument.arg
+
+
+def _may_draw(module: Module) -> bool:
+    """Does a file import anything that may draw by itself, or shuffle and sample?"""
+    table, own = load_sources().indifferent, module.project
+    named = [name for name in module.outline.imports if own.find(name.partition(".")[0], module) is None]
+    packages = {name.rpartition(".")[0] for name in named}
+    others = (name for name in named if name not in packages)
+    return any(map(module.outline.may_read, _DRAWING)) or not all(map(table.draws_nothing, others))
 
 
 def seed_defaults(module: Module) -> Iterator[ast.expr]:
