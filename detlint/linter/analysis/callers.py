@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.calls import argument_of
+from detlint.linter.analysis.outline import is_registered
 from detlint.linter.analysis.program import outermost_definition
 from detlint.linter.source.names import FunctionNode
 from detlint.linter.source.nodes import identifier
@@ -129,12 +130,15 @@ def is_set_from_outside(attribute: str, ctx: Context) -> bool:
 def users_of(node: ast.AST, ctx: Context) -> Iterator[Context]:
     """Yield the project's files that use what the top of the module names around `node`, and those that use these.
 
-    That is a function, a class or a variable. Names that too many files mention lead no further.
+    That is a function, a class or a variable. What is handed to an object as it is defined is used by whoever imports
+    its file. Names that too many files mention lead no further.
     """
     seen: set[tuple[str, str]] = set()
     pending = [(ctx, node)]
     while pending:
         where, place = pending.pop(0)
+        if _is_registered(place, where):
+            yield from _importers(where)
         name = _name_at_top(place, where)
         if not name or (where.module.name, name) in seen:
             continue
@@ -145,6 +149,23 @@ def users_of(node: ast.AST, ctx: Context) -> Iterator[Context]:
                 if other is not None and qualified in other.resolve(use):
                     yield other
                     pending.append((other, use))
+
+
+def _is_registered(node: ast.AST, ctx: Context) -> bool:
+    """Is the outermost definition around `node` handed to an object of the file as it is made?"""
+    definition = outermost_definition(ctx.module, node)
+    return definition is not None and is_registered(definition, ctx.module.index)
+
+
+def _importers(ctx: Context) -> Iterator[Context]:
+    """Yield the project's files that import a file, and those that import these."""
+    seen, pending = {ctx.module.name}, [ctx]
+    for imported in pending:  # grows on the way
+        for other in _mentioning(imported.module.name.rpartition(".")[2], imported):
+            if other is not None and other.module.name not in seen and imported.module in other.module.imports:
+                seen.add(other.module.name)
+                pending.append(other)
+                yield other
 
 
 def _name_at_top(node: ast.AST, ctx: Context) -> str:

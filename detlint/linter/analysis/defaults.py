@@ -59,10 +59,11 @@ def _chosen(node: ast.IfExp, ctx: Context, depth: int) -> Truth:
 
 
 def _asked(call: ast.Call, ctx: Context, depth: int) -> Truth:
-    """`options.get("benchmark", True)`, `getattr(cfg, "benchmark", True)`, `isinstance(benchmark, bool)`."""
-    if "torch.cuda.is_available" in ctx.callees(call):
+    """`options.get("benchmark", True)`, `getattr(cfg, "benchmark", True)`, `bool(benchmark)`, `isinstance(b, bool)`."""
+    names = ctx.callees(call)
+    if "torch.cuda.is_available" in names:
         return Truth.YES
-    other = stand_in(call)
+    other = call.args[0] if "builtins.bool" in names and len(call.args) == 1 else stand_in(call)
     if other is not None:
         return truth_by_default(other, ctx, depth + 1)
     if identifier(call.func) != "isinstance" or len(call.args) != 2 or "builtins.bool" not in ctx.resolve(call.args[1]):

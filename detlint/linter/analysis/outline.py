@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from detlint.linter.source.index import Index
-from detlint.linter.source.names import FUNCTIONS, FunctionNode, absolute_name
+from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode, absolute_name
 from detlint.linter.source.nodes import decorating, identifier, reached, walk
 
 # Decorators that run no method themselves, nor hand it to anybody.
@@ -46,7 +46,7 @@ class Outline:
 
     `imports` are the dotted names that it imports anywhere in its text, in source order. `calls` are the identifiers
     that its calls may mean, `writes` the attributes that it sets, `binds` the names that it binds at the top, `stars`
-    the modules that it imports everything from. `reads` are the names that its top-level code reads,
+    the modules that it imports everything from. `reads` are the names that its top-level code reads or registers,
     `guarded` those that only its `__main__` guards read, `definitions` its outermost functions and classes.
     """
 
@@ -81,6 +81,7 @@ def outline_of(index: Index, name: str, is_package: bool) -> Outline:
         if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
             definitions.append(_definition(node, picks=node in picking))
             pending.extend(node.decorator_list)
+            reads.update([node.name] if is_registered(node, index) else ())
         else:
             reads.update(_name_read(node))
             left_out = node.body[len(reached(node.body)) :] if isinstance(node, ast.If) else []
@@ -95,6 +96,14 @@ def outline_of(index: Index, name: str, is_package: bool) -> Outline:
         guarded=_guarded(index.tree),
         definitions=tuple(definitions),
     )
+
+
+def is_registered(node: FunctionNode | ast.ClassDef, index: Index) -> bool:
+    """`@router.post("/train")`: is a definition handed to a method of an object that the file itself makes?"""
+    decorators = map(decorating, node.decorator_list)
+    owners = (decorator.value for decorator in decorators if isinstance(decorator, ast.Attribute))
+    made = (index.root.bindings.get(owner.id, ()) for owner in owners if isinstance(owner, ast.Name))
+    return any(binding.kind is BindingKind.ASSIGN for bindings in made for binding in bindings)
 
 
 def _definition(node: FunctionNode | ast.ClassDef, *, picks: bool) -> Definition:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.values import Kind
@@ -213,15 +213,27 @@ def _imported(inference: Inference, call: ast.Call) -> Iterator[str]:
 
 
 def _imported_by(inference: Inference, name: str) -> Iterator[str]:
-    """Yield the modules that a function of the project imports and gives back: `return importlib.import_module(…)`."""
+    """Yield the modules that a function of the project imports and gives back.
+
+    `return importlib.import_module(…)`, or `import torch` and then `return torch`.
+    """
     definition = inference.module.project.definition(name)
-    if definition is None or _IMPORT.rpartition(".")[2] not in definition[0].calls:
+    if definition is None or not isinstance(definition[1], FUNCTIONS):
         return
-    inside = definition[0].inference
-    for part in walk(definition[1]) if isinstance(definition[1], FUNCTIONS) else ():
-        call = part.value if isinstance(part, ast.Return) else None
-        if isinstance(call, ast.Call) and _IMPORT in inside.resolve(call.func):
-            yield from _imported(inside, call)
+    inside, bound = definition[0].inference, definition[0].index.scopes[definition[1]].bindings
+    for part in walk(definition[1]) if _imports(definition[0], bound) else ():
+        given = part.value if isinstance(part, ast.Return) else None
+        if isinstance(given, ast.Call) and _IMPORT in inside.resolve(given.func):
+            yield from _imported(inside, given)
+        elif isinstance(given, ast.Name):
+            imported = (each for each in bound.get(given.id, ()) if each.kind is BindingKind.IMPORT)
+            yield from (inside.canonical(each.target) for each in imported)
+
+
+def _imports(module: Module, bound: Mapping[str, Sequence[Binding]]) -> bool:
+    """May a function that binds these names import a module?"""
+    imported = any(binding.kind is BindingKind.IMPORT for bindings in bound.values() for binding in bindings)
+    return imported or _IMPORT.rpartition(".")[2] in module.calls
 
 
 def _picked_by(inference: Inference, name: str) -> Iterator[str]:

@@ -68,8 +68,10 @@ def _ignores_index(info: ClassInfo, ctx: Context) -> bool:
     getter = next(
         (each.methods["__getitem__"] for each in ctx.inference.mro(info) if "__getitem__" in each.methods), None
     )
-    named = [parameter.arg for parameter, _ in parameters(getter.args)] if getter is not None else []
-    return len(named) == 2 and getter is not None and named[1] not in identifiers(getter)
+    if getter is None or not any(isinstance(part, ast.Return) for part in walk(getter)):
+        return False  # inherited, or still to be written
+    named = [parameter.arg for parameter, _ in parameters(getter.args)]
+    return len(named) == 2 and named[1] not in identifiers(getter)
 
 
 @check("DET106", nodes=(ast.keyword,))

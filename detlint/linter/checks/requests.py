@@ -60,25 +60,32 @@ def determinism_not_requested(ctx: Context) -> Iterator[Finding]:
 
 
 def _seeded_trainer(ctx: Context) -> ast.Call | None:
-    """Return where a file of a library that trains seeds torch with CUDA and another library, in a function it calls.
+    """Return where a file of a library that trains seeds torch for the training, in a function it calls or that trains.
 
-    Nowhere, if what it imports or a file that leads there sets determinism, or is a program and has the finding itself.
+    It does so with CUDA and another library beside torch; where a function that trains seeds, and a program runs that,
+    torch is enough. Nowhere, if what it imports or a file that leads there sets determinism, or is a program and has
+    the finding itself.
     """
     if not file_trains(ctx.module):
         return None
     seeds = [seed for seed in seeds_in(ctx.module) if seed.seeder is not None and not seed.seeder.implicit]
     for seed in (seed for seed in seeds if "torch" in seed.libraries):
         function = ctx.function(seed.node)
+        if function is None:
+            continue
         beside = [other for other in seeds if ctx.function(other.node) is function]
         everywhere = len({library for other in beside for library in other.libraries}) > 1
-        if function is None or not everywhere or not any(other.only_devices for other in beside):
+        thorough = everywhere and any(other.only_devices for other in beside)
+        if not trains(function) and not (thorough and function.name in ctx.module.index.calls_by_name):
             continue
-        if function.name in ctx.module.index.calls_by_name or trains(function):
-            users = [user for user in users_of(seed.node, ctx) if user.module is not ctx.module]
-            programs = (Program(ctx.module), *(user.program_or_library for user in users))
-            asked = any(seeding_of(program).mentions_determinism for program in programs)
-            told = any(True for user in users if user.program is not None for _ in determinism_not_requested(user))
-            return None if asked or told else seed.node
+        users = [user for user in users_of(seed.node, ctx) if user.module is not ctx.module]
+        programs = [user.program for user in users if user.program is not None]
+        if not thorough and not any(program.runs(ctx.module, seed.node) for program in programs):
+            continue
+        everything = (Program(ctx.module), *(user.program_or_library for user in users))
+        asked = any(seeding_of(program).mentions_determinism for program in everything)
+        told = any(True for user in users if user.program is not None for _ in determinism_not_requested(user))
+        return None if asked or told else seed.node
     return None
 
 
