@@ -12,7 +12,7 @@ from detlint.linter.analysis.built_lists import taken_out
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.context import Context
 from detlint.linter.source.names import FunctionNode
-from detlint.linter.source.nodes import identifier, walk
+from detlint.linter.source.nodes import identifier, is_own, walk
 
 # Methods that return the module they are called on and leave its mode and its weights alone.
 _TRANSPARENT = frozenset(
@@ -155,7 +155,21 @@ def stored_on_self(expression: ast.expr, function: FunctionNode, ctx: Context) -
     touched = f"{ast.unparse(target)}."
     if any(isinstance(part, ast.Attribute) and ast.unparse(part).startswith(touched) for part in walk(function)):
         return None
+    if any(_ends(test, function) for test, _ in ctx.module.index.conditions_around(statement)):
+        return None
     return ast.unparse(target) if statement in function.body else None
+
+
+def _ends(test: ast.expr, *functions: FunctionNode) -> bool:
+    """Does code write the attribute of its object that it waits for: `if not self.built:`, `hasattr(self, "scale")`?"""
+    asked = {identifier(part) for part in walk(test) if is_own(part)}
+    for part in walk(test):
+        if isinstance(part, ast.Call) and identifier(part.func) == "hasattr":
+            asked |= {str(name.value) for name in part.args if isinstance(name, ast.Constant)}
+    written = (part for function in functions for part in walk(function) if is_own(part))
+    return any(
+        isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store) and part.attr in asked for part in written
+    )
 
 
 def runs_with_forward(function: FunctionNode, ctx: Context) -> bool:
@@ -171,11 +185,15 @@ def runs_with_forward(function: FunctionNode, ctx: Context) -> bool:
 
 
 def _run_with_forward(info: ClassInfo) -> list[str]:
+    """Return the methods that each forward pass runs, not those that only the first one does."""
     methods = info.methods
     reached = [name for name in methods if name in _RUNS]
     for name in reached:
         for part in walk(methods[name]):
             called = part.attr if isinstance(part, ast.Attribute) and getattr(part.value, "id", "") == "self" else ""
-            if called in methods and called not in reached:
+            if called not in methods or called in reached:
+                continue
+            conditions = info.module.index.conditions_around(part)
+            if not any(_ends(test, methods[name], methods[called]) for test, _ in conditions):
                 reached.append(called)
     return reached

@@ -10,7 +10,7 @@ from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.outline import is_registered
 from detlint.linter.analysis.program import outermost_definition
 from detlint.linter.source.names import FunctionNode
-from detlint.linter.source.nodes import identifier
+from detlint.linter.source.nodes import identifier, is_own
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
@@ -38,14 +38,14 @@ def calls_of(function: FunctionNode | ast.ClassDef, ctx: Context) -> Iterator[Ca
         yield from _calls_of_instances(owner, ctx)
         return
     qualified = ctx.module.qualified(function)
-    yield from _calls_in(function, qualified, ctx)
+    yield from _calls_in(function, qualified, ctx, free=owner is None)
     local = ctx.module.index.function_at(function) is not None
     if not local and not function.name.startswith("__"):
         for other in _mentioning(function.name, ctx):
             if other is None:
                 yield None
                 return
-            yield from _calls_in(function, qualified, other)
+            yield from _calls_in(function, qualified, other, free=owner is None)
 
 
 def results_of(function: FunctionNode, ctx: Context) -> Iterator[tuple[Context, ast.expr] | None]:
@@ -191,14 +191,19 @@ def _names(ctx: Context, name: str) -> Iterator[ast.Name | ast.Attribute]:
     return (use for use in uses if isinstance(use, (ast.Name, ast.Attribute)))
 
 
-def _calls_in(function: FunctionNode | ast.ClassDef, qualified: str, ctx: Context) -> Iterator[CallSite | None]:
-    """Yield the calls that one file makes; a method of something unknown may be the one that is meant."""
+def _calls_in(
+    function: FunctionNode | ast.ClassDef, qualified: str, ctx: Context, *, free: bool
+) -> Iterator[CallSite | None]:
+    """Yield the calls that one file makes; a method of something unknown may be the one that is meant.
+
+    `free`: the function stands in no class, so `self.fill` of another class is what that one keeps.
+    """
     index = ctx.module.index
     found = 0
     for use in index.names_used.get(function.name, ()):
         assert isinstance(use, (ast.Name, ast.Attribute))
         names = ctx.resolve(use)
-        if qualified not in names and (names or isinstance(use, ast.Name)):
+        if qualified not in names and (names or isinstance(use, ast.Name) or (free and is_own(use))):
             continue
         parent = ctx.parent(use)
         found += 1

@@ -25,6 +25,7 @@ from detlint.linter.programs.autotuning import adds_two_parts
 from detlint.linter.programs.kernels import KERNEL_LANGUAGES
 from detlint.linter.programs.on_cpu import is_only_built_with, runs_on_cpu
 from detlint.linter.programs.operator_calls import operator_calls, operator_entries
+from detlint.linter.programs.timing import is_only_timed
 from detlint.linter.programs.training import file_trains
 from detlint.linter.randomness.determinism import asks_for_deterministic_algorithms
 from detlint.linter.source.names import FUNCTIONS, parameters
@@ -136,7 +137,7 @@ def _hazards(ctx: Context) -> Iterator[tuple[Call, Operator]]:
     for calls in operator_calls(ctx):
         for call, operators in calls:
             operator = next((each for each in operators if _applies(each, call, ctx)), None)
-            if operator is not None and not is_never_run(call.node, ctx):
+            if operator is not None and not (is_never_run(call.node, ctx) or is_only_timed(call.node, ctx)):
                 if (call.node.lineno, operator.name) not in seen:
                     seen.add((call.node.lineno, operator.name))
                     yield call, operator

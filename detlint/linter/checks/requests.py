@@ -16,6 +16,7 @@ from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.programs.devices import moves_to_cuda, uses_cuda
 from detlint.linter.programs.program_start import insert_at_start
 from detlint.linter.programs.smoke import is_smoke_test
+from detlint.linter.programs.timing import BENCHMARK, CLOCKS, TIMES_CALLS, measures
 from detlint.linter.programs.training import file_trains, trains
 from detlint.linter.randomness.seeding import seeding_of, seeds_in
 from detlint.linter.source.names import FUNCTIONS
@@ -25,8 +26,6 @@ _WORK = re.compile(
     r"(^|_)(train|fit|finetune|eval|evaluate|evaluation|validate|test|infer|inference|predict|generate|sample|rollout"
     r"|benchmark|attack)(_|$)"
 )
-_BENCHMARK = re.compile(r"(^|_)(bench|benchmark|profile)(_|$)")
-_CLOCKS = frozenset({"perf_counter", "perf_counter_ns", "synchronize", "Event", "Timer", "profile"})
 _INFERS = ("torch.no_grad", "torch.inference_mode", "torch.set_grad_enabled")
 _OPTIMIZES = "torch.optim."
 # A method by such a name may be the step of a training loop: not `update` alone, which bars and tables have too.
@@ -54,7 +53,7 @@ def determinism_not_requested(ctx: Context) -> Iterator[Finding]:
     explicit = [seed for seed in seeding.of("torch") if seed.seeder is None or not seed.seeder.implicit]
     if explicit and not seeding.mentions_determinism:
         places = (seeding.place_in(ctx.module, seed) for seed in explicit)
-        place = next((place for place in places if place is not None), None)
+        place = next((place for place in places if place is not None and not _is_for_timing(place, ctx)), None)
         if place is not None:
             yield ctx.finding(place, repair=_requested(ctx), who="program", work=work)
 
@@ -91,26 +90,28 @@ def _seeded_trainer(ctx: Context) -> ast.Call | None:
 
 def _only_times(ctx: Context) -> bool:
     """Is the program there to measure speed, itself or by what it calls? What it computes is thrown away."""
-    named = _BENCHMARK.search(ctx.module.source.path.stem) is not None
+    named = BENCHMARK.search(ctx.module.source.path.stem) is not None
     called = ctx.module.index.calls_by_name
-    if "do_bench" in called or (named and not _CLOCKS.isdisjoint(called)):
+    if TIMES_CALLS in called or (named and not CLOCKS.isdisjoint(called)):
         return True
     executed = [node for node in ctx.module.tree.body if not isinstance(node, (*FUNCTIONS, ast.ClassDef))]
     calls = [part for node in ([ctx.module.tree] if named else executed) for part in _calls_in(node)]
-    works = any(_WORK.search(identifier(call.func)) and not _measures(call, ctx) for call in calls)
-    return (named or not works) and any(_measures(call, ctx) for call in calls)
+    return any(measures(call, ctx) for call in calls) and (named or not _works(calls, ctx))
+
+
+def _is_for_timing(seed: ast.Call, ctx: Context) -> bool:
+    """Does the function that is seeded measure speed and do no other work: `benchmark_config(config, size)`?"""
+    function = ctx.function(seed)
+    calls = [*_calls_in(function)] if function is not None else []
+    return any(measures(call, ctx) for call in calls) and not _works(calls, ctx)
+
+
+def _works(calls: list[ast.Call], ctx: Context) -> bool:
+    return any(_WORK.search(identifier(call.func)) and not measures(call, ctx) for call in calls)
 
 
 def _calls_in(node: ast.AST) -> Iterator[ast.Call]:
     return (part for part in walk(node) if isinstance(part, ast.Call))
-
-
-def _measures(call: ast.Call, ctx: Context) -> bool:
-    """`profile_pair(left, right)`, a function of the project in a file that reads a clock."""
-    if not _BENCHMARK.search(identifier(call.func)):
-        return False
-    found = map(ctx.module.project.definition, ctx.callees(call))
-    return any(made is not None and not _CLOCKS.isdisjoint(made[0].index.calls_by_name) for made in found)
 
 
 def _requested(ctx: Context) -> Repair | None:

@@ -28,7 +28,7 @@ from detlint.linter.programs.training import (
     training_steps,
     trains,
 )
-from detlint.linter.source.names import FUNCTIONS, FunctionNode
+from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode
 from detlint.linter.source.nodes import arguments_of, decorating, identifier, is_own, walk
 from detlint.linter.tables.gradients import gradient_table
 
@@ -78,15 +78,17 @@ def _is_cut_off(node: ast.expr, ctx: Context, steps: int = 3) -> bool:
         call = ctx.parent(parent)
         if parent.attr in table.cutting_methods or parent.attr in table.cutting_attributes:
             return True
+        if table.positions.search(parent.attr):
+            return True  # knn_points(x, y).idx
         if not isinstance(call, ast.Call) or call.func is not parent:
             return False
         if without_gradient_dtype(ctx.values(call)):
             return True  # lengths.cumsum(0, dtype=torch.int32)
         return parent.attr in table.of_receiver_methods and _is_cut_off(call, ctx, steps)
-    if isinstance(parent, ast.Tuple) and isinstance(ctx.parent(parent), ast.Subscript):
-        return True  # table[rows.gather(0, last), 1]
+    if _is_index(node, ctx):
+        return True
     if isinstance(parent, ast.Subscript):
-        return parent.slice is node or _is_cut_off(parent, ctx, steps)
+        return _is_cut_off(parent, ctx, steps)
     if isinstance(parent, ast.comprehension):  # row of `torch.stack([row.sum() for row in distances]).argmin()`
         listed = ctx.parent(parent)
         return parent.iter is node and isinstance(listed, _LISTED) and _is_cut_off(listed, ctx, steps)
@@ -97,18 +99,53 @@ def _is_cut_off(node: ast.expr, ctx: Context, steps: int = 3) -> bool:
     if isinstance(parent, ast.Assign) and any(_is_out_of_history(target) for target in parent.targets):
         return True
     if isinstance(parent, (ast.Assign, ast.Tuple)) and steps > 0:
-        binding = ctx.binding(node)
-        if binding is None or not isinstance(binding.node, ast.Name):
-            return False
-        uses = ctx.flow(node).uses(binding)
-        return bool(uses) and all(
-            without_gradients(ctx.module, use) or _is_cut_off(use, ctx, steps - 1) for use in uses
-        )
+        bindings = _bound(node, ctx)
+        return bool(bindings) and all(_is_variable_cut_off(binding, node, ctx, steps) for binding in bindings)
     if isinstance(parent, ast.Return) and steps > 0:
         function = ctx.function(node)
         sites = list(calls_of(function, ctx)) if function is not None and function.name != "forward" else []
         return bool(sites) and all(site is not None and _is_cut_off(site[1], site[0], steps - 1) for site in sites)
     return False
+
+
+def _bound(node: ast.expr, ctx: Context) -> list[Binding]:
+    """Return the variables that an expression is assigned to, all of them of `distances, places = knn_points(x, y)`."""
+    single = ctx.binding(node)
+    if single is not None:
+        return [single]
+    statement = ctx.parent(node)
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    parts = targets[0].elts if len(targets) == 1 and isinstance(targets[0], ast.Tuple) else []
+    names = [part for part in parts if isinstance(part, ast.Name)]
+    found = [b for name in names for b in ctx.module.index.bindings_of(name) if b.node is name]
+    return found if len(names) == len(parts) else []
+
+
+def _is_variable_cut_off(binding: Binding, made: ast.expr, ctx: Context, steps: int) -> bool:
+    """Does a variable hold positions, as its name says or its use as an index; or is each of its uses cut off?
+
+    What is added to it in place leaves it what it is: `corners += offsets`. A part of a tuple may go unused.
+    """
+    flow = ctx.flow(made)
+    same = [binding]
+    for other in binding.of_same_name:
+        place = other.node if other.kind is BindingKind.AUGMENTED else None
+        if isinstance(place, ast.Name) and not set(same).isdisjoint(flow.definitions(place)):
+            same.append(other)
+    uses = [use for each in same for use in flow.uses(each)]
+    if gradient_table().positions.search(binding.name) or any(_is_index(use, ctx) for use in uses):
+        return True
+    return bool(uses or binding.index) and all(
+        without_gradients(ctx.module, use) or _is_cut_off(use, ctx, steps - 1) for use in uses
+    )
+
+
+def _is_index(node: ast.expr, ctx: Context) -> bool:
+    """`points[corners]`, `table[rows.gather(0, last), 1]`: whole numbers and bools stand there."""
+    parent = ctx.parent(node)
+    place = parent if isinstance(parent, ast.Tuple) else node
+    around = ctx.parent(place)
+    return isinstance(around, ast.Subscript) and around.slice is place
 
 
 def _is_inferred(call: ast.Call) -> bool:

@@ -36,6 +36,8 @@ def is_model_input(parameter: ast.arg, function: FunctionNode, ctx: Context) -> 
         return False
     if _is_given_from_outside(parameter, function, owner, ctx):
         return True
+    if _is_beside_steps(parameter, function) and not _is_held(owner, ctx):
+        return True
     if not _starts_there(parameter, function):
         return False
     if _is_whole(owner, ctx) or _is_backbone(owner, ctx) or _is_put_around_model(owner, function, ctx):
@@ -75,6 +77,16 @@ def _is_beside_results(name: str, function: FunctionNode) -> bool:
     table = gradient_table()
     named = [argument.arg for argument, _ in parameters(function.args)]
     return table.given.search(name) is not None and any(table.results.search(other) for other in named)
+
+
+def _is_beside_steps(parameter: ast.arg, function: FunctionNode) -> bool:
+    """`forward(self, x, timesteps, low_res)`: what takes noise away is told the step, and starts from what is noised.
+
+    What another model makes of a text or an image has a name of its own: `context`.
+    """
+    table = gradient_table()
+    told = any(table.denoising.search(argument.arg) for argument, _ in parameters(function.args))
+    return told and function.name == "forward" and not table.features.search(parameter.arg)
 
 
 def _is_grey(parameter: ast.arg, function: FunctionNode) -> bool:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 # Methods of a batch that give one of its entries, or what stands in for it.
 _LOOK_UPS = frozenset({"get", "pop", "setdefault"})
+# Arguments that ask for a gradient of what a function makes.
+_RECORDING = ("requires_grad", "create_graph")
 # Endings of methods that give what an object holds: `net.named_parameters()`.
 _HELD = ("parameters", "parameter", "modules", "children", "buffers", "items", "values")
 # Expressions that one question may lead to, and calls within calls that are looked into with what they pass.
@@ -137,7 +139,7 @@ class _Question:
         names = tuple(name for name in callees if name.startswith("torch.Tensor.")) or callees
         if names and all(name.startswith(_CONTAINERS) for name in names) and isinstance(node.func, ast.Attribute):
             return self._method(node, node.func, ctx)  # for name, part in batch.items()
-        if any(k.arg == "requires_grad" and ctx.constant(k.value) is not False for k in node.keywords):
+        if any(k.arg in _RECORDING and ctx.constant(k.value) is not False for k in node.keywords):
             return False
         if isinstance(node.func, ast.Attribute) and node.func.attr == "requires_grad_":
             return bool(node.args) and ctx.constant(node.args[0]) is False

@@ -35,7 +35,7 @@ def is_fresh(call: Call, ctx: Context) -> bool:
     if call.name.startswith("numpy."):
         return not (_is_given_memory(call) or _holds_objects(node, ctx))
     if _CONSTRUCTORS.match(call.name) or call.name == "torch.Tensor.new":
-        return _takes_sizes(node, ctx)
+        return takes_sizes(node, ctx)
     return not call.name.endswith(".resize_") or _grows(node, ctx)
 
 
@@ -67,8 +67,8 @@ def _stands_for_a_shape(node: ast.Call, ctx: Context) -> bool:
     return isinstance(view, ast.Attribute) and view.attr in ("expand", "expand_as")
 
 
-def _takes_sizes(node: ast.Call, ctx: Context) -> bool:
-    """`torch.Tensor(3, 4)`, `torch.Tensor(x.size())`, `torch.Tensor(size=(3, 4))` are fresh; anything else is data."""
+def takes_sizes(node: ast.Call, ctx: Context) -> bool:
+    """Return whether a constructor is given sizes: `torch.Tensor(3, 4)`, `torch.Tensor(x.size())`; or data."""
     if not node.args or node.keywords:
         return not node.args and [keyword.arg for keyword in node.keywords] == ["size"]
     if len(node.args) > 1:

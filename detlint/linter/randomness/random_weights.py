@@ -6,13 +6,13 @@ import ast
 
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.context import Context
+from detlint.linter.memory.made import takes_sizes
 from detlint.linter.programs.evaluation import identifiers
 from detlint.linter.source.names import unpacked
 from detlint.linter.source.nodes import is_own, walk
 
-_RANDOM = frozenset(
-    f"torch.{name}" for name in ("rand", "randn", "rand_like", "randn_like", "normal", "empty", "Tensor", "FloatTensor")
-)
+_RANDOM = frozenset(f"torch.{name}" for name in ("rand", "randn", "rand_like", "randn_like", "normal", "empty"))
+_CONSTRUCTORS = frozenset({"torch.Tensor", "torch.FloatTensor"})
 # Words of a class that writes over its weights, loads them, or draws them from a seed of its own.
 _REPLACES = frozenset(
     {"data", "copy_", "fill_", "zero_", "constant_", "zeros_", "ones_", "eye_", "dirac_", "no_grad"}
@@ -29,7 +29,13 @@ def is_random(data: ast.expr | None, ctx: Context, depth: int = _DEPTH) -> bool:
         bindings = ctx.module.definitions(data) if depth else ()
         return any(is_random(unpacked(binding), ctx, depth - 1) for binding in bindings)
     calls = (part for part in walk(data) if isinstance(part, ast.Call))
-    return any(_RANDOM.intersection(ctx.resolve(call.func)) for call in calls)
+    return any(_is_random_call(call, ctx) for call in calls)
+
+
+def _is_random_call(call: ast.Call, ctx: Context) -> bool:
+    """`torch.randn(3)`, `torch.Tensor(3, 4)`; not `torch.Tensor([[0, 1], [1, 0]])`, which holds what it is given."""
+    names = ctx.resolve(call.func)
+    return not _RANDOM.isdisjoint(names) or (not _CONSTRUCTORS.isdisjoint(names) and takes_sizes(call, ctx))
 
 
 def starts_random(info: ClassInfo, ctx: Context, depth: int = _DEPTH) -> bool:

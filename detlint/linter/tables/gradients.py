@@ -19,6 +19,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
         "data",
         "positions",
         "computed",
+        "denoising",
         "features",
         "noised",
         "given",
@@ -69,6 +70,7 @@ class GradientTable:
     data: re.Pattern[str]
     positions: re.Pattern[str]
     computed: re.Pattern[str]
+    denoising: re.Pattern[str]
     features: re.Pattern[str]
     noised: re.Pattern[str]
     given: re.Pattern[str]
@@ -126,6 +128,7 @@ def gradient_table(path: Path = RULES_FOLDER / "gradients.toml") -> GradientTabl
         data=_pattern(path, "words.data", words["data"], r"(^|_)({})(_|\d|$)"),
         positions=_pattern(path, "words.positions", words["positions"], r"(^|_)({})(_\d|_[a-z])?$"),
         computed=_pattern(path, "words.computed", words["computed"], r"(?:^|(?<=_))({})"),
+        denoising=_pattern(path, "words.denoising", words["denoising"], r"({})"),
         features=_pattern(path, "words.features", words["features"], r"(^|_)({})$"),
         noised=_pattern(path, "words.noised", words["noised"], r"(^|_)({})(_|\d|$)"),
         given=_pattern(path, "words.given", words["given"], r"^({})$"),
