@@ -13,7 +13,7 @@ from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.defaults import may_be_none
 from detlint.linter.analysis.origins import made_by
-from detlint.linter.analysis.program import Program, calls_named
+from detlint.linter.analysis.program import Program
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.testcode import is_unit_test
 from detlint.linter.randomness.global_draws import Drawn, global_draws
@@ -72,7 +72,7 @@ def unseeded_split_of_datasets(ctx: Context) -> Iterator[Finding]:
     """`train_test_split` as a method of what the datasets library loaded, or may have: nothing else splits itself."""
     if is_unit_test(ctx.module):
         return
-    for call in calls_named(ctx.module, ("train_test_split",)):
+    for call in ctx.module.index.calls_by_name.get("train_test_split", ()):
         if not isinstance(call.func, ast.Attribute) or ctx.callees(call):
             continue
         if not made_by(ctx.module, call.func.value, "datasets") and not _splits_itself(call, ctx):
