@@ -34,6 +34,7 @@ from detlint.operators import CAUSES, WITH_FLAG, Operator
 from detlint.rulebook import Trigger
 
 _WEIGHTED = ("Conv", "Embedding")
+_ASKS = "are_deterministic_algorithms_enabled"
 # A remedy that is an argument and nothing else, but for a remark in brackets.
 _ARGUMENT = re.compile(r"(?P<name>\w+)=(?P<value>True)(?: \([^)]*\))?")
 # Operators that are a backward pass themselves: they are called where a derivative is written by hand.
@@ -137,11 +138,21 @@ def _hazards(ctx: Context) -> Iterator[tuple[Call, Operator]]:
     for calls in operator_calls(ctx):
         for call, operators in calls:
             operator = next((each for each in operators if _applies(each, call, ctx)), None)
-            if operator is not None and not (is_never_run(call.node, ctx) or is_only_timed(call.node, ctx)):
+            if operator is not None and not _is_out_of_play(call.node, ctx):
                 if (call.node.lineno, operator.name) not in seen:
                     seen.add((call.node.lineno, operator.name))
                     yield call, operator
                 break
+
+
+def _is_out_of_play(node: ast.Call, ctx: Context) -> bool:
+    """Does it never run, only to be timed, or only where nobody asks for deterministic algorithms?"""
+    if is_never_run(node, ctx) or is_only_timed(node, ctx):
+        return True
+    return any(
+        isinstance(test, ast.Call) and identifier(test.func) == _ASKS and not holds
+        for test, holds in ctx.module.index.conditions_around(node)
+    )
 
 
 def _derived(ctx: Context) -> Iterator[tuple[Call, Operator]]:

@@ -140,7 +140,8 @@ class OrderPlaces(OrderPartners):
 
     def _made_longer(self, binding: Binding, flow: Flow) -> Iterator[Binding]:
         """Yield what the variable is after `names += ["unknown"]` or `images /= 255`: elements stay where they are."""
-        same = binding.scope.bindings[binding.name] if binding.kind is BindingKind.ASSIGN else ()
+        # A function that says `global` binds a name of the module.
+        same = binding.scope.bindings.get(binding.name, ()) if binding.kind is BindingKind.ASSIGN else ()
         others = [each.node for each in same if each is not binding and each.kind is not BindingKind.AUGMENTED]
         for each in same:
             statement = self.index.parents.get(each.node)
