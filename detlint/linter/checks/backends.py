@@ -174,7 +174,9 @@ def misspelt_flag(ctx: Context) -> Iterator[Finding]:
     """`cudnn.determinstic = True` is no error: it makes an attribute that nothing reads."""
     flags = [name for name in _OFF if name.startswith("torch.backends.")]
     lasts = {name.rpartition(".")[2] for name in flags}
-    alike = frozenset(name for name in ctx.module.writes - lasts if get_close_matches(name, lasts, cutoff=_LIKE))
+    others = ctx.module.writes - lasts
+    # Asked this way around, one comparison is prepared a flag and not one a name.
+    alike = {name for last in lasts for name in get_close_matches(last, others, n=len(others) or 1, cutoff=_LIKE)}
     for write in attribute_writes(ctx.module, alike):
         owner = write.name.rpartition(".")[0]
         meant = next((name for name in flags if name.startswith(f"{owner}.")), None)
