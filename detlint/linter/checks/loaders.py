@@ -19,7 +19,7 @@ from detlint.linter.analysis.values import Kind
 from detlint.linter.programs.evaluation import identifiers
 from detlint.linter.programs.loader_workers import worker_initialisers
 from detlint.linter.programs.smoke import is_smoke_test, is_trial
-from detlint.linter.randomness.project_seeds import project_seeds
+from detlint.linter.randomness.project_seeds import project_seeds_globally
 from detlint.linter.randomness.purpose import decides
 from detlint.linter.randomness.repeatable import made_up, why_unrepeatable
 from detlint.linter.randomness.seeding import may_be_spread, seeding_of, seeds_in
@@ -132,12 +132,12 @@ def _follows(call: Call, ctx: Context) -> bool:
 def _runs_unseeded(node: ast.AST, ctx: Context) -> bool:
     """Does a program run this that never seeds torch?
 
-    Library code is followed to the programs that use it only where the whole project knows no word for seeding:
+    Library code is followed to the programs that use it only where the whole project seeds at most generators of its own:
     anywhere else that takes long, and says little of what else its programs import.
     """
     if ctx.program is not None and not is_smoke_test(ctx.module):
         return ctx.program.runs(ctx.module, node) and not seeding_of(ctx.program).shared("torch")
-    if project_seeds(ctx.module):
+    if project_seeds_globally(ctx.module):
         return False
     users = (user for user in users_of(node, ctx) if not is_test_file(user.module) and not is_trial(user.module))
     programs = [user.program for user in users if user.program is not None]

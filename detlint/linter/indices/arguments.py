@@ -15,7 +15,13 @@ from detlint.linter.analysis.passed import literals_of
 from detlint.linter.analysis.values import Kind, Value, load_types
 from detlint.linter.analysis.words import MAX_CALLS, words_of
 from detlint.linter.indices.dimensions import dimensions, names_pixels
-from detlint.linter.indices.distinct_indices import are_distinct, belongs_to_one_choice, is_permutation, names_rows_once
+from detlint.linter.indices.distinct_indices import (
+    are_distinct,
+    belongs_to_one_choice,
+    is_one_of_columns,
+    is_permutation,
+    names_rows_once,
+)
 from detlint.linter.indices.positions import holds_positions
 from detlint.linter.indices.single_elements import SingleElements, is_one_number, names_choice
 from detlint.linter.programs.kernels import KERNEL_LANGUAGES, computes_floats
@@ -215,7 +221,7 @@ class SourceArguments:
         ):
             return Truth.YES
         values = self._tensors(name)
-        if not values:
+        if not values or (argument.value is not None and is_one_of_columns(argument.value, self._ctx)):
             return Truth.UNKNOWN
         if all(value.dtype == "bool" or are_distinct(value, self._ctx) for value in values):
             return Truth.YES

@@ -178,7 +178,7 @@ def is_permutation(index: ast.expr, ctx: Context, depth: int = 2) -> bool:
                 return not _are_truths(index, ctx)
             bindings = ctx.module.definitions(index)
             found = [binding for binding in bindings if not _is_view(binding)] or bindings
-            if len(found) != 1:
+            if len(found) != 1 or is_one_of_columns(index, ctx):
                 return False
             if isinstance(found[0].node, ast.arg):
                 return depth > 0 and _gets_permutations(found[0], ctx, depth - 1)
@@ -303,6 +303,16 @@ def _widens(view: ast.Call, ctx: Context) -> bool:
 
 def _sizes(view: ast.Call) -> list[ast.expr]:
     return [size for given in view.args for size in (given.elts if isinstance(given, ast.Tuple) else (given,))]
+
+
+def is_one_of_columns(index: ast.expr, ctx: Context) -> bool:
+    """`rows, columns = mask.nonzero(as_tuple=True)`: a row of a matrix may well hold several."""
+    found = ctx.module.definitions(index) if isinstance(index, ast.Name) else ()
+    if len(found) != 1 or len(found[0].index) != 1 or not isinstance(found[0].value, ast.Call):
+        return False
+    together = ctx.parent(found[0].node)
+    several = isinstance(together, (ast.Tuple, ast.List)) and len(together.elts) > 1
+    return several and identifier(found[0].value.func) == "nonzero"
 
 
 def is_later_dimension(picked: ast.Subscript, ctx: Context) -> bool:

@@ -47,10 +47,13 @@ def is_called_result(module: Module, node: ast.expr, depth: int = _DEPTH) -> boo
     Or by its own, as `loss` after `loss = step(model)`.
     """
     if isinstance(node, ast.Name) and depth:
-        made = [unpacked(binding) for binding in module.definitions(node)]
-        if len(made) != 1 or made[0] is None:
+        bindings = module.definitions(node)
+        if len(bindings) != 1:
             return False
-        return _is_measured(module, node.id, made[0]) or is_called_result(module, made[0], depth - 1)
+        made, call = unpacked(bindings[0]), bindings[0].value
+        if made is None:  # `loss, grid = step(model)`
+            return isinstance(call, ast.Call) and _is_measured(module, node.id, call)
+        return _is_measured(module, node.id, made) or is_called_result(module, made, depth - 1)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ARITHMETIC):
         return any(is_called_result(module, side, depth) for side in (node.left, node.right))
     if not isinstance(node, ast.Call):
