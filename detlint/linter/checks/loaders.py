@@ -132,8 +132,8 @@ def _follows(call: Call, ctx: Context) -> bool:
 def _runs_unseeded(node: ast.AST, ctx: Context) -> bool:
     """Does a program run this that never seeds torch?
 
-    Library code is followed to the programs that use it only where the whole project seeds at most generators of its own:
-    anywhere else that takes long, and says little of what else its programs import.
+    Library code is followed to the programs that use it only where the whole project seeds no more than generators of
+    its own: anywhere else that takes long, and says little of what else its programs import.
     """
     if ctx.program is not None and not is_smoke_test(ctx.module):
         return ctx.program.runs(ctx.module, node) and not seeding_of(ctx.program).shared("torch")
