@@ -16,7 +16,7 @@ _READING = ("get", "items", "keys", "values", "copy")
 
 
 def written_items(module: Module, node: ast.expr) -> Mapping[str, ast.expr] | None:
-    """Return the items of `{"size": 8}` or `dict(size=8)`, also under a name or attribute that nothing else touches.
+    """Return the items of `{"size": 8}` or `dict(size=8)`, also under a name or key that nothing else touches.
 
     None of anything else, and of a dictionary that is put together: an absent key is absent for sure.
     """
@@ -31,6 +31,10 @@ def written_items(module: Module, node: ast.expr) -> Mapping[str, ast.expr] | No
     if isinstance(node, ast.Attribute):
         kept = only_value(module, node)
         return written_items(module, kept) if kept is not None and not _is_changed(module, node.attr) else None
+    if isinstance(node, ast.Subscript):  # `PRESETS["fast"]`
+        key = node.slice.value if isinstance(node.slice, ast.Constant) else None
+        held = (written_items(module, node.value) or {}).get(key) if isinstance(key, str) else None
+        return written_items(module, held) if held is not None else None
     if isinstance(node, ast.Dict):
         named = zip(node.keys, node.values, strict=True)
         items = {key.value: value for key, value in named if isinstance(key, ast.Constant)}
@@ -40,6 +44,17 @@ def written_items(module: Module, node: ast.expr) -> Mapping[str, ast.expr] | No
         given = {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg is not None}
         return given if len(given) == len(node.keywords) else None
     return None
+
+
+def looped_items(module: Module, key: ast.expr) -> Mapping[str, ast.expr]:
+    """Return the items that a loop goes through whose keys `key` is: `for name, value in OPTIONS.items()`."""
+    bindings = module.definitions(key) if isinstance(key, ast.Name) else ()
+    if len(bindings) != 1 or bindings[0].kind is not BindingKind.ITERATION or bindings[0].index != (0,):
+        return {}
+    whole = bindings[0].value
+    if not isinstance(whole, ast.Call) or not isinstance(whole.func, ast.Attribute) or whole.func.attr != "items":
+        return {}
+    return written_items(module, whole.func.value) or {}
 
 
 def may_hold(module: Module, node: ast.expr, key: str) -> bool:

@@ -115,6 +115,14 @@ def spread(name: str, call: ast.Call, ctx: Context) -> Found | None:
     return None
 
 
+def put_in_spread(name: str, call: ast.Call, ctx: Context) -> Iterator[ast.expr]:
+    """Yield what a function puts by a name into `**options` of a call, on whatever condition."""
+    function = ctx.function(call)
+    names = {word.value.id for word in call.keywords if word.arg is None and isinstance(word.value, ast.Name)}
+    for node in walk(function) if function is not None and names else ():
+        yield from filter(None, (_put(name, node, options) for options in names))
+
+
 def _under(name: str, options: ast.expr, ctx: Context, call: ast.Call, steps: int) -> Found | None:
     """Return what stands under a name in a dictionary, where no caller puts something else there."""
     if steps == 0:

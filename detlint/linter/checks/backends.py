@@ -15,7 +15,8 @@ from detlint.linter.analysis.program import Write, attribute_writes, calls_named
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.repairs import Repair, replace, safe
 from detlint.linter.analysis.testcode import is_test_file
-from detlint.linter.analysis.unsaid import spread
+from detlint.linter.analysis.unsaid import Found, spread
+from detlint.linter.randomness.trainer_settings import trainer_options
 from detlint.linter.source.nodes import identifier, is_own
 
 _CHOICE = re.compile(r"seed|determin|reproduc|benchmark|fast|speed|debug|autotune", re.IGNORECASE)
@@ -51,20 +52,23 @@ def cudnn_benchmark(ctx: Context) -> Iterator[Finding]:
 
 @check("DET401")
 def cudnn_benchmark_argument(call: Call, ctx: Context) -> Iterator[Finding]:
-    """benchmark=True as an argument."""
+    """benchmark=True as an argument. What options for trainers say is reported where they are written."""
     name = "_benchmark" if call.name.endswith("set_flags") else "benchmark"
-    if _given(call, name, ctx) is True:
+    found = _given(call, name, ctx)
+    if found is None or found[1].constant(found[0]) is not True:
+        return
+    value, where = found
+    if all(value is not option for _, option in trainer_options(where.module, name)):
         setting = f"{call.name.rpartition('.')[2]}(benchmark=True)"
         yield ctx.finding(call.node, repair=_off(call.node, call.argument(name).value), setting=setting)
 
 
-def _given(call: Call, name: str, ctx: Context) -> object:
-    """Return the literal that a switch is given as, behind `**` too; None of anything else."""
+def _given(call: Call, name: str, ctx: Context) -> Found | None:
+    """Return what a switch is given, behind `**` too."""
     argument = call.argument(name)
     if argument.hidden:
-        found = spread(name, call.node, ctx)
-        return found[1].constant(found[0]) if found is not None else None
-    return ctx.constant(argument.value) if argument.given else None
+        return spread(name, call.node, ctx)
+    return (argument.value, ctx) if argument.given and argument.value is not None else None
 
 
 def _off(node: ast.AST, value: ast.expr | None) -> Repair | None:
@@ -76,7 +80,7 @@ def _off(node: ast.AST, value: ast.expr | None) -> Repair | None:
 
 
 def _configured(ctx: Context) -> Iterator[tuple[ast.AST, str, ast.expr]]:
-    """Yield where a configuration turns on a flag called cudnn_benchmark or CUDNN.BENCHMARK, with its value."""
+    """Yield where settings turn on a flag called cudnn_benchmark or CUDNN.BENCHMARK, or a trainer's, with its value."""
     index = ctx.module.index
     for statement in index.of_type(ast.Assign):
         for target in statement.targets if _is_true(statement.value) else ():
@@ -97,6 +101,9 @@ def _configured(ctx: Context) -> Iterator[tuple[ast.AST, str, ast.expr]]:
             named = isinstance(key, ast.Constant) and isinstance(key.value, str) and _FLAG.search(key.value)
             if key is not None and named and _is_true(value):
                 yield key, ast.literal_eval(key), value
+    for node, value in trainer_options(ctx.module, "benchmark"):
+        if _is_true(value):
+            yield node, "Trainer(benchmark=True)", value
 
 
 def _is_true(value: ast.expr) -> bool:
@@ -120,7 +127,8 @@ def determinism_disabled(call: Call, ctx: Context) -> Iterator[Finding]:
         yield from _only_warns(call, ctx)
     else:
         parameter = next(name for name in _SWITCHES if any(p.name == name for p in call.trigger.parameters))
-        value = _given(call, parameter, ctx)
+        found = _given(call, parameter, ctx)
+        value = found[1].constant(found[0]) if found is not None else None
         if value == "warn":
             yield ctx.finding(call.node, setting=f"{short}(deterministic='warn')", effect=_WARNS)
         elif value not in _NO:

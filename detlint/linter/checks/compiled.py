@@ -15,7 +15,7 @@ from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.unsaid import Found, spread
 from detlint.linter.programs.autotuning import depends_on_choice
 from detlint.linter.programs.environment import environment_writes
-from detlint.linter.randomness.seeding import seeding_of
+from detlint.linter.randomness.determinism import asks_for_deterministic_algorithms
 from detlint.linter.source.names import FUNCTIONS, FunctionNode
 from detlint.linter.source.nodes import identifier, walk
 
@@ -44,7 +44,7 @@ def autotuned_compile(call: Call, ctx: Context) -> Iterator[Finding]:
         setting = f"option {option!r}"
     else:
         return
-    if not _asks_for_determinism(ctx) and not _names_mode(call.node, ctx):
+    if not asks_for_deterministic_algorithms(ctx) and not _names_mode(call.node, ctx):
         yield ctx.finding(call.node, setting=setting)
 
 
@@ -52,7 +52,7 @@ def autotuned_compile(call: Call, ctx: Context) -> Iterator[Finding]:
 def autotuned_products(call: Call, ctx: Context) -> Iterator[Finding]:
     """`torch.cuda.tunable.enable()`: matrix products are timed where no earlier run has left its choices in a file."""
     switch = call.argument("val").value
-    if call.name == _TUNABLE and ctx.truth(switch) is Truth.YES and not _asks_for_determinism(ctx):
+    if call.name == _TUNABLE and ctx.truth(switch) is Truth.YES and not asks_for_deterministic_algorithms(ctx):
         yield ctx.finding(call.node, setting=call.name)
 
 
@@ -90,7 +90,7 @@ def autotuned_through_helper(ctx: Context) -> Iterator[Finding]:
         call = ctx.parent(keyword) if isinstance(keyword, ast.keyword) else keyword
         if not isinstance(call, ast.Call) or not _compiles_so(call, keyword, text, ctx):
             continue
-        if not _asks_for_determinism(ctx) and not _names_mode(call, ctx):
+        if not asks_for_deterministic_algorithms(ctx) and not _names_mode(call, ctx):
             yield ctx.finding(call, setting=f'mode="{text.value}"')
 
 
@@ -129,7 +129,7 @@ def autotuned_kernel(ctx: Context) -> Iterator[Finding]:
     """A finding a kernel, at its decorator."""
     if not any(_AUTOTUNES in name for name in ctx.module.calls):
         return
-    if _asks_for_determinism(ctx):
+    if asks_for_deterministic_algorithms(ctx):
         return
     for kernel in ctx.module.index.of_type(ast.FunctionDef):
         for tuner in kernel.decorator_list:
@@ -151,7 +151,7 @@ def autotuning_switched_on(ctx: Context) -> Iterator[Finding]:
     for write in environment_writes(ctx.module, ctx.constant):
         if write.variable in variables and ctx.constant(write.value) == "1":
             found.append((write.node, write.variable))
-    if found and not _asks_for_determinism(ctx):
+    if found and not asks_for_deterministic_algorithms(ctx):
         yield from (ctx.finding(node, setting=setting) for node, setting in found)
 
 
@@ -179,7 +179,3 @@ def _autotuning_option(options: ast.Dict, ctx: Context) -> str:
         if isinstance(name, str) and name in _named(ctx, _CONFIG) and ctx.truth(value) is Truth.YES:
             return name
     return ""
-
-
-def _asks_for_determinism(ctx: Context) -> bool:
-    return seeding_of(ctx.program_or_library).requests_determinism

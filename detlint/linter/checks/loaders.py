@@ -15,6 +15,7 @@ from detlint.linter.analysis.defaults import may_be_none, truth_by_default
 from detlint.linter.analysis.origins import origins, passed
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.testcode import is_test_file, is_unit_test
+from detlint.linter.analysis.unsaid import put_in_spread
 from detlint.linter.analysis.values import Kind
 from detlint.linter.programs.evaluation import identifiers
 from detlint.linter.programs.loader_workers import worker_initialisers
@@ -170,6 +171,8 @@ def _draws_order(call: Call, ctx: Context) -> bool:
     if batches.given and batches.value is not None:
         return any(_is_random(argument, ctx) for argument in _sampler_inside(batches.value, ctx))
     shuffle = call.argument("shuffle")
+    if shuffle.hidden:  # `if train: options["shuffle"] = True`
+        return any(_may_shuffle(value, ctx) for value in put_in_spread("shuffle", call.node, ctx))
     return shuffle.given and shuffle.value is not None and _may_shuffle(shuffle.value, ctx)
 
 

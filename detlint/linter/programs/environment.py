@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from detlint.linter.analysis.dicts import looped_items, written_items
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.analysis.project import Module
 
@@ -30,8 +31,17 @@ def environment_writes(module: Module, constant: Constant) -> Iterator[Environme
 def _assigned(module: Module, constant: Constant) -> Iterator[EnvironmentWrite]:
     for statement in module.index.of_type(ast.Assign):
         for target in statement.targets:
-            if isinstance(target, ast.Subscript) and "os.environ" in module.inference.resolve(target.value):
+            if isinstance(target, ast.Subscript) and _is_environment(module, target.value):
                 yield from _named(statement, constant(target.slice), statement.value)
+                for name, value in looped_items(module, target.slice).items():
+                    yield EnvironmentWrite(statement, name, value)
+    for added in module.index.of_type(ast.AugAssign):
+        if isinstance(added.op, ast.BitOr) and _is_environment(module, added.target):
+            yield from _updated(module, added, added.value, constant)
+
+
+def _is_environment(module: Module, node: ast.expr) -> bool:
+    return "os.environ" in module.inference.resolve(node)
 
 
 def _called(module: Module, constant: Constant) -> Iterator[EnvironmentWrite]:
@@ -40,12 +50,21 @@ def _called(module: Module, constant: Constant) -> Iterator[EnvironmentWrite]:
         if "os.environ.update" in names:
             for keyword in call.keywords:
                 yield from _named(call, keyword.arg, keyword.value)
-            for display in call.args:
-                if isinstance(display, ast.Dict):
-                    for key, value in zip(display.keys, display.values, strict=True):
-                        yield from _named(call, constant(key), value)
+            for given in call.args:
+                yield from _updated(module, call, given, constant)
         elif {"os.putenv", "os.environ.setdefault"} & set(names) and len(call.args) == 2:
             yield from _named(call, constant(call.args[0]), call.args[1])
+
+
+def _updated(
+    module: Module, node: ast.stmt | ast.expr, given: ast.expr, constant: Constant
+) -> Iterator[EnvironmentWrite]:
+    if isinstance(given, ast.Dict):
+        for key, value in zip(given.keys, given.values, strict=True):
+            yield from _named(node, constant(key), value)
+    else:
+        for name, value in (written_items(module, given) or {}).items():
+            yield EnvironmentWrite(node, name, value)
 
 
 def _named(node: ast.stmt | ast.expr, name: object, value: ast.expr) -> Iterator[EnvironmentWrite]:

@@ -203,14 +203,9 @@ class Seeding:
         return any(not self.depends_on_rank(seed) for seed in self.of(library) if not seed.only_devices)
 
     @cached_property
-    def requests_determinism(self) -> bool:
-        """Does anything in the program ask for deterministic algorithms, or leave that to its caller?"""
-        return any(not is_off(value) for value in self._settings) or any(self._asks(seed) for seed in self.seeds)
-
-    @cached_property
     def mentions_determinism(self) -> bool:
-        """Does anything in the program set it, on or off?"""
-        return bool(self._settings) or self.requests_determinism
+        """Does anything in the program switch deterministic algorithms on or off, or leave that to its caller?"""
+        return bool(self._settings) or any(self._asks(seed) for seed in self.seeds)
 
     @cached_property
     def _settings(self) -> tuple[ast.expr, ...]:

@@ -23,3 +23,31 @@ def determinism_settings(module: Module) -> Iterator[ast.expr]:
                 chosen = next(module.index.branches_around(statement), None) is not None
                 if _TRAINER.search(identifier(target.value)) and not chosen:
                     yield statement.value
+
+
+def trainer_options(module: Module, setting: str) -> Iterator[tuple[ast.AST, ast.expr]]:
+    """Yield where options that are kept for a trainer name a setting, and its value: `trainer_args = {"gpus": 2}`."""
+    for display in module.index.of_type(ast.Dict):
+        for key, value in zip(display.keys, display.values, strict=True):
+            if isinstance(key, ast.Constant) and key.value == setting and _is_for_trainer(module, display):
+                yield key, value
+    for keyword in module.index.of_type(ast.keyword):
+        made = module.index.parents.get(keyword) if keyword.arg == setting else None
+        if isinstance(made, ast.Call) and getattr(made.func, "id", "") == "dict" and _is_for_trainer(module, made):
+            yield keyword, keyword.value
+
+
+def _is_for_trainer(module: Module, options: ast.expr) -> bool:
+    """`trainer_args = options`, `make(trainer=options)`, `{"trainer": options}`."""
+    parent = module.index.parents.get(options)
+    named: list[str] = []
+    if isinstance(parent, ast.Assign):
+        named = [identifier(target) for target in parent.targets]
+    elif isinstance(parent, ast.AnnAssign):
+        named = [identifier(parent.target)]
+    elif isinstance(parent, ast.keyword):
+        named = [parent.arg or ""]
+    elif isinstance(parent, ast.Dict) and options in parent.values:
+        key = parent.keys[parent.values.index(options)]
+        named = [key.value] if isinstance(key, ast.Constant) and isinstance(key.value, str) else []
+    return any(_TRAINER.search(name) for name in named)
