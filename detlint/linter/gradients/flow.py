@@ -62,6 +62,8 @@ def _is_cut_off(node: ast.expr, ctx: Context, steps: int = 3) -> bool:
     """Return whether what comes out only goes through a detach, a comparison or an argmax, or to code under no_grad."""
     table = gradient_table()
     parent = ctx.parent(node)
+    if isinstance(parent, (ast.List, ast.Tuple)) and isinstance(ctx.parent(parent), ast.Call):
+        node, parent = parent, ctx.parent(parent)  # torch.cat([first, rest])
     if isinstance(parent, ast.Compare):
         return True
     if isinstance(parent, ast.BinOp):

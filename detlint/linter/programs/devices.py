@@ -10,6 +10,7 @@ from detlint.linter.analysis.classes import QUIET_BASES
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.analysis.project import Module
+from detlint.linter.programs.training import file_trains
 from detlint.linter.source.names import FUNCTIONS
 from detlint.linter.source.nodes import identifier, is_own, walk
 
@@ -17,6 +18,8 @@ from detlint.linter.source.nodes import identifier, is_own, walk
 _MEANS_CUDA = re.compile(r"^torch\.cuda\.(set_device|manual_seed|manual_seed_all|\w+Tensor)$")
 # Functions of a project that choose a device, perhaps among other settings.
 _PREPARES = re.compile(r"device|gpu|cuda|config|setup|options|args", re.IGNORECASE)
+# Names without which nothing in a file goes to a device.
+_MOVING = frozenset({"device", "to", "fit", "prepare", "set_default_device", "set_default_tensor_type"})
 _DEPTH = 2  # of calls inside of what a file calls
 _FRAMEWORKS = (
     "lightning.pytorch.Trainer",
@@ -34,7 +37,7 @@ def uses_cuda(ctx: Context) -> bool:
     if any(isinstance(call.func, ast.Attribute) for call in index.calls_by_name.get("cuda", ())):
         return True
     means = (node for node in _of_cuda(ctx) if any(map(_MEANS_CUDA.search, ctx.resolve(node))))
-    if _is_set_to_cpu(ctx):
+    if _is_set_to_cpu(ctx) or _moves_nothing(ctx):
         means = (node for node in means if "seed" not in node.attr)
     if any(not _is_left_out(node, ctx) for node in means):
         return True
@@ -47,6 +50,7 @@ def uses_cuda(ctx: Context) -> bool:
     for call in calls_named(ctx.module, {name.rpartition(".")[2] for name in _FRAMEWORKS}):
         given = {keyword.arg: keyword.value for keyword in call.keywords}
         on_cpu = ctx.constant(given.get("accelerator")) == "cpu" or ctx.constant(given.get("cpu")) is True
+        on_cpu = on_cpu or ctx.constant(given.get("gpus")) == 0
         if not on_cpu and not frameworks.isdisjoint(ctx.callees(call)):
             return True
     return False
@@ -76,6 +80,11 @@ def _is_set_to_cpu(ctx: Context) -> bool:
     """`device = "cpu"` at the top of a script, and nothing else: seeding CUDA beside it means nothing."""
     bindings = ctx.module.index.root.bindings.get("device", ())
     return bool(bindings) and all(getattr(binding.value, "value", None) == "cpu" for binding in bindings)
+
+
+def _moves_nothing(ctx: Context) -> bool:
+    """Does the file train, and name neither a device nor what moves to one? Then its seeds of CUDA are a habit."""
+    return file_trains(ctx.module) and _MOVING.isdisjoint(ctx.module.index.names_used)
 
 
 def _is_left_out(node: ast.AST, ctx: Context) -> bool:
