@@ -247,13 +247,19 @@ def _unless_seeded(node: ast.Call, name: str, library: str, program: Program, ct
         return
     seeding = seeding_of(program)
     title = "NumPy" if library == "numpy" else library
-    if _DRAWS_AT_ONCE.search(name) and is_seeded_later(library, ctx.module, node, seeding):
+    if (_DRAWS_AT_ONCE.search(name) or _splits_at_once(node, ctx)) and is_seeded_later(library, ctx.module, node, seeding):
         yield ctx.finding(node, call=name, reason=f"from {title}'s global generator, before it is seeded")
         return
     if seeding.shared(library) or (program.is_library and _may_be_seeded(node, library, ctx)):
         return
     reason = _BY_RANK if seeding.of(library) else f"from {title}'s global generator, and nothing here seeds it"
     yield ctx.finding(node, call=name, reason=reason)
+
+
+def _splits_at_once(node: ast.Call, ctx: Context) -> bool:
+    """`ShuffleSplit(n_splits=1).split(rows)`: not kept for later."""
+    method = ctx.parent(node)
+    return isinstance(method, ast.Attribute) and method.attr == "split"
 
 
 def _may_be_seeded(node: ast.Call, library: str, ctx: Context) -> bool:
