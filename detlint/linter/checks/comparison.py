@@ -361,6 +361,8 @@ def _is_value(node: ast.expr, ctx: Context) -> bool:
     if not all(value.kind is Kind.UNKNOWN for value in values):
         return False
     made = made_as(node, ctx) or node
+    if isinstance(made, ast.BinOp) and isinstance(made.op, ast.Div):
+        return True
     return isinstance(node, (ast.Subscript, ast.Call)) or _is_cut(made) or is_loaded(ctx.module, node)
 
 

@@ -15,7 +15,7 @@ from detlint.linter.source.names import LOOPS
 from detlint.linter.source.nodes import identifier, walk
 from detlint.linter.tables.rounding import rounding_table
 
-_COPIES = frozenset({"copy", "deepcopy", "clone", "float", "array", "detach", "cpu", "numpy", "item"})
+_COPIES = frozenset({"copy", "deepcopy", "clone", "float", "array", "detach", "cpu", "numpy", "item", "tolist", "list"})
 _PRODUCTS = ("dot", "matmul", "mm", "mv")
 _STEPS = 4
 
