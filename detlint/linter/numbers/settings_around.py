@@ -14,7 +14,7 @@ _LEAVING = frozenset({"set_grad_enabled", "inference_mode", "no_grad", "stream",
 
 
 def are_set_apart(one: ast.expr, other: ast.expr, ctx: Context) -> bool:
-    """Does one switch stand around both, with other arguments? Around one of them only, one that picks kernels counts."""
+    """Does one switch stand around both, with other arguments? Around one of them, one that picks kernels does."""
     first, second = _switches(one, ctx), _switches(other, ctx)
     apart = any(second.get(name, said) != said for name, said in first.items())
     return apart or _kernels_picked(one, ctx) != _kernels_picked(other, ctx)
