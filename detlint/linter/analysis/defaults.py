@@ -68,13 +68,13 @@ def _asked(call: ast.Call, ctx: Context, depth: int) -> Truth:
         return truth_by_default(other, ctx, depth + 1)
     if identifier(call.func) != "isinstance" or len(call.args) != 2 or "builtins.bool" not in ctx.resolve(call.args[1]):
         return Truth.UNKNOWN
-    default = _default_value(call.args[0], ctx)
+    default = default_value(call.args[0], ctx)
     return Truth.UNKNOWN if default is MISSING else Truth.of(isinstance(default, bool))
 
 
 def _is_there(test: ast.Compare, ctx: Context) -> Truth:
     """`benchmark is not None`, where it is a parameter with a default."""
-    default, other = _default_value(test.left, ctx), test.comparators[0]
+    default, other = default_value(test.left, ctx), test.comparators[0]
     if default is MISSING or len(test.ops) != 1 or not isinstance(other, ast.Constant) or other.value is not None:
         return Truth.UNKNOWN
     if isinstance(test.ops[0], ast.Is):
@@ -82,7 +82,7 @@ def _is_there(test: ast.Compare, ctx: Context) -> Truth:
     return Truth.of(default is not None) if isinstance(test.ops[0], ast.IsNot) else Truth.UNKNOWN
 
 
-def _default_value(node: ast.expr, ctx: Context) -> object:
+def default_value(node: ast.expr, ctx: Context) -> object:
     """Return the literal that a parameter or an option is by default, MISSING of anything else."""
     read = _option_read(node)
     if read:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from detlint.linter.source.names import FUNCTIONS
+from detlint.linter.analysis.element_fills import entries
+from detlint.linter.source.names import FUNCTIONS, FunctionNode
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
+    from detlint.linter.analysis.project import Module
 
 
 def returned_by(names: tuple[str, ...], ctx: Context) -> list[tuple[ast.expr, Context]] | None:
@@ -22,3 +24,19 @@ def returned_by(names: tuple[str, ...], ctx: Context) -> list[tuple[ast.expr, Co
     inside = ctx.elsewhere(definitions[0][0])
     statements = inside.module.flow(inside.module.index.scopes[definitions[0][1]]).returns()
     return [(statement.value, inside) for statement in statements if statement.value is not None]
+
+
+def made_results(module: Module, function: FunctionNode) -> list[ast.expr | None]:
+    """Return what a function gives back; not what it takes out of a cache that it puts other results of its own in."""
+    returned = [statement.value for statement in module.flow(module.index.scopes[function]).returns()]
+    names = {value.id for value in returned if isinstance(value, ast.Name)}
+    return [value for value in returned if value is None or not _is_cached(module, value, names)]
+
+
+def _is_cached(module: Module, value: ast.expr, results: set[str]) -> bool:
+    """`return self.known[key]`, after `self.known[key] = result` and beside `return result`."""
+    cache = value.value if isinstance(value, ast.Subscript) else None
+    if not isinstance(cache, (ast.Name, ast.Attribute)):
+        return False
+    put_in = [entry for entry, _ in entries(cache, module.index)]
+    return bool(put_in) and all(isinstance(entry, ast.Name) and entry.id in results for entry in put_in)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from itertools import islice
 
 from detlint.findings import Finding
-from detlint.linter.analysis.callers import calls_of
-from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.context import MISSING, Call, Context
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.values import Kind
 from detlint.linter.numbers.computed import after_start, is_computed, is_of_shares, is_product_with_itself
-from detlint.linter.numbers.convergence import stops_at_repetition
+from detlint.linter.numbers.convergence import stops_at_equality, stops_at_repetition
 from detlint.linter.numbers.differences import difference, within_nothing
+from detlint.linter.numbers.given_to_helpers import given_to_compare
 from detlint.linter.numbers.hand_worked import is_made_of_tensors, is_worked_by_hand
 from detlint.linter.numbers.insisting import (
     insists_on_equality,
@@ -40,7 +38,6 @@ from detlint.linter.numbers.tolerances import is_left_unread
 from detlint.linter.numbers.written_results import is_given_by_call, is_written_result
 from detlint.linter.source.names import BindingKind, unpacked
 from detlint.linter.source.nodes import identifier, is_own
-from detlint.linter.tables.rounding import rounding_table
 
 # Comparisons that only tensors can pass, so that an operand nothing is known about is one too.
 _OF_TENSORS = (
@@ -69,8 +66,6 @@ _METHODS = ("equal", "eq", "allclose")
 _TEST_CASE = "TestCase"
 _APPROXIMATE = "pytest.approx"
 _HUGE = 1e300
-# Calls of a helper that are looked at.
-_MOST_CALLS = 20
 # Functions that compare within tolerances ask for equal bits where both are zero.
 _TOLERANCES = ("rtol", "atol", "rel_tol", "abs_tol")
 
@@ -85,6 +80,9 @@ def exact_float_comparison(call: Call, ctx: Context) -> Iterator[Finding]:
     if call.trigger.name.startswith("torch.Tensor.") and isinstance(call.node.func, ast.Attribute):
         sides = [call.node.func.value, *sides]
     first, second = (*sides, None, None)[:2]
+    if first is not None and second is not None and stops_at_equality(call.node, first, second, ctx):
+        yield ctx.finding(call.node, what=call.name.rpartition(".")[2])
+        return
     if is_meant_to_differ(call.node, ctx) or (_is_by_element(call) and not is_over_all(call.node, ctx)):
         return
     tensors = call.name in _OF_TENSORS
@@ -174,31 +172,9 @@ def _differ(left: ast.expr, right: ast.expr, ctx: Context, tensors: bool = False
 
 def _differ_where_called(left: ast.expr, right: ast.expr, ctx: Context, tensors: bool) -> bool:
     """`assert_same(net(x), expected)`, a helper of the project that compares what it is given."""
-    function = ctx.function(left)
-    sides = [side for side in map(_unviewed, (left, right)) if isinstance(side, ast.Name)]
-    kinds = [binding.kind for side in sides for binding in ctx.module.definitions(side)]
-    if function is None or kinds != [BindingKind.PARAMETER, BindingKind.PARAMETER]:
-        return False
-    qualified = ctx.module.qualified(function)
-    for site in islice(calls_of(function, ctx), _MOST_CALLS):
-        if site is None:
-            continue
-        inside, call = site
-        method = isinstance(call.func, ast.Attribute)
-        if is_meant_to_differ(call, inside) or (inside is not ctx and qualified not in inside.callees(call)):
-            continue
-        first, second = (argument_of(function, side.id, call, skip_self=method) for side in sides)
-        if first is not None and second is not None and _differ_here(first, second, inside, tensors):
-            return True
-    return False
-
-
-def _unviewed(side: ast.expr) -> ast.expr:
-    """Return `output` of `output.detach().cpu()`."""
-    views = rounding_table().keeping
-    while isinstance(side, ast.Call) and isinstance(side.func, ast.Attribute) and side.func.attr in views:
-        side = side.func.value
-    return side
+    return any(
+        _differ_here(first, second, site.inside, tensors) for first, second, site in given_to_compare(left, right, ctx)
+    )
 
 
 def _differ_here(left: ast.expr, right: ast.expr, ctx: Context, tensors: bool) -> bool:
@@ -385,6 +361,8 @@ def _is_value(node: ast.expr, ctx: Context) -> bool:
     if not all(value.kind is Kind.UNKNOWN for value in values):
         return False
     made = made_as(node, ctx) or node
+    if isinstance(made, ast.BinOp) and isinstance(made.op, ast.Div):
+        return True
     return isinstance(node, (ast.Subscript, ast.Call)) or _is_cut(made) or is_loaded(ctx.module, node)
 
 

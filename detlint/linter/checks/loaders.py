@@ -15,7 +15,7 @@ from detlint.linter.analysis.defaults import may_be_none, truth_by_default
 from detlint.linter.analysis.origins import origins, passed
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.testcode import is_test_file, is_unit_test
-from detlint.linter.analysis.unsaid import put_in_spread
+from detlint.linter.analysis.unsaid import only_definition, put_in_spread
 from detlint.linter.analysis.values import Kind
 from detlint.linter.programs.evaluation import identifiers
 from detlint.linter.programs.loader_workers import worker_initialisers
@@ -24,11 +24,12 @@ from detlint.linter.randomness.project_seeds import project_seeds_globally
 from detlint.linter.randomness.purpose import decides
 from detlint.linter.randomness.repeatable import made_up, why_unrepeatable
 from detlint.linter.randomness.seeding import may_be_spread, seeding_of, seeds_in
-from detlint.linter.source.names import FUNCTIONS, parameters
+from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, parameters
 from detlint.linter.source.nodes import walk
 
 _SAMPLERS = ("RandomSampler", "WeightedRandomSampler", "SubsetRandomSampler")
 _GENERATORS = re.compile(r"seed|generator|(^|_)rng$|random_state|sampler", re.IGNORECASE)
+_TRAIN, _TEST = re.compile("train", re.IGNORECASE), re.compile(r"test|val|dev|infer", re.IGNORECASE)
 # Words of a class of loaders that sees to its own order.
 _OWN_ORDER = frozenset({"generator", "Generator", "manual_seed", "sampler", "batch_sampler", "seed"})
 _UNSEEDED = "the order of this loader comes from torch's global generator, and nothing in this program seeds it"
@@ -48,6 +49,19 @@ def unseeded_dataloader(call: Call, ctx: Context) -> Iterator[Finding]:
         return
     if _draws_order(call, ctx) and decides(call.node, ctx) and _runs_unseeded(call.node, ctx):
         yield ctx.finding(call.node, what=_UNSEEDED)
+
+
+@check_file("DET106")
+def unseeded_loader_of_class(ctx: Context) -> Iterator[Finding]:
+    """`super().__init__(data, shuffle=True)` in a class of loaders."""
+    for node in ctx.module.index.calls_by_name.get("__init__", ()):
+        made = (name.removesuffix(".__init__") for name in ctx.callees(node))
+        trigger = next((each for name in made if (each := ctx.rule.triggers_by_name.get(name)) is not None), None)
+        call = Call(node, trigger) if trigger is not None and not is_unit_test(ctx.module) else None
+        if call is None or _has_generator(call, ctx) or _makes_up_items(call.argument("dataset").value, ctx):
+            continue
+        if _draws_order(call, ctx) and _runs_unseeded(node, ctx):
+            yield ctx.finding(node, what=_UNSEEDED)
 
 
 def _has_generator(call: Call, ctx: Context) -> bool:
@@ -196,15 +210,25 @@ def _sampler_inside(batches: ast.expr, ctx: Context) -> Iterator[ast.expr]:
 
 
 def _asks_for_train(test: ast.Compare, ctx: Context) -> bool:
-    """`split == "train"`, where the file's calls of the function, if there are any, name that part too."""
-    wanted = ctx.constant(test.comparators[0])
-    if not isinstance(test.ops[0], ast.Eq) or not isinstance(wanted, str) or "train" not in wanted.lower():
+    """`split == "train"`, `split != "test"`, where a call of the function in the file, if there is any, is for that."""
+    wanted, equal = ctx.constant(test.comparators[0]), isinstance(test.ops[0], ast.Eq)
+    asked = isinstance(test.ops[0], (ast.Eq, ast.NotEq)) and isinstance(wanted, str)
+    if not asked or not (_TRAIN if equal else _TEST).search(str(wanted)):
         return False
     bindings = ctx.module.definitions(test.left) if isinstance(test.left, ast.Name) else ()
     if len(bindings) != 1 or not isinstance(function := bindings[0].scope.node, FUNCTIONS):
-        return ctx.constant(test.left) in (MISSING, wanted)
+        known = ctx.constant(test.left)
+        return known is MISSING or (known == wanted) is equal
     given = [ctx.constant(origin.node) for origin in passed(ctx.module, function, bindings[0].name, (ctx.module,))]
-    return not given or wanted in given or MISSING in given
+    return not given or any(value is MISSING or (value == wanted) is equal for value in given)
+
+
+def _is_for_train(binding: Binding, ctx: Context) -> bool:
+    """`if split == "train": shuffle = True`."""
+    if binding.kind is not BindingKind.ASSIGN or binding.value is None or ctx.truth(binding.value) is not Truth.YES:
+        return False
+    around = ctx.module.index.branches_around(binding.node)
+    return any(holds and isinstance(test, ast.Compare) and _asks_for_train(test, ctx) for test, holds in around)
 
 
 def _may_shuffle(shuffle: ast.expr, ctx: Context) -> bool:
@@ -213,4 +237,10 @@ def _may_shuffle(shuffle: ast.expr, ctx: Context) -> bool:
         return _may_shuffle(shuffle.test, ctx)
     if isinstance(shuffle, ast.Compare) and len(shuffle.ops) == 1:
         return isinstance(shuffle.ops[0], ast.Is) or _asks_for_train(shuffle, ctx)
+    binding = only_definition(shuffle, ctx) if isinstance(shuffle, ast.Name) else None
+    chosen = binding.value if binding is not None and binding.kind is BindingKind.ASSIGN else None
+    if isinstance(chosen, (ast.Compare, ast.IfExp)):
+        return _may_shuffle(chosen, ctx)
+    if isinstance(shuffle, ast.Name) and any(_is_for_train(each, ctx) for each in ctx.module.definitions(shuffle)):
+        return True
     return truth_by_default(shuffle, ctx) is Truth.YES

@@ -40,31 +40,33 @@ def nondeterministic_seed(ctx: Context) -> Iterator[Finding]:
     """
     reported: set[ast.AST] = set()
     workers = worker_initialisers(ctx.module)
-    for node, source in sorted(_found(ctx), key=lambda found: (found[0].lineno, found[0].col_offset)):
+    for node, source, seed in sorted(_found(ctx), key=lambda found: (found[0].lineno, found[0].col_offset)):
         in_worker = any(parent in workers for parent in ctx.ancestors(node))
         if node not in reported and not in_worker:
             reported.add(node)
-            yield ctx.finding(node, what="seed", source=source)
+            related = [(ctx.module, seed, "it takes part in a seed here")] if seed.lineno != node.lineno else []
+            yield ctx.finding(node, what="seed", source=source, related=related)
     for node in hashed_numbers(ctx.module) if not is_test_file(ctx.module) else ():
         if node not in reported:
             yield ctx.finding(node, what="number", source=SALTED)
 
 
-def _found(ctx: Context) -> Iterator[tuple[ast.expr, str]]:
+def _found(ctx: Context) -> Iterator[tuple[ast.expr, str, ast.expr]]:
+    """Yield values that cannot be repeated, where they come from, and the seeds in which they take part."""
     module = ctx.module
     for seed in seeds_in(module):
         source = made_up(seed)
         if source:
-            yield seed.node, source
+            yield seed.node, source, seed.node
     for seed in _reseeding(ctx) if not is_test_file(module) else ():
-        yield seed.node, _WHERE_NONE
+        yield seed.node, _WHERE_NONE, seed.node
     if not _holds_source(module):
         return
     for value in _seed_values(ctx):
         for origin in origins(module, value, (module,)):
             source = why_unrepeatable(origin)
             if source and origin.module is module:
-                yield origin.node, source
+                yield origin.node, source, value
                 break
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from detlint.conditions import Truth
 from detlint.findings import Finding
@@ -16,12 +16,13 @@ from detlint.linter.analysis.origins import made_by
 from detlint.linter.analysis.program import Program
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.testcode import is_unit_test
+from detlint.linter.analysis.unpassed import is_never_passed
 from detlint.linter.randomness.global_draws import Drawn, global_draws
 from detlint.linter.randomness.ignored_seeds import seed_beside
 from detlint.linter.randomness.project_seeds import project_seeds
 from detlint.linter.randomness.repeated_splits import why_drawn_again
 from detlint.linter.randomness.seeded_later import is_seeded_later
-from detlint.linter.randomness.seeding import depends_on_rank, seeding_of
+from detlint.linter.randomness.seeding import Seed, depends_on_rank, seeding_of
 from detlint.linter.source.names import FUNCTIONS, FunctionNode, parameters
 from detlint.linter.source.nodes import identifier, walk
 from detlint.randomness import load_sources
@@ -47,6 +48,7 @@ _SEED = re.compile(r"(^|_)(seed|random_state|generator|rng)$")
 _BY_PLACE = ("iloc", "loc")
 _TAKES_OUT = ("drop", "isin", "difference", "setdiff1d")
 _EXISTENCE = frozenset({"exists", "isfile", "is_file"})
+_DATA = re.compile(r"(^|_)(train|eval)_data(set|loader)?$")
 _RANDOM_STATES = ("generator", "random_state", "seed")
 
 
@@ -60,11 +62,24 @@ def unseeded_split(call: Call, ctx: Context) -> Iterator[Finding]:
         argument = call.argument(parameter)
         if argument.hidden:
             return
+        if _is_left_to_default(argument.value, ctx):
+            continue
         if argument.given and argument.value is not None and not may_be_none(argument.value, ctx):
             if depends_on_rank(ctx.module, argument.value, program):
                 yield ctx.finding(call.node, call=call.name, reason=_BY_RANK)
             return
     yield from _unless_seeded(call.node, call.name, _library(call.name), program, ctx)
+
+
+def _is_left_to_default(state: ast.expr | None, ctx: Context) -> bool:
+    """Is a seed a parameter, None by default, that no caller gives, of a function that is not named for its split?
+
+    Calls of the others are findings of their own.
+    """
+    function = ctx.function(state) if isinstance(state, ast.Name) else None
+    if not isinstance(state, ast.Name) or function is None or _SPLITS.search(function.name):
+        return False
+    return is_never_passed(state, ctx)
 
 
 @check_file("DET105")
@@ -247,7 +262,8 @@ def _unless_seeded(node: ast.Call, name: str, library: str, program: Program, ct
         return
     seeding = seeding_of(program)
     title = "NumPy" if library == "numpy" else library
-    if (_DRAWS_AT_ONCE.search(name) or _splits_at_once(node, ctx)) and is_seeded_later(library, ctx.module, node, seeding):
+    later = _is_seeded_with_data(seeding.of(library)) or is_seeded_later(library, ctx.module, node, seeding)
+    if later and (_DRAWS_AT_ONCE.search(name) or _splits_at_once(node, ctx)):
         yield ctx.finding(node, call=name, reason=f"from {title}'s global generator, before it is seeded")
         return
     if seeding.shared(library) or (program.is_library and _may_be_seeded(node, library, ctx)):
@@ -260,6 +276,16 @@ def _splits_at_once(node: ast.Call, ctx: Context) -> bool:
     """`ShuffleSplit(n_splits=1).split(rows)`: not kept for later."""
     method = ctx.parent(node)
     return isinstance(method, ast.Attribute) and method.attr == "split"
+
+
+def _is_seeded_with_data(seeds: Sequence[Seed]) -> bool:
+    """Does nothing seed but what is given the data: `Trainer(model, train_dataset=rows)`, after it was split?"""
+    return bool(seeds) and all(
+        seed.seeder is not None
+        and seed.seeder.implicit
+        and any(_DATA.search(keyword.arg or "") for keyword in seed.node.keywords)
+        for seed in seeds
+    )
 
 
 def _may_be_seeded(node: ast.Call, library: str, ctx: Context) -> bool:

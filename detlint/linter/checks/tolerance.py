@@ -10,10 +10,12 @@ from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.numbers.computed import is_computed
 from detlint.linter.numbers.differences import difference
+from detlint.linter.numbers.given_to_helpers import given_to_compare, unviewed
 from detlint.linter.numbers.insisting import insists_on_bound, is_answer, is_meant_to_differ
-from detlint.linter.numbers.one_source import is_passed
-from detlint.linter.numbers.precision import EPSILON, is_cast_result, precision
-from detlint.linter.numbers.tolerances import Tolerance, allowed, registered, registered_runs
+from detlint.linter.numbers.kept_bits import keep_bits
+from detlint.linter.numbers.one_source import is_passed, source_of
+from detlint.linter.numbers.precision import EPSILON, cast_to_coarse, is_cast_result, precision
+from detlint.linter.numbers.tolerances import Tolerance, allowed, registered, registered_runs, said
 from detlint.linter.source.names import unpacked
 
 _LESS = ("assertLess", "assertLessEqual")
@@ -29,9 +31,24 @@ def tolerance_below_precision(call: Call, ctx: Context) -> Iterator[Finding]:
     if call.name.rpartition(".")[2] in _LESS:
         yield from _bounded(call.node, call.argument("a").value, call.argument("b").value, ctx)
         return
-    tolerance = allowed(call, ctx)
-    if tolerance is not None:
-        yield from _judged(call.node, call.name.rpartition(".")[2], tolerance, _sides(call, ctx), ctx)
+    what, tolerance, sides = call.name.rpartition(".")[2], allowed(call, ctx), _sides(call, ctx)
+    found = list(_judged(call.node, what, tolerance, sides, ctx)) if tolerance is not None else []
+    yield from found or _judged_where_called(call, what, sides, ctx)
+
+
+def _judged_where_called(call: Call, what: str, sides: list[ast.expr], ctx: Context) -> Iterator[Finding]:
+    """`assert_close(net(x), expected, rtol=1e-9)`, a helper of the project that compares what it is given.
+
+    Where the caller chooses the tolerance, the finding is there, unless that is in another file.
+    """
+    for first, second, site in given_to_compare(sides[0], sides[1], ctx) if len(sides) == 2 else ():
+        tolerance = allowed(call, ctx, site)
+        dtype = _too_coarse(tolerance, [first, second], site.inside) if tolerance is not None else None
+        if tolerance is not None and dtype is not None:
+            chosen = tolerance != allowed(call, ctx) and site.inside.module is ctx.module
+            yield _finding(site.call if chosen else call.node, what, tolerance, dtype, ctx)
+            if not chosen:
+                return
 
 
 @check("DET502", nodes=(ast.Compare,))
@@ -47,7 +64,7 @@ def bound_below_precision(compare: ast.Compare, ctx: Context) -> Iterator[Findin
 
 
 def _bounded(node: ast.expr, size: ast.expr | None, bound: ast.expr | None, ctx: Context) -> Iterator[Finding]:
-    number = ctx.constant(bound)
+    number = said(bound, ctx)
     if size is None or not isinstance(number, float) or number <= 0:
         return
     apart = difference(ctx.module, size)
@@ -85,16 +102,31 @@ def _sides(call: Call, ctx: Context) -> list[ast.expr]:
 
 
 def _judged(node: ast.expr, what: str, tolerance: Tolerance, sides: list[ast.expr], ctx: Context) -> Iterator[Finding]:
+    dtype = _too_coarse(tolerance, sides, ctx)
+    if dtype is not None:
+        yield _finding(node, what, tolerance, dtype, ctx)
+
+
+def _too_coarse(tolerance: Tolerance, sides: list[ast.expr], ctx: Context) -> str | None:
+    """Return the dtype behind what is compared where it cannot hold what the tolerance asks for."""
     if tolerance.bound >= _COARSEST / 2:
-        return
+        return None
     if any(is_passed(side, other, ctx) for side in sides for other in sides if other is not side):
-        return  # a part of what a call is given may come back as it was
+        return None  # a part of what a call is given may come back as it was
     dtypes = [dtype for side in sides if (dtype := precision(ctx.module, side)) is not None]
-    if not dtypes or not any(_is_worked_out(side, ctx) for side in sides):
-        return
+    if not dtypes or not (any(_is_worked_out(side, ctx) for side in sides) or _are_both_cast(sides, ctx)):
+        return None
     coarsest = max(dtypes, key=lambda dtype: EPSILON[dtype])
-    if tolerance.is_finer_than(coarsest):
-        yield _finding(node, what, tolerance, coarsest, ctx)
+    return coarsest if tolerance.is_finer_than(coarsest) else None
+
+
+def _are_both_cast(sides: list[ast.expr], ctx: Context) -> bool:
+    """`assert_close(actual.half(), expected.half())`: rounded for the comparison, so that they were finer before."""
+    rounded = [cast for side in sides if (cast := cast_to_coarse(ctx.module, side)) is not None]
+    if len(rounded) < len(sides) or len(sides) != 2:
+        return False
+    views = [ast.unparse(source_of(unviewed(cast), ctx)) for cast in rounded]
+    return views[0] != views[1] and not keep_bits(sides[0], sides[1], ctx)
 
 
 def _finding(node: ast.expr, what: str, tolerance: Tolerance, dtype: str, ctx: Context) -> Finding:

@@ -6,8 +6,10 @@ import ast
 
 from detlint.linter.analysis.elements import item
 from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.returned import made_results
 from detlint.linter.analysis.taken import elements_of, entries_at, taken
 from detlint.linter.analysis.values import Kind
+from detlint.linter.numbers.arrays import FILLED, is_array, is_empty
 from detlint.linter.numbers.frames import Frame
 from detlint.linter.numbers.named_results import ARITHMETIC, is_result_by_name
 from detlint.linter.numbers.network_parts import is_run_of_part
@@ -46,8 +48,7 @@ _DERIVATIVES = frozenset(
         ),
     }
 )
-_FILLED = ("zeros", "empty", "ones", "new_zeros", "new_empty")
-_STARTS = (*_FILLED, "zeros_like", "empty_like", "ones_like")
+_STARTS = (*FILLED, "zeros_like", "empty_like", "ones_like")
 _NUMERICAL = ("torch", "numpy", "einops")
 _TRANSPOSING = frozenset({"T", "mT", "H", "mH", "t", "transpose"})
 _LAST = -1
@@ -88,7 +89,8 @@ def _is_computed(frame: Frame, node: ast.expr, depth: int) -> bool:
         bindings = [each for each in bindings if _is_added_in_rounds(frame.module, each)] or bindings
         return bool(bindings) and all(_is_bound_to_computed(frame, binding, inner) for binding in bindings)
     if isinstance(node, ast.IfExp):
-        return all(_is_computed(frame, branch, inner) for branch in (node.body, node.orelse))
+        branches = [branch for branch in (node.body, node.orelse) if not is_empty(branch)]
+        return bool(branches) and all(_is_computed(frame, branch, inner) for branch in branches)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ARITHMETIC):
         return _is_rounded_arithmetic(frame, node, inner)
     if isinstance(node, (ast.UnaryOp, ast.Subscript, ast.Attribute)):
@@ -269,7 +271,8 @@ def _is_computed_call(frame: Frame, call: ast.Call, depth: int) -> bool:
         return False  # a share of hits: a count, divided once
     if any(name in _WRAPPERS for name in names):
         whole = len(call.args) == 1 and names == ("builtins.round",)
-        return bool(call.args) and not whole and _is_computed(frame, call.args[0], depth)
+        parts = elements_of(module, call.args[0]) if call.args and not whole else []
+        return bool(parts) and all(_is_computed(frame, part, depth) for part in parts)
     table = rounding_table()
     owner, _, last = names[0].rpartition(".") if names else ("", "", "")
     numerical = owner.partition(".")[0] in _NUMERICAL
@@ -281,7 +284,7 @@ def _is_computed_call(frame: Frame, call: ast.Call, depth: int) -> bool:
         return True
     if numerical and last in table.adding | table.keeping and call.args and _is_computed(frame, call.args[0], depth):
         return True
-    if last in table.joining and call.args:
+    if (last in table.joining or "builtins.sum" in names) and call.args:
         return any(_is_computed(frame, part, depth) for part in elements_of(module, call.args[0]))
     if numerical and last == "where":
         return any(_is_computed(frame, part, depth) for part in call.args[1:])
@@ -333,26 +336,21 @@ def _returns_computed(frame: Frame, call: ast.Call, name: str, depth: int, posit
     owner, function = frame.module.project.definition(name) or (None, None)
     if owner is None or not isinstance(function, FUNCTIONS):
         return False
-    returned = [node.value for node in owner.flow(owner.index.scopes[function]).returns()]
+    returned = made_results(owner, function)
     inside = frame.within(owner, function, call)
     handed_on: list[ast.expr | None] = []  # `return session.run(None, inputs)` gives several as well
     if position is not None:
         calls = (value for value in returned if isinstance(value, ast.Call))
         handed_on += [value for value in calls if _is_computed_item(inside, value, position, depth - 1)]
+        arrays = (value for value in returned if isinstance(position, int) and is_array(owner, value))
+        handed_on += [value for value in arrays if value is not None and _is_computed(inside, value, depth - 1)]
         returned = [value if value in handed_on else _item_of(owner, value, position) for value in returned]
-    returned = [value for value in returned if not _is_empty(value)]
+    returned = [value for value in returned if not is_empty(value)]
     computed = [
         value for value in returned if value in handed_on or (value is not None and _is_computed(inside, value, depth))
     ]
     iterates = {value.id for value in computed if isinstance(value, ast.Name)}  # they may be given back early
     return bool(computed) and all(value in computed or getattr(value, "id", "") in iterates for value in returned)
-
-
-def _is_empty(node: ast.expr | None) -> bool:
-    """`np.zeros((0, 8))`, given back where there was nothing to compute."""
-    shape = node.args if isinstance(node, ast.Call) and identifier(node.func) in _FILLED else []
-    sizes = [part for size in shape for part in (size.elts if isinstance(size, (ast.Tuple, ast.List)) else [size])]
-    return any(isinstance(size, ast.Constant) and size.value == 0 for size in sizes)
 
 
 def _item_of(module: Module, whole: ast.expr | None, position: int | str) -> ast.expr | None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ast
 
+from detlint.linter.analysis.calls import argument_of, functions_called
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.returned import made_results
+from detlint.linter.numbers.given_to_helpers import unviewed
 from detlint.linter.numbers.insisting import insists_on_bound
 from detlint.linter.numbers.one_source import made_as
 from detlint.linter.source.names import unpacked
@@ -32,11 +35,13 @@ def difference(module: Module, node: ast.expr) -> tuple[ast.expr, ast.expr] | No
     sizes = rounding_table().sizes
     for _ in range(_STEPS):
         inner: ast.expr | None = None
-        if isinstance(node, ast.BinOp):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+            inner = node.left
+        elif isinstance(node, ast.BinOp):
             return (node.left, node.right) if isinstance(node.op, ast.Sub) else None
-        if isinstance(node, ast.Compare):
+        elif isinstance(node, ast.Compare):
             return (node.left, node.comparators[0]) if isinstance(node.ops[0], ast.NotEq) else None
-        if isinstance(node, ast.Name):
+        elif isinstance(node, ast.Name):
             found = module.definitions(node)
             inner = unpacked(found[0]) if len(found) == 1 else None
         elif isinstance(node, ast.Call):
@@ -45,8 +50,23 @@ def difference(module: Module, node: ast.expr) -> tuple[ast.expr, ast.expr] | No
             parts = [*([node.func.value] if method and isinstance(node.func, ast.Attribute) else []), *node.args]
             if name in _TWO_SIDED and len(parts) > 1:
                 return parts[0], parts[1]
+            if name not in sizes:
+                return _told_by_helper(module, node)
             inner = parts[0] if name in sizes and parts else None
         if inner is None:
             return None
         node = inner
+    return None
+
+
+def _told_by_helper(module: Module, call: ast.Call) -> tuple[ast.expr, ast.expr] | None:
+    """Return `x` and `y` of `largest_error(x, y)`, a function of the project that gives the size of `a - b`."""
+    for owner, function in functions_called(module.inference, call):
+        returned = made_results(owner, function)
+        apart = difference(owner, returned[0]) if len(returned) == 1 and returned[0] is not None else None
+        method = isinstance(call.func, ast.Attribute)
+        names = [side.id for side in map(unviewed, apart or ()) if isinstance(side, ast.Name)]
+        given = [argument_of(function, name, call, skip_self=method) for name in names]
+        if len(given) == 2 and given[0] is not None and given[1] is not None:
+            return given[0], given[1]
     return None

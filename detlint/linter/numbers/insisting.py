@@ -82,6 +82,11 @@ def refuses_any(difference: ast.expr, ctx: Context) -> bool:
     return whole is not difference and _refuses(whole, ctx)
 
 
+def whole_test(compare: ast.Compare, ctx: Context) -> ast.expr:
+    """Return `(a == b).all()` around `a == b`, `(a != b).any()` around `a != b`; else the comparison itself."""
+    return _over_any(compare, ctx) if isinstance(compare.ops[0], ast.NotEq) else _over_all(compare, ctx)
+
+
 def _over_all(node: ast.expr, ctx: Context) -> ast.expr:
     """Return `(a == b).all().item()` around `a == b`."""
     return _reduced(node, "all", _OVER_ALL, ctx)

@@ -14,6 +14,8 @@ from detlint.linter.tables.rounding import rounding_table
 
 # Views on the way from one side of a comparison to the other.
 _MOST_VIEWS = 12
+# Settings that pick the kernels.
+_SWITCHES = "torch.backends."
 
 
 def is_repeated(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
@@ -29,7 +31,7 @@ def is_repeated(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
         isinstance(part, (ast.Attribute, ast.Subscript))
         and isinstance(part.ctx, ast.Store)
         and first.lineno < part.lineno < second.lineno
-        and _root(part) in with_names
+        and (_root(part) in with_names or ast.unparse(part).startswith(_SWITCHES))
         for part in walk(function)
     )
 

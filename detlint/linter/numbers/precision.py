@@ -5,15 +5,19 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from detlint.linter.analysis.calls import dtype_named
+from detlint.linter.analysis.calls import argument_of, dtype_named
+from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.parametrized import given_in_turn
 from detlint.linter.analysis.project import Module
-from detlint.linter.analysis.taken import made_by, taken
+from detlint.linter.analysis.returned import made_results
+from detlint.linter.analysis.taken import elements_of, made_by, taken
 from detlint.linter.analysis.values import Kind
+from detlint.linter.analysis.written_calls import written_out
 from detlint.linter.numbers.computed import is_computed
 from detlint.linter.programs.called_models import is_engine_run, is_model
-from detlint.linter.source.names import FUNCTIONS, BindingKind, unpacked
-from detlint.linter.source.nodes import identifier, walk
+from detlint.linter.programs.left_on import takes_default
+from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode, parameters, unpacked
+from detlint.linter.source.nodes import identifier, is_own, walk
 from detlint.linter.tables.rounding import rounding_table
 
 # The distance of neighbouring numbers at 1.0.
@@ -39,10 +43,19 @@ def precision(module: Module, node: ast.expr, depth: int = 8) -> str | None:
         return _coarsest(module, values, depth - 1) if len(values) == len(bindings) else None
     if isinstance(node, ast.BinOp):
         return _coarsest(module, [node.left, node.right], depth - 1)
+    if isinstance(node, ast.IfExp):
+        return _coarsest(module, [node.body, node.orelse], depth - 1)
     if isinstance(node, ast.UnaryOp):
         return precision(module, node.operand, depth - 1)
+    if isinstance(node, (ast.Tuple, ast.List)):
+        dtypes = {precision(module, element, depth - 1) for element in node.elts}
+        return dtypes.pop() if len(dtypes) == 1 else None
+    if isinstance(node, (ast.ListComp, ast.GeneratorExp)):
+        return precision(module, node.elt, depth - 1)
     if isinstance(node, ast.Attribute) and node.attr == "grad":
         return _default(module, node)
+    if is_own(node) and (kept := only_value(module, node)) is not None:
+        return precision(module, kept, depth - 1)
     if isinstance(node, (ast.Subscript, ast.Attribute)):
         return precision(module, node.value, depth - 1)
     return _of_call(module, node, depth - 1) if isinstance(node, ast.Call) else None
@@ -58,8 +71,11 @@ def _of_call(module: Module, call: ast.Call, depth: int) -> str | None:
     if any(value.kind is Kind.MODULE for value in module.inference.values(function)):
         return _around(module, call) or _of_layer(module, call, depth)
     if is_model(module, call) or is_engine_run(module, call):
-        return _around(module, call) or _coarsest(module, call.args, depth) or _default(module, call, of_file=True)
-    returned = [dtype for name in names if (dtype := _of_function(module, name, depth)) is not None]
+        parts = [call.func, *call.args]
+        return _around(module, call) or _coarsest(module, parts, depth) or _default(module, call, of_file=True)
+    if identifier(function) in rounding_table().joining and call.args:
+        return _coarsest(module, elements_of(module, call.args[0]), depth)
+    returned = [dtype for name in names if (dtype := _of_function(module, name, call, depth)) is not None]
     if returned:
         return max(returned, key=EPSILON.__getitem__)
     receiver = [function.value] if isinstance(function, ast.Attribute) else []
@@ -93,14 +109,31 @@ def _of_layer(module: Module, call: ast.Call, depth: int) -> str | None:
 def _dtypes_around(module: Module, call: ast.Call) -> Iterator[str]:
     """`with torch.autocast("cuda", dtype=torch.bfloat16): y = net(x)`: most layers compute in that dtype."""
     for around in module.index.ancestors(call):
-        if isinstance(around, FUNCTIONS):
-            return
-        for item in around.items if isinstance(around, ast.With) else ():
-            caster = item.context_expr
+        items = around.items if isinstance(around, ast.With) else ()
+        for caster in around.decorator_list if isinstance(around, FUNCTIONS) else [item.context_expr for item in items]:
             if isinstance(caster, ast.Call) and identifier(caster.func) == "autocast":
-                named = _written_dtype(module, caster)
+                named = _written_dtype(module, caster) or _chosen_by(caster)
                 if named is not None and not any(keyword.arg == "enabled" for keyword in caster.keywords):
                     yield named
+        if isinstance(around, FUNCTIONS):
+            return
+
+
+def _chosen_by(autocast: ast.Call) -> str | None:
+    """Return the dtype that `autocast("cuda")` and `torch.cuda.amp.autocast()` choose themselves."""
+    given = [part.value for part in autocast.args[:1] if isinstance(part, ast.Constant)]
+    kinds = [
+        *given,
+        *(
+            keyword.value.value
+            for keyword in autocast.keywords
+            if keyword.arg == "device_type" and isinstance(keyword.value, ast.Constant)
+        ),
+    ]
+    on_gpu = "cuda" in kinds or (
+        isinstance(autocast.func, ast.Attribute) and ast.unparse(autocast.func) == "torch.cuda.amp.autocast"
+    )
+    return "float16" if on_gpu else "bfloat16" if "cpu" in kinds else None
 
 
 def _cast_in_place(module: Module, call: ast.Call) -> Iterator[str]:
@@ -118,35 +151,63 @@ def _cast_in_place(module: Module, call: ast.Call) -> Iterator[str]:
 
 def is_cast_result(module: Module, node: ast.expr) -> bool:
     """`experts(x).to(torch.bfloat16)`: what some call gave, rounded here to a coarse dtype, and perhaps viewed."""
+    rounded = cast_to_coarse(module, node)
+    if rounded is None:
+        return False
+    made = only_value(module, rounded) or rounded
+    return isinstance(made, ast.BinOp) or any(_is_opaque(module, call) for call in made_by(module, rounded))
+
+
+def cast_to_coarse(module: Module, node: ast.expr) -> ast.expr | None:
+    """Return `x` of `x.half().cpu()`: what is rounded to a coarse dtype, and perhaps viewed."""
     for call in made_by(module, node):
         cast = identifier(call.func) if isinstance(call.func, ast.Attribute) else ""
         coarse = cast in _CASTS or cast in _CONVERSIONS
         named = _CASTS.get(cast) or (_written_dtype(module, call) if coarse else None)
         if named in _COARSE and isinstance(call.func, ast.Attribute):
-            return any(_is_opaque(module, made) for made in made_by(module, call.func.value))
-    return False
+            return call.func.value
+    return None
 
 
 def _is_opaque(module: Module, call: ast.Call) -> bool:
     """Return whether nothing is known about what is called: it may well compute."""
     named = any(name.startswith(("torch.", "numpy.", "builtins.")) for name in module.inference.callees(call))
-    return not named and all(value.kind is Kind.UNKNOWN for value in module.inference.values(call))
+    moves = isinstance(call.func, ast.Attribute) and call.func.attr in rounding_table().keeping
+    return not named and not moves and all(value.kind is Kind.UNKNOWN for value in module.inference.values(call))
 
 
-def _of_function(module: Module, name: str, depth: int) -> str | None:
-    """Return the dtype of what a function of the project gives, where it is the same in each of its returns."""
+def _of_function(module: Module, name: str, call: ast.Call, depth: int) -> str | None:
+    """Return the dtype of what a function of the project gives: one that it is told, or that is in all its returns."""
     definition = module.project.definition(name)
-    if definition is None or not isinstance(definition[1], FUNCTIONS):
+    owner, function = definition or (module, None)
+    if not isinstance(function, FUNCTIONS):
         return None
-    owner, function = definition
-    returned = [statement.value for statement in owner.flow(owner.index.scopes[function]).returns()]
+    told = _told(module, call, owner, function)
+    if told is not None:
+        return told
+    returned = made_results(owner, function)
     dtypes = {precision(owner, value, depth) if value is not None else None for value in returned}
     return dtypes.pop() if len(dtypes) == 1 else None
 
 
+def _told(module: Module, call: ast.Call, owner: Module, function: FunctionNode) -> str | None:
+    """`cast_all(batch, torch.float16)`, of a function that hands its parameter to `.to(…)` and its like."""
+    method = isinstance(call.func, ast.Attribute)
+    for parameter, default in parameters(function.args):
+        given = argument_of(function, parameter.arg, call, skip_self=method) or (
+            default if takes_default(call) else None
+        )
+        named = dtype_named(module.inference, given) if given is not None and identifier(given) else None
+        uses = [part for part in walk(function) if isinstance(part, ast.Name) and part.id == parameter.arg]
+        if named in EPSILON and any(_is_dtype_of_call(owner, use) for use in uses):
+            return named
+    return None
+
+
 def _written_dtype(module: Module, call: ast.Call) -> str | None:
     """Return the dtype that `dtype=torch.float16` or `.to(torch.float16)` names."""
-    places = [keyword.value for keyword in call.keywords if keyword.arg in _DTYPES]
+    keywords = written_out(module, call, identifier(call.func)).keywords
+    places = [keyword.value for keyword in keywords if keyword.arg in _DTYPES]
     if isinstance(call.func, ast.Attribute) and call.func.attr in _CONVERSIONS:
         places += call.args
     for place in places:

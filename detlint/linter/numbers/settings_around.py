@@ -7,15 +7,24 @@ import ast
 from detlint.linter.analysis.context import Context
 from detlint.linter.source.names import FUNCTIONS
 from detlint.linter.source.nodes import arguments_of, identifier
+from detlint.linter.tables.rounding import rounding_table
 
 # What is set around a computation and leaves its results as they are.
 _LEAVING = frozenset({"set_grad_enabled", "inference_mode", "no_grad", "stream", "subTest", "record_function"})
 
 
 def are_set_apart(one: ast.expr, other: ast.expr, ctx: Context) -> bool:
-    """Does one switch stand around both, with other arguments? A switch around one of them only may do anything."""
+    """Does one switch stand around both, with other arguments? Around one of them, one that picks kernels does."""
     first, second = _switches(one, ctx), _switches(other, ctx)
-    return any(second.get(name, said) != said for name, said in first.items())
+    apart = any(second.get(name, said) != said for name, said in first.items())
+    return apart or _kernels_picked(one, ctx) != _kernels_picked(other, ctx)
+
+
+def _kernels_picked(node: ast.expr, ctx: Context) -> set[str]:
+    """Return the `with torch.backends.cudnn.flags(enabled=False)` and their like around a node."""
+    items = (item for around in ctx.ancestors(node) if isinstance(around, ast.With) for item in around.items)
+    calls = (item.context_expr for item in items if isinstance(item.context_expr, ast.Call))
+    return {ast.unparse(call) for call in calls if not rounding_table().switches.isdisjoint(ctx.callees(call))}
 
 
 def _switches(node: ast.expr, ctx: Context) -> dict[str, list[str]]:

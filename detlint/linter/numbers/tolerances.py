@@ -8,9 +8,12 @@ from dataclasses import dataclass
 
 from detlint.linter.analysis.calls import dtype_named
 from detlint.linter.analysis.context import MISSING, Call, Context
-from detlint.linter.analysis.defaults import default_of
+from detlint.linter.analysis.defaults import default_of, default_value
 from detlint.linter.analysis.dicts import written_items
+from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.parametrized import runs_of
+from detlint.linter.analysis.unsaid import stand_in
+from detlint.linter.numbers.given_to_helpers import Site
 from detlint.linter.numbers.precision import EPSILON
 from detlint.linter.source.names import FUNCTIONS, parameters
 from detlint.linter.source.nodes import identifier, walk
@@ -38,10 +41,13 @@ class Tolerance:
         return self.bound < EPSILON[dtype] * (1 if self.is_relative else 0.5)
 
 
-def allowed(call: Call, ctx: Context) -> Tolerance | None:
-    """Return what a call that compares allows, or None where it is not known, beyond all floats, or zero on purpose."""
+def allowed(call: Call, ctx: Context, site: Site | None = None) -> Tolerance | None:
+    """Return what a call that compares allows, or None where it is not known, beyond all floats, or zero on purpose.
+
+    `site`: as this caller of the helper around has it.
+    """
     try:
-        return _allowed(call, ctx)
+        return _allowed(call, ctx, site)
     except OverflowError:
         return None
 
@@ -59,7 +65,7 @@ def is_left_unread(call: ast.Call, ctx: Context) -> bool:
     return False
 
 
-def _allowed(call: Call, ctx: Context) -> Tolerance | None:
+def _allowed(call: Call, ctx: Context, site: Site | None) -> Tolerance | None:
     names = {parameter.name for parameter in call.trigger.parameters}
     if "delta" in names and call.argument("delta").given:
         return _of_number("delta", 1.0, ctx.constant(call.argument("delta").value))
@@ -68,7 +74,7 @@ def _allowed(call: Call, ctx: Context) -> Tolerance | None:
             decimals = ctx.constant(call.argument(name).value)
             return Tolerance(f"{name}={decimals}", units * 10.0**-decimals) if isinstance(decimals, int) else None
     relative_name, absolute_name = next(pair for pair in _PAIRS if names.issuperset(pair))
-    relative, absolute = (_said(call.argument(name).value, ctx) for name in (relative_name, absolute_name))
+    relative, absolute = (said(call.argument(name).value, ctx, site) for name in (relative_name, absolute_name))
     if call.name == "pytest.approx" and call.argument("abs").given and not call.argument("rel").given:
         relative = 0  # it is not looked at then
     if not isinstance(relative, (int, float)) or not isinstance(absolute, (int, float)):
@@ -79,13 +85,20 @@ def _allowed(call: Call, ctx: Context) -> Tolerance | None:
     return Tolerance(text, relative + absolute, is_relative=absolute == 0)
 
 
-def _said(node: ast.expr | None, ctx: Context) -> object:
-    """Return the number that a tolerance always is, or is unless a caller says otherwise: `rtol=rtol`."""
+def said(node: ast.expr | None, ctx: Context, site: Site | None = None) -> object:
+    """Return the number that a tolerance always is, or is unless somebody says otherwise: `rtol=rtol`, `args.rtol`."""
     constant = ctx.constant(node)
+    given = site.given(node) if site is not None and node is not None else None
+    if site is not None and given is not None:
+        return said(given, site.inside, None)
     if constant is not MISSING or node is None:
         return constant
+    other = stand_in(node)
+    made = only_value(ctx.module, node) if isinstance(node, ast.Name) else None
+    if other is not None or made is not None:
+        return said(other or made, ctx, site)
     defaults = {ctx.constant(default_of(value)) for value in ctx.values(node)}
-    return defaults.pop() if len(defaults) == 1 else MISSING
+    return defaults.pop() if len(defaults) == 1 and MISSING not in defaults else default_value(node, ctx)
 
 
 def _of_number(name: str, units: float, number: object) -> Tolerance | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.resolution import instance_attribute
 from detlint.linter.analysis.values import Kind
@@ -15,6 +16,8 @@ from detlint.linter.tables.rounding import rounding_table
 _OF_RUN = 2
 _FED = ("feed_dict", "input_feed")
 _RECURRENT = ("RNN", "GRU", "LSTM")
+_COPYING = ("deepcopy", "copy")
+_CASTING = ("half", "bfloat16", "float", "double", "to", "cuda", "cpu", "eval", "train", "requires_grad_")
 _OF_MODELS = ("eval", "train", "parameters", "named_parameters", "state_dict", "load_state_dict")
 
 
@@ -93,7 +96,9 @@ def _run(call: ast.Call) -> ast.expr:
 
 
 def _is_called_model(module: Module, called: ast.expr) -> bool:
-    return _is_named_model(called) or _is_treated_as_model(module, called) or _is_compiled(module, called)
+    if _is_named_model(called) or _is_made_of_model(module, called):
+        return True
+    return _is_treated_as_model(module, called) or _is_compiled(module, called)
 
 
 def _is_defined(module: Module, name: str) -> bool:
@@ -103,6 +108,19 @@ def _is_defined(module: Module, name: str) -> bool:
 def _is_named_model(called: ast.expr) -> bool:
     """`model(x)`, `self.compiled_model(x)`."""
     return not rounding_table().models.isdisjoint(identifier(called).split("_"))
+
+
+def _is_made_of_model(module: Module, called: ast.expr) -> bool:
+    """`fast = copy.deepcopy(model).half()`: what is a model by its name, copied, cast or moved."""
+    made = only_value(module, called) if isinstance(called, ast.Name) else None
+    while isinstance(made, ast.Call):
+        if identifier(made.func) in _COPYING and len(made.args) == 1:
+            made = made.args[0]
+        elif isinstance(made.func, ast.Attribute) and made.func.attr in _CASTING:
+            made = made.func.value
+        else:
+            return False
+    return isinstance(made, (ast.Name, ast.Attribute)) and made is not called and _is_named_model(made)
 
 
 def _is_treated_as_model(module: Module, called: ast.expr) -> bool:

@@ -40,6 +40,7 @@ _NAMES = (
     "models",
     "sizes",
     "whole",
+    "switches",
 )
 _EXACT = ("calls", "loading", "saving", "seeding", "flags", "words")
 
@@ -79,6 +80,7 @@ class RoundingTable:
     models: frozenset[str]
     sizes: frozenset[str]
     whole: frozenset[str]
+    switches: frozenset[str]
     loading: frozenset[str]
     saving: tuple[str, ...]
     exact_calls: frozenset[str]

@@ -1,0 +1,62 @@
+"""What do callers of a helper give it to compare: `assert_same(net(x), expected)`?"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from detlint.linter.analysis.callers import calls_of
+from detlint.linter.analysis.calls import argument_of
+from detlint.linter.analysis.context import Context
+from detlint.linter.numbers.insisting import is_meant_to_differ
+from detlint.linter.source.names import BindingKind, FunctionNode
+from detlint.linter.tables.rounding import rounding_table
+
+# Calls of a helper that are looked at.
+_MOST_CALLS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A call of a helper, and where it stands."""
+
+    function: FunctionNode
+    call: ast.Call
+    inside: Context
+
+    def given(self, parameter: ast.expr) -> ast.expr | None:
+        """Return what the call passes for a parameter of the helper."""
+        if not isinstance(parameter, ast.Name):
+            return None
+        method = isinstance(self.call.func, ast.Attribute)
+        return argument_of(self.function, parameter.id, self.call, skip_self=method)
+
+
+def given_to_compare(left: ast.expr, right: ast.expr, ctx: Context) -> Iterator[tuple[ast.expr, ast.expr, Site]]:
+    """Yield the two sides as each caller gives them, where both are parameters of the helper that compares them."""
+    function = ctx.function(left)
+    sides = [side for side in map(unviewed, (left, right)) if isinstance(side, ast.Name)]
+    kinds = [binding.kind for side in sides for binding in ctx.module.definitions(side)]
+    if function is None or kinds != [BindingKind.PARAMETER, BindingKind.PARAMETER]:
+        return
+    qualified = ctx.module.qualified(function)
+    for found in islice(calls_of(function, ctx), _MOST_CALLS):
+        if found is None:
+            continue
+        inside, call = found
+        if is_meant_to_differ(call, inside) or (inside is not ctx and qualified not in inside.callees(call)):
+            continue
+        site = Site(function, call, inside)
+        first, second = map(site.given, sides)
+        if first is not None and second is not None:
+            yield first, second, site
+
+
+def unviewed(side: ast.expr) -> ast.expr:
+    """Return `output` of `output.detach().cpu()`."""
+    views = rounding_table().keeping
+    while isinstance(side, ast.Call) and isinstance(side.func, ast.Attribute) and side.func.attr in views:
+        side = side.func.value
+    return side
