@@ -19,6 +19,7 @@ from detlint.linter.memory.needs import (
     reads_what_rounds_left,
     tests_of_need,
 )
+from detlint.linter.memory.padding import is_cleared_beside
 from detlint.linter.memory.parts import (
     are_alternatives,
     is_filled_by_choice,
@@ -102,7 +103,7 @@ class NamedMemory:
         ctx = self._ctx
         added = outcome is Fate.ADDED_TO  # nothing wrote on some way there: `settled`
         told = tells_extent(place, self._target.id, ctx) or (isinstance(ctx.parent(use), ast.Subscript) and not added)
-        if self.in_part and told and not self._marks:
+        if self.in_part and told and not self._marks and not self._clears_others:
             return False  # it may be the part
         chosen_alike = self._choice is not None and is_under_same_choice(use, self._choice, ctx)
         if chosen_alike or is_asked_for_form(use, self._made, ctx):
@@ -122,6 +123,12 @@ class NamedMemory:
         elif not added and (outcome is not Fate.READ or _reads_a_part(use, self._writes, ctx)):
             return False
         return not reads_what_rounds_left(use, [*self._writes, *self._others], ctx)
+
+    @cached_property
+    def _clears_others(self) -> bool:
+        """Is what is filled in part beside this cleared before?"""
+        places = [place for write in self._writes if isinstance(place := self._ctx.parent(write), ast.Subscript)]
+        return bool(places) and len(places) == len(self._writes) and is_cleared_beside(places, self._ctx)
 
     @cached_property
     def _may_be_complementary(self) -> bool:

@@ -10,8 +10,8 @@ from itertools import combinations, pairwise
 
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.values import Kind
-from detlint.linter.indices.no_elements import SIZES
 from detlint.linter.memory.marks import are_coordinates, leave_out_beyond, name_some, write_one_number
+from detlint.linter.memory.padding import leaves_padding, sizes_of, without_single_columns
 from detlint.linter.memory.rounds import (
     drops_the_last_batch,
     ends_before_the_data,
@@ -19,7 +19,6 @@ from detlint.linter.memory.rounds import (
     leaves_beginning,
     leaves_gaps,
     leaves_out_rounds,
-    leaves_padding,
     marks_what_data_say,
     passes_over,
 )
@@ -61,6 +60,8 @@ def only_in_part(writes: Sequence[ast.Name], target: ast.Name, made: ast.expr, c
     ):
         return True
     one_number = write_one_number(places, ctx)
+    rounds = {place: list(rounds_of(place, target, ctx)) for place in places}
+    places = without_single_columns(places, rounds, sizes_of(made), ctx)
     left = (_leaves_something(place, target, made, one_number, ctx) for place in places)
     if all(are_alternatives(one, other, ctx) for one, other in combinations(places, 2)):
         return any(left)
@@ -278,16 +279,6 @@ def _is_left_by_rounds(
         or drops_the_last_batch(place, loop, sizes, ctx)
         or leaves_padding(place, loop, sizes, ctx)
     )
-
-
-def sizes_of(made: ast.expr) -> list[ast.expr]:
-    """Return the sizes that memory is made with, as far as they are written one by one: `torch.empty(n, 4)`."""
-    if not isinstance(made, ast.Call):
-        return []
-    sizes = made.args or [word.value for word in made.keywords if word.arg in SIZES]
-    if sizes and isinstance(sizes[0], (ast.Tuple, ast.List)):
-        sizes = sizes[0].elts  # what stands behind it is the kind of numbers
-    return list(sizes)
 
 
 def _leaves_columns(places: list[ast.Subscript], made: ast.expr, ctx: Context) -> bool:
