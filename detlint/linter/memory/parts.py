@@ -45,7 +45,7 @@ _MOST_COUNTED = 4096
 _TAKE_PARTS = frozenset({"diag", "diagonal", "trace", "tril", "triu"})
 
 
-def only_in_part(writes: Sequence[ast.Name], target: ast.Name, made: ast.expr, ctx: Context) -> bool:
+def only_in_part(writes: Sequence[ast.Name], target: ast.AST, made: ast.expr, ctx: Context) -> bool:
     """Return whether all writes there are leave something out: one mask, one slice, some rounds, some columns."""
     if len(writes) == 1 and fate(writes[0], ctx)[0] is Fate.MARKED:
         return True
@@ -81,7 +81,7 @@ def _mark_some(places: Sequence[ast.Subscript], target: ast.AST, ctx: Context) -
     return write_one_number(places, ctx) and name_some(places, rounds)
 
 
-def _leaves_something(place: ast.Subscript, target: ast.Name, made: ast.expr, marks: bool, ctx: Context) -> bool:
+def _leaves_something(place: ast.Subscript, target: ast.AST, made: ast.expr, marks: bool, ctx: Context) -> bool:
     """Does one write, in all rounds that repeat it, leave places of the memory as they were?"""
     if any(isinstance(parent, COMPREHENSIONS) for parent in ctx.ancestors(place)):
         return False  # `dist.all_gather([out[i : i + n] for i in starts], x)`
@@ -149,7 +149,7 @@ def is_under_same_choice(use: ast.AST, choice: ast.If, ctx: Context) -> bool:
 
 def is_made_larger(writes: Sequence[ast.Name], ctx: Context) -> bool:
     """`more[:used] = rows[:used]`, where `used` is given: whoever gives it knows which part is in use."""
-    return all(_takes_over_as_told(place, ctx) for write in writes for place in [ctx.parent(write)])
+    return bool(writes) and all(_takes_over_as_told(ctx.parent(write), ctx) for write in writes)
 
 
 def _takes_over_as_told(place: ast.AST | None, ctx: Context) -> bool:
