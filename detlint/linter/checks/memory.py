@@ -101,6 +101,11 @@ def _read_of_container(node: ast.expr, container: ast.expr, ctx: Context) -> ast
     return found or _promised_container(Fate.WRITTEN, container, ctx)
 
 
+def _read_of_list(use: ast.Name, found: tuple[Fate, ast.expr], ctx: Context) -> ast.expr | None:
+    """Return what reads an element of `[memory for _ in layers]`."""
+    return read_of_elements(use, found[1], ctx) if found[0] is Fate.WRITTEN else None
+
+
 def _promised_container(outcome: Fate, place: ast.expr, ctx: Context) -> ast.expr | None:
     """Return what a function that promises values returns the memory in: `return {"length": length}` in a reset."""
     returned = returned_container(place, ctx) if outcome is Fate.WRITTEN else None
@@ -162,6 +167,8 @@ def _read_of_name(target: ast.Name, made: ast.expr, ctx: Context, names: int, be
         return _read_of_result(made, next(iter(outcomes)), ctx, names)
     if any(ctx.flow(use) is not flow for use in outcomes):
         return None  # a closure may write it
+    if len(outcomes) == 1 and (held := _read_of_list(*next(iter(outcomes.items())), ctx)) is not None:
+        return held
     if len(outcomes) == 1 and (held := _promised_container(*next(iter(outcomes.values())), ctx)) is not None:
         return held
     given_back = _filled_and_given_back(outcomes, made, ctx)

@@ -192,11 +192,27 @@ def outlives(copy: Running, ctx: Context) -> bool:
     """Return whether a copy goes on when its function has ended, for all that the file says."""
     index = ctx.module.index
     function = index.function_at(copy.call) if copy.call is not None else None
-    if function is None or any(map(index.calls_by_name.get, _STREAMS)):
+    if function is None or _uses_streams(ctx):
         return False
     if any(word in function.name.lower() for word in (*ASIDE, *_PIPELINE)):
         return False
     return not any(copy.flow.path(copy.call, wait) for wait in _waits("", copy, ctx))
+
+
+def _uses_streams(ctx: Context) -> bool:
+    """Does a file make streams or events, or wait for them? A `synchronize()` of its own may be about processes."""
+    called = (call for name in _STREAMS for call in ctx.module.index.calls_by_name.get(name, ()))
+    return any(not _is_about_others(call, ctx) for call in called)
+
+
+def _is_about_others(call: ast.Call, ctx: Context) -> bool:
+    """`synchronize()`, a function of the project that calls nothing that waits for a device: `barrier()`."""
+    functions = [function for _, function in functions_called(ctx.inference, call)]
+    return bool(functions) and not any(
+        isinstance(part, ast.Call) and identifier(part.func) in _STREAMS | WAITING_METHODS
+        for function in functions
+        for part in ast.walk(function)
+    )
 
 
 def _read_of_result(node: ast.expr, copy: Running, ctx: Context) -> ast.expr | None:
@@ -264,10 +280,9 @@ def _read_of_argument(node: ast.expr, call: ast.Call, copy: Running, ctx: Contex
 
 def _is_worked_with(node: ast.expr, call: ast.Call, ctx: Context) -> bool:
     """`plan = self.kernels.plan(sizes_host)` of an extension: what needs it on the host gives its result at once."""
-    index = ctx.module.index
     if not isinstance(node, ast.Name) or _ON_HOST.isdisjoint(node.id.lower().split("_")):
         return False
-    if not isinstance(ctx.parent(call), (ast.Assign, ast.Return)) or any(map(index.calls_by_name.get, _STREAMS)):
+    if not isinstance(ctx.parent(call), (ast.Assign, ast.Return)) or _uses_streams(ctx):
         return False
     name = identifier(call.func)
     later = name[:1].isupper() or any(word in name.lower() for word in (*ASIDE, *_PIPELINE, "submit", "put"))
