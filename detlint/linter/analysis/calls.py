@@ -153,6 +153,8 @@ def _call_of(inference: Inference, name: str, node: ast.Call) -> Iterator[Value]
         yield Value(Kind.ITERATOR, name, node=node, module=inference.module, elements=((path,),))
     elif name == "numpy.random.default_rng":
         yield inference.made(Kind.INSTANCE, node, "numpy.random.Generator")
+    elif name == "functools.reduce" and len(node.args) > 1 and _joins_sets(inference, node.args[0], node.args[1]):
+        yield inference.made(Kind.SET, node)
     elif name in CHANGED_COPIES and node.args:
         yield from inference.values(node.args[0])
     elif last == "from_argparse_args":
@@ -161,6 +163,19 @@ def _call_of(inference: Inference, name: str, node: ast.Call) -> Iterator[Value]
         yield inference.made(Kind.INSTANCE, node, name)
     else:
         yield inference.made(Kind.UNKNOWN, node, name)
+
+
+def _joins_sets(inference: Inference, function: ast.expr, joined: ast.expr) -> bool:
+    """`set.union`; `operator.or_` and `lambda a, b: a | b`, where what is joined are sets."""
+    names = inference.resolve(function)
+    if any(name.startswith("builtins.set.") for name in names):
+        return True
+    body = function.body if isinstance(function, ast.Lambda) else None
+    operated = isinstance(body, ast.BinOp) and isinstance(body.op, (ast.BitAnd, ast.BitOr))
+    if not operated and not {"operator.and_", "operator.or_"}.intersection(names):
+        return False
+    held = elements(inference, joined, inference.values(joined))
+    return bool(held) and all(value.kind is Kind.SET for value in held)
 
 
 def _returns_receiver(inference: Inference, name: str, last: str) -> bool:

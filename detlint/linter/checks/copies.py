@@ -9,9 +9,9 @@ from detlint.findings import Finding
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.registry import check
 from detlint.linter.analysis.values import Kind
-from detlint.linter.memory.copy_reads import ASIDE, WAITING_METHODS, Running, read, read_of_place
+from detlint.linter.memory.copy_reads import ASIDE, WAITING_METHODS, Running, outlives, read, read_of_place
 from detlint.linter.memory.host_copies import goes_to_cpu, is_cpu, is_non_blocking, is_of_cpu
-from detlint.linter.memory.moves import copies_as_told, is_taken_to_wait
+from detlint.linter.memory.moves import copies_as_told, is_taken_to_wait, told_to_cpu
 from detlint.linter.source.names import BindingKind
 
 _PROMISES = ("async", "enqueue")  # what is called so leaves waiting to whoever calls it
@@ -30,8 +30,10 @@ def unsynchronized_copy(call: ast.Call, ctx: Context) -> Iterator[Finding]:
     if not _may_be_tensor(function.value, ctx):
         return
     if function.attr == "to":
-        if goes_to_cpu(call, ctx) and not is_of_cpu(function.value, ctx):
-            yield from _read_too_early(call, ctx)
+        if goes_to_cpu(call, ctx):
+            yield from _read_too_early(call, ctx) if not is_of_cpu(function.value, ctx) else ()
+        else:
+            yield from _read_where_told(call, ctx)
     elif (reader := _read_of_buffer(_whole(function.value), call, ctx)) is not None:
         yield _finding(call, reader, ctx)
 
@@ -53,6 +55,18 @@ def _read_too_early(call: ast.Call, ctx: Context) -> Iterator[Finding]:
         yield _finding(call, reader, ctx)
     elif is_taken_to_wait(call, ctx):
         yield ctx.finding(call, copy=ast.unparse(call)[:80], where="after cpu()")
+
+
+def _read_where_told(call: ast.Call, ctx: Context) -> Iterator[Finding]:
+    """Report a copy to wherever callers say, if one of them says the CPU and reads it."""
+    if not outlives(Running(call, ctx.flow(call)), ctx):
+        return
+    for caller, site in told_to_cpu(call, ctx):
+        reader = read(site, Running(site, caller.flow(site), calls=1), caller)
+        if reader is not None:
+            name = "" if caller.module is ctx.module else f"{caller.module.path.name}:"
+            yield ctx.finding(call, copy=ast.unparse(call)[:80], where=f"at {name}{caller.line(reader)}")
+            return
 
 
 def _finding(call: ast.Call, reader: ast.expr, ctx: Context) -> Finding:

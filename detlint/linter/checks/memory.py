@@ -17,6 +17,7 @@ from detlint.linter.memory.containers import (
     read_of_value,
     returned_container,
 )
+from detlint.linter.memory.helpers import fills_in_part
 from detlint.linter.memory.made import is_fresh
 from detlint.linter.memory.named import NamedMemory, allocates, is_parameter, settled, targets_of
 from detlint.linter.memory.needs import guards_emptiness
@@ -100,6 +101,11 @@ def _read_of_container(node: ast.expr, container: ast.expr, ctx: Context) -> ast
     return found or _promised_container(Fate.WRITTEN, container, ctx)
 
 
+def _read_of_list(use: ast.Name, found: tuple[Fate, ast.expr], ctx: Context) -> ast.expr | None:
+    """Return what reads an element of `[memory for _ in layers]`."""
+    return read_of_elements(use, found[1], ctx) if found[0] is Fate.WRITTEN else None
+
+
 def _promised_container(outcome: Fate, place: ast.expr, ctx: Context) -> ast.expr | None:
     """Return what a function that promises values returns the memory in: `return {"length": length}` in a reset."""
     returned = returned_container(place, ctx) if outcome is Fate.WRITTEN else None
@@ -161,12 +167,28 @@ def _read_of_name(target: ast.Name, made: ast.expr, ctx: Context, names: int, be
         return _read_of_result(made, next(iter(outcomes)), ctx, names)
     if any(ctx.flow(use) is not flow for use in outcomes):
         return None  # a closure may write it
+    if len(outcomes) == 1 and (held := _read_of_list(*next(iter(outcomes.items())), ctx)) is not None:
+        return held
     if len(outcomes) == 1 and (held := _promised_container(*next(iter(outcomes.values())), ctx)) is not None:
         return held
+    given_back = _filled_and_given_back(outcomes, made, ctx)
+    if given_back is not None:
+        return _read(given_back, ctx, names - 1, begun=True) if names else None
     others = [other for other in bindings if other is not binding]
     memory = NamedMemory(target, made, others, outcomes, begun, ctx)
     read = memory.first_read()
-    if read is None and memory.in_part and names:
+    if read is None and memory.in_part and names and not memory.is_made_larger:
         found = (_read_of_name(name, made, ctx, names - 1, begun=True) for name in memory.moved.values())
         read = next((place for place in found if place is not None), None)
     return read
+
+
+def _filled_and_given_back(
+    outcomes: dict[ast.Name, tuple[Fate, ast.expr]], made: ast.expr, ctx: Context
+) -> ast.expr | None:
+    """Return `fill(rows, out)` of `out = fill(rows, out)`, a function that writes a part and gives all of it back."""
+    used = [(use, place) for use, (outcome, place) in outcomes.items() if outcome is not Fate.UNTOUCHED]
+    if len(used) != 1 or isinstance(ctx.parent(used[0][1]), ast.Expr):
+        return None
+    use, call = used[0]
+    return call if fills_in_part(call, use, made, ctx) else None

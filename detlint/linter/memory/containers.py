@@ -148,10 +148,11 @@ def _read_among(found: Iterator[_Found]) -> ast.expr | None:
 def _uses(target: ast.Name | ast.Attribute, ctx: Context) -> list[ast.expr] | None:
     """Return where a variable of a function, or an attribute of an object, is used; None where it is set elsewhere."""
     if isinstance(target, ast.Name):
-        bindings = list(ctx.module.index.scope_at(target).bindings.get(target.id, ()))
-        if len(bindings) != 1 or bindings[0].node is not target or ctx.function(target) is None:
+        bindings = ctx.module.index.scope_at(target).bindings.get(target.id, ())
+        binding = next((each for each in bindings if each.node is target), None)
+        if binding is None or ctx.function(target) is None:
             return None
-        uses = ctx.flow(target).uses(bindings[0])
+        uses = ctx.flow(target).uses(binding)
         return list(uses) if all(ctx.flow(use) is ctx.flow(target) for use in uses) else None
     owner = ctx.module.index.class_at(target)
     named = [use for use in ctx.module.index.names_used.get(target.attr, ()) if isinstance(use, ast.Attribute)]

@@ -25,6 +25,8 @@ _FORM = frozenset(
 )
 _TO_DEVICE = frozenset({"to", "cuda", "record_stream", "copy_"})
 _READING_BUILTINS = frozenset({"float", "int", "bool", "print", "list", "tuple", "sum", "max", "min", "sorted", "str"})
+_READING_LIBRARIES = ("torch.", "numpy.", "pickle.", "joblib.", "safetensors.")
+_COLLECTING = frozenset({"builtins.list", "builtins.tuple", "builtins.dict"})  # of a generator: what it gives
 WAITING_METHODS = frozenset({"synchronize", "item", "tolist", "cpu", "query"})
 _STREAMS = frozenset({"Event", "Stream", "current_stream", "synchronize", "wait", "wait_event", "wait_stream"})
 _HELD = frozenset({"items", "values", "get", "pop"})  # of what holds copies
@@ -73,7 +75,7 @@ def read(node: ast.expr, copy: Running, ctx: Context) -> ast.expr | None:
         return read_of_place(parent.target, copy, ctx)
     if isinstance(parent, ast.Subscript) and parent.value is node:
         return read(parent, copy, ctx) if isinstance(parent.ctx, ast.Load) else None
-    if isinstance(parent, (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp)):
+    if isinstance(parent, (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp, ast.GeneratorExp)):
         return read(parent, copy, ctx)
     if isinstance(parent, ast.keyword) and isinstance(call := ctx.parent(parent), ast.Call):
         return _read_of_argument(node, call, copy, ctx)
@@ -126,7 +128,9 @@ def _read_of_names(loop: ast.AST, target: ast.expr, copy: Running, ctx: Context)
 def _read_of_target(made: ast.expr, target: ast.expr, copy: Running, ctx: Context) -> ast.expr | None:
     """`first, second = [each.to("cpu") for each in pair]`; `whole[start:end] = host` reads it to fill a tensor."""
     if isinstance(target, (ast.Tuple, ast.List)):
-        parts = target.elts if isinstance(made, ast.ListComp) else ()  # in other things there may be more than copies
+        parts = (
+            target.elts if isinstance(made, (ast.ListComp, ast.GeneratorExp)) else ()
+        )  # in other things there may be more than copies
         return _first(_read_of_target(made, part, copy, ctx) for part in parts)
     if isinstance(target, ast.Subscript) and _is_filled_at_once(target.value, ctx):
         return target
@@ -173,7 +177,7 @@ def _read_of_own(place: ast.Attribute, copy: Running, ctx: Context) -> ast.expr 
     ]
     text = ast.unparse(place)
     found = _read_of_uses(text, loads, copy, ctx)
-    if found is not None or not _outlives(copy, ctx):
+    if found is not None or not outlives(copy, ctx):
         return found
     others = {id(reader): reader for reader in map(index.function_at, loads) if reader not in (function, None)}
     for reader in others.values():
@@ -184,20 +188,36 @@ def _read_of_own(place: ast.Attribute, copy: Running, ctx: Context) -> ast.expr 
     return None
 
 
-def _outlives(copy: Running, ctx: Context) -> bool:
-    """Does a copy go on when its function has ended, for all that the file says?"""
+def outlives(copy: Running, ctx: Context) -> bool:
+    """Return whether a copy goes on when its function has ended, for all that the file says."""
     index = ctx.module.index
     function = index.function_at(copy.call) if copy.call is not None else None
-    if function is None or any(map(index.calls_by_name.get, _STREAMS)):
+    if function is None or _uses_streams(ctx):
         return False
     if any(word in function.name.lower() for word in (*ASIDE, *_PIPELINE)):
         return False
     return not any(copy.flow.path(copy.call, wait) for wait in _waits("", copy, ctx))
 
 
+def _uses_streams(ctx: Context) -> bool:
+    """Does a file make streams or events, or wait for them? A `synchronize()` of its own may be about processes."""
+    called = (call for name in _STREAMS for call in ctx.module.index.calls_by_name.get(name, ()))
+    return any(not _is_about_others(call, ctx) for call in called)
+
+
+def _is_about_others(call: ast.Call, ctx: Context) -> bool:
+    """`synchronize()`, a function of the project that calls nothing that waits for a device: `barrier()`."""
+    functions = [function for _, function in functions_called(ctx.inference, call)]
+    return bool(functions) and not any(
+        isinstance(part, ast.Call) and identifier(part.func) in _STREAMS | WAITING_METHODS
+        for function in functions
+        for part in ast.walk(function)
+    )
+
+
 def _read_of_result(node: ast.expr, copy: Running, ctx: Context) -> ast.expr | None:
     """What a function returns: read by a caller in the same file, or made for whoever calls it."""
-    if copy.call is None or not _outlives(copy, ctx):
+    if copy.call is None or not outlives(copy, ctx):
         return None
     function = ctx.module.index.function_at(copy.call)
     assert function is not None
@@ -243,8 +263,10 @@ def _read_of_argument(node: ast.expr, call: ast.Call, copy: Running, ctx: Contex
     names = ctx.callees(call)
     if any(name.endswith(_KEEPING) or name.startswith("torch.optim.") for name in names):
         return None
-    if any(name.startswith(("torch.", "numpy.")) and not name.startswith("torch.Tensor.") for name in names):
+    if any(name.startswith(_READING_LIBRARIES) and not name.startswith("torch.Tensor.") for name in names):
         return call
+    if isinstance(node, ast.GeneratorExp) and _COLLECTING.intersection(names):
+        return read(call, copy, ctx)
     if any(name.removeprefix("builtins.") in _READING_BUILTINS for name in names):
         return call
     function = call.func
@@ -258,10 +280,9 @@ def _read_of_argument(node: ast.expr, call: ast.Call, copy: Running, ctx: Contex
 
 def _is_worked_with(node: ast.expr, call: ast.Call, ctx: Context) -> bool:
     """`plan = self.kernels.plan(sizes_host)` of an extension: what needs it on the host gives its result at once."""
-    index = ctx.module.index
     if not isinstance(node, ast.Name) or _ON_HOST.isdisjoint(node.id.lower().split("_")):
         return False
-    if not isinstance(ctx.parent(call), (ast.Assign, ast.Return)) or any(map(index.calls_by_name.get, _STREAMS)):
+    if not isinstance(ctx.parent(call), (ast.Assign, ast.Return)) or _uses_streams(ctx):
         return False
     name = identifier(call.func)
     later = name[:1].isupper() or any(word in name.lower() for word in (*ASIDE, *_PIPELINE, "submit", "put"))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from detlint.linter.analysis.unpassed import is_left_out
 from detlint.linter.analysis.written_calls import written_out
 from detlint.linter.programs.devices import named_device
+from detlint.linter.source.names import FUNCTIONS, BindingKind
 from detlint.linter.source.nodes import identifier
 
 if TYPE_CHECKING:
@@ -28,7 +30,20 @@ def is_non_blocking(call: ast.Call, ctx: Context) -> bool:
     written = written_out(ctx.module, call, "")
     given = [keyword.value for keyword in written.keywords if keyword.arg == "non_blocking"]
     given += call.args[position : position + 1]
-    return any(ctx.constant(value) is True for value in given)
+    return any(ctx.constant(value) is True or _is_on_by_default(value, ctx) for value in given)
+
+
+def _is_on_by_default(flag: ast.expr, ctx: Context) -> bool:
+    """Is this a parameter, True by default, of a function that the project calls and never says otherwise to?"""
+    bindings = ctx.module.definitions(flag) if isinstance(flag, ast.Name) else ()
+    if (
+        len(bindings) != 1
+        or bindings[0].kind is not BindingKind.PARAMETER
+        or ctx.constant(bindings[0].value) is not True
+    ):
+        return False
+    function = bindings[0].scope.node
+    return isinstance(function, FUNCTIONS) and is_left_out(function, bindings[0].name, ctx)
 
 
 def is_of_cpu(node: ast.expr, ctx: Context) -> bool:

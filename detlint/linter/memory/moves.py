@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.calls import argument_of, functions_called
 from detlint.linter.memory.copy_reads import WAITING_METHODS
-from detlint.linter.memory.host_copies import is_cpu
-from detlint.linter.source.names import FunctionNode
+from detlint.linter.memory.host_copies import is_cpu, is_of_cpu
+from detlint.linter.source.names import BindingKind, FunctionNode
 from detlint.linter.source.nodes import identifier, walk
 
 if TYPE_CHECKING:
@@ -27,6 +29,22 @@ def copies_as_told(call: ast.Call, ctx: Context) -> bool:
             if given and ctx.constant(given[1]) is True and given[0] is not None and is_cpu(given[0], ctx):
                 return True
     return False
+
+
+def told_to_cpu(copy: ast.Call, ctx: Context) -> Iterator[tuple[Context, ast.Call]]:
+    """Yield the calls `move(output, "cpu")` of the function that returns `x.to(place, non_blocking=True)` at once."""
+    function = ctx.function(copy)
+    words = {word.arg: word.value for word in copy.keywords}
+    place = words.get("device", copy.args[0] if copy.args else None)
+    bindings = ctx.module.definitions(place) if isinstance(place, ast.Name) else ()
+    told = bool(bindings) and all(binding.kind is BindingKind.PARAMETER for binding in bindings)
+    if function is None or not told or not isinstance(place, ast.Name) or not isinstance(ctx.parent(copy), ast.Return):
+        return
+    method = ctx.module.index.class_at(function) is not None
+    for site in calls_of(function, ctx):
+        given = argument_of(function, place.id, site[1], skip_self=method) if site is not None else None
+        if site is not None and given is not None and is_cpu(given, site[0]):
+            yield from (site,) if not any(is_of_cpu(moved, site[0]) for moved in site[1].args) else ()
 
 
 def _told(call: ast.Call) -> tuple[str, str] | None:

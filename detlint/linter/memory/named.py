@@ -11,6 +11,7 @@ from itertools import combinations
 from detlint.linter.analysis.context import Context
 from detlint.linter.memory.containers import read_of_list
 from detlint.linter.memory.erased import is_erased
+from detlint.linter.memory.helpers import fills_in_part
 from detlint.linter.memory.marks import write_one_number
 from detlint.linter.memory.needs import (
     guards_emptiness,
@@ -19,6 +20,7 @@ from detlint.linter.memory.needs import (
     reads_what_rounds_left,
     tests_of_need,
 )
+from detlint.linter.memory.padding import is_cleared_beside
 from detlint.linter.memory.parts import (
     are_alternatives,
     is_filled_by_choice,
@@ -78,14 +80,14 @@ class NamedMemory:
                 self._choice = None
             else:
                 fills, parts = [*fills, *conditional], [use for use in parts if use not in conditional]
-        self.in_part = (not begun and only_in_part(parts, target, made, ctx)) if parts else begun
+        self.in_part = (not begun and _only_in_part(parts, outcomes, target, made, ctx)) if parts else begun
         self._writes = parts if self.in_part else writes
         self._fills = fills if self.in_part else []
-        self._reads = dict(outcomes)
+        updates = [other.node for other in others if _updates(other, ctx) and isinstance(other.node, ast.Name)]
+        self._reads = {node: (Fate.READ, node) for node in updates} | outcomes
         if self.in_part:
             self._reads.update({use: (Fate.READ, outcomes[use][1]) for use in handed})
-        updates = [other.node for other in others if _updates(other, ctx) and isinstance(other.node, ast.Name)]
-        self._reads.update({node: (Fate.READ, node) for node in updates})
+        self.is_made_larger = self.in_part and is_made_larger(self._writes, ctx)
         self._ends = {write: _done_at(write, ctx) for write in self._writes}
         self._others = [_bound_at(other, ctx) for other in others if not _updates(other, ctx)]
 
@@ -102,7 +104,7 @@ class NamedMemory:
         ctx = self._ctx
         added = outcome is Fate.ADDED_TO  # nothing wrote on some way there: `settled`
         told = tells_extent(place, self._target.id, ctx) or (isinstance(ctx.parent(use), ast.Subscript) and not added)
-        if self.in_part and told and not self._marks:
+        if self.in_part and told and not self._marks and not self._clears_others:
             return False  # it may be the part
         chosen_alike = self._choice is not None and is_under_same_choice(use, self._choice, ctx)
         if chosen_alike or is_asked_for_form(use, self._made, ctx):
@@ -117,11 +119,17 @@ class NamedMemory:
             function = ctx.function(use)
             if function is None or allocates(function) or guards_emptiness(use, ctx) or is_parameter(self._made, ctx):
                 return False
-            if is_shape_only(use, ctx) or (self.in_part and is_made_larger(self._writes, ctx)):
+            if is_shape_only(use, ctx) or self.is_made_larger:
                 return False
         elif not added and (outcome is not Fate.READ or _reads_a_part(use, self._writes, ctx)):
             return False
         return not reads_what_rounds_left(use, [*self._writes, *self._others], ctx)
+
+    @cached_property
+    def _clears_others(self) -> bool:
+        """Is what is filled in part beside this cleared before?"""
+        places = [place for write in self._writes if isinstance(place := self._ctx.parent(write), ast.Subscript)]
+        return bool(places) and len(places) == len(self._writes) and is_cleared_beside(places, self._ctx)
 
     @cached_property
     def _may_be_complementary(self) -> bool:
@@ -141,6 +149,21 @@ class NamedMemory:
             barriers += [*self._ends.values(), *_loops_of(self._writes, use, ctx), *_tried(self._writes, use, ctx)]
             barriers += tests_of_need(self._writes, use, self._target, self._made, ctx)
         return barriers
+
+
+def _only_in_part(
+    parts: list[ast.Name],
+    outcomes: dict[ast.Name, tuple[Fate, ast.expr]],
+    target: ast.Name,
+    made: ast.expr,
+    ctx: Context,
+) -> bool:
+    """Do all writes leave something out, or the one function that is given the memory to fill it?"""
+    alone = outcomes[parts[0]][1] if len(parts) == 1 else None
+    helped = alone is not None and isinstance(ctx.parent(alone), ast.Expr)
+    return only_in_part(parts, target, made, ctx) or (
+        alone is not None and helped and fills_in_part(alone, parts[0], made, ctx)
+    )
 
 
 def _done_at(write: ast.Name, ctx: Context) -> ast.AST:

@@ -10,8 +10,8 @@ from itertools import combinations, pairwise
 
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.values import Kind
-from detlint.linter.indices.no_elements import SIZES
 from detlint.linter.memory.marks import are_coordinates, leave_out_beyond, name_some, write_one_number
+from detlint.linter.memory.padding import leaves_padding, sizes_of, without_single_columns
 from detlint.linter.memory.rounds import (
     drops_the_last_batch,
     ends_before_the_data,
@@ -19,7 +19,6 @@ from detlint.linter.memory.rounds import (
     leaves_beginning,
     leaves_gaps,
     leaves_out_rounds,
-    leaves_padding,
     marks_what_data_say,
     passes_over,
 )
@@ -46,7 +45,7 @@ _MOST_COUNTED = 4096
 _TAKE_PARTS = frozenset({"diag", "diagonal", "trace", "tril", "triu"})
 
 
-def only_in_part(writes: Sequence[ast.Name], target: ast.Name, made: ast.expr, ctx: Context) -> bool:
+def only_in_part(writes: Sequence[ast.Name], target: ast.AST, made: ast.expr, ctx: Context) -> bool:
     """Return whether all writes there are leave something out: one mask, one slice, some rounds, some columns."""
     if len(writes) == 1 and fate(writes[0], ctx)[0] is Fate.MARKED:
         return True
@@ -61,6 +60,8 @@ def only_in_part(writes: Sequence[ast.Name], target: ast.Name, made: ast.expr, c
     ):
         return True
     one_number = write_one_number(places, ctx)
+    rounds = {place: list(rounds_of(place, target, ctx)) for place in places}
+    places = without_single_columns(places, rounds, sizes_of(made), ctx)
     left = (_leaves_something(place, target, made, one_number, ctx) for place in places)
     if all(are_alternatives(one, other, ctx) for one, other in combinations(places, 2)):
         return any(left)
@@ -80,7 +81,7 @@ def _mark_some(places: Sequence[ast.Subscript], target: ast.AST, ctx: Context) -
     return write_one_number(places, ctx) and name_some(places, rounds)
 
 
-def _leaves_something(place: ast.Subscript, target: ast.Name, made: ast.expr, marks: bool, ctx: Context) -> bool:
+def _leaves_something(place: ast.Subscript, target: ast.AST, made: ast.expr, marks: bool, ctx: Context) -> bool:
     """Does one write, in all rounds that repeat it, leave places of the memory as they were?"""
     if any(isinstance(parent, COMPREHENSIONS) for parent in ctx.ancestors(place)):
         return False  # `dist.all_gather([out[i : i + n] for i in starts], x)`
@@ -148,7 +149,7 @@ def is_under_same_choice(use: ast.AST, choice: ast.If, ctx: Context) -> bool:
 
 def is_made_larger(writes: Sequence[ast.Name], ctx: Context) -> bool:
     """`more[:used] = rows[:used]`, where `used` is given: whoever gives it knows which part is in use."""
-    return all(_takes_over_as_told(place, ctx) for write in writes for place in [ctx.parent(write)])
+    return bool(writes) and all(_takes_over_as_told(ctx.parent(write), ctx) for write in writes)
 
 
 def _takes_over_as_told(place: ast.AST | None, ctx: Context) -> bool:
@@ -278,16 +279,6 @@ def _is_left_by_rounds(
         or drops_the_last_batch(place, loop, sizes, ctx)
         or leaves_padding(place, loop, sizes, ctx)
     )
-
-
-def sizes_of(made: ast.expr) -> list[ast.expr]:
-    """Return the sizes that memory is made with, as far as they are written one by one: `torch.empty(n, 4)`."""
-    if not isinstance(made, ast.Call):
-        return []
-    sizes = made.args or [word.value for word in made.keywords if word.arg in SIZES]
-    if sizes and isinstance(sizes[0], (ast.Tuple, ast.List)):
-        sizes = sizes[0].elts  # what stands behind it is the kind of numbers
-    return list(sizes)
 
 
 def _leaves_columns(places: list[ast.Subscript], made: ast.expr, ctx: Context) -> bool:

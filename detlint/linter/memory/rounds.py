@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from detlint.linter.analysis.context import Context
 from detlint.linter.memory.marks import is_number
@@ -15,7 +15,6 @@ from detlint.randomness import load_sources
 # A test of these decides which places are in use; whoever reads them knows it.
 _IN_USE = re.compile(r"mask|valid|pad|keep|kept|used|active|skip|ignore|done|seen|visited|rank", re.IGNORECASE)
 _TELLING = re.compile(r"^(print|warn|warning|info|debug|error|log|write)$")
-_LARGEST = re.compile(r"(^|_)max(_|$|imum|len)|longest", re.IGNORECASE)
 _COUNTING = frozenset({"range", "trange", "prange"})
 _LINEAR = (ast.Add, ast.Sub, ast.Mult)
 
@@ -28,14 +27,14 @@ def leaves_out_rounds(place: ast.Subscript, loops: Sequence[ast.For], marks: boo
 
     Where writes only mark places, with one number, other loops may look for what there is to mark.
     """
-    if any(isinstance(part, ast.Slice) and (part.lower or part.upper) for part in _parts(place)):
+    if any(isinstance(part, ast.Slice) and (part.lower or part.upper) for part in parts_of(place)):
         return False  # `if n > 0: out[i, :n] = x`: what follows is there to be left
-    named = set().union(*map(_picked_by, _parts(place)))
+    named = set().union(*map(_picked_by, parts_of(place)))
     if marks:
-        loops = [loop for loop in loops if named & _names(loop.target)]
-    counters = set().union(*(_names(loop.target) for loop in loops))
-    changing = counters.union(*(_bound(step) for loop in loops for step in loop.body))
-    if not loops or not all(named & _names(loop.target) for loop in loops) or named & changing - counters:
+        loops = [loop for loop in loops if named & names_of(loop.target)]
+    counters = set().union(*(names_of(loop.target) for loop in loops))
+    changing = counters.union(*(bound_in(step) for loop in loops for step in loop.body))
+    if not loops or not all(named & names_of(loop.target) for loop in loops) or named & changing - counters:
         return False
     written = [place, *(loop.iter for loop in loops)]  # a loop that writes is taken to run
     starts = [(loop.target, at) for at, loop in enumerate(loops)] + [(each, 0) for each in _handlers(place, ctx)]
@@ -114,7 +113,7 @@ def _only_tells(step: ast.stmt) -> bool:
 def passes_over(place: ast.Subscript, loop: ast.For, sizes: list[ast.expr], ctx: Context) -> bool:
     """`for i in range(1, n): out[i] = x`, `range(0, n, 2)`, and `range(n - 1)` of `torch.empty(n)`."""
     counted = _counted(loop)
-    at = next((at for at, part in enumerate(_parts(place)) if _is_counter(identifier(part), loop)), None)
+    at = next((at for at, part in enumerate(parts_of(place)) if is_counter(identifier(part), loop)), None)
     if counted is None or at is None:
         return False
     if len(counted.args) == 3:
@@ -124,18 +123,18 @@ def passes_over(place: ast.Subscript, loop: ast.For, sizes: list[ast.expr], ctx:
         start = ctx.constant(counted.args[0])
         return type(start) is int and start > 0
     end = counted.args[0]
-    plain = at < len(sizes) and not any(_is_ellipsis(part) for part in _parts(place)[:at])
+    plain = at < len(sizes) and not any(_is_ellipsis(part) for part in parts_of(place)[:at])
     less = isinstance(end, ast.BinOp) and isinstance(end.op, ast.Sub) and isinstance(end.right, ast.Constant)
     return plain and less and isinstance(end, ast.BinOp) and ast.unparse(end.left) == ast.unparse(sizes[at])
 
 
 def ends_before_the_data(place: ast.Subscript, loop: ast.For) -> bool:
     """`for x in reversed(xs): out[at] = x; at -= 1; if at == -1: break`: where there are fewer, the front is left."""
-    named = {part.id for part in _parts(place) if isinstance(part, ast.Name)}
+    named = {part.id for part in parts_of(place) if isinstance(part, ast.Name)}
     steps = [part for part in walk(loop) if isinstance(part, ast.AugAssign) and isinstance(part.op, ast.Sub)]
     down = named & {identifier(step.target) for step in steps}
     tests = [part for part in walk(loop) if isinstance(part, ast.If) and isinstance(part.body[-1], ast.Break)]
-    return any(down & _names(test.test) for test in tests)
+    return any(down & names_of(test.test) for test in tests)
 
 
 # --- the diagonal -----------------------------------------------------------------------------------------------------
@@ -147,11 +146,11 @@ def keeps_to_the_diagonal(place: ast.Subscript, loop: ast.For, ctx: Context) -> 
     `out[i // n, i % n]` goes everywhere, and `out[i, i:]` beside others may.
     """
     if _marks_a_place(ctx.statement(place)):
-        going = [part for part in _parts(place) if _names(part) & _names(loop.target)]
+        going = [part for part in parts_of(place) if names_of(part) & names_of(loop.target)]
         return len(going) > 1 and all(_is_linear(part) or isinstance(part, ast.Subscript) for part in going)
     carried = _carried(loop, ctx)
-    counters = carried | {name for name in _names(loop.target) if _is_counter(name, loop)}
-    steps = [names for part in _parts(place) if (names := _moves_with(part, counters, ctx))]
+    counters = carried | {name for name in names_of(loop.target) if is_counter(name, loop)}
+    steps = [names for part in parts_of(place) if (names := _moves_with(part, counters, ctx))]
     return len(steps) > 1 and (bool(set.intersection(*steps)) or all(names <= carried for names in steps))
 
 
@@ -163,14 +162,14 @@ def marks_what_data_say(place: ast.Subscript, loop: ast.For, ctx: Context) -> bo
     statement = ctx.statement(place)
     if not isinstance(statement, ast.Assign) or not is_number(statement.value):
         return False
-    worked_out = set().union(*map(_bound, loop.body))  # `label = labels[i]`
-    names = _names(loop.target) | worked_out
-    given = {name for name in names if not _is_counter(name, loop)} if _counted(loop) is None else worked_out
+    worked_out = set().union(*map(bound_in, loop.body))  # `label = labels[i]`
+    names = names_of(loop.target) | worked_out
+    given = {name for name in names if not is_counter(name, loop)} if _counted(loop) is None else worked_out
     if isinstance(loop.iter, ast.Call) and identifier(loop.iter.func) in _COUNTING | {"arange"}:
         given = worked_out
     return any(
-        _names(part) & (names if isinstance(part, ast.Slice) and not _is_block(part) else given)
-        for part in _parts(place)
+        names_of(part) & (names if isinstance(part, ast.Slice) and not _is_block(part) else given)
+        for part in parts_of(place)
     )
 
 
@@ -181,7 +180,7 @@ def _is_block(part: ast.Slice) -> bool:
 
 def _moves_with(part: ast.expr, counters: set[str], ctx: Context) -> set[str]:
     """Return the counters that a place moves along with, by whole steps: `i`, `i * n : (i + 1) * n`."""
-    part = _value(part, counters, ctx)
+    part = value_of(part, counters, ctx)
     ends: list[ast.expr | None] = [part]
     if isinstance(part, ast.Slice):
         ends = [part.lower, part.upper]
@@ -189,10 +188,10 @@ def _moves_with(part: ast.expr, counters: set[str], ctx: Context) -> set[str]:
         ends = list(part.args)
     found = []
     for end in ends:
-        end = None if end is None else _value(end, counters, ctx)
+        end = None if end is None else value_of(end, counters, ctx)
         if end is None or not _is_linear(end):
             return set()
-        found.append(counters & _names(end))
+        found.append(counters & names_of(end))
     return set.intersection(*found)
 
 
@@ -217,34 +216,34 @@ def _moves_on(value: ast.expr) -> bool:
     return isinstance(value, ast.Name) or (isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add))
 
 
-# --- batches and padding ----------------------------------------------------------------------------------------------
+# --- batches ----------------------------------------------------------------------------------------------
 
 
 def drops_the_last_batch(place: ast.Subscript, loop: ast.For, sizes: list[ast.expr], ctx: Context) -> bool:
     """`for i in range(len(x) // size): out[i * size : (i + 1) * size] = f(x)` of `torch.empty(len(x), 4)`."""
     counted = _counted(loop)
-    count = _value(counted.args[0], (), ctx) if counted is not None and len(counted.args) == 1 else None
+    count = value_of(counted.args[0], (), ctx) if counted is not None and len(counted.args) == 1 else None
     if isinstance(count, ast.Call) and identifier(count.func) == "int" and len(count.args) == 1:
         count = count.args[0]
     if not isinstance(count, ast.BinOp) or not isinstance(count.op, (ast.FloorDiv, ast.Div)) or not sizes:
         return False
-    length = _value(count.left, (), ctx)
-    if not _is_a_size(length) or ast.unparse(length) != ast.unparse(_value(sizes[0], (), ctx)):
+    length = value_of(count.left, (), ctx)
+    if not _is_a_size(length) or ast.unparse(length) != ast.unparse(value_of(sizes[0], (), ctx)):
         return False
-    counters = _names(loop.target)
-    parts = _parts(place)
-    part = _value(parts[0], counters, ctx) if parts else None
+    counters = names_of(loop.target)
+    parts = parts_of(place)
+    part = value_of(parts[0], counters, ctx) if parts else None
     several = part is not None and not isinstance(part, ast.Name) and bool(_moves_with(part, counters, ctx))
     return several and not _is_divided(ast.unparse(count.right), loop, ctx)
 
 
 def leaves_gaps(place: ast.Subscript, ctx: Context) -> bool:
     """`out[row * (height + gap) : row * (height + gap) + height] = tile`: between what two rounds write."""
-    for part in _parts(place):
+    for part in parts_of(place):
         start, end = (part.lower, part.upper) if isinstance(part, ast.Slice) else (None, None)
         if start is None or not isinstance(end, ast.BinOp) or not isinstance(end.op, ast.Add):
             continue
-        step = _value(start, (), ctx)
+        step = value_of(start, (), ctx)
         factors = [step.left, step.right] if isinstance(step, ast.BinOp) and isinstance(step.op, ast.Mult) else []
         written = ast.unparse(end.right)
         sums = [factor for factor in factors if isinstance(factor, ast.BinOp) and isinstance(factor.op, ast.Add)]
@@ -266,60 +265,20 @@ def _is_divided(batch: str, loop: ast.For, ctx: Context) -> bool:
 
 def leaves_beginning(place: ast.Subscript) -> bool:
     """`for rows, cut in groups: out[rows, cut:] = x` with no other write: what stands in front of the cut stays."""
-    parts = [part for part in _parts(place) if isinstance(part, ast.Slice)]
+    parts = [part for part in parts_of(place) if isinstance(part, ast.Slice)]
     return any(
         part.upper is None and part.step is None and isinstance(part.lower, (ast.Name, ast.Attribute)) for part in parts
-    )
-
-
-def leaves_padding(place: ast.Subscript, loop: ast.For, sizes: list[ast.expr], ctx: Context) -> bool:
-    """`for i, row in enumerate(rows): out[i, : len(row)] = row` of `torch.empty(n, max(map(len, rows)))`."""
-    parts = _parts(place)
-    if not any(_is_counter(identifier(part), loop) for part in parts):
-        return False
-    changing = _names(loop.target).union(*map(_bound, loop.body))
-    for at, part in enumerate(parts):
-        bounds = [part.lower, part.upper] if isinstance(part, ast.Slice) else []
-        given = [bound for bound in bounds if bound is not None]
-        cut = len(given) == 1 and changing & {identifier(word) for word in walk(given[0])}
-        if cut and any(_is_largest(size, ctx) for size in _sizes_at(at, sizes, ctx)):
-            return not _is_noted(place, part, loop)
-    return False
-
-
-def _sizes_at(at: int, sizes: list[ast.expr], ctx: Context) -> Iterator[ast.expr]:
-    """Yield what a dimension may be as large as: `longest` of `shape = (n, longest) + x.shape[1:]`."""
-    if at < len(sizes):
-        yield sizes[at]
-    for binding in ctx.module.definitions(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], ast.Name) else ():
-        shape = binding.value.left if isinstance(binding.value, ast.BinOp) else binding.value
-        yield from shape.elts[at : at + 1] if isinstance(shape, (ast.Tuple, ast.List)) else ()
-
-
-def _is_largest(size: ast.expr, ctx: Context) -> bool:
-    """`max(lengths)`, `max_len`."""
-    return any(_LARGEST.search(identifier(part)) for part in (*walk(size), *walk(_value(size, (), ctx))))
-
-
-def _is_noted(place: ast.Subscript, part: ast.expr, loop: ast.For) -> bool:
-    """`mask[i, : len(row)] = True` beside it tells what is padding."""
-    return any(
-        isinstance(other, ast.Subscript)
-        and isinstance(other.ctx, ast.Store)
-        and ast.unparse(other.value) != ast.unparse(place.value)
-        and ast.unparse(part) in ast.unparse(other.slice)
-        for other in walk(loop)
     )
 
 
 # --- words ------------------------------------------------------------------------------------------------------------
 
 
-def _parts(place: ast.Subscript) -> list[ast.expr]:
+def parts_of(place: ast.Subscript) -> list[ast.expr]:
     """Return what stands in `out[i, :n]`, and in `out[i][:n]`, which is the same place."""
     parts = place.slice.elts if isinstance(place.slice, ast.Tuple) else [place.slice]
     row = place.value if isinstance(place.value, ast.Subscript) else None
-    before = _parts(row) if row is not None else []
+    before = parts_of(row) if row is not None else []
     return [*before, *parts] if not any(isinstance(part, ast.Slice) or _is_ellipsis(part) for part in before) else parts
 
 
@@ -327,11 +286,11 @@ def _is_ellipsis(part: ast.expr) -> bool:
     return isinstance(part, ast.Constant) and part.value is ...
 
 
-def _names(node: ast.AST) -> set[str]:
+def names_of(node: ast.AST) -> set[str]:
     return {part.id for part in walk(node) if isinstance(part, ast.Name)}
 
 
-def _bound(node: ast.AST) -> set[str]:
+def bound_in(node: ast.AST) -> set[str]:
     return {part.id for part in walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
 
 
@@ -351,7 +310,7 @@ def _is_enumerated(loop: ast.For) -> bool:
     return isinstance(loop.iter, ast.Call) and identifier(loop.iter.func) == "enumerate"
 
 
-def _is_counter(name: str, loop: ast.For) -> bool:
+def is_counter(name: str, loop: ast.For) -> bool:
     """Does a name stand for the number of the round: `i` of `range(n)`, or the first of `enumerate(rows)`?"""
     target = loop.target
     if _is_enumerated(loop) and isinstance(target, ast.Tuple):
@@ -361,7 +320,7 @@ def _is_counter(name: str, loop: ast.For) -> bool:
     return isinstance(target, ast.Name) and target.id == name
 
 
-def _value(node: ast.expr, kept: Collection[str], ctx: Context) -> ast.expr:
+def value_of(node: ast.expr, kept: Collection[str], ctx: Context) -> ast.expr:
     """Return what a variable is set to, where that is one expression and the name is none to be `kept`."""
     bindings = ctx.module.definitions(node) if isinstance(node, ast.Name) and node.id not in kept else ()
     plain = len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN and not bindings[0].index

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
 
 _STATES = re.compile(r"(^|_)(h|hx|cx|hidden|states?|carry|memory)(_|\d|$)")
+_INITIAL = re.compile(r"(^|_)(h|c|hx|cx|hidden|states?)_?0$|(^|_)init(ial)?_(h|c|hidden|states?)$")
 # A loss reads what it is given; other layers may be called to learn the shape of what they give.
 _LAYER_CALL = re.compile(r"torch\.nn\.\w+\.__call__")
 _LOSS_CALL = re.compile(r"torch\.nn\.\w+Loss\.__call__")
@@ -122,7 +123,8 @@ def _argument(node: ast.expr, parent: ast.Call | ast.keyword, ctx: Context, dept
         return Fate.READ, call
     if names and all(_LAYER_CALL.fullmatch(name) for name in names) and (call.args[:1] != [node] or _runs(call, ctx)):
         return Fate.READ, call  # a state or a mask beside what goes through the layer, and that where the model is run
-    if (isinstance(node, ast.Attribute) and _runs_a_part(call, ctx)) or _carries_on(node, call, names, ctx):
+    kept = isinstance(node, ast.Attribute) or (_is_initial_state(node) and call.args[:1] != [node])
+    if (kept and _runs_a_part(call, ctx)) or _carries_on(node, call, names, ctx):
         return Fate.READ, call
     if method and (
         method in table.methods["updating"]
@@ -159,6 +161,12 @@ def _runs_a_part(call: ast.Call, ctx: Context) -> bool:
     if not _runs(call, ctx) or not (is_own(call.func) or goes_through_own(ctx.module, call.func)):
         return False
     return next(functions_called(ctx.inference, call), None) is None
+
+
+def _is_initial_state(node: ast.expr) -> bool:
+    """`h0`, `c0[i]`: what a recurrent layer begins with."""
+    held = node.value if isinstance(node, ast.Subscript) else node
+    return isinstance(held, ast.Name) and _INITIAL.search(held.id) is not None
 
 
 def _runs(call: ast.Call, ctx: Context) -> bool:

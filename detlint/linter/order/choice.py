@@ -23,10 +23,12 @@ _MAX_STEPS = 3
 class LoopChoice(LoopBody):
     """Answers about the conditions under which a body keeps an element.
 
-    `each_run` says that elements come in another order in each run: they are no files.
+    `each_run` says that elements come in another order in each run: they are no files. If they are `gathered` as well,
+    they are results that come in.
     """
 
     each_run = False
+    gathered = False
 
     def _picks(self, node: ast.stmt) -> bool:
         """Return whether the statement keeps whichever element comes first (or last) of those that qualify."""
@@ -34,6 +36,15 @@ class LoopChoice(LoopBody):
         if any(map(_compares, self._explained(conditions))) or self._is_pinned(node):
             return False
         return any(map(self._has_element, conditions))
+
+    def _notes_number(self, call: ast.Call, container: ast.expr) -> bool:
+        """`if future.result(): found.append(done)`: by its number in the order of completion nobody finds it again.
+
+        A listing and a set are there to be gone through once more.
+        """
+        if not (self.each_run and self.gathered and any(map(self._is_numbered, call.args))):
+            return False
+        return self._is_outside(container) and any(map(self._has_element, self._conditions(call)))
 
     def _is_last(self, node: ast.stmt) -> bool:
         """Return whether each file takes the place of the one before, and nothing decides which of them stays."""

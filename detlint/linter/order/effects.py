@@ -22,6 +22,7 @@ from detlint.linter.order.form import (
     each_target,
     leave_rest,
     names_in,
+    place_name,
     stored_names,
 )
 from detlint.linter.source.names import FUNCTIONS, FunctionNode, by_place
@@ -64,7 +65,7 @@ class LoopEffects(LoopPartners):
         self._called = called
         self.reads_tensors = self._trail.tensors
         self.leaves_rest = self._trail.partial
-        self.each_run = self._trail.each_run
+        self.each_run, self.gathered = self._trail.each_run, self._trail.gathered
 
     def destination(self) -> str | None:
         """Return in words the first thing that takes over the order, or None.
@@ -115,6 +116,8 @@ class LoopEffects(LoopPartners):
                     return "the order of the parameters"
                 if function.attr in methods["training"]:
                     return "the order of training"
+            elif function.attr in methods["appending"] and self._notes_number(node, function.value):
+                return self._collected(function.value, node, self._trail)
             if function.attr == "backward" and self._has_element(function.value):
                 if self._updates_weights():
                     return "the order of training"
@@ -262,7 +265,7 @@ class LoopEffects(LoopPartners):
     def _record(self, node: ast.Dict) -> str | None:
         """`{"id": number, "file_name": name}` numbers its elements."""
         values = [*node.values]
-        numbered = any(isinstance(value, ast.Name) and value.id in self._positions for value in values)
+        numbered = any(place_name(value) in self._positions for value in values)
         if numbered and any(map(self._has_element, values)) and not self._tracer.shown(node):
             return NUMBERING
         return None

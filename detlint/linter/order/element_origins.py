@@ -7,7 +7,7 @@ callers pass and values that functions return.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -17,15 +17,14 @@ from detlint.linter.analysis.element_fills import may_be, put_in
 from detlint.linter.analysis.element_sort import Move, Sort, Steps, as_tuple, documented, together
 from detlint.linter.analysis.values import Kind, Value
 from detlint.linter.order.declared import declared, declared_attribute, is_record, is_tuple_type, sort_of_class
-from detlint.linter.order.element_uses import elements_of, loads, sort_of_use
+from detlint.linter.order.element_uses import elements_of, is_part_of_array, loads, sort_of_use
 from detlint.linter.order.takers import uses_of
-from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode
+from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind
 from detlint.linter.source.nodes import arguments_of, is_own
 from detlint.linter.tables.elements import element_table
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
-    from detlint.linter.analysis.project import Module
 
 
 _MOST_STEPS = 4
@@ -119,11 +118,18 @@ class ElementOrigins:
     def _combination(self, node: ast.BinOp | ast.BoolOp | ast.IfExp, steps: Steps, callers: int) -> Sort:
         if isinstance(node, ast.BinOp) and isinstance(node.op, _OF_NUMBERS):
             return Sort.NUMBERS
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and steps:
+            return self._left_of(node.left, [node.right], steps, callers)
         if isinstance(node, ast.IfExp):
             parts = [node.body, node.orelse]
         else:
             parts = node.values if isinstance(node, ast.BoolOp) else [node.left, node.right]
         return together(self.of(part, steps, callers) for part in parts)
+
+    def _left_of(self, whole: ast.expr, without: Iterable[ast.expr], steps: Steps, callers: int) -> Sort:
+        """Of a difference only elements of its left side stay; the right side tells of them where that does not."""
+        found = self.of(whole, steps, callers)
+        return together(self.of(part, steps, callers) for part in without) if found is Sort.UNKNOWN else found
 
     def _display(self, node: ast.expr, steps: Steps, callers: int) -> Sort:
         rest = steps[1:]
@@ -325,6 +331,8 @@ class ElementOrigins:
                 self.of(part, (Move.ITERATED, *inner) if isinstance(part, ast.Starred) else inner, callers)
                 for part in node.args
             )
+        if name == "functools.reduce" and len(node.args) > 1:
+            return self.of(node.args[1], (Move.ITERATED, Move.ITERATED, *rest), callers)
         if name == "builtins.filter" and len(node.args) == 2:
             return self.of(node.args[1], (Move.ITERATED, *rest), callers)
         return self._mapped(node, rest, callers) if name == "builtins.map" and len(node.args) == 2 else None
@@ -349,9 +357,11 @@ class ElementOrigins:
         if method.attr in methods["texts"]:
             return Sort.HASHED
         if method.attr in methods["passing"]:
-            given = node.args if method.attr in ("union", "intersection", "difference") else []
+            if method.attr == "difference":
+                return self._left_of(owner, node.args, steps, callers)
+            given = node.args if method.attr in ("union", "intersection") else []
             found = together(self.of(part, steps, callers) for part in (owner, *given))
-            listed = method.attr == "tolist" and (found is Sort.TENSORS or _is_part_of_array(owner))
+            listed = method.attr == "tolist" and (found is Sort.TENSORS or is_part_of_array(owner))
             return Sort.NUMBERS if listed else found
         if method.attr == "values" and steps:
             return self.of(owner, (Move.LOOKED_UP, *rest), callers)
@@ -383,17 +393,5 @@ class ElementOrigins:
             sort = declared(function.returns, steps, module)
             if sort is not Sort.UNKNOWN:
                 return sort
-        return together(there.of(value, steps, callers) for value in _given_back(module, function))
-
-
-def _is_part_of_array(node: ast.expr) -> bool:
-    """`batch[0].tolist()`, `edges[:, 1].tolist()`: tables are not taken apart like that."""
-    if not isinstance(node, ast.Subscript):
-        return False
-    index = node.slice
-    return isinstance(index, ast.Tuple) or (isinstance(index, ast.Constant) and isinstance(index.value, int))
-
-
-def _given_back(module: Module, function: FunctionNode) -> Iterator[ast.expr]:
-    flow = module.flow(module.index.scopes[function])
-    yield from (statement.value for statement in flow.returns() if statement.value is not None)
+        statements = module.flow(module.index.scopes[function]).returns()
+        return together(there.of(each.value, steps, callers) for each in statements if each.value is not None)

@@ -180,3 +180,11 @@ def _is_literal_number(node: ast.expr) -> bool:
 
 def _is_text(node: ast.expr) -> bool:
     return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def is_part_of_array(node: ast.expr) -> bool:
+    """Return whether an array is taken apart: `batch[0].tolist()`, `edges[:, 1].tolist()`; tables are not."""
+    if not isinstance(node, ast.Subscript):
+        return False
+    index = node.slice
+    return isinstance(index, ast.Tuple) or (isinstance(index, ast.Constant) and isinstance(index.value, int))

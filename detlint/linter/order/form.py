@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -144,22 +144,43 @@ def names_in(node: ast.AST) -> frozenset[str]:
 
 
 def counted_up(nodes: Iterable[ast.AST]) -> frozenset[str]:
-    """Return the names that are counted up by one, or by the length of something."""
-    return frozenset(
-        node.target.id
-        for node in nodes
-        if isinstance(node, ast.AugAssign)
-        and isinstance(node.target, ast.Name)
-        and isinstance(node.op, ast.Add)
-        and _is_count(node.value)
-    )
+    """Return what is counted up by one, or by the length of something: names, and attributes such as `self.place`."""
+    walked = tuple(nodes)
+    lengths = {
+        place_name(target)
+        for node in walked
+        if isinstance(node, ast.Assign) and is_count(node.value)
+        for target in node.targets
+    }
+    sums = (added for node in walked for added in _sums(node))
+    return frozenset(place_name(target) for target, value in sums if is_count(value, lengths)) - {""}
 
 
-def _is_count(value: ast.expr) -> bool:
-    """`1`, `len(part)`, `part.shape[0]`."""
+def place_name(node: ast.AST) -> str:
+    """Return `place` of that variable and `self.place` of that attribute; of anything else an empty text."""
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return f"{node.value.id}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _sums(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yield what is added to, and what is: `place += n`, `place = place + n`."""
+    if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
+        yield node.target, node.value
+    elif isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp) and isinstance(node.value.op, ast.Add):
+        before = place_name(node.value.left)
+        yield from ((target, node.value.right) for target in node.targets if place_name(target) == before)
+
+
+def is_count(value: ast.expr, lengths: Collection[str] = ()) -> bool:
+    """`1`, `len(part)`, `part.shape[0]`, `part.size(0)`, and `n` of `n = len(part)`."""
     if isinstance(value, ast.Subscript):
         return isinstance(value.value, ast.Attribute) and value.value.attr == "shape"
+    if place_name(value) in lengths:
+        return True
     called = value.func if isinstance(value, ast.Call) else None
+    if isinstance(called, ast.Attribute) and called.attr == "size" and isinstance(value, ast.Call):
+        return len(value.args) == 1
     return (isinstance(called, ast.Name) and called.id == "len") or getattr(value, "value", None) == 1
 
 

@@ -9,7 +9,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.values import Kind
-from detlint.linter.order.form import base_names, counted_up, names_in, stored_names
+from detlint.linter.order.form import base_names, counted_up, is_count, names_in, place_name, stored_names
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode
 from detlint.linter.source.nodes import arguments_of
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from detlint.linter.order.places import OrderPlaces
 
 _MAX_STEPS = 4
+_PAIR = 2  # `number, row`
 _LONGEST_MODE = 3  # `"ab+"`
 _NO_TEXT = ("sys.", "zipfile.")  # read by people, or taken out again by name
 
@@ -154,9 +155,7 @@ class LoopBody:
         )
 
     def _mentions(self, node: ast.AST, names: set[str] | frozenset[str]) -> bool:
-        return any(
-            (isinstance(child, ast.Name) and child.id in names) or child in self._items for child in ast.walk(node)
-        )
+        return any(place_name(child) in names or child in self._items for child in ast.walk(node))
 
     def actions(self) -> Iterator[ast.Call]:
         """Yield the calls that the body makes for what they do alone, and that have to do with the element."""
@@ -283,10 +282,7 @@ class LoopBody:
             if isinstance(part, ast.Subscript) and self._goes_along(part.value, _MAX_STEPS)
         ]
         picking = {name for pick in picks for name in ast.walk(pick.slice)}
-        return any(
-            isinstance(name, ast.Name) and name.id in self._positions and name not in picking
-            for name in ast.walk(value)
-        )
+        return any(place_name(part) in self._positions and part not in picking for part in ast.walk(value))
 
     def _goes_along(self, sequence: ast.expr, steps: int) -> bool:
         """Return whether a list has the order of what the loop runs over: it is that, or made of it."""
@@ -339,9 +335,17 @@ def bindings_of(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr | None]]:
         yield node.optional_vars, node.context_expr
 
 
-def _iterated(target: ast.expr, iterable: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
-    zipped = iterable.args if isinstance(iterable, ast.Call) and getattr(iterable.func, "id", "") == "zip" else []
-    if isinstance(target, ast.Tuple) and len(target.elts) == len(zipped):
-        yield from zip(target.elts, zipped, strict=True)
+def _iterated(target: ast.expr, iterable: ast.expr) -> Iterator[tuple[ast.expr, ast.expr | None]]:
+    """`k` of `enumerate(rows, first)` and of `range(first, first + len(rows))` comes from where it begins alone."""
+    called = getattr(iterable.func, "id", "") if isinstance(iterable, ast.Call) else ""
+    given = iterable.args if isinstance(iterable, ast.Call) else []
+    pair = target.elts if isinstance(target, ast.Tuple) else []
+    if called == "zip" and len(pair) == len(given):
+        yield from zip(pair, given, strict=True)
+    elif called == "enumerate" and given and len(pair) == _PAIR:
+        yield pair[0], given[1] if len(given) > 1 else None
+        yield pair[1], given[0]
+    elif called == "range" and given and (len(given) > 1 or is_count(given[0])):
+        yield target, given[0] if len(given) > 1 else None
     else:
         yield target, iterable

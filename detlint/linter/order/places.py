@@ -377,8 +377,10 @@ class OrderPlaces(OrderPartners):
         return isinstance(parent, ast.Call) and "builtins.len" in self.inference.callees(parent)
 
     def _only_fills(self, load: ast.Attribute) -> bool:
-        """`self.files.append(name)`, `self.files = self.files + more`."""
+        """`self.files.append(name)`, `self.files[i] = name`, `self.files = self.files + more`."""
         parent = self.index.parents.get(load)
+        if isinstance(parent, ast.Subscript) and parent.value is load:
+            return isinstance(parent.ctx, ast.Store)
         filling = self.table.methods["appending"] | self.table.methods["extending"]
         if isinstance(parent, ast.Attribute):
             return parent.attr in filling

@@ -41,7 +41,7 @@ def is_set(node: ast.expr, ctx: Context) -> bool:
     if kinds <= {Kind.SET, Kind.UNKNOWN}:
         return True
     if isinstance(node, ast.Name):
-        return any(map(_assigns_set, ctx.module.definitions(node)))
+        return any(_assigns_set(binding, ctx) for binding in ctx.module.definitions(node))
     return isinstance(node, ast.Attribute) and _is_just_made(node, ctx)
 
 
@@ -53,9 +53,13 @@ def _is_difference_of_views(node: ast.Name, ctx: Context) -> bool:
     )
 
 
-def _assigns_set(binding: Binding) -> bool:
-    """`labels = set(names)`, which is one whatever else the variable holds on other paths."""
-    return binding.kind is BindingKind.ASSIGN and not binding.index and makes_set(binding.value)
+def _assigns_set(binding: Binding, ctx: Context) -> bool:
+    """`labels = set(names)`, `labels = known(labels)`: one whatever else the variable holds on other paths."""
+    value = binding.value
+    if binding.kind is not BindingKind.ASSIGN or binding.index or value is None:
+        return False
+    given = {each.kind for each in ctx.values(value)} if isinstance(value, ast.Call) else set()
+    return makes_set(value) or given == {Kind.SET}
 
 
 def _is_just_made(attribute: ast.Attribute, ctx: Context) -> bool:
@@ -171,6 +175,8 @@ def _declares_sets(annotation: ast.expr, ctx: Context) -> bool:
 def _makes_sets(node: ast.AST | None, ctx: Context) -> bool:
     if isinstance(node, ast.DictComp):
         return makes_set(node.value)
+    if isinstance(node, ast.Dict):
+        return bool(node.values) and all(map(makes_set, node.values))
     if not isinstance(node, ast.Call) or "collections.defaultdict" not in ctx.callees(node):
         return False
     return bool(node.args) and "builtins.set" in ctx.resolve(node.args[0])
