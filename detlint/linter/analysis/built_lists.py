@@ -1,4 +1,4 @@
-"""Modules that a function puts into a list: what it takes out of that again."""
+"""Modules that a function puts into a list or dict: what it takes out of that again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _ONE_BY_ONE = {"enumerate": 1, "reversed": None, "list": None, "tuple": None}
 def taken_out(node: ast.expr, ctx: Context) -> list[ast.expr | None]:
     """Return the expressions that may give a module again which goes into a list, and None for each other use of that.
 
-    `layers.append(nn.Linear(8, 8))`, and then `layers[-1]`, `for layer in layers` or `nn.Sequential(*layers)`.
+    `layers.append(nn.Linear(8, 8))`, and then `layers[-1]`, `for layer in layers` or `nn.Sequential(*layers)`; what
+    stands in a dict is taken out by its key.
     """
     binding = _list_around(node, ctx)
     if binding is None:
@@ -26,6 +27,8 @@ def taken_out(node: ast.expr, ctx: Context) -> list[ast.expr | None]:
 def _list_around(node: ast.expr, ctx: Context) -> Binding | None:
     parent = ctx.parent(node)
     if isinstance(parent, ast.List) or (isinstance(parent, ast.ListComp) and parent.elt is node):
+        return ctx.binding(parent)
+    if isinstance(parent, ast.Dict) and node in parent.values:
         return ctx.binding(parent)
     filled = parent.func if isinstance(parent, ast.Call) and node in parent.args else None
     if not isinstance(filled, ast.Attribute) or filled.attr != "append" or not isinstance(filled.value, ast.Name):

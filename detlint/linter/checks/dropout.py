@@ -339,9 +339,20 @@ def _training_state(call: Call, rate: ast.expr | None, ctx: Context) -> str:
         return "training is True where nothing trains"
     if training.value is not None and rate is not None and asks_for_rate(training.value, rate, ctx):
         return "training asks for the rate, not for the mode"
+    if training.value is not None and _is_always_true(training.value, ctx):
+        return "training is always True"
     if ctx.truth(training.value) is not Truth.YES or _is_told_from_outside(training.value):
         return ""
     return "training is left at its default, True" if training.is_default else "training is always True"
+
+
+def _is_always_true(training: ast.expr, ctx: Context) -> bool:
+    """`self.train`, the method that nobody calls here, and `self.training or True`, whatever the mode is."""
+    if isinstance(training, ast.BoolOp) and isinstance(training.op, ast.Or):
+        return any(ctx.truth(part) is Truth.YES or _is_always_true(part, ctx) for part in training.values)
+    owner = ctx.module.index.class_at(training) if is_own(training) and identifier(training) == "train" else None
+    info = ctx.inference.class_info(owner) if owner is not None else None
+    return info is not None and ctx.inference.is_module_class(info.name) and "train" not in info.attributes
 
 
 def _is_told_from_outside(training: ast.expr | None) -> bool:

@@ -124,7 +124,7 @@ class ModeEvents(ModeEffects, ABC):
         if isinstance(parent, ast.Attribute):
             call = self.index.parents.get(parent)
             if isinstance(call, ast.Call) and call.func is parent:
-                mode = switched(call)
+                mode = self.switched_to(call)
                 if mode is not None:
                     known = Mode.UNKNOWN if mode is Mode.TRAIN and self.is_put_back(call, key) else mode
                     kept = self.kept_mode(call, key) if known is Mode.UNKNOWN else None
@@ -197,6 +197,8 @@ class ModeEvents(ModeEffects, ABC):
     def _bindings(self, scope: Scope, key: Key) -> Iterator[Event]:
         if isinstance(key.owner, ast.ClassDef):
             yield from self._attribute_bindings(scope, key)
+            if self.made_at_first_use(key.owner, key.name) is scope.node:
+                yield from self._given_back(scope)
             return
         if key.owner is not scope.node and not scope.foreign.get(key.name):
             return
@@ -216,6 +218,12 @@ class ModeEvents(ModeEffects, ABC):
                 statement = self.index.statement(target)
                 yield from self._binding_event(statement, value, index, key)
                 yield from self._switches_under_name(statement, value, scope)
+
+    def _given_back(self, scope: Scope) -> Iterator[Event]:
+        """`return net` of a property that makes a model once."""
+        for statement in self.module.flow(scope).returns():
+            if statement.value is not None:
+                yield Event(statement, self.mode_of(statement.value), statement.value)
 
     def _switches_under_name(self, statement: ast.stmt, value: ast.expr, scope: Scope) -> Iterator[Event]:
         """`self.net = net`, and then `net.eval()`."""

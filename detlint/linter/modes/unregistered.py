@@ -126,6 +126,8 @@ class PlainContainer:
         parent = ctx.parent(use)
         if isinstance(parent, ast.Assign) and use in parent.targets:
             return any(write.value is parent.value for write in self._info.attributes[self._name])
+        if isinstance(parent, ast.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0], ast.Tuple):
+            return all(self._is_unpacked(part, ctx) for part in parent.targets[0].elts)
         if isinstance(parent, ast.AugAssign):
             return parent.target is use and self._take(parent.value)
         if isinstance(parent, ast.Attribute):
@@ -180,6 +182,12 @@ class PlainContainer:
             return False
         names = (part for part in walk(body) if isinstance(part, ast.Name) and part.id == target.id)
         return all(self._is_element_use(name, ctx) for name in names if isinstance(name.ctx, ast.Load))
+
+    def _is_unpacked(self, target: ast.expr, ctx: Context) -> bool:
+        """`linear, drop = self.parts`: is each part only called under its name?"""
+        bindings = ctx.module.index.bindings_of(target) if isinstance(target, ast.Name) else ()
+        binding = next((each for each in bindings if each.node is target), None)
+        return binding is not None and all(self._is_element_use(use, ctx) for use in ctx.flow(target).uses(binding))
 
     def _is_element_use(self, element: ast.expr, ctx: Context) -> bool:
         """Return whether a module of the container is only called or asked, not switched and not handed on."""
