@@ -38,6 +38,13 @@ class ConditionalSwitches(ModelNames):
         call = self.unwrapped(made)
         return isinstance(call, ast.Call) and switched(call) is Mode.TRAIN
 
+    def chosen_by_test(self, call: ast.Call, key: Key) -> ast.IfExp | None:
+        """`net.train() if training else net.eval()`, which is `net.train(training)`."""
+        around = self.index.parents.get(call)
+        arms = [around.body, around.orelse] if isinstance(around, ast.IfExp) else []
+        modes = [switched(arm) for arm in arms if isinstance(arm, ast.Call) and self.key(arm) == key]
+        return around if isinstance(around, ast.IfExp) and modes == [Mode.TRAIN, Mode.EVAL] else None
+
     def is_put_back(self, call: ast.Call, key: Key) -> bool:
         """`if was_training: net.train()`: the mode that it had."""
         around = self.index.parents.get(self.index.statement(call))
