@@ -11,6 +11,7 @@ from typing import TypeGuard
 from detlint.linter.analysis.built_lists import taken_out
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.values import Kind
 from detlint.linter.source.names import FUNCTIONS, FunctionNode
 from detlint.linter.source.nodes import identifier, is_own, walk
@@ -45,7 +46,7 @@ def _built(node: ast.expr, ctx: Context) -> _Built:
         if isinstance(parent, ast.Call) and parent.func is expression:
             return _Built(expression, parent)
         if isinstance(parent, ast.Attribute) and isinstance(around, ast.Call) and around.func is parent:
-            if parent.attr == "forward":
+            if parent.attr in ("forward", "__call__"):
                 return _Built(expression, around)
             if parent.attr not in _TRANSPARENT:
                 return _Built(expression)
@@ -110,7 +111,8 @@ def is_anew_in_lambda(node: ast.expr, ctx: Context) -> bool:
 def given_anew(function: FunctionNode, ctx: Context) -> list[ast.Call]:
     """Return the calls by which a function makes what it returns, anew each time; nothing if it may keep one."""
     returns = list(ctx.module.flow(ctx.module.index.scopes[function]).returns())
-    made = [statement.value for statement in returns if isinstance(statement.value, ast.Call)]
+    given = [(statement.value, only_value(ctx.module, statement.value)) for statement in returns if statement.value]
+    made = [made for value, only in given if isinstance(made := only if only is not None else value, ast.Call)]
     plain = all(identifier(decorator) == "staticmethod" for decorator in function.decorator_list)
     modules = all(value.kind is Kind.MODULE for call in made for value in ctx.values(call))
     return made if plain and modules and len(made) == len(returns) else []

@@ -49,7 +49,7 @@ _RATES = (_ATTENTION_RATE, "drop_prob")
 @check("DET202")
 def functional_dropout_always_on(call: Call, ctx: Context) -> Iterator[Finding]:
     """Silent where the mode decides, the caller decides, or nothing is dropped."""
-    rate = _at_inference(call.argument(_rate(call)).value)
+    rate = _at_inference(call.argument(_rate(call)).value, ctx)
     if _is_spared(rate, call.node, ctx) or (_knows_modes(call) and _is_left_off(rate, call.node, ctx)):
         return
     function = ctx.function(call.node)
@@ -76,7 +76,7 @@ def unseen_attention_always_on(keyword: ast.keyword, ctx: Context) -> Iterator[F
     function = ctx.function(keyword.value) if call is not None else None
     if not isinstance(call, ast.Call) or function is None or not runs_with_forward(function, ctx):
         return
-    rate = _at_inference(keyword.value)
+    rate = _at_inference(keyword.value, ctx)
     if any(map(asks_for_mode, arguments_of(call))) or not _is_unseen_function(call, ctx):
         return
     if _is_spared(rate, call, ctx) or trains(function) or _is_called_in_training_only(function, ctx):
@@ -321,12 +321,13 @@ def _knows_modes(call: Call) -> bool:
     return any(parameter.name in ("training", "train") for parameter in call.trigger.parameters)
 
 
-def _at_inference(rate: ast.expr | None) -> ast.expr | None:
+def _at_inference(rate: ast.expr | None, ctx: Context) -> ast.expr | None:
     """Return the branch that counts in eval mode: `self.p` of `0.0 if self.training else self.p`."""
-    if isinstance(rate, ast.IfExp):
-        evaluates = holds_in_eval_only(rate.test)
-        return rate if evaluates is None else rate.body if evaluates else rate.orelse
-    return rate
+    only = only_value(ctx.module, rate) if isinstance(rate, ast.Name) else rate
+    evaluates = holds_in_eval_only(only.test) if isinstance(only, ast.IfExp) else None
+    if not isinstance(only, ast.IfExp) or evaluates is None:
+        return rate
+    return only.body if evaluates else only.orelse
 
 
 def _training(call: Call) -> Argument:

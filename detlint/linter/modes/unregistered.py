@@ -13,6 +13,7 @@ from detlint.conditions import Truth
 from detlint.linter.analysis.built import made_before_moves, runs_with_forward
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.only_values import only_value
 from detlint.linter.modes.layers import ModelParts
 from detlint.linter.modes.switches import switches_any
 from detlint.linter.source.names import COMPREHENSIONS, FUNCTIONS, BindingKind
@@ -75,10 +76,25 @@ class PlainContainer:
             self._items.append((self._ctx, value.elt))
         elif isinstance(value, ast.DictComp):
             self._items.append((self._ctx, value.value))
+        elif isinstance(value, ast.Name):
+            return self._take_filled(value)
         elif isinstance(value, ast.Call) and getattr(value.func, "id", "") in _MAKERS:
             return all(map(self._take, value.args)) and not value.keywords
         else:
             return False
+        return True
+
+    def _take_filled(self, name: ast.Name) -> bool:
+        """`layers = []`, `layers.append(nn.Dropout(0.1))`, and then `self.layers = layers`."""
+        made = only_value(self._ctx.module, name)
+        others = [use for use in self._ctx.module.index.uses_of(name) if use is not name]
+        fills = [
+            self._ctx.parent(parent) for use in others if isinstance(parent := self._ctx.parent(use), ast.Attribute)
+        ]
+        appended = [fill for fill in fills if isinstance(fill, ast.Call) and identifier(fill.func) == "append"]
+        if not isinstance(made, (ast.List, ast.ListComp)) or len(appended) < len(others) or not self._take(made):
+            return False
+        self._items += [(self._ctx, fill.args[0]) for fill in appended if fill.args]
         return True
 
     def _is_repeated(self, item: ast.expr) -> bool:
