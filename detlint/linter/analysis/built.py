@@ -11,13 +11,17 @@ from typing import TypeGuard
 from detlint.linter.analysis.built_lists import taken_out
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.context import Context
-from detlint.linter.source.names import FunctionNode
+from detlint.linter.analysis.only_values import only_value
+from detlint.linter.analysis.values import Kind
+from detlint.linter.source.names import FUNCTIONS, FunctionNode
 from detlint.linter.source.nodes import identifier, is_own, walk
 
 # Methods that return the module they are called on and leave its mode and its weights alone.
 _TRANSPARENT = frozenset(
     {"to", "cuda", "cpu", "float", "half", "double", "bfloat16", "type", "xpu", "requires_grad_", "type_as"}
 )
+# Modules that are made of others.
+_WHOLES = frozenset({"torch.nn.Sequential", "torch.nn.TransformerEncoder", "torch.nn.TransformerDecoder"})
 # Functions of torch.nn.init that draw.
 _RANDOM = re.compile(r"uniform|normal|orthogonal|sparse")
 _RUNS = frozenset(
@@ -42,7 +46,7 @@ def _built(node: ast.expr, ctx: Context) -> _Built:
         if isinstance(parent, ast.Call) and parent.func is expression:
             return _Built(expression, parent)
         if isinstance(parent, ast.Attribute) and isinstance(around, ast.Call) and around.func is parent:
-            if parent.attr == "forward":
+            if parent.attr in ("forward", "__call__"):
                 return _Built(expression, around)
             if parent.attr not in _TRANSPARENT:
                 return _Built(expression)
@@ -54,10 +58,10 @@ def _built(node: ast.expr, ctx: Context) -> _Built:
 
 
 def _is_whole(whole: ast.AST | None, part: ast.expr, ctx: Context) -> TypeGuard[ast.expr]:
-    """`nn.Sequential(part, …)`, `part if rate else nn.Identity()`."""
+    """`nn.Sequential(part, …)`, `nn.TransformerEncoder(part, 6)`, `part if rate else nn.Identity()`."""
     if isinstance(whole, ast.IfExp):
         return part is not whole.test
-    return isinstance(whole, ast.Call) and "torch.nn.Sequential" in ctx.resolve(whole.func)
+    return isinstance(whole, ast.Call) and not _WHOLES.isdisjoint(ctx.resolve(whole.func))
 
 
 def moved(node: ast.expr, ctx: Context) -> ast.expr:
@@ -89,6 +93,41 @@ def is_anew_at_each_call(node: ast.expr, function: FunctionNode, ctx: Context) -
     """Return whether each forward pass builds and applies a module, or each call of a function that acts as a layer."""
     layer = function.name != "__init__" and _takes_input(node, function, ctx)
     return (layer or runs_with_forward(function, ctx)) and is_applied(node, function, ctx)
+
+
+def is_anew_in_lambda(node: ast.expr, ctx: Context) -> bool:
+    """`self.project = lambda x: nn.Linear(8, 8)(x)`: does each call of an attribute of a module build and apply it?"""
+    run = _built(node, ctx).run
+    for around in ctx.ancestors(run) if run is not None else ():
+        if isinstance(around, ast.Lambda):
+            statement, owner = ctx.parent(around), ctx.module.index.class_at(around)
+            kept = isinstance(statement, ast.Assign) and any(map(is_own, statement.targets))
+            return kept and owner is not None and ctx.inference.is_module_class(ctx.module.qualified(owner))
+        if isinstance(around, FUNCTIONS):
+            return False
+    return False
+
+
+def given_anew(function: FunctionNode, ctx: Context) -> list[ast.Call]:
+    """Return the calls by which a function makes what it returns, anew each time; nothing if it may keep one."""
+    returns = list(ctx.module.flow(ctx.module.index.scopes[function]).returns())
+    given = [(statement.value, only_value(ctx.module, statement.value)) for statement in returns if statement.value]
+    made = [made for value, only in given if isinstance(made := only if only is not None else value, ast.Call)]
+    plain = all(identifier(decorator) == "staticmethod" for decorator in function.decorator_list)
+    modules = all(value.kind is Kind.MODULE for call in made for value in ctx.values(call))
+    return made if plain and modules and len(made) == len(returns) else []
+
+
+def is_shared(node: ast.expr, ctx: Context) -> bool:
+    """`DROP = nn.Dropout(0.1)` of a file, which forward passes call, and nothing registers or switches?"""
+    binding = ctx.binding(moved(node, ctx))
+    if binding is None or not isinstance(binding.scope.node, ast.Module) or not isinstance(binding.node, ast.Name):
+        return False
+    uses = list(ctx.module.index.uses_of(binding.node))
+    calls = [call for use in uses if isinstance(call := ctx.parent(use), ast.Call) and call.func is use]
+    functions = [function for call in calls if (function := ctx.function(call)) is not None]
+    in_forward = any(runs_with_forward(function, ctx) for function in functions)
+    return in_forward and len(calls) == len([use for use in uses if isinstance(use.ctx, ast.Load)])
 
 
 def _takes_input(node: ast.expr, function: FunctionNode, ctx: Context) -> bool:

@@ -1,4 +1,4 @@
-"""Modules that a function puts into a list: what it takes out of that again."""
+"""Modules that a function puts into a list or dict: what it takes out of that again."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from detlint.linter.analysis.context import Context
 from detlint.linter.source.names import Binding
 from detlint.linter.source.nodes import identifier
 
+_HOLDERS = frozenset({"torch.nn.ModuleList", "torch.nn.ModuleDict"})
 # What gives the elements of a list one by one, and how many other values come before each of them.
 _ONE_BY_ONE = {"enumerate": 1, "reversed": None, "list": None, "tuple": None}
 
@@ -15,18 +16,32 @@ _ONE_BY_ONE = {"enumerate": 1, "reversed": None, "list": None, "tuple": None}
 def taken_out(node: ast.expr, ctx: Context) -> list[ast.expr | None]:
     """Return the expressions that may give a module again which goes into a list, and None for each other use of that.
 
-    `layers.append(nn.Linear(8, 8))`, and then `layers[-1]`, `for layer in layers` or `nn.Sequential(*layers)`.
+    `layers.append(nn.Linear(8, 8))`, and then `layers[-1]`, `for layer in layers` or `nn.Sequential(*layers)`; what
+    stands in a dict is taken out by its key.
     """
-    binding = _list_around(node, ctx)
+    whole = _display_around(node, ctx)
+    if whole is not None and _loop_variable(whole, ctx) is not None:
+        return _given_by(whole, ctx)  # `for layer in (nn.ReLU(), nn.Dropout(0.1))`
+    binding = ctx.binding(whole) if whole is not None else _list_filled(node, ctx)
     if binding is None:
         return [None]
     return [given for use in ctx.flow(node).uses(binding) for given in _given_by(use, ctx)]
 
 
-def _list_around(node: ast.expr, ctx: Context) -> Binding | None:
+def _display_around(node: ast.expr, ctx: Context) -> ast.expr | None:
+    """Return the list, tuple or dict that a module is written in, with the `nn.ModuleList` that is made of it."""
     parent = ctx.parent(node)
-    if isinstance(parent, ast.List) or (isinstance(parent, ast.ListComp) and parent.elt is node):
-        return ctx.binding(parent)
+    inside = isinstance(parent, (ast.List, ast.Tuple)) or (isinstance(parent, ast.ListComp) and parent.elt is node)
+    if not isinstance(parent, ast.expr) or not (inside or (isinstance(parent, ast.Dict) and node in parent.values)):
+        return None
+    around = ctx.parent(parent)
+    holds = isinstance(around, ast.Call) and not _HOLDERS.isdisjoint(ctx.resolve(around.func))
+    return around if holds and isinstance(around, ast.Call) else parent
+
+
+def _list_filled(node: ast.expr, ctx: Context) -> Binding | None:
+    """`layers.append(nn.Linear(8, 8))`."""
+    parent = ctx.parent(node)
     filled = parent.func if isinstance(parent, ast.Call) and node in parent.args else None
     if not isinstance(filled, ast.Attribute) or filled.attr != "append" or not isinstance(filled.value, ast.Name):
         return None

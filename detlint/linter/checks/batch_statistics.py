@@ -49,6 +49,53 @@ def options_without_statistics(ctx: Context) -> Iterator[Finding]:
             yield ctx.finding(options, call=layer.rpartition(".")[2], reason="it keeps no running statistics")
 
 
+@check("DET205", calls={"__init__", "partial"})
+def layers_without_statistics(call: ast.Call, ctx: Context) -> Iterator[Finding]:
+    """`super().__init__(n, track_running_stats=False)` of a derived layer, `norm=partial(nn.BatchNorm2d, …)`."""
+    track = next((given.value for given in call.keywords if given.arg == "track_running_stats"), None)
+    if track is None or truth_by_default(track, ctx) is not Truth.NO:
+        return
+    layer = next(iter(_derived_from(call, ctx) if identifier(call.func) == "__init__" else _left_to(call, ctx)), "")
+    if layer:
+        yield ctx.finding(call, call=layer.rpartition(".")[2], reason="it keeps no running statistics")
+
+
+@check("DET205", nodes=(ast.Assign,))
+def statistics_taken_away(statement: ast.Assign, ctx: Context) -> Iterator[Finding]:
+    """`layer.running_mean = None`, of a layer of batch normalisation: what it has none of, it takes from the batch."""
+    target = statement.targets[0]
+    if not isinstance(target, ast.Attribute) or target.attr != "running_mean" or is_test_file(ctx.module):
+        return
+    layer = _batch_norm_at(target.value, ctx) if ctx.constant(statement.value) is None else ""
+    if layer:
+        yield ctx.finding(statement, call=layer.rpartition(".")[2], reason="its running statistics are taken away")
+
+
+def _batch_norm_at(node: ast.expr, ctx: Context) -> str:
+    """Return what kind of batch normalisation a layer is: made so in sight, or asked for by `isinstance`."""
+    made = [value.type for value in ctx.values(node)]
+    for test, holds in ctx.module.index.conditions_around(node):
+        if holds and isinstance(test, ast.Call) and "builtins.isinstance" in ctx.callees(test) and len(test.args) == 2:
+            kinds = test.args[1].elts if isinstance(test.args[1], ast.Tuple) else [test.args[1]]
+            asked = ast.unparse(test.args[0]) == ast.unparse(node)
+            made += [name for kind in kinds for name in ctx.resolve(kind) if asked]
+    return next((name for name in made if "BatchNorm" in name and name in ctx.rule.triggers_by_name), "")
+
+
+def _derived_from(call: ast.Call, ctx: Context) -> Iterator[str]:
+    """Yield the layer whose `__init__` a class calls, if it is one of batch normalisation."""
+    owner = ctx.module.index.class_at(call)
+    bases = ctx.inference.external_bases(ctx.inference.class_info(owner)) if owner is not None else ()
+    return (base for base in bases if "BatchNorm" in base and base in ctx.rule.triggers_by_name)
+
+
+def _left_to(call: ast.Call, ctx: Context) -> Iterator[str]:
+    """Yield the layer that a `partial` leaves to others to make; what makes it in sight is reported there."""
+    handed_on = isinstance(ctx.parent(call), (ast.Call, ast.keyword, ast.arguments))
+    known = handed_on and "functools.partial" in ctx.resolve(call.func)
+    return _batch_norms(call, ctx) if known else iter(())
+
+
 def _given_to(options: ast.expr, ctx: Context) -> Iterator[ast.Call]:
     """Yield the calls that get options, at once or under the name that a function gives them."""
     statement = ctx.parent(options)

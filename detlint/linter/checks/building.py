@@ -8,35 +8,49 @@ from collections.abc import Iterator
 from detlint.conditions import Truth
 from detlint.findings import Finding
 from detlint.layers import load_layers
-from detlint.linter.analysis.built import is_anew_at_each_call, is_applied, moved, runs_with_forward, stored_on_self
+from detlint.linter.analysis.built import (
+    given_anew,
+    is_anew_at_each_call,
+    is_anew_in_lambda,
+    is_applied,
+    is_shared,
+    moved,
+    runs_with_forward,
+    stored_on_self,
+)
+from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.registry import check
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.modes.layers import ModelParts, switches_itself
+from detlint.linter.modes.switches import switches_any
 from detlint.linter.programs.training import spared_by_mode, trains
 from detlint.linter.randomness.random_states import stands_for_token, starts_recurrence
-from detlint.linter.randomness.random_weights import is_random, starts_random
+from detlint.linter.randomness.random_weights import gives_random, is_random, starts_random
 from detlint.linter.source.names import FunctionNode
 from detlint.linter.source.nodes import identifier
 
 _DRAWS = frozenset({"rand", "randn", "rand_like", "randn_like", "normal"})
 _BUILT = "it is built where it is applied"
+_SHARED = "it is a variable of the file, which registers nothing"
 
 
 @check("DET203")
 def dropout_built_in_forward(call: Call, ctx: Context) -> Iterator[Finding]:
     """Silent where the layer is switched by hand, handed on, or only reached in train mode."""
     function = ctx.function(call.node)
-    if function is None or function.name == "__init__" or is_test_file(ctx.module) or trains(function):
+    if is_test_file(ctx.module) or (function is not None and trains(function)):
         return
     layer = load_layers().layers.get(call.name)
     rate = call.argument(layer.rate).value if layer is not None and layer.rate else None
     if rate is not None and ctx.constant(rate) in (0, 0.0):
         return
-    if spared_by_mode(ctx.module, call.node) or not is_applied(call.node, function, ctx):
-        return
-    yield ctx.finding(call.node, layer=f"this {call.name.rpartition('.')[2]}", reason=_BUILT)
+    shown = f"this {call.name.rpartition('.')[2]}"
+    if function is None and is_shared(call.node, ctx):
+        yield ctx.finding(call.node, layer=shown, reason=_SHARED)
+    elif not spared_by_mode(ctx.module, call.node) and _is_built_in_call(call.node, function, ctx):
+        yield ctx.finding(call.node, layer=shown, reason=_BUILT)
 
 
 @check("DET207")
@@ -51,18 +65,20 @@ def parameters_built_in_forward(call: Call, ctx: Context) -> Iterator[Finding]:
         if _used(moved(call.node, ctx), function, ctx):
             yield ctx.finding(call.node, layer="this parameter", values="weights")
         return
-    if is_anew_at_each_call(call.node, function, ctx):
+    if is_anew_at_each_call(call.node, function, ctx) or is_anew_in_lambda(call.node, ctx):
         yield ctx.finding(call.node, layer=f"this {call.name.rpartition('.')[2]}", values="weights")
 
 
 @check("DET203", nodes=(ast.Call,))
 def project_dropout_built_in_forward(call: ast.Call, ctx: Context) -> Iterator[Finding]:
     """A layer of the project that holds dropout or batch norm, built and applied in a forward pass."""
-    made = _layer_of_project(call, ctx)
-    if made is None or spared_by_mode(ctx.module, call):
+    info = _layer_of_project(call, ctx)
+    function = _maker_of_project(call, ctx) if info is None else None
+    made = f"this {info.node.name}" if info is not None else f"what {function[1].name}() gives" if function else ""
+    if not made or spared_by_mode(ctx.module, call):
         return
     if ModelParts(functional=False).made_by(ctx.module, call) is Truth.YES:
-        yield ctx.finding(call, layer=f"this {made.node.name}", reason=_BUILT)
+        yield ctx.finding(call, layer=made, reason=_BUILT)
 
 
 @check("DET207", nodes=(ast.Call,))
@@ -71,6 +87,9 @@ def project_layer_built_in_forward(call: ast.Call, ctx: Context) -> Iterator[Fin
     made = _layer_of_project(call, ctx)
     if made is not None and starts_random(made, ctx):
         yield ctx.finding(call, layer=f"this {made.node.name}", values="weights")
+    maker = _maker_of_project(call, ctx) if made is None else None
+    if maker is not None and gives_random(maker[1], maker[0]):
+        yield ctx.finding(call, layer=f"what {maker[1].name}() gives", values="weights")
 
 
 @check("DET207", calls=_DRAWS)
@@ -90,22 +109,41 @@ def random_state_in_forward(call: ast.Call, ctx: Context) -> Iterator[Finding]:
 
 def _layer_of_project(call: ast.Call, ctx: Context) -> ClassInfo | None:
     """Return the project's module class that a call in a forward pass makes an instance of, to apply it there."""
-    if not identifier(call.func)[:1].isupper():
-        return None
-    function = ctx.function(call)
-    if (
-        function is None
-        or function.name == "__init__"
-        or not runs_with_forward(function, ctx)
-        or is_test_file(ctx.module)
-        or trains(function)
-    ):
+    if not identifier(call.func)[:1].isupper() or not _is_applied_in_forward(call, ctx):
         return None
     names = ctx.callees(call)
     made = ctx.inference.class_named(names[0]) if len(names) == 1 else None
-    if made is None or not ctx.inference.is_module_class(made.name) or switches_itself(made):
+    known = made is not None and ctx.inference.is_module_class(made.name) and not switches_itself(made)
+    return made if known else None
+
+
+def _maker_of_project(call: ast.Call, ctx: Context) -> tuple[Context, FunctionNode] | None:
+    """`self._project(8)(x)`: return the function of the project that a forward pass has a new layer made by."""
+    if identifier(call.func)[:1].isupper() or not _is_applied_in_forward(call, ctx):
         return None
-    return made if is_applied(call, function, ctx) else None
+    found = list(functions_called(ctx.inference, call))
+    if len(found) != 1 or switches_any(*found[0]):
+        return None
+    where = ctx.elsewhere(found[0][0])
+    return (where, found[0][1]) if given_anew(found[0][1], where) else None
+
+
+def _is_applied_in_forward(call: ast.Call, ctx: Context) -> bool:
+    function = ctx.function(call)
+    return (
+        function is not None
+        and function.name != "__init__"
+        and runs_with_forward(function, ctx)
+        and not is_test_file(ctx.module)
+        and not trains(function)
+        and is_applied(call, function, ctx)
+    )
+
+
+def _is_built_in_call(node: ast.expr, function: FunctionNode | None, ctx: Context) -> bool:
+    """Does a function or a lambda build a layer and apply it at once?"""
+    own = function is not None and function.name != "__init__" and is_applied(node, function, ctx)
+    return own or is_anew_in_lambda(node, ctx)
 
 
 def _used(node: ast.expr, function: FunctionNode, ctx: Context) -> bool:

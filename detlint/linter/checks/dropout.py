@@ -49,7 +49,7 @@ _RATES = (_ATTENTION_RATE, "drop_prob")
 @check("DET202")
 def functional_dropout_always_on(call: Call, ctx: Context) -> Iterator[Finding]:
     """Silent where the mode decides, the caller decides, or nothing is dropped."""
-    rate = _at_inference(call.argument(_rate(call)).value)
+    rate = _at_inference(call.argument(_rate(call)).value, ctx)
     if _is_spared(rate, call.node, ctx) or (_knows_modes(call) and _is_left_off(rate, call.node, ctx)):
         return
     function = ctx.function(call.node)
@@ -76,7 +76,7 @@ def unseen_attention_always_on(keyword: ast.keyword, ctx: Context) -> Iterator[F
     function = ctx.function(keyword.value) if call is not None else None
     if not isinstance(call, ast.Call) or function is None or not runs_with_forward(function, ctx):
         return
-    rate = _at_inference(keyword.value)
+    rate = _at_inference(keyword.value, ctx)
     if any(map(asks_for_mode, arguments_of(call))) or not _is_unseen_function(call, ctx):
         return
     if _is_spared(rate, call, ctx) or trains(function) or _is_called_in_training_only(function, ctx):
@@ -321,12 +321,13 @@ def _knows_modes(call: Call) -> bool:
     return any(parameter.name in ("training", "train") for parameter in call.trigger.parameters)
 
 
-def _at_inference(rate: ast.expr | None) -> ast.expr | None:
+def _at_inference(rate: ast.expr | None, ctx: Context) -> ast.expr | None:
     """Return the branch that counts in eval mode: `self.p` of `0.0 if self.training else self.p`."""
-    if isinstance(rate, ast.IfExp):
-        evaluates = holds_in_eval_only(rate.test)
-        return rate if evaluates is None else rate.body if evaluates else rate.orelse
-    return rate
+    only = only_value(ctx.module, rate) if isinstance(rate, ast.Name) else rate
+    evaluates = holds_in_eval_only(only.test) if isinstance(only, ast.IfExp) else None
+    if not isinstance(only, ast.IfExp) or evaluates is None:
+        return rate
+    return only.body if evaluates else only.orelse
 
 
 def _training(call: Call) -> Argument:
@@ -339,9 +340,20 @@ def _training_state(call: Call, rate: ast.expr | None, ctx: Context) -> str:
         return "training is True where nothing trains"
     if training.value is not None and rate is not None and asks_for_rate(training.value, rate, ctx):
         return "training asks for the rate, not for the mode"
+    if training.value is not None and _is_always_true(training.value, ctx):
+        return "training is always True"
     if ctx.truth(training.value) is not Truth.YES or _is_told_from_outside(training.value):
         return ""
     return "training is left at its default, True" if training.is_default else "training is always True"
+
+
+def _is_always_true(training: ast.expr, ctx: Context) -> bool:
+    """`self.train`, the method that nobody calls here, and `self.training or True`, whatever the mode is."""
+    if isinstance(training, ast.BoolOp) and isinstance(training.op, ast.Or):
+        return any(ctx.truth(part) is Truth.YES or _is_always_true(part, ctx) for part in training.values)
+    owner = ctx.module.index.class_at(training) if is_own(training) and identifier(training) == "train" else None
+    info = ctx.inference.class_info(owner) if owner is not None else None
+    return info is not None and ctx.inference.is_module_class(info.name) and "train" not in info.attributes
 
 
 def _is_told_from_outside(training: ast.expr | None) -> bool:

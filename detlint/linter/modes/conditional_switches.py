@@ -1,16 +1,25 @@
-"""Switches under conditions that leave nothing unswitched, or that put back the mode that a model had."""
+"""Switches as a model is made, under conditions that leave nothing unswitched, or that put back the mode it had."""
 
 from __future__ import annotations
 
 import ast
 
+from detlint.linter.analysis.only_values import only_value
 from detlint.linter.modes.names import Key, ModelNames
+from detlint.linter.modes.switches import Mode, switched
 from detlint.linter.source.names import BindingKind
 from detlint.linter.source.nodes import arguments_of, walk
 
 
 class ConditionalSwitches(ModelNames):
     """Answers for the switches of one module."""
+
+    def switched_to(self, call: ast.Call) -> Mode | None:
+        """Return what `switched` does, and what `net.train(FLAG)` asks for where that is a constant by another name."""
+        mode = switched(call)
+        flag = arguments_of(call)[0] if mode is Mode.UNKNOWN else None
+        asked = only_value(self.module, flag) if isinstance(flag, ast.Name) else None
+        return (Mode.TRAIN if asked.value else Mode.EVAL) if isinstance(asked, ast.Constant) else mode
 
     def place_of_switch(self, call: ast.Call, key: Key) -> ast.AST:
         """`if net.training: net.eval()` and `if isinstance(net, nn.Module): net.eval()` leave nothing unswitched.
@@ -23,6 +32,18 @@ class ConditionalSwitches(ModelNames):
             return call
         asked = self._is_mode_of(key, around.test) or any(self._asks_about(key, part) for part in walk(around.test))
         return around.test if asked or self._is_on_by_default(around.test) else call
+
+    def is_switched_as_made(self, made: ast.expr) -> bool:
+        """`net = load(path).train()`."""
+        call = self.unwrapped(made)
+        return isinstance(call, ast.Call) and switched(call) is Mode.TRAIN
+
+    def chosen_by_test(self, call: ast.Call, key: Key) -> ast.IfExp | None:
+        """`net.train() if training else net.eval()`, which is `net.train(training)`."""
+        around = self.index.parents.get(call)
+        arms = [around.body, around.orelse] if isinstance(around, ast.IfExp) else []
+        modes = [switched(arm) for arm in arms if isinstance(arm, ast.Call) and self.key(arm) == key]
+        return around if isinstance(around, ast.IfExp) and modes == [Mode.TRAIN, Mode.EVAL] else None
 
     def is_put_back(self, call: ast.Call, key: Key) -> bool:
         """`if was_training: net.train()`: the mode that it had."""

@@ -39,6 +39,10 @@ class Constructors:
             for ancestor in module.inference.mro(module.inference.class_info(key.owner)):
                 for write in ancestor.attributes.get(key.name, ()):
                     yield from self._peer(ancestor.module).of_expression(write.value, write.index)
+            maker = self._modes.made_at_first_use(key.owner, key.name)
+            for statement in module.flow(module.index.scopes[maker]).returns() if maker is not None else ():
+                if statement.value is not None:
+                    yield from self.of_expression(statement.value, ())
             return
         for binding in module.index.scopes[key.owner].bindings.get(key.name, ()):
             if binding.kind is BindingKind.PARAMETER and isinstance(key.owner, FUNCTIONS):

@@ -58,6 +58,20 @@ class ModeEffects(ConditionalSwitches, ABC):
         """Return the mode that running a function of this module leaves `key` in, when it is run by `call`."""
         return self._mode_at(None, function, key, call)
 
+    def asked_by(self, function: FunctionNode, key: Key, call: ast.Call | None) -> ast.expr | None:
+        """`set_mode(net, flag)`: return what a call passes for the flag that alone decides which mode it leaves."""
+        last = self._events_before(None, function, key) or ()
+        flag = last[0].asked if len(last) == 1 else None
+        return given_to(function, flag.id, call) if isinstance(flag, ast.Name) and call is not None else None
+
+    def asked_inside(self, call: ast.Call, model: ast.expr) -> ast.expr | None:
+        """`set_mode(net, flag)`, a function of the project that is told the mode."""
+        for module, function in functions_called(self.module.inference, call):
+            given = [part.arg for part, _ in parameters(function.args) if given_to(function, part.arg, call) is model]
+            if given:
+                return self.peer(module).asked_by(function, Key(function, given[0]), call)
+        return None
+
     def mode_within(self, manager: ast.Call, key: Key) -> Mode:
         """`with mode_of(net, training=False):` is the mode that a function of the project has the model in inside.
 
@@ -248,7 +262,7 @@ class ModeEffects(ConditionalSwitches, ABC):
             if not self.is_ruled_out(event.node, frame):
                 events.append(replace(event, node=tests[-1][0]) if sure else event)
         known, flow = tuple(events), self.module.flow(scope)
-        return frozenset(event.mode for event in known if self.reaches(flow, event.node, goal, known))
+        return frozenset(_mode_in(frame, event) for event in known if self.reaches(flow, event.node, goal, known))
 
     def reaches(self, flow: Flow, start: ast.AST | None, goal: ast.AST | None, events: tuple[Event, ...]) -> bool:
         """Is a mode still in force at a place (or the end) that it had after another (or at the beginning)?"""

@@ -124,8 +124,11 @@ class ModeEvents(ModeEffects, ABC):
         if isinstance(parent, ast.Attribute):
             call = self.index.parents.get(parent)
             if isinstance(call, ast.Call) and call.func is parent:
-                mode = switched(call)
-                if mode is not None:
+                mode = self.switched_to(call)
+                either = self.chosen_by_test(call, key) if mode is not None else None
+                if either is not None:
+                    yield Event(either, Mode.UNKNOWN, asked=either.test)
+                elif mode is not None:
                     known = Mode.UNKNOWN if mode is Mode.TRAIN and self.is_put_back(call, key) else mode
                     kept = self.kept_mode(call, key) if known is Mode.UNKNOWN else None
                     yield Event(self.place_of_switch(call, key), known, asked=_asked(call, mode), kept=kept)
@@ -149,7 +152,7 @@ class ModeEvents(ModeEffects, ABC):
             yield from (Event(*switch) for switch in by_trainer)
             mode = Mode.SAME if by_trainer else self._effect(parent, node)
             if mode is not Mode.SAME:
-                yield Event(parent, mode)
+                yield Event(parent, mode, asked=self.asked_inside(parent, node) if mode is Mode.UNKNOWN else None)
 
     def _loop_events(self, loop: ast.AST | None) -> Iterator[Event]:
         """`for m in (encoder, decoder): m.eval()`; the loop as a whole is the place, for it never runs zero times."""
@@ -197,6 +200,8 @@ class ModeEvents(ModeEffects, ABC):
     def _bindings(self, scope: Scope, key: Key) -> Iterator[Event]:
         if isinstance(key.owner, ast.ClassDef):
             yield from self._attribute_bindings(scope, key)
+            if self.made_at_first_use(key.owner, key.name) is scope.node:
+                yield from self._given_back(scope)
             return
         if key.owner is not scope.node and not scope.foreign.get(key.name):
             return
@@ -216,6 +221,12 @@ class ModeEvents(ModeEffects, ABC):
                 statement = self.index.statement(target)
                 yield from self._binding_event(statement, value, index, key)
                 yield from self._switches_under_name(statement, value, scope)
+
+    def _given_back(self, scope: Scope) -> Iterator[Event]:
+        """`return net` of a property that makes a model once."""
+        for statement in self.module.flow(scope).returns():
+            if statement.value is not None:
+                yield Event(statement, self.mode_of(statement.value), statement.value)
 
     def _switches_under_name(self, statement: ast.stmt, value: ast.expr, scope: Scope) -> Iterator[Event]:
         """`self.net = net`, and then `net.eval()`."""
@@ -282,7 +293,8 @@ class ModeEvents(ModeEffects, ABC):
                 mode = self.effect(function, key, call) if self.is_call_of(call, function, key) else Mode.SAME
                 if mode is not Mode.SAME:
                     made = self._made_in(function, key) if mode is Mode.TRAIN else None
-                    yield Event(call, mode, made)
+                    asked = self.asked_by(function, key, call) if mode is Mode.UNKNOWN else None
+                    yield Event(call, mode, made, asked=asked)
 
     def _inherited_events(self, calls: dict[str, list[ast.Call]], key: Key, owner: ast.ClassDef) -> Iterator[Event]:
         """`self.train_model(loader)`, a method of a base class: what it does to the model that it did not make."""

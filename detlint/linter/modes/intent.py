@@ -6,10 +6,12 @@ import ast
 from collections.abc import Iterator
 
 from detlint.conditions import Truth
+from detlint.linter.modes.left_flags import is_left_in_train_mode
 from detlint.linter.modes.library_trainers import switched_by_trainer
 from detlint.linter.modes.names import Key
 from detlint.linter.modes.paths import Modes, Reason
 from detlint.linter.modes.switches import Mode, switched
+from detlint.linter.modes.train_only_losses import asks_for_losses
 from detlint.linter.programs.evaluation import (
     evaluates,
     goes_with_step,
@@ -47,11 +49,13 @@ class Intent:
         return not (isinstance(reason.goal, ast.Call) and shares_training_step(reason.module, reason.goal))
 
     def _is_chosen(self, reason: Reason, call: ast.Call, key: Key) -> bool:
-        """`if training: net.train()`, by who predicts.
+        """`if training: net.train()`, by who predicts, if all callers say so.
 
         A function that trains so leaves the mode on for others, unless its object is told which it does.
         """
         if not chosen_by_caller(reason.module, reason.node) or trains_and_evaluates(self.module, call):
+            return False
+        if reason.goal is call and is_left_in_train_mode(self.modes, reason.node, None, call):
             return False
         if reason.goal is None and not _evaluates_otherwise(reason):
             return next(self._steps_of(reason), None) is None
@@ -113,9 +117,7 @@ class Intent:
         asked = (part for part in walk(reason.node) if isinstance(part, ast.Attribute))  # a switch may be its condition
         if any(part.attr == "training" for part in asked):
             return True
-        parent = self.module.index.parents.get(call)
-        targets = parent.targets if isinstance(parent, ast.Assign) else []
-        if any("loss" in ast.unparse(target) for target in targets):
+        if asks_for_losses(self.module, call):
             return True
         function = self.module.index.function_at(call)
         indirect = reason.goal is not call and function is not None and not evaluates(function)

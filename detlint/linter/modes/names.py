@@ -27,7 +27,10 @@ _PREPARING = frozenset(
 )
 # How many functions hand on what they are given to another that gives it back.
 _MAX_CALLS = 3
-_COPYING = frozenset({"copy.deepcopy", "copy.copy", "torchvision.models.feature_extraction.create_feature_extractor"})
+_COPYING = frozenset(
+    {"copy.deepcopy", "copy.copy", "torchvision.models.feature_extraction.create_feature_extractor"}
+    | {"torch.optim.swa_utils.AveragedModel"}
+)
 _COPYING_METHODS = frozenset({"clone", "copy", "deepcopy", "__deepcopy__", "__copy__"})
 
 
@@ -78,6 +81,12 @@ class ModelNames:
         given = {part.value for part in walk(method) if isinstance(part, ast.Return) and part.value is not None}
         names = {identifier(value) if is_own(value) else "" for value in given}
         return names.pop() or name if len(names) == 1 else name
+
+    def made_at_first_use(self, owner: ast.ClassDef, name: str) -> FunctionNode | None:
+        """`@cached_property`: return the method that makes an attribute of a class when it is first read."""
+        method = self.module.classes[owner].methods.get(name)
+        cached = method is not None and "functools.cached_property" in self.module.inference.decorators(method)
+        return method if cached else None
 
     def unwrapped(self, node: ast.expr) -> ast.expr:
         """Strip what keeps the mode: `DataParallel(model)`, `model.to(device)`, `model.module`."""

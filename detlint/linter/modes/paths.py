@@ -13,6 +13,7 @@ from detlint.linter.analysis.values import load_types
 from detlint.linter.modes.effects import MAX_DEPTH, Event, is_unset
 from detlint.linter.modes.frames import Frame
 from detlint.linter.modes.layers import from_torchvision_by_name, switches_itself
+from detlint.linter.modes.left_flags import is_left_in_train_mode
 from detlint.linter.modes.lists import held_in
 from detlint.linter.modes.names import Key, given_to
 from detlint.linter.modes.other_names import OtherNames
@@ -189,8 +190,10 @@ class Modes(OtherNames):
             if self.reaches(flow, event.node, node, events):
                 trace.modes.add(event.mode)
                 if event.mode is Mode.TRAIN or self.may_leave_in_train_mode(event, key):
-                    created = event.made is not None
+                    created = event.made is not None and not self.is_switched_as_made(event.made)
                     trace.reasons.setdefault(event.node, Reason(self.module, event.node, node, created))
+                elif event.asked is not None and is_left_in_train_mode(self, event.node, event.asked, node):
+                    trace.reasons.setdefault(event.node, Reason(self.module, event.node, node, False))
                 elif event.kept is not None:
                     self._trace_kept(key, event, node, trace)
                 elif isinstance(event.made, ast.IfExp):

@@ -25,7 +25,8 @@ from detlint.linter.source.nodes import arguments_of, decorating, identifier, is
 
 # Methods by which models predict, other than by being called.
 PREDICTS = re.compile(
-    r"forward|__call__$|(predict|generate|sample|encode|decode|infer|transcribe|translate|embed|reconstruct)(_|$)|inference"
+    r"forward|__call__$|(predict|generate|sample|encode|decode|infer|transcribe|translate|embed|reconstruct|"
+    r"classify|recogni[sz]e|segment|synthesi[sz]e|denoise|forecast|summari[sz]e|caption)(_|$)|inference"
 )
 # `valid_length` gives what length is allowed.
 _ALLOWED = re.compile(r"(^|_)valid_")
@@ -49,6 +50,9 @@ class ModelRuns:
     def _model(self, call: ast.Call) -> ast.expr | None:
         """Return the expression of what may be a model that `call` runs."""
         function = call.func
+        if isinstance(function, ast.Name) and "builtins.map" in self.module.inference.callees(call) and call.args:
+            mapped = call.args[0]
+            return mapped if isinstance(mapped, (ast.Name, ast.Attribute)) and self.is_module(mapped) else None
         if isinstance(function, ast.Name):
             bindings = self.module.definitions(function)
             plain = all(b.kind in _HOLDING for b in bindings)
@@ -66,14 +70,11 @@ class ModelRuns:
 
     def _runs_parts_of_other(self, call: ast.Call, called: ast.Attribute) -> bool:
         """`net.map_logits(x)` under no_grad, a method of the project that calls layers of the model."""
-        if (
-            not isinstance(called.value, ast.Name)
-            or called.value.id == "self"
-            or not without_gradients(self.module, call)
-        ):
+        part_of_self = isinstance(called.value, ast.Name) and called.value.id == "self"
+        if part_of_self or self.modes.key(called.value) is None or not without_gradients(self.module, call):
             return False
         kinds = [value for value in self.module.inference.values(called.value) if value.kind is Kind.MODULE]
-        if (kinds or MODEL.search(called.value.id)) and self._is_steady_part(called):
+        if (kinds or MODEL.search(identifier(called.value))) and self._is_steady_part(called):
             return True
         for info in [self.module.inference.class_named(value.type) for value in kinds]:
             method = info.methods.get(called.attr) if info is not None else None
@@ -246,9 +247,9 @@ def is_left_open(method: FunctionNode) -> bool:
 
 
 def _runs_layers(info: ClassInfo, method: FunctionNode) -> bool:
-    """Does a method of a model call layers of it, or all of it, and make no training step?"""
+    """Does a method of a model call layers of it, or all of it (`self(x)`), and make no training step?"""
     parts = [part.func for part in walk(method) if isinstance(part, ast.Call)]
-    own = (identifier(part) for part in parts if is_own(part))
+    own = (identifier(part) for part in parts if is_own(part) or getattr(part, "id", "") == "self")
     return not trains(method) and any(name == "forward" or name not in info.methods for name in own)
 
 

@@ -263,7 +263,8 @@ class _Search:
         if not isinstance(key.owner, ast.ClassDef) or stays_in_mode(self.module, key.owner, key.name):
             return False
         info = self.module.inference.class_info(key.owner)
-        if key.name in info.methods or self.module.inference.is_module_class(info.name):
+        method = key.name in info.methods and self.modes.made_at_first_use(key.owner, key.name) is None
+        if method or self.module.inference.is_module_class(info.name):
             return True
         if "forward" in info.methods:
             return self._is_model_class(info)

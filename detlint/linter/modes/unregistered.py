@@ -13,6 +13,7 @@ from detlint.conditions import Truth
 from detlint.linter.analysis.built import made_before_moves, runs_with_forward
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.only_values import only_value
 from detlint.linter.modes.layers import ModelParts
 from detlint.linter.modes.switches import switches_any
 from detlint.linter.source.names import COMPREHENSIONS, FUNCTIONS, BindingKind
@@ -75,10 +76,25 @@ class PlainContainer:
             self._items.append((self._ctx, value.elt))
         elif isinstance(value, ast.DictComp):
             self._items.append((self._ctx, value.value))
+        elif isinstance(value, ast.Name):
+            return self._take_filled(value)
         elif isinstance(value, ast.Call) and getattr(value.func, "id", "") in _MAKERS:
             return all(map(self._take, value.args)) and not value.keywords
         else:
             return False
+        return True
+
+    def _take_filled(self, name: ast.Name) -> bool:
+        """`layers = []`, `layers.append(nn.Dropout(0.1))`, and then `self.layers = layers`."""
+        made = only_value(self._ctx.module, name)
+        others = [use for use in self._ctx.module.index.uses_of(name) if use is not name]
+        fills = [
+            self._ctx.parent(parent) for use in others if isinstance(parent := self._ctx.parent(use), ast.Attribute)
+        ]
+        appended = [fill for fill in fills if isinstance(fill, ast.Call) and identifier(fill.func) == "append"]
+        if not isinstance(made, (ast.List, ast.ListComp)) or len(appended) < len(others) or not self._take(made):
+            return False
+        self._items += [(self._ctx, fill.args[0]) for fill in appended if fill.args]
         return True
 
     def _is_repeated(self, item: ast.expr) -> bool:
@@ -126,6 +142,8 @@ class PlainContainer:
         parent = ctx.parent(use)
         if isinstance(parent, ast.Assign) and use in parent.targets:
             return any(write.value is parent.value for write in self._info.attributes[self._name])
+        if isinstance(parent, ast.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0], ast.Tuple):
+            return all(self._is_unpacked(part, ctx) for part in parent.targets[0].elts)
         if isinstance(parent, ast.AugAssign):
             return parent.target is use and self._take(parent.value)
         if isinstance(parent, ast.Attribute):
@@ -180,6 +198,12 @@ class PlainContainer:
             return False
         names = (part for part in walk(body) if isinstance(part, ast.Name) and part.id == target.id)
         return all(self._is_element_use(name, ctx) for name in names if isinstance(name.ctx, ast.Load))
+
+    def _is_unpacked(self, target: ast.expr, ctx: Context) -> bool:
+        """`linear, drop = self.parts`: is each part only called under its name?"""
+        bindings = ctx.module.index.bindings_of(target) if isinstance(target, ast.Name) else ()
+        binding = next((each for each in bindings if each.node is target), None)
+        return binding is not None and all(self._is_element_use(use, ctx) for use in ctx.flow(target).uses(binding))
 
     def _is_element_use(self, element: ast.expr, ctx: Context) -> bool:
         """Return whether a module of the container is only called or asked, not switched and not handed on."""

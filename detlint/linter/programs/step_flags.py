@@ -27,16 +27,26 @@ def trains_and_evaluates(module: Module, node: ast.AST) -> bool:
     if function is None or not flag or _is_under(module, node, flag):
         return False
     switches = [part for part in walk(function) if isinstance(part, ast.Call) and _switches(part)]
-    always = [switch for switch in switches if not switch.args and not switch.keywords]
-    if not switches or len(always) != len(switches):
-        return False
     if any(_is_under(module, switch, flag) for switch in switches) and "eval" in module.index.calls_by_name:
         return False
-    return any(
-        _asks_for_no_step(module, function, call) and not _makes_steps(module, call)
+    return bool(switches) and any(
+        _asks_for_no_step(module, function, call)
+        and not _makes_steps(module, call)
+        and all(_is_for_train_mode(function, switch, call) for switch in switches)
         for call in module.index.calls_by_name.get(function.name, ())
         if module.qualified(function) in module.inference.callees(call)
     )
+
+
+def _is_for_train_mode(function: FunctionNode, switch: ast.Call, call: ast.Call) -> bool:
+    """`net.train()`, and `net.train(training)` where a call leaves out that parameter, which is on by default."""
+    asked = [*switch.args, *(keyword.value for keyword in switch.keywords)]
+    if not asked:
+        return True
+    flag = getattr(asked[0], "id", "") if len(asked) == 1 and identifier(switch.func) == "train" else ""
+    default = next((value for argument, value in parameters(function.args) if argument.arg == flag), None)
+    given = argument_of(function, flag, call, skip_self=isinstance(call.func, ast.Attribute))
+    return isinstance(default, ast.Constant) and default.value is True and given is None
 
 
 def _switches(call: ast.Call) -> bool:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 
+from detlint.linter.analysis.built import given_anew
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.context import Context
 from detlint.linter.memory.made import takes_sizes
 from detlint.linter.programs.evaluation import identifiers
-from detlint.linter.source.names import unpacked
+from detlint.linter.source.names import FunctionNode, unpacked
 from detlint.linter.source.nodes import is_own, walk
 
 _RANDOM = frozenset(f"torch.{name}" for name in ("rand", "randn", "rand_like", "randn_like", "normal", "empty"))
@@ -44,6 +45,16 @@ def starts_random(info: ClassInfo, ctx: Context, depth: int = _DEPTH) -> bool:
     if any(not _REPLACES.isdisjoint(identifiers(ancestor.node)) for ancestor in ancestors):
         return False
     return any(_builds_weights(ancestor, ctx.elsewhere(ancestor.module), depth) for ancestor in ancestors)
+
+
+def gives_random(function: FunctionNode, ctx: Context) -> bool:
+    """Return whether each return of a function gives a new layer with such weights: `return nn.Linear(n, 8)`."""
+    if not _REPLACES.isdisjoint(identifiers(function)):
+        return False
+    return all(
+        any(_has_weights(part, ctx, _DEPTH) for part in walk(value) if isinstance(part, ast.Call))
+        for value in given_anew(function, ctx)
+    )
 
 
 def _builds_weights(info: ClassInfo, ctx: Context, depth: int) -> bool:
