@@ -111,11 +111,18 @@ def is_anew_in_lambda(node: ast.expr, ctx: Context) -> bool:
 def given_anew(function: FunctionNode, ctx: Context) -> list[ast.Call]:
     """Return the calls by which a function makes what it returns, anew each time; nothing if it may keep one."""
     returns = list(ctx.module.flow(ctx.module.index.scopes[function]).returns())
-    given = [(statement.value, only_value(ctx.module, statement.value)) for statement in returns if statement.value]
-    made = [made for value, only in given if isinstance(made := only if only is not None else value, ast.Call)]
+    given = [branch for statement in returns if statement.value for branch in _branches(statement.value)]
+    only = [only_value(ctx.module, value) or value for value in given]
+    made = [value for value in only if isinstance(value, ast.Call)]
     plain = all(identifier(decorator) == "staticmethod" for decorator in function.decorator_list)
+    plain = plain and all(statement.value is not None for statement in returns)
     modules = all(value.kind is Kind.MODULE for call in made for value in ctx.values(call))
-    return made if plain and modules and len(made) == len(returns) else []
+    return made if plain and modules and len(made) == len(given) else []
+
+
+def _branches(node: ast.expr) -> list[ast.expr]:
+    """`nn.Dropout(p) if p else nn.Identity()` may be either."""
+    return [*_branches(node.body), *_branches(node.orelse)] if isinstance(node, ast.IfExp) else [node]
 
 
 def is_shared(node: ast.expr, ctx: Context) -> bool:

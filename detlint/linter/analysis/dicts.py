@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.only_values import only_value
-from detlint.linter.source.names import BindingKind
+from detlint.linter.source.names import FUNCTIONS, BindingKind
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.project import Module
@@ -18,7 +18,8 @@ _READING = ("get", "items", "keys", "values", "copy")
 def written_items(module: Module, node: ast.expr) -> Mapping[str, ast.expr] | None:
     """Return the items of `{"size": 8}` or `dict(size=8)`, also under a name or key that nothing else touches.
 
-    None of anything else, and of a dictionary that is put together: an absent key is absent for sure.
+    So of what a function of the file gives back. None of anything else, and of a dictionary that is put together: an
+    absent key is absent for sure.
     """
     if isinstance(node, ast.Name):
         bindings = module.definitions(node)
@@ -43,7 +44,20 @@ def written_items(module: Module, node: ast.expr) -> Mapping[str, ast.expr] | No
     if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "dict" and not node.args:
         given = {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg is not None}
         return given if len(given) == len(node.keywords) else None
+    if isinstance(node, ast.Call):
+        made = _given_back(module, node)
+        return written_items(module, made) if isinstance(made, (ast.Dict, ast.Call)) else None
     return None
+
+
+def _given_back(module: Module, call: ast.Call) -> ast.expr | None:
+    """Return what a function of the file gives back, in the one place where it does."""
+    definitions = [module.project.definition(name) for name in module.inference.callees(call)]
+    found = definitions[0] if len(definitions) == 1 else None
+    if found is None or found[0] is not module or not isinstance(found[1], FUNCTIONS):
+        return None
+    returned = tuple(module.flow(module.index.scopes[found[1]]).returns())
+    return returned[0].value if len(returned) == 1 else None
 
 
 def looped_items(module: Module, key: ast.expr) -> Mapping[str, ast.expr]:

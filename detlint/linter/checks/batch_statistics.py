@@ -91,9 +91,19 @@ def _derived_from(call: ast.Call, ctx: Context) -> Iterator[str]:
 
 def _left_to(call: ast.Call, ctx: Context) -> Iterator[str]:
     """Yield the layer that a `partial` leaves to others to make; what makes it in sight is reported there."""
-    handed_on = isinstance(ctx.parent(call), (ast.Call, ast.keyword, ast.arguments))
-    known = handed_on and "functools.partial" in ctx.resolve(call.func)
+    binding = ctx.binding(call)
+    name = binding.node if binding is not None and isinstance(binding.node, ast.Name) else None
+    uses = [use for use in ctx.module.index.uses_of(name) if use is not name] if name is not None else [call]
+    known = (
+        bool(uses) and all(_is_handed_on(use, ctx) for use in uses) and "functools.partial" in ctx.resolve(call.func)
+    )
     return _batch_norms(call, ctx) if known else iter(())
+
+
+def _is_handed_on(use: ast.expr, ctx: Context) -> bool:
+    """`build(norm=use)`, `def build(norm=use)`, and not `use(8)`."""
+    around = ctx.parent(use)
+    return isinstance(around, (ast.Call, ast.keyword, ast.arguments)) and getattr(around, "func", None) is not use
 
 
 def _given_to(options: ast.expr, ctx: Context) -> Iterator[ast.Call]:

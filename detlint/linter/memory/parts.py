@@ -45,7 +45,7 @@ _MOST_COUNTED = 4096
 _TAKE_PARTS = frozenset({"diag", "diagonal", "trace", "tril", "triu"})
 
 
-def only_in_part(writes: Sequence[ast.Name], target: ast.AST, made: ast.expr, ctx: Context) -> bool:
+def only_in_part(writes: Sequence[ast.Name | ast.Attribute], target: ast.AST, made: ast.expr, ctx: Context) -> bool:
     """Return whether all writes there are leave something out: one mask, one slice, some rounds, some columns."""
     if len(writes) == 1 and fate(writes[0], ctx)[0] is Fate.MARKED:
         return True
@@ -193,7 +193,8 @@ def tells_extent(place: ast.expr, name: str, ctx: Context) -> bool:
             beside = [around.left, around.right]
         elif isinstance(around, ast.Dict) and names_extent(around):
             return True
-        if any(_EXTENTS.search(word) for word in map(identifier, beside) if word != name):
+        words = (identifier(other.value if isinstance(other, ast.Subscript) else other) for other in beside)
+        if any(_EXTENTS.search(word) for word in words if word != name):
             return True
         if around is statement:
             break

@@ -27,7 +27,7 @@ from detlint.linter.memory.layers import held_parts, is_a_part, is_about_a_part
 from detlint.linter.memory.left_out import is_left_out_by_default, is_read_in_any_case, is_written_by_choice
 from detlint.linter.memory.loads import is_initialised_by_users, is_only_loaded, loads_something_else
 from detlint.linter.memory.owners import is_inherited, is_kin, is_of_another, is_overridden, is_replaced
-from detlint.linter.memory.parts import are_alternatives
+from detlint.linter.memory.parts import are_alternatives, only_in_part, tells_extent
 from detlint.linter.memory.resets import stands_in_forgotten_reset
 from detlint.linter.memory.updates import (
     is_made_of_itself,
@@ -63,6 +63,13 @@ _MODULES = frozenset(
 )
 
 
+def _is_part_beside(node: ast.Attribute, made: ast.AST, ctx: Context) -> bool:
+    """`self.rows[i, :n] = row` in the function that makes `self.rows`."""
+    place = ctx.parent(node)
+    stored = isinstance(place, ast.Subscript) and isinstance(place.ctx, ast.Store)
+    return stored and ctx.function(node) is ctx.function(made)
+
+
 def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | None:
     """Return the expression that reads the attribute `name` of the class around `made`, if nothing ever writes it."""
     index = ctx.module.index
@@ -81,6 +88,8 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
     reads: list[tuple[ast.expr, ast.expr]] = []
     entries: set[str] = set()
     chosen: list[ast.Attribute] = []
+    parts: list[ast.Attribute] = []
+    items: list[tuple[ast.expr, ast.expr]] = []
     updated, trained, tended = False, is_trained(made, ctx), _fills_another(name, owner, ctx)
     for node in index.of_type(ast.Attribute):
         if node.attr != name or is_of_another(node, info, ctx) or is_overridden(node, info, ctx):
@@ -111,15 +120,24 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
             entries.add(entry)
         elif outcome is Fate.WRITTEN and own and is_written_by_choice(node, made, ctx):
             chosen.append(node)
+        elif outcome is Fate.WRITTEN and own and _is_part_beside(node, made, ctx):
+            parts.append(node)
         elif outcome in (Fate.WRITTEN, Fate.STORED) and not is_left_out_by_default(place, owner, ctx):
             return None
         elif own and (
             outcome in (Fate.READ, Fate.ADDED_TO) or (tended and trained and is_given_out(node, outcome, ctx))
         ):
             reads.append((node, place))
+        elif own and outcome is Fate.RETURNED and getattr(ctx.function(node), "name", "") == "__getitem__":
+            items.append((node, place))
     if chosen:
         once = chosen[0] if len(chosen) == 1 else None
         reads = [each for each in reads if once is not None and is_read_in_any_case(each[0], once, ctx)]
+    if parts:
+        value = getattr(ctx.statement(made), "value", None)
+        if value is None or not only_in_part(parts, made, value, ctx):
+            return None
+        reads = [each for each in (*reads, *items) if not tells_extent(each[1], name, ctx)]
     if entries:
         shifted = updated and len(entries) == 1
         reads = [each for each in reads if shifted and reads_the_whole(*each, ctx)]
