@@ -72,10 +72,10 @@ def agreed(sorts: Iterable[Sort]) -> Sort:
     return found.pop() if len(found) == 1 else Sort.UNKNOWN
 
 
-def _either(sorts: Iterable[Sort]) -> Sort:
-    """Return what `str | int` says: who writes it expects texts."""
+def _either(sorts: Iterable[Sort], steps: Steps) -> Sort:
+    """Return what `str | int` says: who writes it of elements expects texts."""
     found = set(sorts)
-    return Sort.HASHED if found == {Sort.HASHED, Sort.NUMBERS} else agreed(found)
+    return Sort.HASHED if found == {Sort.HASHED, Sort.NUMBERS} and not steps else agreed(found)
 
 
 def _unknown(node: ast.expr, steps: Steps) -> Sort:
@@ -88,7 +88,7 @@ def annotated(node: ast.expr, steps: Steps, named: Named = _unknown) -> Sort:
         quoted = parse_expression(node.value)
         return Sort.UNKNOWN if quoted is None else annotated(quoted, steps, named)
     if isinstance(node, ast.BinOp):
-        return _either(annotated(part, steps, named) for part in (node.left, node.right) if not _is_none(part))
+        return _either((annotated(part, steps, named) for part in (node.left, node.right) if not _is_none(part)), steps)
     if not isinstance(node, ast.Subscript):
         last = _last_name(node)
         if steps:  # letters of a text are texts, parts of a tensor are tensors
@@ -97,7 +97,7 @@ def annotated(node: ast.expr, steps: Steps, named: Named = _unknown) -> Sort:
     last = _last_name(node.value)
     inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     if last in _WRAPPERS:
-        return _either(annotated(part, steps, named) for part in inner if not _is_none(part))
+        return _either((annotated(part, steps, named) for part in inner if not _is_none(part)), steps)
     if last in ("tuple", "Tuple"):
         return _annotated_tuple(inner, steps, named)
     if not steps:

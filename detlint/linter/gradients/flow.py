@@ -72,6 +72,8 @@ def _is_cut_off(node: ast.expr, ctx: Context, steps: int = 3) -> bool:
         result = ctx.parent(parent)
         return isinstance(result, ast.Call) and _is_inferred(result)
     if isinstance(parent, ast.Call) and node in parent.args:
+        if node is parent.args[0] and "torch.autograd.grad" in ctx.callees(parent):
+            return False  # the backward pass runs from there
         if _takes_numbers_alone(parent, ctx) or runs_without_gradients(ctx.module, parent) or _is_inferred(parent):
             return True
         names = ctx.callees(parent)
