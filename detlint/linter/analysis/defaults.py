@@ -20,11 +20,24 @@ _DECLARING = 6  # files that mention a setting: what more of them mention is no 
 
 
 def may_be_none(node: ast.expr, ctx: Context) -> bool:
-    """Is there a path on which the file itself makes this None? What a caller passes is the caller's business."""
+    """Is there a path on which the file itself makes this None? What a caller passes is the caller's business.
+
+    So is `make(seed) if seed is not None else None`, where the seed is there unless a caller says otherwise.
+    """
     return any(
-        value.kind is Kind.NONE and isinstance(value.node, ast.Constant) and value.module is ctx.module
+        value.kind is Kind.NONE
+        and isinstance(value.node, ast.Constant)
+        and value.module is ctx.module
+        and not _is_asked_for(value.node, ctx)
         for value in ctx.values(node)
     )
+
+
+def _is_asked_for(absent: ast.Constant, ctx: Context) -> bool:
+    around = ctx.parent(absent)
+    if not isinstance(around, ast.IfExp):
+        return False
+    return truth_by_default(around.test, ctx) is (Truth.YES if around.orelse is absent else Truth.NO)
 
 
 def truth_by_default(node: ast.expr, ctx: Context, depth: int = 0) -> Truth:

@@ -61,6 +61,11 @@ class Module:
             return outline_of(self.index, self.name, self.is_package)
         return self.project.outline(self)
 
+    @cached_property
+    def adds_to_path(self) -> bool:
+        """Whether the file may call `sys.path.append("..")` or the like."""
+        return "sys" in self.outline.imports and not self.calls.isdisjoint(("append", "insert", "extend"))
+
     @property
     def calls(self) -> Set[str]:
         """The identifiers that calls of this file may mean."""
@@ -184,7 +189,7 @@ class Project:
         self._outlines: dict[Path, Outline] = {}  # of files that had no tree in memory
         self.consulted: dict[Fact, None] = {}  # what was read, looked for or searched for this file
         self._folders: set[Path] = set()  # those whose place in a project matters to this file
-        self._asked: dict[tuple[str, str], Module | None] = {}  # what `find` gave for it
+        self._asked: dict[tuple[str, str, bool], Module | None] = {}  # what `find` gave for it
         self._exported: dict[tuple[Path, str], tuple[bool, tuple[Path, ...]]] = {}
         self._by_name: dict[str, Module] = {}
         self._answers: dict[tuple[Callable[[Any], Any], object], Any] = {}
@@ -278,9 +283,9 @@ class Project:
         """Return the project's module that `importer` means by the dotted `name`, or None for anything outside."""
         if name == importer.name:
             return importer
-        key = (name, importer.folder)
+        key = (name, importer.folder, importer.adds_to_path)
         if key not in self._asked:
-            exists, places = self.layout.places(name, importer.folder)
+            exists, places = self.layout.places(*key)
             self.consulted.update(dict.fromkeys(places))
             self._asked[key] = self._module(places[-1]) if exists else None
         return self._asked[key]

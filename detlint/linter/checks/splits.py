@@ -20,7 +20,7 @@ from detlint.linter.analysis.unpassed import is_never_passed
 from detlint.linter.randomness.global_draws import Drawn, global_draws
 from detlint.linter.randomness.ignored_seeds import seed_beside
 from detlint.linter.randomness.project_seeds import project_seeds
-from detlint.linter.randomness.repeated_splits import why_drawn_again
+from detlint.linter.randomness.repeated_splits import splits_nothing, why_drawn_again
 from detlint.linter.randomness.seeded_later import is_seeded_later
 from detlint.linter.randomness.seeding import Seed, depends_on_rank, seeding_of
 from detlint.linter.source.names import FUNCTIONS, FunctionNode, parameters
@@ -56,6 +56,8 @@ _RANDOM_STATES = ("generator", "random_state", "seed")
 def unseeded_split(call: Call, ctx: Context) -> Iterator[Finding]:
     """Silent where it takes a generator, does not shuffle, is thrown away, or where the program seeds its library."""
     if is_unit_test(ctx.module) or not _shuffles(call, ctx) or isinstance(ctx.parent(call.node), ast.Expr):
+        return
+    if splits_nothing(call.node):
         return
     program = ctx.program_or_library
     for parameter in _RANDOM_STATES:

@@ -317,7 +317,7 @@ def is_one_of_columns(index: ast.expr, ctx: Context) -> bool:
 
 def is_later_dimension(picked: ast.Subscript, ctx: Context) -> bool:
     """`mask.nonzero()[:, 1]`, `mask.nonzero(as_tuple=True)[-1]`: one column may well stand in several rows."""
-    call = picked.value
+    call = only_value(ctx.module, picked.value) or picked.value
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != "nonzero":
         return False
     return isinstance(picked.slice, ast.Tuple) or ctx.constant(picked.slice) not in (0, MISSING)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeGuard
 from detlint.conditions import Truth
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.randomness.global_draws import Drawn, global_draws, matters
+from detlint.linter.randomness.repeated_splits import splits_nothing
 from detlint.linter.randomness.seeding import seeds_in
 from detlint.linter.source.names import FunctionNode
 from detlint.linter.source.nodes import identifier, is_own, walk
@@ -83,7 +84,7 @@ def orders(ctx: Context) -> Iterator[Drawn]:
         names = (name for name in ctx.callees(call) if name.rpartition(".")[2] in _SHUFFLING)
         name = next((name for name in names if name.startswith("torch.utils.data.")), "")
         shuffles = not name.endswith(_LOADER) or ctx.truth(given.get("shuffle")) is Truth.YES
-        if name and shuffles and "generator" not in given:
+        if name and shuffles and "generator" not in given and not splits_nothing(call):
             yield Drawn(call, name, "torch")
 
 

@@ -13,6 +13,12 @@ if TYPE_CHECKING:
 _DATA_MODULE = ".LightningDataModule"
 
 
+def splits_nothing(call: ast.Call) -> bool:
+    """`random_split(rows, [0, 0])`: what an empty data set is split into."""
+    sizes = call.args[1].elts if len(call.args) > 1 and isinstance(call.args[1], (ast.List, ast.Tuple)) else []
+    return bool(sizes) and all(isinstance(size, ast.Constant) and size.value == 0 for size in sizes)
+
+
 def why_drawn_again(split: ast.Call, ctx: Context) -> str:
     """Return how a split without a seed of its own comes to be drawn again; nothing if that cannot be told."""
     if _gives_one_part(split, ctx):

@@ -13,6 +13,8 @@ from pathlib import Path
 from detlint.files import exists, is_file
 
 _OF_OTHERS = sys.stdlib_module_names | {"torch", "numpy"}
+# Libraries whose names projects give to folders of their own, which then stand right beside what imports them.
+_NAMED_ALIKE = _OF_OTHERS | {"datasets", "evaluate", "transformers", "tokenizers", "accelerate"}
 # So many folders without an `__init__.py` may lie between a package and one inside it, or above a lone script.
 _MOST_PLAIN = 3
 _ROOT_MARKERS = (".git", "pyproject.toml", "setup.py", "setup.cfg", ".hg")
@@ -33,7 +35,7 @@ class Layout:
         self._roots: dict[Path, Path] = {}
         self._package_roots: dict[Path, Path] = {}
         self._looked_at: dict[Path, tuple[Presence, ...]] = {}
-        self._found: dict[tuple[str, str], tuple[bool, tuple[Path, ...]]] = {}
+        self._found: dict[tuple[str, str, bool], tuple[bool, tuple[Path, ...]]] = {}
         self._searched: dict[tuple[Path, str], tuple[bool, Sequence[Path]]] = {}
 
     def root(self, folder: Path) -> Path:
@@ -88,14 +90,17 @@ class Layout:
             parts.pop()
         return ".".join(parts)
 
-    def places(self, name: str, folder: str) -> tuple[bool, tuple[Path, ...]]:
-        """Return whether there is a module that files of a folder mean by `name`, and the paths tried, its own last."""
-        key = (name, folder)
+    def places(self, name: str, folder: str, above: bool = False) -> tuple[bool, tuple[Path, ...]]:
+        """Return whether there is a module that files of a folder mean by `name`, and the paths tried, its own last.
+
+        It may stand in any folder `above`, up to the project's, for a file that adds to `sys.path`.
+        """
+        key = (name, folder, above)
         if key not in self._found:
-            self._found[key] = self._search(name, Path(folder))
+            self._found[key] = self._search(name, Path(folder), above)
         return self._found[key]
 
-    def _search(self, name: str, folder: Path) -> tuple[bool, tuple[Path, ...]]:
+    def _search(self, name: str, folder: Path, above: bool) -> tuple[bool, tuple[Path, ...]]:
         if not name:
             return False, ()
         root = self.root(folder)
@@ -104,6 +109,8 @@ class Layout:
         # A namespace package has no `__init__.py`: an import spells its folder out.
         spaces = [place.parent for place in (base, *base.parents)[:_MOST_PLAIN] if place.name == first]
         places = dict.fromkeys((base, folder, root, root / "src", *spaces))
+        if above and first not in _NAMED_ALIKE:
+            places.update(dict.fromkeys(place for place in folder.parents if place.is_relative_to(root)))
         if root == folder and first not in _OF_OTHERS and not self.is_marked(root):
             # A lone script of a project that nothing marks is run from a folder above, where its packages stand.
             places.update(dict.fromkeys(folder.parents[:_MOST_PLAIN]))
