@@ -86,12 +86,15 @@ class Call:
         if position is None:
             hidden = any(keyword.arg is None for keyword in call.keywords)
             return Argument(None, hidden=hidden)
-        starred = [i for i, value in enumerate(call.args) if isinstance(value, ast.Starred)]
+        plain = next((i for i, value in enumerate(call.args) if isinstance(value, ast.Starred)), len(call.args))
         if not parameters[position].keyword_only:
-            if starred and starred[0] <= position:
-                return Argument(None, hidden=True)
-            if position < len(call.args):
+            if position < plain:
                 return Argument(call.args[position])
+            # A star reaches neither what a keyword names nor what comes after it.
+            named = {keyword.arg for keyword in call.keywords}
+            end = next((i for i, p in enumerate(parameters) if p.name in named), len(parameters))
+            if plain < len(call.args) and position < end:
+                return Argument(None, hidden=True)
         if any(keyword.arg is None for keyword in call.keywords):
             return Argument(None, hidden=True)
         default = parameters[position].default

@@ -12,6 +12,7 @@ from detlint.linter.analysis.context import Context
 from detlint.linter.memory.containers import read_of_list
 from detlint.linter.memory.erased import is_erased
 from detlint.linter.memory.helpers import fills_in_part
+from detlint.linter.memory.kept import is_read_where_kept
 from detlint.linter.memory.marks import write_one_number
 from detlint.linter.memory.needs import (
     guards_emptiness,
@@ -193,6 +194,8 @@ def _is_given_on(use: ast.Name, outcome: tuple[Fate, ast.expr], marks: bool, ctx
     use, but not of marks: what is 1 in some places is meant to be 0 in all others.
     """
     call = outcome[1]
+    if outcome[0] is Fate.STORED and is_read_where_kept(use, ctx):
+        return True
     if isinstance(call, ast.Dict):
         return marks or (isinstance(ctx.parent(call), ast.Return) and not names_extent(call))
     if isinstance(call, ast.Subscript):
