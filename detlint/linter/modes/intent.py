@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from detlint.conditions import Truth
@@ -21,9 +22,11 @@ from detlint.linter.programs.evaluation import (
 )
 from detlint.linter.programs.step_calls import makes_steps
 from detlint.linter.programs.step_flags import trains_and_evaluates
-from detlint.linter.programs.training import chosen_by_caller, file_trains
+from detlint.linter.programs.training import chosen_by_caller, file_trains, trains
 from detlint.linter.source.names import BindingKind
 from detlint.linter.source.nodes import is_own, walk
+
+_ACTS = re.compile(r"_?(act|explore|(select|choose|get|sample|take|pick)_(an_)?actions?)$")
 
 
 class Intent:
@@ -122,6 +125,11 @@ class Intent:
         function = self.module.index.function_at(call)
         indirect = reason.goal is not call and function is not None and not evaluates(function)
         return indirect and holds is Truth.UNKNOWN
+
+    def acts_to_learn(self, call: ast.Call) -> bool:
+        """`act(state)` of an agent that learns from what comes of it: it explores, and the mode is that of learning."""
+        function, owner = self.module.index.function_at(call), self.module.index.class_at(call)
+        return owner is not None and function is not None and bool(_ACTS.match(function.name)) and trains(owner)
 
     def is_for_a_while(self, call: ast.Call, key: Key, reason: Reason) -> bool:
         """Training goes on after the inference, which is a part of it; or `eval()` ends what `train()` began for it."""

@@ -142,6 +142,8 @@ class _Search:
             return None
         if self._is_switched_around(call, key) or is_in_unit_test(self.module, call):
             return None
+        if self._intent.acts_to_learn(call):
+            return None
         if not is_inference(self.module, call) and not self._predicts_by_its_weights(key, call):
             return None
         reasons = [reason for reason in self.modes.reasons(key, call)[0] if self._intent.counts(reason, call, key)]
