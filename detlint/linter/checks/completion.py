@@ -66,6 +66,11 @@ def _iterations_of_done(call: ast.Call, tracer: OrderTracer, ctx: Context) -> It
     binding = tracer.binding_of(done) if isinstance(done, ast.Name) else None
     if binding is not None:
         yield from (use for use in ctx.flow(call).uses(binding) if _is_iterated(use, ctx))
+    both = tracer.binding_of(target) if isinstance(target, ast.Name) else None
+    for use in ctx.flow(call).uses(both) if both is not None else ():  # `waited = wait(futures)`, `waited.done`
+        part = ctx.parent(use)
+        if isinstance(part, ast.expr) and _takes_done(part):
+            yield part
 
 
 def _takes_done(part: ast.expr) -> bool:
