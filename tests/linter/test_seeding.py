@@ -112,13 +112,13 @@ def test_a_seed_that_all_processes_share(make_module: MakeModule, code: str, sha
 
 
 @pytest.mark.parametrize(
-    ("code", "asked"),
+    ("code", "spoken"),
     [
         ("import torch\ntorch.use_deterministic_algorithms(True)\n", True),
-        ("import torch\ntorch.use_deterministic_algorithms(False)\n", False),
+        ("import torch\ntorch.use_deterministic_algorithms(False)\n", True),
         ("import sys, torch\ntorch.use_deterministic_algorithms('-d' in sys.argv)\n", True),
         ("import torch\ntorch.backends.cudnn.deterministic = True\n", True),
-        ("import torch\ntorch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic = True, False\n", False),
+        ("import torch\ntorch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic = True, False\n", True),
         ("from transformers import set_seed\nset_seed(1)\n", False),
         ("from transformers import set_seed\nset_seed(1, deterministic=True)\n", True),
         ("from elsewhere import set_seed\nset_seed(1)\n", True),
@@ -126,8 +126,8 @@ def test_a_seed_that_all_processes_share(make_module: MakeModule, code: str, sha
     ],
     ids=["on", "off", "option", "cudnn", "cudnn off", "seed", "seed and more", "unread", "torch"],
 )
-def test_asking_for_determinism(make_module: MakeModule, code: str, asked: bool) -> None:
-    assert seeding_of(Program(make_module(code))).requests_determinism is asked
+def test_speaking_of_determinism(make_module: MakeModule, code: str, spoken: bool) -> None:
+    assert seeding_of(Program(make_module(code))).mentions_determinism is spoken
 
 
 SPLIT = """

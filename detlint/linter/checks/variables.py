@@ -13,7 +13,7 @@ from detlint.linter.analysis.values import Kind
 from detlint.linter.programs.devices import may_move_to_cuda, moves_to_cuda, uses_cuda
 from detlint.linter.programs.environment import EnvironmentWrite, environment_writes
 from detlint.linter.randomness.seeding import seeding_of
-from detlint.linter.source.nodes import identifier
+from detlint.linter.source.nodes import identifier, walk
 
 _HASH_SEED = "PYTHONHASHSEED"
 _WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"
@@ -35,8 +35,13 @@ def late_environment(ctx: Context) -> Iterator[Finding]:
 
 
 def _reaches_child(write: EnvironmentWrite, ctx: Context) -> bool:
-    """Does the function (or the top level of the file, all of it) start a process that reads the variable?"""
+    """Does the function (or the top level of the file, all of it) start a process that reads the variable?
+
+    Between `yield`s of a context manager any process may be started.
+    """
     function = ctx.function(write.node)
+    if function is not None and any(isinstance(part, (ast.Yield, ast.YieldFrom)) for part in walk(function)):
+        return True
     for call in ctx.module.index.of_type(ast.Call):
         if function is not None and function is not ctx.function(call):
             continue
