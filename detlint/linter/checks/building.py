@@ -21,7 +21,7 @@ from detlint.linter.analysis.built import (
 from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.context import Call, Context
-from detlint.linter.analysis.registry import check
+from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.modes.layers import ModelParts, switches_itself
 from detlint.linter.modes.switches import switches_any
@@ -29,7 +29,7 @@ from detlint.linter.programs.training import spared_by_mode, trains
 from detlint.linter.randomness.random_states import stands_for_token, starts_recurrence
 from detlint.linter.randomness.random_weights import gives_random, is_random, starts_random
 from detlint.linter.source.names import FunctionNode
-from detlint.linter.source.nodes import identifier
+from detlint.linter.source.nodes import identifier, walk
 
 _DRAWS = frozenset({"rand", "randn", "rand_like", "randn_like", "normal"})
 _BUILT = "it is built where it is applied"
@@ -69,27 +69,28 @@ def parameters_built_in_forward(call: Call, ctx: Context) -> Iterator[Finding]:
         yield ctx.finding(call.node, layer=f"this {call.name.rpartition('.')[2]}", values="weights")
 
 
-@check("DET203", nodes=(ast.Call,))
-def project_dropout_built_in_forward(call: ast.Call, ctx: Context) -> Iterator[Finding]:
+@check_file("DET203")
+def project_dropout_built_in_forward(ctx: Context) -> Iterator[Finding]:
     """A layer of the project that holds dropout or batch norm, built and applied in a forward pass."""
-    info = _layer_of_project(call, ctx)
-    function = _maker_of_project(call, ctx) if info is None else None
-    made = f"this {info.node.name}" if info is not None else f"what {function[1].name}() gives" if function else ""
-    if not made or spared_by_mode(ctx.module, call):
-        return
-    if ModelParts(functional=False).made_by(ctx.module, call) is Truth.YES:
-        yield ctx.finding(call, layer=made, reason=_BUILT)
+    for call, function in _calls_of_forward(ctx):
+        info = _layer_of_project(call, function, ctx)
+        maker = _maker_of_project(call, function, ctx) if info is None else None
+        made = f"this {info.node.name}" if info is not None else f"what {maker[1].name}() gives" if maker else ""
+        spared = not made or spared_by_mode(ctx.module, call)
+        if not spared and ModelParts(functional=False).made_by(ctx.module, call) is Truth.YES:
+            yield ctx.finding(call, layer=made, reason=_BUILT)
 
 
-@check("DET207", nodes=(ast.Call,))
-def project_layer_built_in_forward(call: ast.Call, ctx: Context) -> Iterator[Finding]:
+@check_file("DET207")
+def project_layer_built_in_forward(ctx: Context) -> Iterator[Finding]:
     """A layer of the project that starts with random weights, built and applied in a forward pass."""
-    made = _layer_of_project(call, ctx)
-    if made is not None and starts_random(made, ctx):
-        yield ctx.finding(call, layer=f"this {made.node.name}", values="weights")
-    maker = _maker_of_project(call, ctx) if made is None else None
-    if maker is not None and gives_random(maker[1], maker[0]):
-        yield ctx.finding(call, layer=f"what {maker[1].name}() gives", values="weights")
+    for call, function in _calls_of_forward(ctx):
+        made = _layer_of_project(call, function, ctx)
+        if made is not None and starts_random(made, ctx):
+            yield ctx.finding(call, layer=f"this {made.node.name}", values="weights")
+        maker = _maker_of_project(call, function, ctx) if made is None else None
+        if maker is not None and gives_random(maker[1], maker[0]):
+            yield ctx.finding(call, layer=f"what {maker[1].name}() gives", values="weights")
 
 
 @check("DET207", calls=_DRAWS)
@@ -107,9 +108,19 @@ def random_state_in_forward(call: ast.Call, ctx: Context) -> Iterator[Finding]:
         yield ctx.finding(call, layer="this token", values="numbers")
 
 
-def _layer_of_project(call: ast.Call, ctx: Context) -> ClassInfo | None:
+def _calls_of_forward(ctx: Context) -> Iterator[tuple[ast.Call, FunctionNode]]:
+    """Yield the calls in functions that each forward pass runs, and the function around each."""
+    if is_test_file(ctx.module):
+        return
+    for function in ctx.module.index.of_type(ast.FunctionDef):
+        if function.name != "__init__" and runs_with_forward(function, ctx) and not trains(function):
+            calls = (part for part in walk(function) if isinstance(part, ast.Call))
+            yield from ((call, function) for call in calls if ctx.function(call) is function)
+
+
+def _layer_of_project(call: ast.Call, function: FunctionNode, ctx: Context) -> ClassInfo | None:
     """Return the project's module class that a call in a forward pass makes an instance of, to apply it there."""
-    if not identifier(call.func)[:1].isupper() or not _is_applied_in_forward(call, ctx):
+    if not identifier(call.func)[:1].isupper() or not is_applied(call, function, ctx):
         return None
     names = ctx.callees(call)
     made = ctx.inference.class_named(names[0]) if len(names) == 1 else None
@@ -117,27 +128,23 @@ def _layer_of_project(call: ast.Call, ctx: Context) -> ClassInfo | None:
     return made if known else None
 
 
-def _maker_of_project(call: ast.Call, ctx: Context) -> tuple[Context, FunctionNode] | None:
+def _maker_of_project(call: ast.Call, function: FunctionNode, ctx: Context) -> tuple[Context, FunctionNode] | None:
     """`self._project(8)(x)`: return the function of the project that a forward pass has a new layer made by."""
-    if identifier(call.func)[:1].isupper() or not _is_applied_in_forward(call, ctx):
+    if identifier(call.func)[:1].isupper() or _is_a_result(call, ctx):
         return None
     found = list(functions_called(ctx.inference, call))
-    if len(found) != 1 or switches_any(*found[0]):
+    if len(found) != 1 or not is_applied(call, function, ctx) or switches_any(*found[0]):
         return None
     where = ctx.elsewhere(found[0][0])
     return (where, found[0][1]) if given_anew(found[0][1], where) else None
 
 
-def _is_applied_in_forward(call: ast.Call, ctx: Context) -> bool:
-    function = ctx.function(call)
-    return (
-        function is not None
-        and function.name != "__init__"
-        and runs_with_forward(function, ctx)
-        and not is_test_file(ctx.module)
-        and not trains(function)
-        and is_applied(call, function, ctx)
-    )
+def _is_a_result(call: ast.Call, ctx: Context) -> bool:
+    """`x = self.lift(x)`, where nothing called `x` is called: soon seen, of most calls."""
+    parent = ctx.parent(call)
+    if isinstance(parent, ast.Assign) and isinstance(parent.targets[0], ast.Name):
+        return parent.targets[0].id not in ctx.module.index.calls_by_name
+    return isinstance(parent, (ast.Return, ast.BinOp, ast.Compare, ast.Expr, ast.keyword))
 
 
 def _is_built_in_call(node: ast.expr, function: FunctionNode | None, ctx: Context) -> bool:
