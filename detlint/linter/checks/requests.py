@@ -17,7 +17,7 @@ from detlint.linter.programs.devices import moves_to_cuda, uses_cuda
 from detlint.linter.programs.program_start import insert_at_start
 from detlint.linter.programs.smoke import is_smoke_test
 from detlint.linter.programs.timing import BENCHMARK, CLOCKS, TIMES_CALLS, measures
-from detlint.linter.programs.training import file_trains, trains
+from detlint.linter.programs.training import file_trains, may_train, training_steps, trains
 from detlint.linter.randomness.seeding import seeding_of, seeds_in
 from detlint.linter.source.names import FUNCTIONS
 from detlint.linter.source.nodes import arguments_of, identifier, walk
@@ -46,16 +46,15 @@ def determinism_not_requested(ctx: Context) -> Iterator[Finding]:
         if place is not None and uses_cuda(ctx):
             yield ctx.finding(place, who="trainer", work="trains")
         return
-    work = _work(ctx) if uses_cuda(ctx) else ""
-    if not work or is_smoke_test(ctx.module):
-        return
     seeding = seeding_of(ctx.program)
     explicit = [seed for seed in seeding.of("torch") if seed.seeder is None or not seed.seeder.implicit]
-    if explicit and not seeding.mentions_determinism:
-        places = (seeding.place_in(ctx.module, seed) for seed in explicit)
-        place = next((place for place in places if place is not None and not _is_for_timing(place, ctx)), None)
-        if place is not None:
-            yield ctx.finding(place, repair=_requested(ctx), who="program", work=work)
+    if not explicit or is_smoke_test(ctx.module) or seeding.mentions_determinism:
+        return
+    work = (_work(ctx) if uses_cuda(ctx) else "") or _work_of_imports(ctx)
+    places = (seeding.place_in(ctx.module, seed) for seed in explicit) if work else ()
+    place = next((place for place in places if place is not None and not _is_for_timing(place, ctx)), None)
+    if place is not None:
+        yield ctx.finding(place, repair=_requested(ctx), who="program", work=work)
 
 
 def _seeded_trainer(ctx: Context) -> ast.Call | None:
@@ -118,6 +117,19 @@ def _requested(ctx: Context) -> Repair | None:
     environment = insert_at_start(ctx.module, "os", '{}.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")')
     flag = insert_at_start(ctx.module, "torch", "{}.use_deterministic_algorithms(True)")
     return unsafe("ask for it where the program starts", *environment, *flag) if environment and flag else None
+
+
+def _work_of_imports(ctx: Context) -> str:
+    """Say "trains" where an optimizer's step in a file that the program imports is run, and work is put on CUDA."""
+    program = ctx.program
+    assert program is not None
+    training = [
+        ctx.elsewhere(other)
+        for other in program.modules
+        if other is not ctx.module and may_train(other)
+        if any(identifier(step.func) == "step" and program.runs(other, step) for step in training_steps(other.tree))
+    ]
+    return "trains" if training and any(map(uses_cuda, (ctx, *training))) else ""
 
 
 def _work(ctx: Context) -> str:

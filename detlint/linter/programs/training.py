@@ -163,6 +163,11 @@ def training_steps(node: ast.AST) -> tuple[ast.Call, ...]:
     return known
 
 
+def may_train(module: Module) -> bool:
+    """Return whether a file calls anything by the name of a training step: cheaper than to look at the calls."""
+    return not module.calls.isdisjoint(_STEPS)
+
+
 def file_trains(module: Module) -> bool:
     """Return whether anything in a file makes a training step."""
     calls = module.index.calls_by_name
