@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from detlint.linter.memory.uses import Fate, fate
+from detlint.linter.memory.attribute_fates import fate_under_names
+from detlint.linter.memory.uses import Fate
 from detlint.linter.source.nodes import is_own
 
 if TYPE_CHECKING:
@@ -25,5 +26,5 @@ def is_read_where_kept(use: ast.expr, ctx: Context) -> bool:
     others = [part for part in named if part is not target]
     if any(not isinstance(part.ctx, ast.Load) or index.class_at(part) is not index.class_at(target) for part in others):
         return False
-    fates = [fate(part, ctx)[0] for part in others if ctx.function(part) is not ctx.function(use)]
+    fates = [fate_under_names(part, ctx)[0] for part in others if ctx.function(part) is not ctx.function(use)]
     return len(fates) == len(others) and Fate.READ in fates and _ONLY_READ.issuperset(fates)
