@@ -88,7 +88,8 @@ def annotated(node: ast.expr, steps: Steps, named: Named = _unknown) -> Sort:
         quoted = parse_expression(node.value)
         return Sort.UNKNOWN if quoted is None else annotated(quoted, steps, named)
     if isinstance(node, ast.BinOp):
-        return _either((annotated(part, steps, named) for part in (node.left, node.right) if not _is_none(part)), steps)
+        parts = [part for part in (node.left, node.right) if _may_be(part, steps)]
+        return _either((annotated(part, steps, named) for part in parts), steps)
     if not isinstance(node, ast.Subscript):
         last = _last_name(node)
         if steps:  # letters of a text are texts, parts of a tensor are tensors
@@ -97,7 +98,7 @@ def annotated(node: ast.expr, steps: Steps, named: Named = _unknown) -> Sort:
     last = _last_name(node.value)
     inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     if last in _WRAPPERS:
-        return _either((annotated(part, steps, named) for part in inner if not _is_none(part)), steps)
+        return _either((annotated(part, steps, named) for part in inner if _may_be(part, steps)), steps)
     if last in ("tuple", "Tuple"):
         return _annotated_tuple(inner, steps, named)
     if not steps:
@@ -107,8 +108,10 @@ def annotated(node: ast.expr, steps: Steps, named: Named = _unknown) -> Sort:
     return annotated(inner[0], steps[1:], named)
 
 
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
+def _may_be(node: ast.expr, steps: Steps) -> bool:
+    """Is this part of `int | set[int] | None` one that something can be taken out of, if that is what is asked?"""
+    none = isinstance(node, ast.Constant) and node.value is None
+    return not none and not (steps and _TYPES.get(_last_name(node)) is Sort.NUMBERS)
 
 
 def documented(name: str, definition: ast.AST, steps: Steps) -> Sort:

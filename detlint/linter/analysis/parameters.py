@@ -43,6 +43,8 @@ _INTEGERS = tuple(f"torch.{kind}Tensor" for kind in ("Long", "Int", "Short", "Ch
 # A new type has a name, and another type.
 _OF_NEW_TYPE = 2
 _CONTAINERS = ("typing.Optional", "typing.Union", "typing.Annotated", "typing.Final", "typing.ClassVar")
+# What a forward pass takes besides tensors, by its name.
+_SIZES = frozenset({"H", "W", "batch_size", "height", "image_size", "img_size", "num_frames", "width"})
 
 
 def parameter_values(inference: Inference, node: ast.arg, binding: Binding) -> Iterator[Value]:
@@ -68,7 +70,8 @@ def parameter_values(inference: Inference, node: ast.arg, binding: Binding) -> I
     if isinstance(default, ast.Constant) and default.value is not None:
         yield from (inference.made(value.kind, node, dtype=value.dtype) for value in inference.values(default))
     elif isinstance(function, FUNCTIONS) and _is_forward(inference, function):
-        yield inference.made(Kind.TENSOR, node)
+        size = node.arg in _SIZES
+        yield inference.made(Kind.NUMBER, node, dtype="int") if size else inference.made(Kind.TENSOR, node)
     else:
         given = fixture_values(inference, node, function) if isinstance(function, FUNCTIONS) else ()
         yield from given or (inference.made(Kind.UNKNOWN, node),)

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 # What holds the elements of the list, or of the dictionary, that it is given.
 _HOLDERS = frozenset({"builtins.list", "builtins.tuple", "builtins.dict", "torch.nn.ParameterList"})
 _PARAMETERS = "torch.nn.ParameterList"
-JOINING = frozenset({"torch.cat", "torch.concat"})
+JOINING = frozenset({"torch.cat", "torch.concat"}) | frozenset(
+    f"numpy.{name}" for name in ("append", "column_stack", "concatenate", "hstack", "vstack")
+)
 _STACKING = JOINING | {"torch.stack", "torch.hstack", "torch.vstack"}
 _Found = tuple[Fate, ast.expr]
 

@@ -33,7 +33,7 @@ def is_fresh(call: Call, ctx: Context) -> bool:
     if where == "meta" or has_no_elements(node, ctx) or _stands_for_a_shape(node, ctx):
         return False
     if call.name.startswith("numpy."):
-        return not (_is_given_memory(call) or _holds_objects(node, ctx))
+        return not (_is_given_memory(call) or _is_placeholder(node) or _holds_objects(node, ctx))
     if _CONSTRUCTORS.match(call.name) or call.name == "torch.Tensor.new":
         return takes_sizes(node, ctx)
     return not call.name.endswith(".resize_") or _grows(node, ctx)
@@ -43,6 +43,12 @@ def _is_given_memory(call: Call) -> bool:
     """`np.ndarray(shape, buffer=shared.buf)`: what is there already."""
     named = any(keyword.arg in ("buffer", None) for keyword in call.node.keywords)
     return call.name == "numpy.ndarray" and (named or len(call.node.args) > _BEFORE_BUFFER)
+
+
+def _is_placeholder(node: ast.Call) -> bool:
+    """`labels = np.ndarray([])`, of no dimension, until there are some."""
+    shape = node.args[0] if node.args else None
+    return isinstance(shape, ast.List) and not shape.elts
 
 
 def _holds_objects(node: ast.Call, ctx: Context) -> bool:

@@ -14,14 +14,18 @@ if TYPE_CHECKING:
 
 
 def keeps_a_part(target: ast.Attribute, name: str, ctx: Context) -> bool:
-    """`self.mean = 0.9 * self.mean + …` starts from what is there."""
+    """`self.mean = 0.9 * self.mean + …` starts from what is there; `torch.zeros_like(self.mean)` looks at its shape."""
     statement = ctx.statement(target)
     value = getattr(statement, "value", None)
     if isinstance(statement, ast.AugAssign):
         return True
-    return isinstance(value, ast.expr) and any(
-        isinstance(part, ast.Attribute) and part.attr == name for part in ast.walk(value)
-    )
+    own = (part for part in ast.walk(value) if isinstance(part, ast.Attribute)) if isinstance(value, ast.expr) else ()
+    return any(part.attr == name and not _shapes_another(part, ctx) for part in own)
+
+
+def _shapes_another(node: ast.expr, ctx: Context) -> bool:
+    call = ctx.parent(node)
+    return isinstance(call, ast.Call) and call.args[:1] == [node] and identifier(call.func).endswith("_like")
 
 
 def is_made_of_itself(node: ast.Attribute, name: str, ctx: Context) -> bool:
