@@ -189,6 +189,7 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
         return True
     if (
         runs_trained_models(module)
+        or module.project.once(_refuses_training, module)
         or _is_said_to_infer(module, node)
         or (owner is not None and _refuses_forward(owner))
     ):
@@ -266,6 +267,14 @@ def _is_said_to_infer(module: Module, node: ast.AST) -> bool:
             if gradient_table().inferring_texts.search(" ".join(text.partition("\n\n")[0].split())):
                 return True
     return False
+
+
+def _refuses_training(module: Module) -> bool:
+    """`if labels is not None: raise ValueError("This is not trainable")`, in a file where nothing computes a loss."""
+    parts = (part for error in module.index.of_type(ast.Raise) for part in walk(error))
+    texts = (part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str))
+    refuses = any(map(gradient_table().refusing_texts.search, texts))
+    return refuses and not any("loss" in name.lower() for name in module.index.calls_by_name)
 
 
 def _refuses_forward(owner: ast.ClassDef) -> bool:

@@ -40,6 +40,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
         "inferring-objects",
         "data-functions",
         "inferring-texts",
+        "refusing-texts",
         "derivatives",
         "reading-functions",
         "entry-methods",
@@ -89,6 +90,7 @@ class GradientTable:
     inferring_objects: re.Pattern[str]
     data_functions: re.Pattern[str]
     inferring_texts: re.Pattern[str]
+    refusing_texts: re.Pattern[str]
     derivatives: re.Pattern[str]
     reading_functions: re.Pattern[str]
     entry_methods: re.Pattern[str]
@@ -147,6 +149,7 @@ def gradient_table(path: Path = RULES_FOLDER / "gradients.toml") -> GradientTabl
         inferring_objects=_pattern(path, "names.inferring-objects", names["inferring-objects"], r"({})$", flags=0),
         data_functions=_pattern(path, "names.data-functions", names["data-functions"], r"^_*({})"),
         inferring_texts=_pattern(path, "names.inferring-texts", names["inferring-texts"], r"({})"),
+        refusing_texts=_pattern(path, "names.refusing-texts", names["refusing-texts"], r"({})"),
         derivatives=_pattern(path, "names.derivatives", names["derivatives"], r"(^|_)({})(_|$)"),
         reading_functions=_pattern(path, "names.reading-functions", names["reading-functions"], r"^_*({})"),
         entry_methods=_pattern(path, "names.entry-methods", names["entry-methods"], r"^({})$", flags=0),
