@@ -64,7 +64,11 @@ class Module:
     @cached_property
     def adds_to_path(self) -> bool:
         """Whether the file may call `sys.path.append("..")` or the like."""
-        return "sys" in self.outline.imports and not self.calls.isdisjoint(("append", "insert", "extend"))
+        if "tree" in vars(self):
+            imports = {alias.name for statement in self.index.of_type(ast.Import) for alias in statement.names}
+        else:
+            imports = set(self.outline.imports)
+        return "sys" in imports and not self.calls.isdisjoint(("append", "insert", "extend"))
 
     @property
     def calls(self) -> Set[str]:

@@ -29,7 +29,7 @@ from detlint.linter.programs.training import spared_by_mode, trains
 from detlint.linter.randomness.random_states import stands_for_token, starts_recurrence
 from detlint.linter.randomness.random_weights import gives_random, is_random, starts_random
 from detlint.linter.source.names import FunctionNode
-from detlint.linter.source.nodes import identifier, walk
+from detlint.linter.source.nodes import identifier
 
 _DRAWS = frozenset({"rand", "randn", "rand_like", "randn_like", "normal"})
 _BUILT = "it is built where it is applied"
@@ -112,10 +112,16 @@ def _calls_of_forward(ctx: Context) -> Iterator[tuple[ast.Call, FunctionNode]]:
     """Yield the calls in functions that each forward pass runs, and the function around each."""
     if is_test_file(ctx.module):
         return
-    for function in ctx.module.index.of_type(ast.FunctionDef):
-        if function.name != "__init__" and runs_with_forward(function, ctx) and not trains(function):
-            calls = (part for part in walk(function) if isinstance(part, ast.Call))
-            yield from ((call, function) for call in calls if ctx.function(call) is function)
+    index = ctx.module.index
+    functions = {
+        function
+        for function in index.of_type(ast.FunctionDef)
+        if function.name != "__init__" and runs_with_forward(function, ctx) and not trains(function)
+    }
+    for call in index.of_type(ast.Call) if functions else ():
+        function = ctx.function(call)
+        if function in functions:
+            yield call, function
 
 
 def _layer_of_project(call: ast.Call, function: FunctionNode, ctx: Context) -> ClassInfo | None:

@@ -50,7 +50,8 @@ class ModelRuns:
     def _model(self, call: ast.Call) -> ast.expr | None:
         """Return the expression of what may be a model that `call` runs."""
         function = call.func
-        if isinstance(function, ast.Name) and "builtins.map" in self.module.inference.callees(call) and call.args:
+        named_map = isinstance(function, ast.Name) and function.id == "map" and bool(call.args)
+        if named_map and "builtins.map" in self.module.inference.callees(call):
             mapped = call.args[0]
             return mapped if isinstance(mapped, (ast.Name, ast.Attribute)) and self.is_module(mapped) else None
         if isinstance(function, ast.Name):
@@ -71,7 +72,7 @@ class ModelRuns:
     def _runs_parts_of_other(self, call: ast.Call, called: ast.Attribute) -> bool:
         """`net.map_logits(x)` under no_grad, a method of the project that calls layers of the model."""
         part_of_self = isinstance(called.value, ast.Name) and called.value.id == "self"
-        if part_of_self or self.modes.key(called.value) is None or not without_gradients(self.module, call):
+        if part_of_self or not without_gradients(self.module, call) or self.modes.key(called.value) is None:
             return False
         kinds = [value for value in self.module.inference.values(called.value) if value.kind is Kind.MODULE]
         if (kinds or MODEL.search(identifier(called.value))) and self._is_steady_part(called):
