@@ -264,8 +264,8 @@ def _unless_seeded(node: ast.Call, name: str, library: str, program: Program, ct
         return
     seeding = seeding_of(program)
     title = "NumPy" if library == "numpy" else library
-    later = _is_seeded_with_data(seeding.of(library)) or is_seeded_later(library, ctx.module, node, seeding)
-    if later and (_DRAWS_AT_ONCE.search(name) or _splits_at_once(node, ctx)):
+    at_once = _DRAWS_AT_ONCE.search(name) or _splits_at_once(node, ctx)
+    if at_once and (_is_seeded_with_data(seeding.of(library)) or is_seeded_later(library, ctx.module, node, seeding)):
         yield ctx.finding(node, call=name, reason=f"from {title}'s global generator, before it is seeded")
         return
     if seeding.shared(library) or (program.is_library and _may_be_seeded(node, library, ctx)):

@@ -128,10 +128,9 @@ def _read_of_names(loop: ast.AST, target: ast.expr, copy: Running, ctx: Context)
 def _read_of_target(made: ast.expr, target: ast.expr, copy: Running, ctx: Context) -> ast.expr | None:
     """`first, second = [each.to("cpu") for each in pair]`; `whole[start:end] = host` reads it to fill a tensor."""
     if isinstance(target, (ast.Tuple, ast.List)):
-        parts = (
-            target.elts if isinstance(made, (ast.ListComp, ast.GeneratorExp)) else ()
-        )  # in other things there may be more than copies
-        return _first(_read_of_target(made, part, copy, ctx) for part in parts)
+        if not isinstance(made, (ast.ListComp, ast.GeneratorExp)):
+            return None  # there may be more in it than copies
+        return _first(_read_of_target(made, part, copy, ctx) for part in target.elts)
     if isinstance(target, ast.Subscript) and _is_filled_at_once(target.value, ctx):
         return target
     return read_of_place(target, copy, ctx)
