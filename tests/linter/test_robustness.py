@@ -42,6 +42,29 @@ BAD: dict[str, tuple[bytes | str, tuple[int, int | None, str] | None]] = {
         f"        self.assertAlmostEqual(f(), 1, places={'9' * 400})\n",
         None,
     ),
+    "circular_options.py": (
+        "from sklearn.model_selection import train_test_split\n\n"
+        "def f():\n    return g()\n\ndef g():\n    return f()\n\n"
+        "train_test_split(rows, **f())\n"
+        "while True:\n    options = options['next']\n    train_test_split(rows, **options)\n"
+        "class Split:\n    def run(self):\n        self.options = self.options['next']\n"
+        "        return train_test_split(rows, **self.options)\n",
+        None,
+    ),
+    "circular_choice.py": (
+        "import torch\n\n"
+        "def unwrap(model):\n    while hasattr(model, 'module'):\n"
+        "        model = model.module if hasattr(model, 'module') else model\n    return model\n\n"
+        "def main():\n    model = torch.nn.Dropout()\n    averaged = torch.nn.Dropout()\n"
+        "    for epoch in range(3):\n        model = averaged if epoch else model\n"
+        "        with torch.no_grad():\n            print(model(torch.ones(2)))\n",
+        None,
+    ),
+    "circular_helper.py": (
+        "import torch\n\ndef gap(a, b):\n    return gap(a, b)\n\n"
+        "def test_gap():\n    assert gap(torch.ones(2), torch.zeros(2)) < 1e-9\n",
+        None,
+    ),
     "null.py": ("x = 1\n\0\n", (2, 1, "null byte")),
     "utf16.py": (GOOD.encode("utf-16"), (1, 1, "byte 0xff")),
     "cookie.py": ("# -*- coding: klingon -*-\n", (1, 1, "unknown encoding")),

@@ -13,14 +13,17 @@ if TYPE_CHECKING:
     from detlint.linter.analysis.project import Module
 
 _READING = ("get", "items", "keys", "values", "copy")
+_MAX_STEPS = 8  # of names, keys and functions that lead on: `options = options["inner"]` in a loop leads to itself
 
 
-def written_items(module: Module, node: ast.expr) -> Mapping[str, ast.expr] | None:
+def written_items(module: Module, node: ast.expr, steps: int = _MAX_STEPS) -> Mapping[str, ast.expr] | None:
     """Return the items of `{"size": 8}` or `dict(size=8)`, also under a name or key that nothing else touches.
 
     So of what a function of the file gives back. None of anything else, and of a dictionary that is put together: an
     absent key is absent for sure.
     """
+    if not steps:
+        return None
     if isinstance(node, ast.Name):
         bindings = module.definitions(node)
         only = bindings[0] if len(bindings) == 1 and len(bindings[0].of_same_name) == 1 else None
@@ -28,14 +31,16 @@ def written_items(module: Module, node: ast.expr) -> Mapping[str, ast.expr] | No
             return None
         if isinstance(only.value, ast.Name) or _is_changed(module, node.id):
             return None
-        return written_items(module, only.value)
+        return written_items(module, only.value, steps - 1)
     if isinstance(node, ast.Attribute):
         kept = only_value(module, node)
-        return written_items(module, kept) if kept is not None and not _is_changed(module, node.attr) else None
+        if kept is None or _is_changed(module, node.attr):
+            return None
+        return written_items(module, kept, steps - 1)
     if isinstance(node, ast.Subscript):  # `PRESETS["fast"]`
         key = node.slice.value if isinstance(node.slice, ast.Constant) else None
-        held = (written_items(module, node.value) or {}).get(key) if isinstance(key, str) else None
-        return written_items(module, held) if held is not None else None
+        held = (written_items(module, node.value, steps - 1) or {}).get(key) if isinstance(key, str) else None
+        return written_items(module, held, steps - 1) if held is not None else None
     if isinstance(node, ast.Dict):
         named = zip(node.keys, node.values, strict=True)
         items = {key.value: value for key, value in named if isinstance(key, ast.Constant)}
@@ -46,7 +51,7 @@ def written_items(module: Module, node: ast.expr) -> Mapping[str, ast.expr] | No
         return given if len(given) == len(node.keywords) else None
     if isinstance(node, ast.Call):
         made = _given_back(module, node)
-        return written_items(module, made) if isinstance(made, (ast.Dict, ast.Call)) else None
+        return written_items(module, made, steps - 1) if isinstance(made, (ast.Dict, ast.Call)) else None
     return None
 
 

@@ -213,8 +213,10 @@ class Modes(OtherNames):
     def _trace_choice(self, choice: ast.IfExp, bound: ast.AST, node: ast.AST, trace: _Trace) -> None:
         """`chosen = averaged if use_ema else net`: one that is in train mode on every path is so under the name too."""
         for key in map(self.key, (choice.body, choice.orelse)):
-            reasons, modes = self.reasons(key, bound) if key is not None else ((), frozenset())
-            for each in reasons if modes <= {Mode.TRAIN, Mode.SAME} else ():
+            chosen = replace(trace, seen=set(trace.seen), reasons={}, modes=set())  # in a loop it may be itself
+            if key is not None:
+                self._trace(key, bound, chosen)
+            for each in chosen.reasons.values() if chosen.modes <= {Mode.TRAIN, Mode.SAME} else ():
                 trace.reasons[each.node] = replace(each, goal=node) if each.goal is bound else each
 
     def may_leave_in_train_mode(self, event: Event, key: Key) -> bool:

@@ -30,10 +30,10 @@ def within_nothing(compare: ast.Compare, ctx: Context) -> tuple[ast.expr, ast.ex
     return difference(ctx.module, whole) if far else None
 
 
-def difference(module: Module, node: ast.expr) -> tuple[ast.expr, ast.expr] | None:
+def difference(module: Module, node: ast.expr, steps: int = _STEPS) -> tuple[ast.expr, ast.expr] | None:
     """Return the two sides of `(a - b).abs().max()`, `torch.dist(a, b)`, `(a != b).sum()`, or None."""
     sizes = rounding_table().sizes
-    for _ in range(_STEPS):
+    for left in reversed(range(steps)):
         inner: ast.expr | None = None
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
             inner = node.left
@@ -51,7 +51,7 @@ def difference(module: Module, node: ast.expr) -> tuple[ast.expr, ast.expr] | No
             if name in _TWO_SIDED and len(parts) > 1:
                 return parts[0], parts[1]
             if name not in sizes:
-                return _told_by_helper(module, node)
+                return _told_by_helper(module, node, left)
             inner = parts[0] if name in sizes and parts else None
         if inner is None:
             return None
@@ -59,11 +59,11 @@ def difference(module: Module, node: ast.expr) -> tuple[ast.expr, ast.expr] | No
     return None
 
 
-def _told_by_helper(module: Module, call: ast.Call) -> tuple[ast.expr, ast.expr] | None:
+def _told_by_helper(module: Module, call: ast.Call, steps: int) -> tuple[ast.expr, ast.expr] | None:
     """Return `x` and `y` of `largest_error(x, y)`, a function of the project that gives the size of `a - b`."""
     for owner, function in functions_called(module.inference, call):
         returned = made_results(owner, function)
-        apart = difference(owner, returned[0]) if len(returned) == 1 and returned[0] is not None else None
+        apart = difference(owner, returned[0], steps) if len(returned) == 1 and returned[0] is not None else None
         method = isinstance(call.func, ast.Attribute)
         names = [side.id for side in map(unviewed, apart or ()) if isinstance(side, ast.Name)]
         given = [argument_of(function, name, call, skip_self=method) for name in names]
