@@ -65,6 +65,14 @@ BAD: dict[str, tuple[bytes | str, tuple[int, int | None, str] | None]] = {
         "def test_gap():\n    assert gap(torch.ones(2), torch.zeros(2)) < 1e-9\n",
         None,
     ),
+    "circular_names.py": (
+        "import torch\n\n"
+        "def test_steps(rows):\n    while rows:\n        left = left['next']\n        right = right['next']\n"
+        "    assert torch.equal(left, right)\n\n"
+        "def names(count):\n    while count:\n        kept = kept & known\n        known = known - kept\n"
+        "    return list(kept & known)\n",
+        None,
+    ),
     "null.py": ("x = 1\n\0\n", (2, 1, "null byte")),
     "utf16.py": (GOOD.encode("utf-16"), (1, 1, "byte 0xff")),
     "cookie.py": ("# -*- coding: klingon -*-\n", (1, 1, "unknown encoding")),

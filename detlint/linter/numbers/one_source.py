@@ -105,19 +105,19 @@ def _viewed(call: ast.Call, ctx: Context) -> ast.expr | None:
     return function.value
 
 
-def _origin(node: ast.expr, ctx: Context) -> str:
+def _origin(node: ast.expr, ctx: Context, steps: int = _MOST_VIEWS) -> str:
     """The text of the computation behind a name: equal texts mean the same computation, done twice."""
-    if isinstance(node, ast.Name):
+    if isinstance(node, ast.Name) and steps:
         for binding in ctx.module.definitions(node):
             if binding.kind is BindingKind.ITERATION:
-                return " ".join(_origin(element, ctx) for element in taken(ctx.module, binding)) or node.id
+                return " ".join(_origin(element, ctx, steps - 1) for element in taken(ctx.module, binding)) or node.id
             value = unpacked(binding)
             if value is not None:
-                return _origin(value, ctx)
+                return _origin(value, ctx, steps - 1)
             if binding.value is not None:  # `first, second = f(x)` are two results
-                return f"{_origin(binding.value, ctx)}{list(binding.index)}"
+                return f"{_origin(binding.value, ctx, steps - 1)}{list(binding.index)}"
     if isinstance(node, ast.Subscript):
-        return f"{_origin(node.value, ctx)}[{ast.unparse(node.slice)}]"
+        return f"{_origin(node.value, ctx, steps)}[{ast.unparse(node.slice)}]"
     return ast.unparse(node)
 
 

@@ -22,19 +22,20 @@ from detlint.linter.tables.order import order_table
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
 
+_MAX_STEPS = 6  # of names for a result of set algebra, which in a loop may lead to themselves
 _NEAR = 4  # names that stand further off say less about the elements
 _ALGEBRA = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.Sub)
 
 
-def is_set(node: ast.expr, ctx: Context) -> bool:
+def is_set(node: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> bool:
     """Return whether the expression is a set, a variable on some path; the algebra of dict views included."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, _ALGEBRA):
         if any(value.type in order_table().functions["ordered-sets"] for value in ctx.values(node.left)):
             return False
         sides = (node.left, node.right)
-        return any(is_set(side, ctx) or _is_view(side) for side in sides)
+        return any(is_set(side, ctx, steps) or _is_view(side) for side in sides)
     kinds = {value.kind for value in ctx.values(node)} - {Kind.NONE}
-    if isinstance(node, ast.Name) and kinds == {Kind.UNKNOWN} and _is_difference_of_views(node, ctx):
+    if isinstance(node, ast.Name) and kinds == {Kind.UNKNOWN} and _is_difference_of_views(node, ctx, steps):
         return True
     if Kind.SET not in kinds:
         return kinds <= {Kind.UNKNOWN, Kind.LIST} and _is_entry(node, ctx)
@@ -45,12 +46,13 @@ def is_set(node: ast.expr, ctx: Context) -> bool:
     return isinstance(node, ast.Attribute) and _is_just_made(node, ctx)
 
 
-def _is_difference_of_views(node: ast.Name, ctx: Context) -> bool:
+def _is_difference_of_views(node: ast.Name, ctx: Context, steps: int) -> bool:
     """`missing = wanted.keys() - known.keys()`."""
+    if not steps:
+        return False
     made = [binding.value for binding in ctx.module.definitions(node) if binding.kind is BindingKind.ASSIGN]
-    return (
-        len(made) == 1 and isinstance(made[0], ast.BinOp) and isinstance(made[0].op, _ALGEBRA) and is_set(made[0], ctx)
-    )
+    only = made[0] if len(made) == 1 else None
+    return isinstance(only, ast.BinOp) and isinstance(only.op, _ALGEBRA) and is_set(only, ctx, steps - 1)
 
 
 def _assigns_set(binding: Binding, ctx: Context) -> bool:
