@@ -12,6 +12,7 @@ from detlint.linter.analysis.built_lists import taken_out
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.only_values import only_value
+from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.values import Kind
 from detlint.linter.source.names import FUNCTIONS, FunctionNode
 from detlint.linter.source.nodes import identifier, is_own, walk
@@ -82,7 +83,7 @@ def is_applied(node: ast.expr, function: FunctionNode, ctx: Context) -> bool:
     if runs and None not in runs:
         return True
     made = _built(node, ctx)
-    attribute = stored_on_self(made.expression, function, ctx) if runs_with_forward(function, ctx) else None
+    attribute = stored_on_self(made.expression, function, ctx) if runs_with_forward(function, ctx.module) else None
     return attribute is not None and any(
         isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and ast.unparse(part.func) == attribute
         for part in walk(function)
@@ -92,7 +93,7 @@ def is_applied(node: ast.expr, function: FunctionNode, ctx: Context) -> bool:
 def is_anew_at_each_call(node: ast.expr, function: FunctionNode, ctx: Context) -> bool:
     """Return whether each forward pass builds and applies a module, or each call of a function that acts as a layer."""
     layer = function.name != "__init__" and _takes_input(node, function, ctx)
-    return (layer or runs_with_forward(function, ctx)) and is_applied(node, function, ctx)
+    return (layer or runs_with_forward(function, ctx.module)) and is_applied(node, function, ctx)
 
 
 def is_anew_in_lambda(node: ast.expr, ctx: Context) -> bool:
@@ -133,7 +134,7 @@ def is_shared(node: ast.expr, ctx: Context) -> bool:
     uses = list(ctx.module.index.uses_of(binding.node))
     calls = [call for use in uses if isinstance(call := ctx.parent(use), ast.Call) and call.func is use]
     functions = [function for call in calls if (function := ctx.function(call)) is not None]
-    in_forward = any(runs_with_forward(function, ctx) for function in functions)
+    in_forward = any(runs_with_forward(function, ctx.module) for function in functions)
     return in_forward and len(calls) == len([use for use in uses if isinstance(use.ctx, ast.Load)])
 
 
@@ -218,16 +219,16 @@ def _ends(test: ast.expr, *functions: FunctionNode) -> bool:
     )
 
 
-def runs_with_forward(function: FunctionNode, ctx: Context) -> bool:
-    """Return whether a function is a module's forward, or a method of the module that forward calls."""
-    owner = ctx.parent(function)
+def runs_with_forward(function: FunctionNode, module: Module) -> bool:
+    """Return whether a function is a layer's forward, or a method of the layer that forward calls."""
+    owner = module.index.parents.get(function)
     if not isinstance(owner, ast.ClassDef):
         return False
-    info = ctx.inference.class_info(owner)
+    info = module.inference.class_info(owner)
     if info.methods.get(function.name) is not function:
         return False
-    reached = ctx.module.project.once(_run_with_forward, info)
-    return function.name in reached and ctx.inference.is_module_class(info.name)
+    reached = module.project.once(_run_with_forward, info)
+    return function.name in reached and module.inference.is_module_class(info.name)
 
 
 def _run_with_forward(info: ClassInfo) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from detlint.conditions import Truth
 from detlint.findings import Finding
@@ -21,6 +22,7 @@ from detlint.linter.analysis.built import (
 from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.context import Call, Context
+from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.modes.layers import ModelParts, switches_itself
@@ -60,7 +62,7 @@ def parameters_built_in_forward(call: Call, ctx: Context) -> Iterator[Finding]:
     if function is None or is_test_file(ctx.module) or trains(function):
         return
     if call.name == "torch.nn.Parameter":
-        if not runs_with_forward(function, ctx) or not is_random(call.argument("data").value, ctx):
+        if not runs_with_forward(function, ctx.module) or not is_random(call.argument("data").value, ctx):
             return
         if _used(moved(call.node, ctx), function, ctx):
             yield ctx.finding(call.node, layer="this parameter", values="weights")
@@ -72,25 +74,18 @@ def parameters_built_in_forward(call: Call, ctx: Context) -> Iterator[Finding]:
 @check_file("DET203")
 def project_dropout_built_in_forward(ctx: Context) -> Iterator[Finding]:
     """A layer of the project that holds dropout or batch norm, built and applied in a forward pass."""
-    for call, function in _calls_of_forward(ctx):
-        info = _layer_of_project(call, function, ctx)
-        maker = _maker_of_project(call, function, ctx) if info is None else None
-        made = f"this {info.node.name}" if info is not None else f"what {maker[1].name}() gives" if maker else ""
-        spared = not made or spared_by_mode(ctx.module, call)
-        if not spared and ModelParts(functional=False).made_by(ctx.module, call) is Truth.YES:
-            yield ctx.finding(call, layer=made, reason=_BUILT)
+    for made in _made_in_forward(ctx):
+        spared = spared_by_mode(ctx.module, made.call)
+        if not spared and ModelParts(functional=False).made_by(ctx.module, made.call) is Truth.YES:
+            yield ctx.finding(made.call, layer=made.shown, reason=_BUILT)
 
 
 @check_file("DET207")
 def project_layer_built_in_forward(ctx: Context) -> Iterator[Finding]:
     """A layer of the project that starts with random weights, built and applied in a forward pass."""
-    for call, function in _calls_of_forward(ctx):
-        made = _layer_of_project(call, function, ctx)
-        if made is not None and starts_random(made, ctx):
-            yield ctx.finding(call, layer=f"this {made.node.name}", values="weights")
-        maker = _maker_of_project(call, function, ctx) if made is None else None
-        if maker is not None and gives_random(maker[1], maker[0]):
-            yield ctx.finding(call, layer=f"what {maker[1].name}() gives", values="weights")
+    for made in _made_in_forward(ctx):
+        if made.starts_random(ctx):
+            yield ctx.finding(made.call, layer=made.shown, values="weights")
 
 
 @check("DET207", calls=_DRAWS)
@@ -108,20 +103,44 @@ def random_state_in_forward(call: ast.Call, ctx: Context) -> Iterator[Finding]:
         yield ctx.finding(call, layer="this token", values="numbers")
 
 
-def _calls_of_forward(ctx: Context) -> Iterator[tuple[ast.Call, FunctionNode]]:
-    """Yield the calls in functions that each forward pass runs, and the function around each."""
-    if is_test_file(ctx.module):
-        return
-    index = ctx.module.index
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A call in a forward pass that makes a layer which is applied there: its class, or the function that makes it."""
+
+    call: ast.Call
+    maker: ClassInfo | tuple[Context, FunctionNode]
+
+    @property
+    def shown(self) -> str:
+        if isinstance(self.maker, ClassInfo):
+            return f"this {self.maker.node.name}"
+        return f"what {self.maker[1].name}() gives"
+
+    def starts_random(self, ctx: Context) -> bool:
+        if isinstance(self.maker, ClassInfo):
+            return starts_random(self.maker, ctx)
+        return gives_random(self.maker[1], self.maker[0])
+
+
+def _made_in_forward(ctx: Context) -> Iterator[_Made]:
+    """Yield the layers of the project that forward passes make and apply."""
+    for call, function in ctx.module.project.once(_calls_of_forward, ctx.module):
+        maker = _layer_of_project(call, function, ctx) or _maker_of_project(call, function, ctx)
+        if maker is not None:
+            yield _Made(call, maker)
+
+
+def _calls_of_forward(module: Module) -> tuple[tuple[ast.Call, FunctionNode], ...]:
+    """Return the calls in functions that each forward pass runs, with the function around each."""
+    if is_test_file(module):
+        return ()
     functions = {
         function
-        for function in index.of_type(ast.FunctionDef)
-        if function.name != "__init__" and runs_with_forward(function, ctx) and not trains(function)
+        for function in module.index.of_type(ast.FunctionDef)
+        if function.name != "__init__" and runs_with_forward(function, module) and not trains(function)
     }
-    for call in index.of_type(ast.Call) if functions else ():
-        function = ctx.function(call)
-        if function in functions:
-            yield call, function
+    around = ((call, module.index.function_at(call)) for call in module.index.of_type(ast.Call) if functions)
+    return tuple((call, function) for call, function in around if function in functions)
 
 
 def _layer_of_project(call: ast.Call, function: FunctionNode, ctx: Context) -> ClassInfo | None:

@@ -74,7 +74,7 @@ def unseen_attention_always_on(keyword: ast.keyword, ctx: Context) -> Iterator[F
     """`self.attend(q, k, v, dropout_p=self.p)` of a function out of sight: like that of torch it knows no mode."""
     call = ctx.parent(keyword) if keyword.arg == _ATTENTION_RATE else None
     function = ctx.function(keyword.value) if call is not None else None
-    if not isinstance(call, ast.Call) or function is None or not runs_with_forward(function, ctx):
+    if not isinstance(call, ast.Call) or function is None or not runs_with_forward(function, ctx.module):
         return
     rate = _at_inference(keyword.value, ctx)
     if any(map(asks_for_mode, arguments_of(call))) or not _is_unseen_function(call, ctx):
@@ -198,7 +198,7 @@ def _runs_in_both_modes(function: FunctionNode, ctx: Context) -> bool:
         sites = list(calls_of(function, ctx))
         known = [site for site in sites if site is not None and not is_test_file(site[0].module)]
         return len(known) == len(sites) and any(is_called_in_forward(*site) for site in known)
-    if not runs_with_forward(function, ctx):
+    if not runs_with_forward(function, ctx.module):
         return False
     made = [site for site in calls_of(owner, ctx) if site is not None]
     return not any(_is_guarded_layer(call, where) for where, call in made)

@@ -210,7 +210,7 @@ class PlainContainer:
         call = ctx.parent(element)
         if isinstance(call, ast.Call) and call.func is element:
             function = ctx.function(call)
-            self._called |= function is not None and runs_with_forward(function, ctx)
+            self._called |= function is not None and runs_with_forward(function, ctx.module)
             return True
         binding = ctx.binding(element)
         if binding is not None:

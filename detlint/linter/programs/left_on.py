@@ -46,7 +46,7 @@ def left_on(training: ast.expr | None, ctx: Context, steps: int = _MAX_STEPS) ->
 def is_called_in_forward(where: Context, call: ast.Call) -> bool:
     """Does a forward pass lead to a call, in both modes?"""
     around = where.function(call)
-    if around is None or not runs_with_forward(around, where) or trains(around):
+    if around is None or not runs_with_forward(around, where.module) or trains(around):
         return False
     return not guarded_by_mode(where.module, call)
 

@@ -85,6 +85,8 @@ def may_be_differentiated(module: Module, call: ast.Call) -> bool:
 
 def is_trained_on(module: Module, call: ast.Call) -> bool:
     """`actions, log_prob = self.sample()`, and then `loss += -log_prob * reward`: does a backward pass take it up?"""
+    if module.index.names_used.keys().isdisjoint(_GRADIENTS):
+        return False
     return any(identifier(part) in _GRADIENTS for end in _ends(module, call) for part in walk(end))
 
 

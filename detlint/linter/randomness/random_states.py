@@ -55,7 +55,7 @@ def stands_for_token(draw: ast.expr, ctx: Context) -> bool:
     """`cls_token = torch.randn(b, 1, d)` in a forward pass, in place of a parameter."""
     binding, function = ctx.binding(moved(draw, ctx)), ctx.function(draw)
     named = binding is not None and _TOKEN.match(binding.name) is not None
-    return named and function is not None and runs_with_forward(function, ctx)
+    return named and function is not None and runs_with_forward(function, ctx.module)
 
 
 def _is_fallback(binding: Binding, ctx: Context) -> bool:
@@ -64,7 +64,11 @@ def _is_fallback(binding: Binding, ctx: Context) -> bool:
     if function is None or owner is None or not (_CELL.search(owner.name) and _GIVEN_STATE.match(binding.name)):
         return False
     given = any(other.kind is BindingKind.PARAMETER for other in binding.of_same_name)
-    return given and _stands_in_for(ctx.statement(binding.node), binding.name, ctx) and runs_with_forward(function, ctx)
+    return (
+        given
+        and _stands_in_for(ctx.statement(binding.node), binding.name, ctx)
+        and runs_with_forward(function, ctx.module)
+    )
 
 
 def _stands_in_for(statement: ast.stmt, name: str, ctx: Context) -> bool:
@@ -86,7 +90,7 @@ def _is_recurrent(call: ast.Call, ctx: Context) -> bool:
     )
     names = {f"{layer.name}.__call__" for layer in layers}
     function = ctx.function(call)
-    if function is None or not runs_with_forward(function, ctx):
+    if function is None or not runs_with_forward(function, ctx.module):
         return False
     return not names.isdisjoint(ctx.callees(call)) or _is_recurrent_by_name(call.func, ctx)
 
