@@ -14,9 +14,8 @@ from detlint.linter.source.names import FUNCTIONS, FunctionNode, parameters
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
 
-# Calls that a setting is followed through, from the parameter back to where it is written. What a caller hands on from
-# a parameter of its own is the business of whoever calls that.
-_MAX_CALLS = 1
+# Calls that a setting is followed through, from the parameter back to where it is written.
+_MAX_CALLS = 3
 
 
 def literals_of(node: ast.expr, ctx: Context, steps: int = _MAX_CALLS) -> list[object]:

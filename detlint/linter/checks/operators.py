@@ -17,6 +17,7 @@ from detlint.linter.gradients.flow import can_need_gradient, runs_trained_models
 from detlint.linter.gradients.learned import is_learned, is_read_by_many
 from detlint.linter.gradients.unapplied import is_never_applied
 from detlint.linter.indices.arguments import LayerArguments, SourceArguments, branches
+from detlint.linter.indices.own_size import keeps_size
 from detlint.linter.indices.repeating import may_repeat
 from detlint.linter.indices.sparse_graphs import multiplies_sparse
 from detlint.linter.modes.derived_layers import constructions, overrides
@@ -218,6 +219,8 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
     if _is_exact(operator, call, ctx) and not asks_for_deterministic_algorithms(ctx):
         return False
     if are_counted(_added(call), ctx) or _is_entry(call, ctx):
+        return False
+    if keeps_size(_input(call), call.argument("size").value, call.name, ctx):
         return False
     if operator.only_repeating and not _repeats(call, ctx):
         return False

@@ -42,6 +42,9 @@ def unsorted_listing(call: Call, ctx: Context) -> Iterator[Finding]:
     pattern = call.argument("pathname" if call.name.startswith("glob.") else "pattern").value
     if names_one_path(pattern, ctx) or ctx.module.path.name == "setup.py":  # which lists files to install
         return
+    function = ctx.function(call.node)
+    if function is not None and ctx.module.qualified(function) == call.name:  # goes on in the folders below
+        return
     form = Form.WALK if call.name in _WALKS else Form.SEQUENCE
     sink = OrderTracer(ctx.module).destination(call.node, Trail(form, gathered=True))
     if sink is None or is_given_in_vain(sink, ctx) or (sink == CHOICE and _serves_any(call, ctx)):

@@ -126,13 +126,12 @@ def _is_put_around_model(owner: ast.ClassDef, function: FunctionNode, ctx: Conte
 
 
 def _is_given_from_outside(parameter: ast.arg, function: FunctionNode, owner: ast.ClassDef, ctx: Context) -> bool:
-    """Does a model start from it that is loaded by itself, and that no other model of the project holds?
+    """Is it for a model that is loaded by itself, and that no other model of the project holds?
 
-    What another model computed stands beside that, or goes by names of its own: `forward(self, inputs_embeds)`.
+    What another model computed goes by names of its own: `forward(self, inputs_embeds)`.
     """
     table = gradient_table()
-    first = _starts_there(parameter, function) and not table.features.search(parameter.arg)
-    if function.name != "forward" or not (first or table.noised.search(parameter.arg)):
+    if function.name != "forward" or table.features.search(parameter.arg):
         return False
     info = ctx.inference.class_info(owner)
     bases = [*(cls.name for cls in ctx.inference.mro(info)), *ctx.inference.external_bases(info)]

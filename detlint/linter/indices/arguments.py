@@ -11,6 +11,7 @@ from detlint.linter.analysis.context import MISSING, Argument, Call, Context, de
 from detlint.linter.analysis.defaults import default_of
 from detlint.linter.analysis.guards import ruled_out, settled
 from detlint.linter.analysis.lengths import length
+from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.passed import literals_of
 from detlint.linter.analysis.values import Kind, Value, load_types
 from detlint.linter.analysis.words import MAX_CALLS, words_of
@@ -78,7 +79,9 @@ class SourceArguments:
         if value is not MISSING:
             return value
         passed = literals_of(node, self._ctx)
-        return passed[0] if passed and passed.count(passed[0]) == len(passed) else _written(node)
+        if passed and passed.count(passed[0]) == len(passed):
+            return passed[0]
+        return _written(only_value(self._ctx.module, node) or node)
 
     def _passed_on(self, name: str) -> object:
         """Return what an argument behind `**` is unless a caller says otherwise.

@@ -60,7 +60,14 @@ class ModeEvents(ModeEffects, ABC):
 
     def events_anywhere(self, key: Key) -> list[Event]:
         """Return what decides the mode of a variable, in every body that can see it."""
+        if not self._is_named(key):
+            return []
         return [event for scope in self._scopes_of(key) for event in self.events(scope, key)]
+
+    def _is_named(self, key: Key) -> bool:
+        """Does the file hold the name at all? Base classes mostly know nothing of the models of their heirs."""
+        name = key.name.partition("[")[0]
+        return name in self.index.names_used or name in self.index.scopes[key.owner].bindings
 
     def _scopes_of(self, key: Key) -> Iterator[Scope]:
         """Yield every body that can see the variable."""

@@ -21,7 +21,6 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
         "computed",
         "denoising",
         "features",
-        "noised",
         "given",
         "results",
         "numbers",
@@ -73,7 +72,6 @@ class GradientTable:
     computed: re.Pattern[str]
     denoising: re.Pattern[str]
     features: re.Pattern[str]
-    noised: re.Pattern[str]
     given: re.Pattern[str]
     results: re.Pattern[str]
     numbers: re.Pattern[str]
@@ -132,7 +130,6 @@ def gradient_table(path: Path = RULES_FOLDER / "gradients.toml") -> GradientTabl
         computed=_pattern(path, "words.computed", words["computed"], r"(?:^|(?<=_))({})"),
         denoising=_pattern(path, "words.denoising", words["denoising"], r"({})"),
         features=_pattern(path, "words.features", words["features"], r"(^|_)({})$"),
-        noised=_pattern(path, "words.noised", words["noised"], r"(^|_)({})(_|\d|$)"),
         given=_pattern(path, "words.given", words["given"], r"^({})$"),
         results=_pattern(path, "words.results", words["results"], r"^({})$"),
         numbers=_pattern(path, "words.numbers", words["numbers"], r"(^|_)({})$"),
