@@ -102,6 +102,8 @@ def belongs_to_one_choice(index: ast.expr, ctx: Context) -> bool:
 
     Nobody chooses the same thing twice, so no row stands in the list twice.
     """
+    if _is_part_of_sorted_choices(index, ctx):
+        return True
     index = _unmoved(index, ctx)
     found = ctx.module.definitions(index) if isinstance(index, ast.Name) else ()
     if len(found) != 1 or len(found[0].index) != 1 or not isinstance(found[0].value, ast.Call):
@@ -110,6 +112,30 @@ def belongs_to_one_choice(index: ast.expr, ctx: Context) -> bool:
     if "torch.where" not in ctx.callees(call) or len(call.args) != 1:
         return False
     return _marks_choices(call.args[0], ctx)
+
+
+def _is_part_of_sorted_choices(index: ast.expr, ctx: Context) -> bool:
+    """`rows = chosen.flatten().argsort() // k`, and of them `rows[start:end]`: those who chose one of the things."""
+    part, divided = False, False
+    for _ in range(2 * _MAX_STEPS):
+        if isinstance(index, ast.Name):
+            made = only_value(ctx.module, index)
+            if made is None:
+                return False
+            index = made
+        elif isinstance(index, ast.Subscript) and isinstance(index.slice, ast.Slice):
+            part = index.slice.lower is not None and index.slice.upper is not None
+            index = index.value
+        elif isinstance(index, ast.BinOp) and isinstance(index.op, ast.FloorDiv):
+            divided = True
+            index = index.left
+        elif not isinstance(index, ast.Call) or not isinstance(index.func, ast.Attribute):
+            return False
+        elif index.func.attr in _VIEWS:
+            index = index.func.value
+        else:
+            return part and divided and identifier(index.func) == "argsort"
+    return False
 
 
 def _marks_choices(mask: ast.expr, ctx: Context) -> bool:
