@@ -1,5 +1,7 @@
 """Branches that the project never takes, by what it passes to the function: `if mode == "reflect":`, `if subset > -1:`.
 
+So those for other releases of torch than the one in force.
+
 What an option of a command line is by default says nothing: it is there to be given.
 """
 
@@ -14,6 +16,7 @@ from detlint.conditions import Truth
 from detlint.linter.analysis.context import MISSING
 from detlint.linter.analysis.left_over import is_left_over
 from detlint.linter.analysis.passed import literals_of
+from detlint.linter.analysis.releases import holds_for_release
 from detlint.linter.source.names import FUNCTIONS
 
 if TYPE_CHECKING:
@@ -63,6 +66,9 @@ def _truth(test: ast.expr, ctx: Context, words_only: bool) -> Truth:
         if decisive in truths:
             return decisive
         return Truth.UNKNOWN if Truth.UNKNOWN in truths else ~decisive
+    of_release = holds_for_release(test, ctx)
+    if of_release is not Truth.UNKNOWN:
+        return of_release
     if isinstance(test, ast.Compare):
         return _compared(test, ctx, words_only)
     return Truth.UNKNOWN if words_only else _all_alike([bool(literal) for literal in literals_of(test, ctx)])

@@ -10,6 +10,7 @@ from detlint.findings import Finding
 from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.defaults import text_by_default
+from detlint.linter.analysis.never_taken import is_never_run
 from detlint.linter.analysis.program import attribute_writes, calls_named
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.unsaid import Found, spread
@@ -29,7 +30,7 @@ _AUTOTUNED = "max-autotune"
 
 @check("DET404")
 def autotuned_compile(call: Call, ctx: Context) -> Iterator[Finding]:
-    """Silent in programs that ask for deterministic algorithms."""
+    """Silent in programs that ask for deterministic algorithms, and in branches for other releases of torch."""
     named = [parameter.name for parameter in call.trigger.parameters if parameter.name.endswith("mode")]
     if not named:
         return  # a setting, which is written and not called
@@ -44,7 +45,8 @@ def autotuned_compile(call: Call, ctx: Context) -> Iterator[Finding]:
         setting = f"option {option!r}"
     else:
         return
-    if not asks_for_deterministic_algorithms(ctx) and not _names_mode(call.node, ctx):
+    asked = asks_for_deterministic_algorithms(ctx) or _names_mode(call.node, ctx)
+    if not asked and not is_never_run(call.node, ctx):
         yield ctx.finding(call.node, setting=setting)
 
 

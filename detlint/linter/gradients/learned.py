@@ -55,7 +55,9 @@ def _is_bound_to_learned(binding: Binding, ctx: Context, steps: int) -> bool:
 
 
 def is_parameter(node: ast.Attribute, ctx: Context) -> bool:
-    """Return whether an attribute is set to an `nn.Parameter`."""
+    """Return whether an attribute is set to an `nn.Parameter`, or is the table of an `nn.Embedding`."""
+    if node.attr == "weight" and any(value.type == "torch.nn.Embedding" for value in ctx.values(node.value)):
+        return True
     made = (value.node for value in ctx.values(node))
     return any(isinstance(call, ast.Call) and "torch.nn.Parameter" in ctx.callees(call) for call in made)
 

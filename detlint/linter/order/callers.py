@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from detlint.linter.analysis.project import Module
 
 _DEPTH = 4
+# A data set of PyG asks whether the files of these lists are there, and reads them under the names of what follows.
+_EXPECTED = {"raw_file_names": "raw_paths", "processed_file_names": "processed_paths"}
+_EXPECTING = "torch_geometric.data."
 _MOST_FUNCTIONS = 3  # that hand an order on to their own callers
 
 
@@ -34,6 +37,8 @@ def is_given_in_vain(sink: str, ctx: Context, depth: int = _MOST_FUNCTIONS) -> b
     """
     if not isinstance(sink, GivenBack) or not depth:
         return False
+    if _is_only_expected(sink):
+        return True
     takers = list(takers_of(sink.module.inference, sink.function))
     if takers:
         tests = _Disregard(ctx.elsewhere(sink.module), depth - 1)
@@ -50,6 +55,17 @@ def is_given_in_vain(sink: str, ctx: Context, depth: int = _MOST_FUNCTIONS) -> b
                 return False
             used = True
     return used
+
+
+def _is_only_expected(given: GivenBack) -> bool:
+    """`raw_file_names` of a data set that names its files itself where it reads them."""
+    name, index, owner = given.function.name, given.module.index, given.module.index.class_at(given.function)
+    if owner is None or name not in _EXPECTED or not {name, _EXPECTED[name]}.isdisjoint(index.names_used):
+        return False
+    inference = given.module.inference
+    info = inference.class_info(owner)
+    bases = (*(each.name for each in inference.mro(info)[1:]), *inference.external_bases(info))
+    return any(base.startswith(_EXPECTING) for base in bases)
 
 
 def _versions(given: GivenBack) -> list[tuple[Module, FunctionNode]]:
