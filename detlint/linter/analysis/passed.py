@@ -14,7 +14,8 @@ from detlint.linter.source.names import FUNCTIONS, FunctionNode, parameters
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
 
-# Calls that a setting is followed through, from the parameter back to where it is written.
+# Calls that a setting is followed through, from the parameter back to where it is written. What a caller hands on from
+# a parameter of its own is followed within the file: what others call, they may set.
 _MAX_CALLS = 3
 
 
@@ -49,6 +50,8 @@ def _passed(parameter: ast.arg, ctx: Context, steps: int) -> list[object]:
     found: list[object] = []
     for site in sites:
         if site is None:
+            return []
+        if steps < _MAX_CALLS - 1 and site[0].module is not ctx.module:
             return []
         if is_test_file(site[0].module):
             continue

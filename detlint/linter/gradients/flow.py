@@ -45,6 +45,7 @@ _UNRECORDED = frozenset(
 )
 _INFERENCE = re.compile(r"\b(inference|predict(s|ion|or)?)\b|Predictor", re.IGNORECASE)
 _EXPORTING = "torch.onnx.is_in_onnx_export"
+_EXPORT = re.compile(r"(^|_)(export|onnx|coreml|tflite|tensorrt|trt|openvino)(_|$)")
 # Base classes of what measures a model.
 _MEASURING = ("torchmetrics.",)
 
@@ -343,7 +344,10 @@ def _differentiates(function: FunctionNode, ctx: Context) -> bool:
 
 
 def _is_exported(node: ast.AST, ctx: Context) -> bool:
-    """`if torch.onnx.is_in_onnx_export():`: a graph is written there that runs elsewhere, without gradients."""
+    """`if torch.onnx.is_in_onnx_export():`, `def forward_export(self, x):` of a graph that runs without gradients."""
+    function = ctx.function(node)
+    if function is not None and _EXPORT.search(function.name):
+        return True
     return any(
         holds and isinstance(test, ast.Call) and _EXPORTING in ctx.callees(test)
         for test, holds in ctx.module.index.conditions_around(node)

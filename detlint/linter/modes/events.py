@@ -87,6 +87,13 @@ class ModeEvents(ModeEffects, ABC):
                 found.setdefault(around, []).append(function)
         return found
 
+    def _seeing(self, owner: ast.AST) -> dict[str, FunctionNode]:
+        """Return, by name, what sees a variable of `owner`: methods of a class, else a body and all functions in it."""
+        if isinstance(owner, ast.ClassDef):
+            return {node.name: node for node in owner.body if isinstance(node, FUNCTIONS)}
+        own = {owner.name: owner} if isinstance(owner, FUNCTIONS) else {}
+        return {**own, **{node.name: node for node in self._functions_in.get(owner, ())}}
+
     def _find_events(self, scope: Scope, key: Key) -> Iterator[Event]:
         flow = self.module.flow(scope)
         for mention in self._mentions(scope, key, flow):
@@ -287,9 +294,9 @@ class ModeEvents(ModeEffects, ABC):
     def _called_events(self, scope: Scope, key: Key) -> Iterator[Event]:
         """Calls of functions that reach the variable by themselves: globals, closures, methods of the same object."""
         calls = self._calls.get(scope, {})
-        functions = self.module.project.once(_functions_within, key.owner)
+        functions = self._seeing(key.owner)
         if isinstance(key.owner, ast.ClassDef):
-            functions = {**self.module.project.once(_functions_within, scope.node), **functions}
+            functions = {**self._seeing(scope.node), **functions}
             yield from self._inherited_events(calls, key, key.owner)
         for name, function in functions.items():
             if name not in calls or function is scope.node:
@@ -402,15 +409,6 @@ class ModeEvents(ModeEffects, ABC):
 def _asked(switch: ast.Call, mode: Mode) -> ast.expr | None:
     """Return `flag` of `net.train(flag)`, where that decides."""
     return arguments_of(switch)[0] if mode is Mode.UNKNOWN else None
-
-
-def _functions_within(owner: ast.AST) -> dict[str, FunctionNode]:
-    """Return, by name, the functions that see a variable of `owner`: methods of a class, all those in another body."""
-    if isinstance(owner, ast.ClassDef):
-        return {node.name: node for node in owner.body if isinstance(node, FUNCTIONS)}
-    if isinstance(owner, (*FUNCTIONS, ast.Module)):
-        return {node.name: node for node in walk(owner) if isinstance(node, FUNCTIONS)}
-    return {}
 
 
 def _asks_heir(method: FunctionNode, base: ClassInfo, heir: ClassInfo) -> bool:
