@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.callers import users_of
 from detlint.linter.analysis.classes import SILENT_BASES
-from detlint.linter.memory.attribute_fates import fate_under_names, is_filled_where_given, is_given_out, is_trained
+from detlint.linter.memory.attribute_fates import fate_under_names, is_trained
+from detlint.linter.memory.attribute_uses import AttributeUses
 from detlint.linter.memory.hooks import (
     ALL_PARAMETERS,
     BY_ANY_NAME,
@@ -24,20 +25,8 @@ from detlint.linter.memory.hooks import (
     takes_no_model,
 )
 from detlint.linter.memory.layers import held_parts, is_a_part, is_about_a_part
-from detlint.linter.memory.left_out import is_left_out_by_default, is_read_in_any_case, is_written_by_choice
 from detlint.linter.memory.loads import is_initialised_by_users, is_only_loaded, loads_something_else
-from detlint.linter.memory.owners import is_inherited, is_kin, is_of_another, is_overridden, is_replaced
-from detlint.linter.memory.parts import are_alternatives, only_in_part, tells_extent
-from detlint.linter.memory.resets import stands_in_forgotten_reset
-from detlint.linter.memory.updates import (
-    is_made_of_itself,
-    is_put_back,
-    keeps_a_part,
-    one_entry,
-    reads_the_whole,
-    sets_nothing,
-    updates,
-)
+from detlint.linter.memory.owners import is_kin, is_of_another
 from detlint.linter.memory.uses import Fate, registered_name
 from detlint.linter.source.names import FUNCTIONS, FunctionNode
 from detlint.linter.source.nodes import identifier, is_own, walk
@@ -63,17 +52,9 @@ _MODULES = frozenset(
 )
 
 
-def _is_part_beside(node: ast.Attribute, made: ast.AST, ctx: Context) -> bool:
-    """`self.rows[i, :n] = row` in the function that makes `self.rows`."""
-    place = ctx.parent(node)
-    stored = isinstance(place, ast.Subscript) and isinstance(place.ctx, ast.Store)
-    return stored and ctx.function(node) is ctx.function(made)
-
-
 def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | None:
     """Return the expression that reads the attribute `name` of the class around `made`, if nothing ever writes it."""
-    index = ctx.module.index
-    owner = index.class_at(made)
+    owner = ctx.module.index.class_at(made)
     registrar = identifier(made.func) if isinstance(made, ast.Call) else ""
     if (
         owner is None
@@ -81,71 +62,18 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
         or _is_initialised_by_kin(name, owner, ctx)
     ):
         return None
-    info = ctx.inference.class_info(owner)
     constants = (part for part in _within(owner, ctx) if isinstance(part, ast.Constant))
     if any(_is_spelt(constant, name, made, ctx) for constant in constants):
         return None
-    reads: list[tuple[ast.expr, ast.expr]] = []
-    entries: set[str] = set()
-    chosen: list[ast.Attribute] = []
-    parts: list[ast.Attribute] = []
-    items: list[tuple[ast.expr, ast.expr]] = []
-    updated, trained, tended = False, is_trained(made, ctx), _fills_another(name, owner, ctx)
-    for node in index.of_type(ast.Attribute):
-        if node.attr != name or is_of_another(node, info, ctx) or is_overridden(node, info, ctx):
-            continue
-        own = is_inherited(index.class_at(node), info, ctx) or (tended and is_kin(index.class_at(node), info, ctx))
-        if not isinstance(node.ctx, ast.Load):
-            kept = keeps_a_part(node, name, ctx)
-            replaced = (
-                sets_nothing(node, ctx) or are_alternatives(node, made, ctx) or is_replaced(node, info, made, ctx)
-            )
-            if not (kept or node is made or replaced):
-                return None
-            if own and isinstance(ctx.parent(node), ast.AugAssign):
-                reads.append((node, node))  # `self.total += rows` reads what is there
-                updated = True
-            continue
-        if stands_in_forgotten_reset(node, ctx):
-            continue
-        outcome, place = fate_under_names(node, ctx, trained=trained)
-        if is_filled_where_given(node, outcome, ctx):
-            return None
-        out_of_itself = is_made_of_itself(node, name, ctx)
-        updated = updated or out_of_itself or (outcome is Fate.READ and updates(place, name, ctx))
-        if is_put_back(place, name, ctx) if outcome is Fate.STORED else outcome is Fate.WRITTEN and out_of_itself:
-            continue
-        entry = one_entry(node, ctx) if outcome is Fate.WRITTEN else None
-        if entry is not None:
-            entries.add(entry)
-        elif outcome is Fate.WRITTEN and own and is_written_by_choice(node, made, ctx):
-            chosen.append(node)
-        elif outcome is Fate.WRITTEN and own and _is_part_beside(node, made, ctx):
-            parts.append(node)
-        elif outcome in (Fate.WRITTEN, Fate.STORED) and not is_left_out_by_default(place, owner, ctx):
-            return None
-        elif own and (
-            outcome in (Fate.READ, Fate.ADDED_TO) or (tended and trained and is_given_out(node, outcome, ctx))
-        ):
-            reads.append((node, place))
-        elif own and outcome is Fate.RETURNED and getattr(ctx.function(node), "name", "") == "__getitem__":
-            items.append((node, place))
-    if chosen:
-        once = chosen[0] if len(chosen) == 1 else None
-        reads = [each for each in reads if once is not None and is_read_in_any_case(each[0], once, ctx)]
-    if parts:
-        value = getattr(ctx.statement(made), "value", None)
-        if value is None or not only_in_part(parts, made, value, ctx):
-            return None
-        reads = [each for each in (*reads, *items) if not tells_extent(each[1], name, ctx)]
-    if entries:
-        shifted = updated and len(entries) == 1
-        reads = [each for each in reads if shifted and reads_the_whole(*each, ctx)]
-    if not reads or is_initialised_by_users(owner, ctx):
+    trained, tended = is_trained(made, ctx), _fills_another(name, owner, ctx)
+    uses = AttributeUses(name, made, owner, ctx, trained=trained, tended=tended)
+    read = uses.first_read()
+    if read is None or is_initialised_by_users(owner, ctx):
         return None
-    if not tended and (_is_filled_by_users(name, info, trained, ctx) or (not updated and is_only_loaded(owner, ctx))):
-        return None
-    return reads[0][1]
+    info = ctx.inference.class_info(owner)
+    filled_by_users = not tended and _is_filled_by_users(name, info, trained, ctx)
+    loaded = not tended and not uses.updated and is_only_loaded(owner, ctx)
+    return None if filled_by_users or loaded else read
 
 
 def is_initialised_unnamed(target: ast.Attribute, ctx: Context) -> bool:

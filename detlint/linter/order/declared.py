@@ -41,11 +41,10 @@ def declared_attribute(node: ast.Attribute, steps: Steps, module: Module) -> Sor
         infos = [each for info in named for each in inference.mro(info)] or list(module.classes.values())
     fields = ((info.declared[node.attr], info.module) for info in infos if node.attr in info.declared)
     found = agreed(declared(annotation, steps, where) for annotation, where in fields)
-    return (
-        found
-        if found is not Sort.UNKNOWN
-        else agreed(sort for info in infos if (sort := documented(node.attr, info.node, steps)) is not Sort.UNKNOWN)
-    )
+    if found is not Sort.UNKNOWN:
+        return found
+    described = (documented(node.attr, info.node, steps) for info in infos)
+    return agreed(sort for sort in described if sort is not Sort.UNKNOWN)
 
 
 def is_record(info: ClassInfo) -> bool:
@@ -97,7 +96,7 @@ def _of_type(module: Module, depth: int, node: ast.expr, steps: Steps) -> Sort:
         bound = owner.index.root.bindings.get(last, ()) if owner is not None else ()
         if owner is not None and len(bound) == 1 and bound[0].kind is BindingKind.ASSIGN:
             stands_for = _alias(owner, bound[0].value)
-            return Sort.UNKNOWN if stands_for is None else declared(stands_for, steps, owner, depth - 1)
+            return declared(stands_for, steps, owner, depth - 1) if stands_for is not None else Sort.UNKNOWN
     return Sort.UNKNOWN
 
 
