@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from detlint.config import Config, enabled_rules
 from detlint.errors import DetlintError
-from detlint.findings import Finding
+from detlint.findings import Finding, Location
 from detlint.linter.analysis.context import Call, Context, FileFacts
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.analysis.project import Module, Project
@@ -15,6 +15,7 @@ from detlint.linter.analysis.registry import Check, checks
 from detlint.linter.analysis.written_calls import written_out
 from detlint.linter.indices.arguments import matches
 from detlint.linter.jobs import FileResult, Options
+from detlint.linter.source.dead_code import dead_statements
 from detlint.linter.source.nodes import depth
 from detlint.linter.source.sources import SourceFile, SourceProblem
 from detlint.linter.suppress import apply_suppressions
@@ -52,7 +53,8 @@ def _linted(source: SourceFile | SourceProblem, config: Config, project: Project
     crash: str | None = None
     if isinstance(module, Module):
         try:
-            findings += _lint_module(module, rules, enabled, FileFacts(module, config, options.with_fixes))
+            found = _lint_module(module, rules, enabled, FileFacts(module, config, options.with_fixes))
+            findings += _that_run(found, module)
         except Exception as error:  # what was found before it is kept
             if isinstance(error, RecursionError) and depth(module.tree) > _DEEP:
                 problems.append(source.problem("nested too deeply to be analysed"))
@@ -89,6 +91,17 @@ def _lint_module(
             yield from (ctx.finding(call.node, call=call.name) for call in calls)
         for check in registered.get(code, ()):
             yield from _run(check, ctx)
+
+
+def _that_run(findings: Iterable[Finding], module: Module) -> Iterator[Finding]:
+    """Yield the findings in code that something leads to; after a `return` nothing can go wrong."""
+    dead: list[Location] | None = None
+    for finding in findings:
+        if dead is None:
+            dead = [module.source.location(statement) for statement in dead_statements(module.tree)]
+        here = finding.location
+        if not any(each.cell == here.cell and each.line <= here.line <= each.end_line for each in dead):
+            yield finding
 
 
 def _run(check: Check, ctx: Context) -> Iterator[Finding]:
