@@ -143,7 +143,7 @@ def _takes_input(node: ast.expr, function: FunctionNode, ctx: Context) -> bool:
     names = {argument.arg for argument in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)}
     made = _built(node, ctx)
     runs = [run for run in _runs(node, ctx) if run is not None and _is_handed_on(run, names, ctx)]
-    given = [made.expression] if made.run is not None else [value for run in runs for value in run.args]
+    given = made.run.args if made.run is not None else [value for run in runs for value in run.args]
     return any(isinstance(part, ast.Name) and part.id in names for value in given for part in walk(value))
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.callers import users_of
+from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.program import outermost_definition
 from detlint.linter.analysis.unpassed import is_left_out
 from detlint.linter.randomness.global_draws import Drawn, global_draws, matters
@@ -57,6 +58,8 @@ def ignored_seeds(ctx: Context) -> Iterator[Ignored]:
         hidden = any(keyword.arg is None for keyword in draw.node.keywords)
         if function is None or function in done or hidden or outermost_definition(ctx.module, function) in seeding:
             continue
+        if _is_seeded_around(draw.node, ctx):
+            continue
         found = seed_beside(draw, ctx) or _taken(draw, ctx)
         if found is not None and found.seed not in done and matters(draw, ctx):
             done.update((function, found.seed) if found.unread else (function,))
@@ -72,6 +75,23 @@ def _seeding(ctx: Context) -> Iterator[ast.Call]:
     yield from (seed.node for seed in seeds_in(ctx.module))
     for name in filter(load_sources().helpers.fits, ctx.module.calls):
         yield from ctx.module.index.calls_by_name.get(name, ())
+
+
+def _is_seeded_around(node: ast.AST, ctx: Context) -> bool:
+    """`with numpy_seed(self.seed, index):`, a context manager that seeds, by its name or by what it does."""
+    managers = [
+        item.context_expr
+        for around in ctx.ancestors(node)
+        if isinstance(around, ast.With)
+        for item in around.items
+        if isinstance(item.context_expr, ast.Call)
+    ]
+    return any("seed" in identifier(manager.func) for manager in managers) or any(
+        place.index.function_at(seed.node) is function
+        for manager in managers
+        for place, function in functions_called(ctx.inference, manager)
+        for seed in seeds_in(place)
+    )
 
 
 def _could_seed(name: str, draw: Drawn) -> bool:
