@@ -139,12 +139,20 @@ def is_shared(node: ast.expr, ctx: Context) -> bool:
 
 
 def _takes_input(node: ast.expr, function: FunctionNode, ctx: Context) -> bool:
-    """Return whether what a module is applied to comes from a parameter of the function."""
+    """Return whether what a module is applied to comes from a parameter of the function.
+
+    One that is applied where it is made is one for this input where it is made for it: `nn.Linear(x.size(-1), out)(x)`.
+    """
     names = {argument.arg for argument in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)}
     made = _built(node, ctx)
+    if made.run is not None:
+        return _names_any(names, [made.expression]) and _names_any(names, made.run.args)
     runs = [run for run in _runs(node, ctx) if run is not None and _is_handed_on(run, names, ctx)]
-    given = made.run.args if made.run is not None else [value for run in runs for value in run.args]
-    return any(isinstance(part, ast.Name) and part.id in names for value in given for part in walk(value))
+    return _names_any(names, [value for run in runs for value in run.args])
+
+
+def _names_any(names: set[str], values: list[ast.expr]) -> bool:
+    return any(isinstance(part, ast.Name) and part.id in names for value in values for part in walk(value))
 
 
 def _is_handed_on(run: ast.expr, names: set[str], ctx: Context) -> bool:
