@@ -11,7 +11,7 @@ from detlint.linter.analysis.callers import calls_of, is_set_from_outside, is_us
 from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.testcode import is_test_file, is_unit_test
-from detlint.linter.analysis.unpassed import is_never_passed
+from detlint.linter.analysis.unpassed import is_left_out, is_never_passed, optional_in
 from detlint.linter.randomness.ignored_seeds import ignored_seeds
 from detlint.linter.randomness.left_out_generators import left_out_generators
 from detlint.linter.randomness.left_out_seeds import calls_without_seed
@@ -25,6 +25,7 @@ _SYSTEM = "is never given a seed: its draws differ in every run, whatever the pr
 _CONSTANT = "is never given a seed: it draws the same numbers in every run, whatever the program seeds"
 _DEPTH = 4
 _ONLY_DRAW = ("torch.", "numpy.", "random.", "torchvision.", "torch_geometric.", "sklearn.", "diffusers.")
+_PRIVATE = re.compile(r"_[^_]")
 _GENERATOR_WORDS = re.compile(r"seed|generator|(^|_)(rng|prng|rs|random|random_state|r_state)$", re.IGNORECASE)
 
 
@@ -120,7 +121,11 @@ def _has_seed(call: Call, generator: OwnGenerator, ctx: Context) -> bool:
 
 
 def _is_seed(value: ast.expr, ctx: Context) -> bool:
-    """Not None; a field of a class that is None by default is there to be set."""
+    """Not None; a field of a class that is None by default is there to be set, and a parameter of a public function."""
+    if isinstance(value, ast.Name):
+        function = optional_in(value, ctx)
+        if function is not None and _PRIVATE.match(function.name) and is_left_out(function, value.id, ctx):
+            return False
     return isinstance(value, ast.Attribute) or ctx.constant(value) is not None
 
 

@@ -342,9 +342,9 @@ def _is_word(name: str, call: Call) -> bool:
 
 
 def _is_computed(node: ast.AST | None) -> bool:
-    """`scores.flatten()`, `scores * 2`, `scores[:, 0]`: whatever tensor it is, it is not None."""
+    """`scores.flatten()`, `scores * 2`, `scores[:, 0]`, `scores[mask]`: whatever tensor it is, it is not None."""
     if isinstance(node, ast.Subscript):
-        return isinstance(node.slice, (ast.Slice, ast.Tuple))
+        return not isinstance(node.slice, ast.Constant)
     method = node.func if isinstance(node, ast.Call) else None
     if isinstance(method, ast.Attribute):
         return f"torch.Tensor.{method.attr}" in load_types().tensors

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from detlint.linter.analysis.element_fills import entries
 from detlint.linter.analysis.element_sort import Move, Sort, Steps, together
 from detlint.linter.analysis.elements import gone_through
+from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.parameters import annotation_values
 from detlint.linter.analysis.values import Kind
 from detlint.linter.order.element_origins import Asked, ElementOrigins
@@ -35,7 +36,8 @@ def is_set(node: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> bool:
         sides = (node.left, node.right)
         return any(is_set(side, ctx, steps) or _is_view(side) for side in sides)
     kinds = {value.kind for value in ctx.values(node)} - {Kind.NONE}
-    if isinstance(node, ast.Name) and kinds == {Kind.UNKNOWN} and _is_difference_of_views(node, ctx, steps):
+    name = node if isinstance(node, ast.Name) and kinds <= {Kind.UNKNOWN, Kind.INSTANCE} else None
+    if name is not None and (_is_difference_of_views(name, ctx, steps) or _is_by_default(name, ctx)):
         return True
     if Kind.SET not in kinds:
         return kinds <= {Kind.UNKNOWN, Kind.LIST} and _is_entry(node, ctx)
@@ -53,6 +55,14 @@ def _is_difference_of_views(node: ast.Name, ctx: Context, steps: int) -> bool:
     made = [binding.value for binding in ctx.module.definitions(node) if binding.kind is BindingKind.ASSIGN]
     only = made[0] if len(made) == 1 else None
     return isinstance(only, ast.BinOp) and isinstance(only.op, _ALGEBRA) and is_set(only, ctx, steps - 1)
+
+
+def _is_by_default(node: ast.Name, ctx: Context) -> bool:
+    """`def load(self, seasons=SEASONS)`, after `SEASONS = frozenset({"spring", "autumn"})`."""
+    bindings = ctx.module.definitions(node)
+    default = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.PARAMETER else None
+    named = only_value(ctx.module, default) if isinstance(default, ast.Name) else None
+    return makes_set(named or default)
 
 
 def _assigns_set(binding: Binding, ctx: Context) -> bool:
