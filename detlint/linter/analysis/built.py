@@ -25,6 +25,7 @@ _TRANSPARENT = frozenset(
 _WHOLES = frozenset({"torch.nn.Sequential", "torch.nn.TransformerEncoder", "torch.nn.TransformerDecoder"})
 # Functions of torch.nn.init that draw.
 _RANDOM = re.compile(r"uniform|normal|orthogonal|sparse")
+_PLAIN = ("staticmethod", "property")  # decorators that keep nothing
 _RUNS = frozenset(
     {"forward", "__call__", "forward_features", "training_step", "validation_step", "test_step", "predict_step"}
 )
@@ -115,7 +116,7 @@ def given_anew(function: FunctionNode, ctx: Context) -> list[ast.Call]:
     given = [branch for statement in returns if statement.value for branch in _branches(statement.value)]
     only = [only_value(ctx.module, value) or value for value in given]
     made = [value for value in only if isinstance(value, ast.Call)]
-    plain = all(identifier(decorator) == "staticmethod" for decorator in function.decorator_list)
+    plain = all(identifier(decorator) in _PLAIN for decorator in function.decorator_list)
     plain = plain and all(statement.value is not None for statement in returns)
     modules = all(value.kind is Kind.MODULE for call in made for value in ctx.values(call))
     return made if plain and modules and len(made) == len(given) else []

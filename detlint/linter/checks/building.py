@@ -31,7 +31,7 @@ from detlint.linter.programs.training import spared_by_mode, trains
 from detlint.linter.randomness.random_states import stands_for_token, starts_recurrence
 from detlint.linter.randomness.random_weights import gives_random, is_random, starts_random
 from detlint.linter.source.names import FunctionNode
-from detlint.linter.source.nodes import identifier
+from detlint.linter.source.nodes import identifier, is_own
 
 _DRAWS = frozenset({"rand", "randn", "rand_like", "randn_like", "normal"})
 _BUILT = "it is built where it is applied"
@@ -75,8 +75,7 @@ def parameters_built_in_forward(call: Call, ctx: Context) -> Iterator[Finding]:
 def project_dropout_built_in_forward(ctx: Context) -> Iterator[Finding]:
     """A layer of the project that holds dropout or batch norm, built and applied in a forward pass."""
     for made in _made_in_forward(ctx):
-        spared = spared_by_mode(ctx.module, made.call)
-        if not spared and ModelParts(functional=False).made_by(ctx.module, made.call) is Truth.YES:
+        if not spared_by_mode(ctx.module, made.call) and made.depends_on_mode(ctx):
             yield ctx.finding(made.call, layer=made.shown, reason=_BUILT)
 
 
@@ -114,7 +113,15 @@ class _Made:
     def shown(self) -> str:
         if isinstance(self.maker, ClassInfo):
             return f"this {self.maker.node.name}"
-        return f"what {self.maker[1].name}() gives"
+        called = "" if _is_property(*self.maker) else "()"
+        return f"what {self.maker[1].name}{called} gives"
+
+    def depends_on_mode(self, ctx: Context) -> bool:
+        parts = ModelParts(functional=False)
+        if isinstance(self.maker, ClassInfo) or not _is_property(*self.maker):
+            return parts.made_by(ctx.module, self.call) is Truth.YES
+        where, method = self.maker
+        return any(parts.made_by(where.module, call) is Truth.YES for call in given_anew(method, where))
 
     def starts_random(self, ctx: Context) -> bool:
         if isinstance(self.maker, ClassInfo):
@@ -125,7 +132,11 @@ class _Made:
 def _made_in_forward(ctx: Context) -> Iterator[_Made]:
     """Yield the layers of the project that forward passes make and apply."""
     for call, function in ctx.module.project.once(_calls_of_forward, ctx.module):
-        maker = _layer_of_project(call, function, ctx) or _maker_of_project(call, function, ctx)
+        maker = (
+            _layer_of_project(call, function, ctx)
+            or _maker_of_project(call, function, ctx)
+            or _property_of_project(call, ctx)
+        )
         if maker is not None:
             yield _Made(call, maker)
 
@@ -162,6 +173,24 @@ def _maker_of_project(call: ast.Call, function: FunctionNode, ctx: Context) -> t
         return None
     where = ctx.elsewhere(found[0][0])
     return (where, found[0][1]) if given_anew(found[0][1], where) else None
+
+
+def _property_of_project(call: ast.Call, ctx: Context) -> tuple[Context, FunctionNode] | None:
+    """`self.dropout(x)`, where `dropout` is a property: return the function that makes a new layer each time."""
+    owner = ctx.module.index.class_at(call) if is_own(call.func) else None
+    if owner is None:
+        return None
+    name = identifier(call.func)
+    info = next((each for each in ctx.inference.mro(ctx.inference.class_info(owner)) if name in each.methods), None)
+    where = ctx.elsewhere(info.module) if info is not None else ctx
+    method = info.methods[name] if info is not None else None
+    if method is None or not _is_property(where, method) or switches_any(where.module, method):
+        return None
+    return (where, method) if given_anew(method, where) else None
+
+
+def _is_property(where: Context, method: FunctionNode) -> bool:
+    return "builtins.property" in where.inference.decorators(method)
 
 
 def _is_a_result(call: ast.Call, ctx: Context) -> bool:

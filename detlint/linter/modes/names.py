@@ -330,3 +330,10 @@ def given_to(function: FunctionNode, name: str, call: ast.Call) -> ast.expr | No
     return argument_of(
         function, name, call, skip_self=function.name == "__init__" or isinstance(call.func, ast.Attribute)
     )
+
+
+def called_on(method: FunctionNode, name: str, call: ast.Call) -> ast.expr | None:
+    """Return `net` of `net.evaluate(rows)`, which the method knows under the name of its first parameter, `self`."""
+    first = [argument.arg for argument in (*method.args.posonlyargs, *method.args.args)][:1]
+    receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+    return receiver if name == "self" and first == ["self"] else None

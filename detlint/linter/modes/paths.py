@@ -15,7 +15,7 @@ from detlint.linter.modes.frames import Frame
 from detlint.linter.modes.layers import from_torchvision_by_name, switches_itself
 from detlint.linter.modes.left_flags import is_left_in_train_mode
 from detlint.linter.modes.lists import held_in
-from detlint.linter.modes.names import Key, given_to
+from detlint.linter.modes.names import Key, called_on, given_to
 from detlint.linter.modes.other_names import OtherNames
 from detlint.linter.modes.settled_parts import stays_in_mode
 from detlint.linter.modes.siblings import (
@@ -24,7 +24,7 @@ from detlint.linter.modes.siblings import (
     switches_of_last_call,
     switches_of_siblings,
 )
-from detlint.linter.modes.switches import Mode, switched
+from detlint.linter.modes.switches import Mode, switched, switches_any
 from detlint.linter.programs.evaluation import evaluates
 from detlint.linter.programs.training import file_trains
 from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode, Scope
@@ -258,8 +258,13 @@ class Modes(OtherNames):
         return (call for call in self.callers(function) if not self.is_ruled_out(node, Frame(function, call, None)))
 
     def _trace_given(self, key: Key, function: FunctionNode, call: ast.Call, trace: _Trace) -> None:
-        """`evaluate(net, loader)`: the mode that a call of this module hands a parameter's model over in."""
+        """`evaluate(net, loader)`: the mode that a call of this module hands a parameter's model over in.
+
+        A method of the model itself gets the model that it is called on, unless it sets the mode of parts.
+        """
         given = given_to(function, key.name, call)
+        if given is None and not switches_any(self.module, function):
+            given = called_on(function, key.name, call)
         inner = self.key(given) if given is not None else None
         if inner is not None:
             self._trace(inner, call, trace)

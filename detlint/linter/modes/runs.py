@@ -248,10 +248,24 @@ def is_left_open(method: FunctionNode) -> bool:
 
 
 def _runs_layers(info: ClassInfo, method: FunctionNode) -> bool:
-    """Does a method of a model call layers of it, or all of it (`self(x)`), and make no training step?"""
-    parts = [part.func for part in walk(method) if isinstance(part, ast.Call)]
-    own = (identifier(part) for part in parts if is_own(part) or getattr(part, "id", "") == "self")
-    return not trains(method) and any(name == "forward" or name not in info.methods for name in own)
+    """Does a method of a model call layers of it, or all of it (`self(x)`), and make no training step?
+
+    Or does one that it calls: `log_prob`, which calls `self.unroll`.
+    """
+    own = _own_calls(method)
+    if trains(method):
+        return False
+    if any(identifier(part) == "forward" or identifier(part) not in info.methods for part in own):
+        return True
+    values = info.module.inference.values
+    inner = [part for name in map(identifier, own) if name in info.methods for part in _own_calls(info.methods[name])]
+    return any(value.kind is Kind.MODULE for part in inner for value in values(part))
+
+
+def _own_calls(method: FunctionNode) -> list[ast.expr]:
+    """Return what a method calls of its object, or by the name of that."""
+    called = (part.func for part in walk(method) if isinstance(part, ast.Call))
+    return [part for part in called if is_own(part) or getattr(part, "id", "") == "self"]
 
 
 def _calls_of_parameter(

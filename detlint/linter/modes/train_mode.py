@@ -203,8 +203,8 @@ class _Search:
     def _switched_around_part(self, key: Key, call: ast.Call) -> Key | None:
         """`self.train()` in a method that predicts, and then `self.layers(x)`: the part or the whole that it is.
 
-        Elsewhere a model's own parts follow the model: whoever holds that switches it. A method that trains as well
-        predicts where it asks for no gradients.
+        So where another method trains the model, and calls this one then. Elsewhere a model's own parts follow the
+        model: whoever holds that switches it. A method that trains as well predicts where it asks for no gradients.
         """
         function = self.module.index.function_at(call)
         owner = self.module.index.class_at(call)
@@ -214,9 +214,11 @@ class _Search:
         if not (evaluates(function) or without_gradients(self.module, alone)):
             return None
         receivers = [*function.args.posonlyargs, *function.args.args][:1]
+        switching = [function, *(part for part in owner.body if isinstance(part, FUNCTIONS) and trains(part))]
+        switched = {part for method in switching for part in walk(method)}
         for candidate in (key, *(Key(function, receiver.arg) for receiver in receivers)):
             reasons = self.modes.reasons(candidate, call)[0]
-            if reasons and all(not reason.created and reason.node in walk(function) for reason in reasons):
+            if reasons and all(not reason.created and reason.node in switched for reason in reasons):
                 return candidate
         return None
 
