@@ -9,6 +9,7 @@ from functools import cached_property
 
 from detlint.config import Config, covers
 from detlint.files import is_file
+from detlint.linter.analysis.attribute_writes import Write, attribute_writes
 from detlint.linter.analysis.commands import is_handed_to_reader
 from detlint.linter.analysis.outline import as_attribute, is_main_guard
 from detlint.linter.analysis.project import Module
@@ -77,16 +78,6 @@ class CallSite:
     module: Module
     node: ast.Call
     name: str
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Write:
-    """An assignment to a qualified name, as in `torch.backends.cudnn.benchmark = True`."""
-
-    module: Module
-    node: ast.stmt
-    name: str
-    value: ast.expr
 
 
 class Program:
@@ -188,36 +179,6 @@ def calls_named(module: Module, lasts: Collection[str]) -> Iterator[ast.Call]:
     yield from sorted(
         found, key=lambda call: (call.lineno, call.col_offset, call.end_lineno or 0, call.end_col_offset or 0)
     )
-
-
-def attribute_writes(module: Module, lasts: Collection[str]) -> Iterator[Write]:
-    """Yield assignments `a.b = value` whose attribute is one of `lasts`, with the qualified name of the target."""
-    if module.writes.isdisjoint(lasts):
-        return
-    for node in module.index.of_type(ast.Assign):
-        pairs = [pair for target in node.targets for pair in _unpacked(target, node.value)]
-        for written, value in pairs:
-            if isinstance(written, ast.Attribute) and written.attr in lasts:
-                for name in module.inference.resolve(written):
-                    yield Write(module, node, name, value)
-    for call in calls_named(module, ("setattr",)):
-        key = call.args[1] if len(call.args) == 3 else None
-        attribute = key.value if isinstance(key, ast.Constant) else None
-        if isinstance(attribute, str) and attribute in lasts:
-            for base in module.inference.resolve(call.args[0]):
-                yield Write(module, module.index.statement(call), f"{base}.{attribute}", call.args[2])
-
-
-def _unpacked(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """Yield each target with its own value: `a.x, a.y = 1, 2` is two assignments."""
-    if isinstance(target, (ast.Tuple, ast.List)):
-        branches = [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]
-        for branch in branches:
-            if isinstance(branch, (ast.Tuple, ast.List)) and len(branch.elts) == len(target.elts):
-                for inner, part in zip(target.elts, branch.elts, strict=True):
-                    yield from _unpacked(inner, part)
-    else:
-        yield target, value
 
 
 def program_of(module: Module, config: Config | None = None) -> Program | None:

@@ -9,9 +9,10 @@ from difflib import get_close_matches
 
 from detlint.conditions import Truth
 from detlint.findings import Finding
+from detlint.linter.analysis.attribute_writes import Write, attribute_writes
 from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.defaults import truth_by_default
-from detlint.linter.analysis.program import Write, attribute_writes, calls_named
+from detlint.linter.analysis.program import calls_named
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.repairs import Repair, replace, safe
 from detlint.linter.analysis.testcode import is_test_file

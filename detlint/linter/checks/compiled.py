@@ -7,11 +7,12 @@ from collections.abc import Iterator
 
 from detlint.conditions import Truth
 from detlint.findings import Finding
+from detlint.linter.analysis.attribute_writes import attribute_writes
 from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.defaults import text_by_default
 from detlint.linter.analysis.never_taken import is_never_run
-from detlint.linter.analysis.program import attribute_writes, calls_named
+from detlint.linter.analysis.program import calls_named
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.unsaid import Found, spread
 from detlint.linter.programs.autotuning import depends_on_choice

@@ -8,11 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from detlint.linter.analysis.attribute_writes import attribute_writes
 from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.context import Argument, Call
 from detlint.linter.analysis.dicts import may_hold
 from detlint.linter.analysis.origins import Origin, origins
-from detlint.linter.analysis.program import Program, attribute_writes, calls_named, outermost_definition
+from detlint.linter.analysis.program import Program, calls_named, outermost_definition
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.reach import SEEDS, Reach, uses_of
 from detlint.linter.programs.loader_workers import in_loader_worker
