@@ -16,7 +16,7 @@ from detlint.linter.memory.erased import is_erased
 from detlint.linter.memory.marks import adds_up, marks
 from detlint.linter.modes.runs import is_left_open
 from detlint.linter.source.names import COMPREHENSIONS, FUNCTIONS, LOOPS, Binding, FunctionNode
-from detlint.linter.source.nodes import identifier, is_own
+from detlint.linter.source.nodes import arguments_of, identifier, is_own
 from detlint.linter.tables.memory import memory_table
 
 if TYPE_CHECKING:
@@ -73,8 +73,8 @@ def _method(attribute: ast.Attribute, ctx: Context) -> tuple[Fate | None, ast.ex
     call = ctx.parent(attribute)
     called = isinstance(call, ast.Call) and call.func is attribute
     name, methods = attribute.attr, memory_table().methods
-    if name in methods["form"]:
-        return Fate.UNTOUCHED, attribute  # weight.requires_grad = False
+    if name in methods["form"] or (name == "type" and isinstance(call, ast.Call) and not arguments_of(call)):
+        return Fate.UNTOUCHED, attribute  # weight.requires_grad = False, weight.type() == "torch.FloatTensor"
     if not isinstance(attribute.ctx, ast.Load):
         if name != "data" and "load" not in name:
             return Fate.UNTOUCHED, attribute  # weight.skip_decay = True, and not weight.weight_loader = load
