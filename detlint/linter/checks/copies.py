@@ -9,9 +9,10 @@ from detlint.findings import Finding
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.registry import check
 from detlint.linter.analysis.values import Kind
-from detlint.linter.memory.copy_reads import ASIDE, WAITING_METHODS, Running, outlives, read, read_of_place
+from detlint.linter.memory.copy_reads import ASIDE, Running, outlives, read, read_of_place
 from detlint.linter.memory.host_copies import goes_to_cpu, is_cpu, is_non_blocking, is_of_cpu
 from detlint.linter.memory.moves import copies_as_told, is_taken_to_wait, told_to_cpu
+from detlint.linter.memory.waits import WAITING_METHODS
 from detlint.linter.source.names import BindingKind
 
 _PROMISES = ("async", "enqueue")  # what is called so leaves waiting to whoever calls it

@@ -90,7 +90,7 @@ def _may_be_left_out(test: ast.expr, function: FunctionNode, ctx: Context) -> bo
 def tests_left_to_loading(writes: Sequence[ast.expr], read: ast.expr, ctx: Context) -> Iterator[ast.If]:
     """Yield the `if config.perform_initialization:` around writes, where what is read then is a weight.
 
-    So is `if fill:` of a parameter that is True unless somebody asks not to fill. A checkpoint is to bring such a weight.
+    So is `if fill:` of a parameter that is True unless somebody asks not to fill: a checkpoint is to bring the weight.
     """
     function = ctx.function(read)
     if function is None or not _SETS_UP.search(function.name) or not _is_saved(read, ctx):
