@@ -21,7 +21,7 @@ _RANGE_WITH_STEP = 3
 def is_address(place: ast.Subscript, loops: Sequence[ast.AST], ctx: Context) -> bool:
     """`kernel[grid](x[start], out[start], n)`, `fill(out[start:].data_ptr(), n)`: how far it writes is not said.
 
-    So for code that is not in sight, where the rounds of a loop go on by more than the part that they hand over.
+    So for code that is not in sight, where each round of a loop hands over what begins a part, and no end.
     """
     around = ctx.parent(place)
     if isinstance(around, ast.Attribute):
@@ -30,7 +30,7 @@ def is_address(place: ast.Subscript, loops: Sequence[ast.AST], ctx: Context) -> 
         around = ctx.parent(around)
     if not isinstance(around, ast.Call) or not isinstance(place.ctx, ast.Load):
         return False
-    return _launches(around, ctx) or (_is_out_of_sight(around, ctx) and _begins_a_step(place, loops))
+    return _launches(around, ctx) or (_is_out_of_sight(around, ctx) and _begins_a_part(place, loops))
 
 
 def _launches(call: ast.Call, ctx: Context) -> bool:
@@ -47,16 +47,16 @@ def _is_out_of_sight(call: ast.Call, ctx: Context) -> bool:
     return not known and next(functions_called(ctx.inference, call), None) is None
 
 
-def _begins_a_step(place: ast.Subscript, loops: Sequence[ast.AST]) -> bool:
-    """`out[start]` and `out[start:]` of `for start in range(0, n, step)`."""
+def _begins_a_part(place: ast.Subscript, loops: Sequence[ast.AST]) -> bool:
+    """`out[start:]` in rounds for each `start`, and `out[start]` of `for start in range(0, n, step)`."""
     begin = place.slice
-    if isinstance(begin, ast.Slice):
-        begin = begin.lower if begin.lower is not None and begin.upper is None else begin
-    return any(
-        isinstance(loop, ast.For)
-        and isinstance(loop.iter, ast.Call)
-        and identifier(loop.iter.func) == "range"
-        and len(loop.iter.args) == _RANGE_WITH_STEP
-        and identifier(begin) in {identifier(part) for part in walk(loop.target)}
-        for loop in loops
-    )
+    is_open = isinstance(begin, ast.Slice) and begin.upper is None
+    if isinstance(begin, ast.Slice) and begin.lower is not None and is_open:
+        begin = begin.lower
+    counted = (loop for loop in loops if isinstance(loop, ast.For) and (is_open or _goes_by_steps(loop)))
+    return any(identifier(begin) in {identifier(part) for part in walk(loop.target)} for loop in counted)
+
+
+def _goes_by_steps(loop: ast.For) -> bool:
+    call = loop.iter if isinstance(loop.iter, ast.Call) else None
+    return call is not None and identifier(call.func) == "range" and len(call.args) == _RANGE_WITH_STEP

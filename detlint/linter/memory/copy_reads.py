@@ -94,6 +94,8 @@ def read(node: ast.expr, copy: Running, ctx: Context) -> ast.expr | None:
         return _read_of_argument(node, parent, copy, ctx)
     if isinstance(parent, (ast.Return, ast.Yield)):
         return _read_of_array_given(node, copy, ctx) if copy.as_array else _read_of_result(node, copy, ctx)
+    if isinstance(parent, ast.Compare) and all(isinstance(op, (ast.Is, ast.IsNot)) for op in parent.ops):
+        return None
     if isinstance(parent, (ast.BinOp, ast.AugAssign, ast.Compare, ast.UnaryOp, ast.BoolOp, ast.FormattedValue)):
         return node
     return node if isinstance(parent, (ast.If, ast.While, ast.Assert, ast.IfExp)) and parent.test is node else None

@@ -16,7 +16,7 @@ from detlint.linter.memory.erased import is_erased
 from detlint.linter.memory.marks import adds_up, marks
 from detlint.linter.modes.runs import is_left_open
 from detlint.linter.source.names import COMPREHENSIONS, FUNCTIONS, LOOPS, Binding, FunctionNode
-from detlint.linter.source.nodes import arguments_of, identifier, is_own
+from detlint.linter.source.nodes import arguments_of, identifier, is_own, walk
 from detlint.linter.tables.memory import memory_table
 
 if TYPE_CHECKING:
@@ -315,6 +315,14 @@ def _is_group(node: ast.expr, entries: ast.Dict) -> bool:
     )
 
 
+def _writes_rows(loop: ast.For, ctx: Context) -> bool:
+    """`for row in out: row.copy_(x)`, `for i, row in …`: may what the loop goes through be written in it?"""
+    names = [part for part in walk(loop.target) if isinstance(part, ast.Name)]
+    bindings = [bound for name in names for bound in ctx.module.index.bindings_of(name) if bound.node is name]
+    fates = {fate(use, ctx)[0] for binding in bindings for use in ctx.flow(loop).uses(binding)}
+    return not fates <= {Fate.READ, Fate.UNTOUCHED}
+
+
 def _plain(node: ast.expr, parent: ast.AST | None, ctx: Context) -> tuple[Fate | None, ast.expr]:
     if isinstance(parent, (ast.List, ast.Tuple)) and isinstance(ctx.parent(parent), ast.Call):
         return None, parent  # torch.cat([memory, …])
@@ -342,6 +350,8 @@ def _plain(node: ast.expr, parent: ast.AST | None, ctx: Context) -> tuple[Fate |
         return Fate.STORED, node
     if isinstance(parent, (ast.For, ast.comprehension)) and isinstance(node, (ast.Tuple, ast.List)):
         return Fate.WRITTEN, node  # for weight in (self.up, self.down): init(weight)
+    if isinstance(parent, ast.For) and parent.iter is node:
+        return (Fate.WRITTEN if _writes_rows(parent, ctx) else Fate.UNTOUCHED), node
     if isinstance(parent, ast.Tuple) and isinstance(parent.ctx, ast.Load):
         return None, parent
     if isinstance(parent, ast.Dict) and _is_group(node, parent):
