@@ -62,11 +62,18 @@ def fate(node: ast.expr, ctx: Context, depth: int = 2) -> tuple[Fate, ast.expr]:
             outcome, following = _argument(node, parent, ctx, depth)
         else:
             outcome, following = _plain(node, parent, ctx)
-        if outcome is Fate.READ and is_meant_to_fail(following, ctx.module):
-            return Fate.UNTOUCHED, following  # nothing comes out of there but the error
+        if outcome is Fate.READ and (is_meant_to_fail(following, ctx.module) or _is_only_recorded(following, ctx)):
+            return Fate.UNTOUCHED, following  # nothing comes out of there but the error, or nothing yet
         if outcome is not None:
             return outcome, following
         node = following
+
+
+def _is_only_recorded(reading: ast.expr, ctx: Context) -> bool:
+    """`with torch.cuda.graph(graph): y = net(x)`: what is recorded runs when the graph is replayed."""
+    withs = (around for around in ctx.ancestors(reading) if isinstance(around, ast.With))
+    entered = (item.context_expr for around in withs for item in around.items)
+    return any(isinstance(each, ast.Call) and "torch.cuda.graph" in ctx.callees(each) for each in entered)
 
 
 def _method(attribute: ast.Attribute, ctx: Context) -> tuple[Fate | None, ast.expr]:
@@ -76,7 +83,7 @@ def _method(attribute: ast.Attribute, ctx: Context) -> tuple[Fate | None, ast.ex
     if name in methods["form"] or (name == "type" and isinstance(call, ast.Call) and not arguments_of(call)):
         return Fate.UNTOUCHED, attribute  # weight.requires_grad = False, weight.type() == "torch.FloatTensor"
     if not isinstance(attribute.ctx, ast.Load):
-        if name != "data" and "load" not in name:
+        if name not in methods["through"] and "load" not in name:
             return Fate.UNTOUCHED, attribute  # weight.skip_decay = True, and not weight.weight_loader = load
         changed = isinstance(call, ast.AugAssign)  # weight.data *= mask, and not weight.data = …
         return (Fate.READ if changed else Fate.WRITTEN), attribute
