@@ -242,6 +242,14 @@ def _read_of_result(node: ast.expr, copy: Running, ctx: Context) -> ast.expr | N
     return node if copy.calls == 0 and _is_made_for_others(function, copy.call, ctx) else None
 
 
+def _is_given_away(container: ast.expr, copy: Running, ctx: Context) -> bool:
+    """`rows.extend(host.numpy())`, where a caller gives `rows` and nothing waits: it gets arrays to be read."""
+    bindings = ctx.module.definitions(container) if isinstance(container, ast.Name) else ()
+    if not bindings or not all(isinstance(binding.node, ast.arg) for binding in bindings):
+        return False
+    return copy.call is not None and not any(copy.flow.path(copy.call, wait) for wait in _waits("", copy, ctx))
+
+
 def _read_of_array_given(node: ast.expr, copy: Running, ctx: Context) -> ast.expr | None:
     """An array that a function gives is there to be read, unless it leaves an event, or who calls it uses streams."""
     function = ctx.function(node)
@@ -302,7 +310,8 @@ def _read_of_argument(node: ast.expr, call: ast.Call, copy: Running, ctx: Contex
         return call
     function = call.func
     if isinstance(function, ast.Attribute) and function.attr in _FILLING:
-        return read_of_place(function.value, copy, ctx)
+        found = read_of_place(function.value, copy, ctx)
+        return found or (call if copy.as_array and _is_given_away(function.value, copy, ctx) else None)
     if isinstance(function, ast.Attribute) and function.attr == "copy_":
         return call if is_of_cpu(function.value, ctx) else None
     if copy.as_array and not isinstance(node, (ast.Tuple, ast.List, ast.Dict)):
