@@ -145,7 +145,7 @@ def _call_of(inference: Inference, name: str, node: ast.Call) -> Iterator[Value]
     elif name.startswith("builtins."):
         yield from _builtin(inference, name.removeprefix("builtins."), node)
     elif name.startswith("numpy.") and last[:1].islower() and not name.startswith("numpy.random."):
-        yield inference.made(Kind.ARRAY, node)
+        yield inference.made(Kind.ARRAY, node, dtype=_told_dtype(inference, node))
     elif name.startswith("pathlib.") and last in _PATH_METHODS:
         yield inference.made(Kind.INSTANCE, node, "pathlib.Path")
     elif name.startswith("pathlib.") and last in _PATH_LISTINGS:
@@ -210,6 +210,12 @@ def _call_dtype(inference: Inference, last: str, node: ast.Call) -> str | None:
     operands = [value for argument in chosen for value in inference.values(argument)]
     dtypes = {value.dtype for value in operands if value.kind in (Kind.TENSOR, Kind.UNKNOWN)}
     return dtypes.pop() if len(dtypes) == 1 else None
+
+
+def _told_dtype(inference: Inference, node: ast.Call) -> str | None:
+    """`np.zeros(n, dtype=bool)`, `np.full(n, 0, np.int64)`: the dtype that is asked for."""
+    asked = [keyword.value for keyword in node.keywords if keyword.arg == "dtype"] or node.args[1:3]
+    return next((dtype for each in asked if (dtype := dtype_named(inference, each)) is not None), None)
 
 
 def _joined_dtype(inference: Inference, node: ast.Call) -> str | None:

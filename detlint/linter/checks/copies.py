@@ -9,9 +9,10 @@ from detlint.findings import Finding
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.registry import check
 from detlint.linter.analysis.values import Kind
-from detlint.linter.memory.copy_reads import ASIDE, WAITING_METHODS, Running, outlives, read, read_of_place
-from detlint.linter.memory.host_copies import goes_to_cpu, is_cpu, is_non_blocking, is_of_cpu
+from detlint.linter.memory.copy_reads import ASIDE, Running, outlives, read, read_of_place
+from detlint.linter.memory.host_copies import goes_to_cpu, is_non_blocking, is_of_cpu
 from detlint.linter.memory.moves import copies_as_told, is_taken_to_wait, told_to_cpu
+from detlint.linter.memory.waits import WAITING_METHODS
 from detlint.linter.source.names import BindingKind
 
 _PROMISES = ("async", "enqueue")  # what is called so leaves waiting to whoever calls it
@@ -113,9 +114,7 @@ def _makes_pinned(node: ast.AST | None, ctx: Context) -> bool:
         return True
     given = {keyword.arg: keyword.value for keyword in node.keywords}
     pinned = given.get("pin_memory")
-    if ctx.constant(pinned) is True or (pinned is not None and _asks_for_device(pinned, ctx)):
-        return True
-    return "device" in given and is_cpu(given["device"], ctx)
+    return ctx.constant(pinned) is True or (pinned is not None and _asks_for_device(pinned, ctx))
 
 
 def _asks_for_device(test: ast.expr, ctx: Context) -> bool:

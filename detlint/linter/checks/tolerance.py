@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from detlint.findings import Finding
 from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.registry import check, check_file
+from detlint.linter.numbers.arrays import FILLED
 from detlint.linter.numbers.computed import is_computed
 from detlint.linter.numbers.differences import difference
 from detlint.linter.numbers.given_to_helpers import given_to_compare, unviewed
@@ -17,6 +18,7 @@ from detlint.linter.numbers.one_source import is_passed, source_of
 from detlint.linter.numbers.precision import EPSILON, cast_to_coarse, is_cast_result, precision
 from detlint.linter.numbers.tolerances import Tolerance, allowed, registered, registered_runs, said
 from detlint.linter.source.names import unpacked
+from detlint.linter.source.nodes import identifier
 
 _LESS = ("assertLess", "assertLessEqual")
 _COARSEST = max(EPSILON.values())
@@ -125,7 +127,10 @@ def _are_both_cast(sides: list[ast.expr], ctx: Context) -> bool:
     rounded = [cast for side in sides if (cast := cast_to_coarse(ctx.module, side)) is not None]
     if len(rounded) < len(sides) or len(sides) != 2:
         return False
-    views = [ast.unparse(source_of(unviewed(cast), ctx)) for cast in rounded]
+    sources = [source_of(unviewed(cast), ctx) for cast in rounded]
+    if any(isinstance(source, ast.Call) and identifier(source.func) in FILLED for source in sources):
+        return False  # `cache = torch.zeros(n).half()`, which holds what was put there since
+    views = list(map(ast.unparse, sources))
     return views[0] != views[1] and not keep_bits(sides[0], sides[1], ctx)
 
 

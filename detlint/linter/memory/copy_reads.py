@@ -5,14 +5,16 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.calls import functions_called, parameter_given
 from detlint.linter.analysis.values import Kind
-from detlint.linter.memory.host_copies import VIEWS, goes_to_cpu, is_non_blocking, is_of_cpu
+from detlint.linter.memory.host_copies import VIEWS, is_of_cpu
+from detlint.linter.memory.waits import WAITING_METHODS, waits_for
 from detlint.linter.programs.evaluation import without_gradients
-from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, unpacked
+from detlint.linter.source.names import FUNCTIONS, Binding, FunctionNode
 from detlint.linter.source.nodes import identifier, is_own
 
 if TYPE_CHECKING:
@@ -23,12 +25,18 @@ if TYPE_CHECKING:
 _FORM = frozenset(
     {"shape", "dtype", "device", "size", "dim", "ndim", "numel", "is_cuda", "is_pinned", "stride", "nbytes"}
 )
+# The same memory for code of the CPU alone, which reads it later, and what else gives no copy of it.
+_ARRAYS = frozenset({"numpy", "data_ptr"})
+_SEEN_AS = frozenset(
+    {"torch.from_numpy", "torch.as_tensor", "torch.asarray", "numpy.asarray", "numpy.frombuffer", "builtins.memoryview"}
+)
 _TO_DEVICE = frozenset({"to", "cuda", "record_stream", "copy_"})
 _READING_BUILTINS = frozenset({"float", "int", "bool", "print", "list", "tuple", "sum", "max", "min", "sorted", "str"})
 _READING_LIBRARIES = ("torch.", "numpy.", "pickle.", "joblib.", "safetensors.")
+_ASKING = frozenset({"builtins.len", "builtins.isinstance", "builtins.type", "builtins.id"})  # of a form only
 _COLLECTING = frozenset({"builtins.list", "builtins.tuple", "builtins.dict"})  # of a generator: what it gives
-WAITING_METHODS = frozenset({"synchronize", "item", "tolist", "cpu", "query"})
 _STREAMS = frozenset({"Event", "Stream", "current_stream", "synchronize", "wait", "wait_event", "wait_stream"})
+_RECORDED = ("record", "record_event", "record_stream")  # on a stream, for somebody else to wait for
 _HELD = frozenset({"items", "values", "get", "pop"})  # of what holds copies
 ASIDE = ("offload", "unload", "onload", "sleep", "swap", "free", "drop", "release", "evict", "exit")
 _PIPELINE = ("async", "enqueue", "prefetch", "stage", "forward", "backward", "save", "load", "send", "begin", "start")
@@ -37,19 +45,22 @@ _ON_CPU = re.compile(r"(^|_)(run|forward|compute|calculate|evaluate|infer|predic
 # What is in the names of copies that are meant for the CPU.
 _ON_HOST = frozenset({"host", "cpu"})
 _MOST_CALLS = 1
-_MOST_LOOPS = 3
 _FILLING = frozenset({"append", "extend", "insert"})
 _KEEPING = ("save_for_backward", "P2POp")  # functions of torch that keep a tensor for later
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A copy that runs: since `call`, or since the beginning of a function that is given it (then None)."""
+    """A copy that runs: since `call`, or since the beginning of a function that is given it (then None).
+
+    `as_array`: it is looked at as an array of the CPU, `host.numpy()`, by whoever computes with that.
+    """
 
     call: ast.Call | None
     flow: Flow
     calls: int = 0
     seen: set[ast.AST] = field(default_factory=set, compare=False)
+    as_array: bool = False
 
     def reaches(self, goal: ast.AST, waits: list[ast.AST]) -> bool:
         return goal in self.flow and self.flow.path(self.call, goal, avoiding=waits)
@@ -81,8 +92,10 @@ def read(node: ast.expr, copy: Running, ctx: Context) -> ast.expr | None:
         return _read_of_argument(node, call, copy, ctx)
     if isinstance(parent, ast.Call):
         return _read_of_argument(node, parent, copy, ctx)
-    if isinstance(parent, ast.Return):
-        return _read_of_result(node, copy, ctx)
+    if isinstance(parent, (ast.Return, ast.Yield)):
+        return _read_of_array_given(node, copy, ctx) if copy.as_array else _read_of_result(node, copy, ctx)
+    if isinstance(parent, ast.Compare) and all(isinstance(op, (ast.Is, ast.IsNot)) for op in parent.ops):
+        return None
     if isinstance(parent, (ast.BinOp, ast.AugAssign, ast.Compare, ast.UnaryOp, ast.BoolOp, ast.FormattedValue)):
         return node
     return node if isinstance(parent, (ast.If, ast.While, ast.Assert, ast.IfExp)) and parent.test is node else None
@@ -216,7 +229,7 @@ def _is_about_others(call: ast.Call, ctx: Context) -> bool:
 
 def _read_of_result(node: ast.expr, copy: Running, ctx: Context) -> ast.expr | None:
     """What a function returns: read by a caller in the same file, or made for whoever calls it."""
-    if copy.call is None or not outlives(copy, ctx):
+    if isinstance(ctx.parent(node), ast.Yield) or copy.call is None or not outlives(copy, ctx):
         return None
     function = ctx.module.index.function_at(copy.call)
     assert function is not None
@@ -227,6 +240,29 @@ def _read_of_result(node: ast.expr, copy: Running, ctx: Context) -> ast.expr | N
             if found is not None:
                 return found
     return node if copy.calls == 0 and _is_made_for_others(function, copy.call, ctx) else None
+
+
+def _is_given_away(container: ast.expr, copy: Running, ctx: Context) -> bool:
+    """`rows.extend(host.numpy())`, where a caller gives `rows` and nothing waits: it gets arrays to be read."""
+    bindings = ctx.module.definitions(container) if isinstance(container, ast.Name) else ()
+    if not bindings or not all(isinstance(binding.node, ast.arg) for binding in bindings):
+        return False
+    return copy.call is not None and not any(copy.flow.path(copy.call, wait) for wait in _waits("", copy, ctx))
+
+
+def _read_of_array_given(node: ast.expr, copy: Running, ctx: Context) -> ast.expr | None:
+    """An array that a function gives is there to be read, unless it leaves an event, or who calls it uses streams."""
+    function = ctx.function(node)
+    if function is None or copy.call is None:
+        return node
+    recorded = (call for name in _RECORDED for call in ctx.module.index.calls_by_name.get(name, ()))
+    if any(ctx.function(call) is function for call in recorded):
+        return None
+    sites = [site for site in calls_of(function, ctx) if site is not None] if copy.calls < _MOST_CALLS else []
+    if any(where.module is not ctx.module and _uses_streams(where) for where, _ in sites):
+        return None
+    runs = [(where, call, Running(call, where.flow(call), copy.calls + 1, as_array=True)) for where, call in sites]
+    return node if not runs or any(read(call, run, where) is not None for where, call, run in runs) else None
 
 
 def _is_made_for_others(function: FunctionNode, copied: ast.Call, ctx: Context) -> bool:
@@ -251,6 +287,8 @@ def _read_of_attribute(attribute: ast.Attribute, copy: Running, ctx: Context) ->
     called = isinstance(call, ast.Call) and call.func is attribute
     if attribute.attr in _FORM or (called and attribute.attr in _TO_DEVICE):
         return None
+    if attribute.attr in _ARRAYS and called and isinstance(call, ast.Call):
+        return read(call, replace(copy, as_array=True), ctx)
     if attribute.attr in _HELD and called and isinstance(call, ast.Call):
         return read(call, copy, ctx)
     if attribute.attr in VIEWS:
@@ -262,6 +300,8 @@ def _read_of_argument(node: ast.expr, call: ast.Call, copy: Running, ctx: Contex
     names = ctx.callees(call)
     if any(name.endswith(_KEEPING) or name.startswith("torch.optim.") for name in names):
         return None
+    if _SEEN_AS.intersection(names):
+        return read(call, replace(copy, as_array=True), ctx)
     if any(name.startswith(_READING_LIBRARIES) and not name.startswith("torch.Tensor.") for name in names):
         return call
     if isinstance(node, ast.GeneratorExp) and _COLLECTING.intersection(names):
@@ -270,9 +310,12 @@ def _read_of_argument(node: ast.expr, call: ast.Call, copy: Running, ctx: Contex
         return call
     function = call.func
     if isinstance(function, ast.Attribute) and function.attr in _FILLING:
-        return read_of_place(function.value, copy, ctx)
+        found = read_of_place(function.value, copy, ctx)
+        return found or (call if copy.as_array and _is_given_away(function.value, copy, ctx) else None)
     if isinstance(function, ast.Attribute) and function.attr == "copy_":
         return call if is_of_cpu(function.value, ctx) else None
+    if copy.as_array and not isinstance(node, (ast.Tuple, ast.List, ast.Dict)):
+        return None if _ASKING.intersection(names) else call
     inside = copy.call is not None and _is_read_inside(node, call, ctx)
     return call if inside or _is_worked_with(node, call, ctx) else None
 
@@ -333,45 +376,3 @@ def _conditions_of(wait: ast.Call, copy: Running, ctx: Context) -> list[ast.AST]
     around = set(ctx.ancestors(copy.call)) if copy.call is not None else set()
     branches = [parent for parent in ctx.ancestors(wait) if isinstance(parent, ast.If) and parent not in around]
     return [*branches] if identifier(wait.func) == "synchronize" else []
-
-
-def waits_for(call: ast.Call, text: str, ctx: Context) -> bool:
-    """Return whether a call waits for the device: a synchronisation, or a read or copy of another tensor from it."""
-    if not isinstance(call.func, ast.Attribute):
-        return False
-    copies = call.func.attr == "to" and goes_to_cpu(call, ctx) and not is_non_blocking(call, ctx)
-    if not copies and call.func.attr not in WAITING_METHODS:
-        return False
-    if call.func.attr == "query" and not _decides(call, ctx):
-        return False
-    receiver = call.func.value
-    return not (_is_taken_from(receiver, text, ctx) or is_of_cpu(receiver, ctx) or _is_copied(receiver, ctx))
-
-
-def _decides(call: ast.Call, ctx: Context) -> bool:
-    """`while not event.query():`, and no question of which the answer is only told."""
-    parents = (parent for parent in ctx.ancestors(call) if isinstance(parent, ast.stmt))
-    around = next(parents, None)
-    test = around.test if isinstance(around, (ast.While, ast.If, ast.Assert)) else None
-    return test is not None and (call is test or test in ctx.ancestors(call))
-
-
-def _is_copied(node: ast.expr, ctx: Context) -> bool:
-    """Is a variable another copy on the CPU that may not be there yet? Reading it waits for nothing."""
-    made = [unpacked(binding) for binding in ctx.module.definitions(node)] if isinstance(node, ast.Name) else []
-    return bool(made) and all(
-        isinstance(value, ast.Call) and is_non_blocking(value, ctx) and goes_to_cpu(value, ctx) for value in made
-    )
-
-
-def _is_taken_from(node: ast.expr, text: str, ctx: Context, loops: int = _MOST_LOOPS) -> bool:
-    """Is an expression a part of `text`, or of what goes through it: `row` of `for rows in hosts for row in rows`?"""
-    for part in ast.walk(node):
-        if isinstance(part, (ast.Name, ast.Attribute)) and ast.unparse(part) == text:
-            return True
-        if isinstance(part, ast.Name) and loops:
-            for binding in ctx.module.definitions(part):
-                iterated = binding.value if binding.kind is BindingKind.ITERATION else None
-                if iterated is not None and _is_taken_from(iterated, text, ctx, loops - 1):
-                    return True
-    return False

@@ -1,4 +1,4 @@
-"""Is the code that initialises an attribute left out, by default or by a choice?"""
+"""Is the code that initialises an attribute left out, by default, by a choice, or for what is loaded later?"""
 
 from __future__ import annotations
 
@@ -14,10 +14,18 @@ from detlint.linter.source.names import FunctionNode, parameters, run_by
 from detlint.linter.source.nodes import identifier, is_own, walk
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from detlint.linter.analysis.context import Context
 
 # What is run once, before anything is read.
 _SETS_UP = re.compile(r"^_*(init|reset)")
+# Flags of constructors that say whether a model is initialised at all, or is going to be loaded.
+_SAYS_IF_AT_ALL = re.compile(
+    r"(^|_)(re)?(init(iali[sz]e|iali[sz]ation)?|load(ed|ing)?|pretrained|checkpoint|meta|lazy|defer(red)?)(_|$)"
+)
+# What a checkpoint brings back.
+_SAVED = frozenset({"Parameter", "Buffer", "register_parameter", "register_buffer"})
 # Flags that say whether there is anything to initialise, or whether something else does.
 _SAYS_WHETHER = re.compile(r"init|load|pretrain|train|first|meta|fit|ready|done|seen|reset|resum|rank|skip|defer|lazy")
 
@@ -76,6 +84,45 @@ def _may_be_left_out(test: ast.expr, function: FunctionNode, ctx: Context) -> bo
     return not sites or any(
         site is not None and takes_default(site[1]) and argument_of(function, asked.id, site[1], skip_self=True) is None
         for site in sites
+    )
+
+
+def tests_left_to_loading(writes: Sequence[ast.expr], read: ast.expr, ctx: Context) -> Iterator[ast.If]:
+    """Yield the `if config.perform_initialization:` around writes, where what is read then is a weight.
+
+    So is `if fill:` of a parameter that is True unless somebody asks not to fill: a checkpoint is to bring the weight.
+    """
+    function = ctx.function(read)
+    if function is None or not _SETS_UP.search(function.name) or not _is_saved(read, ctx):
+        return
+    for write in writes:
+        for choice in _choices(write, ctx):
+            if not choice.orelse and _says_if_at_all(choice.test, ctx):
+                yield choice
+
+
+def _says_if_at_all(test: ast.expr, ctx: Context) -> bool:
+    """`perform_initialization`, `not skip_init`; a default in sight has to be the one that fills."""
+    denied = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
+    flag = test.operand if isinstance(test, ast.UnaryOp) and denied else test
+    bindings = ctx.module.definitions(flag) if isinstance(flag, ast.Name) else ()
+    defaults = [each.value.value for each in bindings if isinstance(each.value, ast.Constant)]
+    if any(isinstance(default, bool) for default in defaults):
+        return all(default is not denied for default in defaults)
+    return isinstance(flag, (ast.Name, ast.Attribute)) and bool(_SAYS_IF_AT_ALL.search(identifier(flag)))
+
+
+def _is_saved(read: ast.expr, ctx: Context) -> bool:
+    """`self.rate = nn.Parameter(rate.log())`, also under a name: `rate = rate.log()` before that."""
+    statement = ctx.statement(read)
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    names = [target for target in targets if isinstance(target, ast.Name)]
+    bindings = [bound for name in names for bound in ctx.module.index.bindings_of(name) if bound.node is name]
+    uses = [read, *(use for binding in bindings for use in ctx.flow(read).uses(binding))]
+    return any(
+        isinstance(around, ast.Call) and identifier(around.func) in _SAVED
+        for use in uses
+        for around in ctx.ancestors(use)
     )
 
 

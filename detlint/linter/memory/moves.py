@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.calls import argument_of, functions_called
-from detlint.linter.memory.copy_reads import WAITING_METHODS
 from detlint.linter.memory.host_copies import is_cpu, is_of_cpu
+from detlint.linter.memory.waits import WAITING_METHODS
 from detlint.linter.source.names import BindingKind, FunctionNode
 from detlint.linter.source.nodes import identifier, walk
 

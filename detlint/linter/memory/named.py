@@ -13,6 +13,7 @@ from detlint.linter.memory.containers import read_of_list
 from detlint.linter.memory.erased import is_erased
 from detlint.linter.memory.helpers import fills_in_part
 from detlint.linter.memory.kept import is_read_where_kept
+from detlint.linter.memory.left_out import tests_left_to_loading
 from detlint.linter.memory.marks import write_one_number
 from detlint.linter.memory.needs import (
     guards_emptiness,
@@ -32,7 +33,7 @@ from detlint.linter.memory.parts import (
     only_in_part,
     tells_extent,
 )
-from detlint.linter.memory.promised import is_shape_only
+from detlint.linter.memory.promised import is_gradient_given_elsewhere, is_shape_only
 from detlint.linter.memory.uses import Fate, fate
 from detlint.linter.source.names import FOR_LOOPS, LOOPS, Binding, FunctionNode
 from detlint.linter.source.nodes import arguments_of, identifier, walk
@@ -120,7 +121,7 @@ class NamedMemory:
             function = ctx.function(use)
             if function is None or allocates(function) or guards_emptiness(use, ctx) or is_parameter(self._made, ctx):
                 return False
-            if is_shape_only(use, ctx) or self.is_made_larger:
+            if is_shape_only(use, ctx) or self.is_made_larger or is_gradient_given_elsewhere(self._made, ctx):
                 return False
         elif not added and (outcome is not Fate.READ or _reads_a_part(use, self._writes, ctx)):
             return False
@@ -149,6 +150,7 @@ class NamedMemory:
         if not self.in_part:
             barriers += [*self._ends.values(), *_loops_of(self._writes, use, ctx), *_tried(self._writes, use, ctx)]
             barriers += tests_of_need(self._writes, use, self._target, self._made, ctx)
+            barriers += tests_left_to_loading(self._writes, use, ctx)
         return barriers
 
 

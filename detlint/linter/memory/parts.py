@@ -10,6 +10,7 @@ from itertools import combinations, pairwise
 
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.values import Kind
+from detlint.linter.memory.addresses import is_address
 from detlint.linter.memory.marks import are_coordinates, leave_out_beyond, name_some, write_one_number
 from detlint.linter.memory.padding import leaves_padding, sizes_of, without_single_columns
 from detlint.linter.memory.rounds import (
@@ -52,6 +53,9 @@ def only_in_part(writes: Sequence[ast.Name | ast.Attribute], target: ast.AST, ma
     places = [place for write in writes if isinstance(place := ctx.parent(write), ast.Subscript)]
     if not places or len(places) < len(writes):
         return False
+    rounds = {place: list(rounds_of(place, target, ctx)) for place in places}
+    if any(is_address(_innermost(place, ctx), rounds[place], ctx) for place in places):
+        return False
     if (
         _leaves_columns(places, made, ctx)
         or _skips_columns(places, ctx)
@@ -60,7 +64,6 @@ def only_in_part(writes: Sequence[ast.Name | ast.Attribute], target: ast.AST, ma
     ):
         return True
     one_number = write_one_number(places, ctx)
-    rounds = {place: list(rounds_of(place, target, ctx)) for place in places}
     places = without_single_columns(places, rounds, sizes_of(made), ctx)
     left = (_leaves_something(place, target, made, one_number, ctx) for place in places)
     if all(are_alternatives(one, other, ctx) for one, other in combinations(places, 2)):

@@ -25,6 +25,10 @@ _OUTPUTS = re.compile(
 _SHAPES_ONLY = re.compile(
     r"meta|fake|compil|trac|export|script|warm|dummy|(shapes?|sizes?|dimensions?|dims?)_only", re.IGNORECASE
 )
+# `weight.grad_added_to_main_grad = True`.
+_SAYS_IN_PLACE = re.compile(
+    r"grad\w*_(added|accumulated|fused|written|handled|done|reduced)|(accumulated|fused|added)_\w*grad"
+)
 
 
 def is_promised(returned: ast.expr, ctx: Context) -> bool:
@@ -39,6 +43,40 @@ def is_shape_only(returned: ast.expr, ctx: Context) -> bool:
     """`if dimensions_only: return image`: does a condition say that nobody looks at what it holds?"""
     tests = (ast.unparse(test) for test, _ in ctx.module.index.branches_around(returned))
     return any(map(_SHAPES_ONLY.search, tests))
+
+
+def is_gradient_given_elsewhere(made: ast.expr, ctx: Context) -> bool:
+    """`grad = torch.empty(n)` of a `backward` beside `weight.grad_added_to_main_grad = True`: only hooks wait for it.
+
+    So where the other branch calls it what it is: `grad = get_dummy_grad(n)`.
+    """
+    function, statement = ctx.function(made), ctx.statement(made)
+    if function is None or function.name != "backward":
+        return False
+    around = [statement, *(parent for parent in ctx.ancestors(statement) if isinstance(parent, ast.If))]
+    beside = {step for each in around for step in _block_of(each, ctx)}
+    names = {ast.unparse(target) for target in getattr(statement, "targets", [])}
+    others = (step for parent in around if isinstance(parent, ast.If) for step in walk(parent))
+    return any(map(_marks_as_given, beside)) or any(
+        isinstance(other, ast.Assign)
+        and isinstance(other.value, ast.Call)
+        and _SHAPES_ONLY.search(identifier(other.value.func)) is not None
+        and not names.isdisjoint(map(ast.unparse, other.targets))
+        for other in others
+    )
+
+
+def _block_of(statement: ast.AST, ctx: Context) -> list[ast.stmt]:
+    """Return the statements of the branch that a statement stands in; a function's own say nothing about a branch."""
+    around = ctx.parent(statement)
+    branches = (around.body, around.orelse) if isinstance(around, ast.If) else ()
+    return next((branch for branch in branches if statement in branch), [])
+
+
+def _marks_as_given(step: ast.stmt) -> bool:
+    targets = step.targets if isinstance(step, ast.Assign) else []
+    is_true = isinstance(step, ast.Assign) and isinstance(step.value, ast.Constant) and step.value.value is True
+    return is_true and any(isinstance(each, ast.Attribute) and _SAYS_IN_PLACE.search(each.attr) for each in targets)
 
 
 def _stands_in(returned: ast.expr, function: FunctionNode, ctx: Context) -> bool:

@@ -16,7 +16,7 @@ from detlint.linter.memory.erased import is_erased
 from detlint.linter.memory.marks import adds_up, marks
 from detlint.linter.modes.runs import is_left_open
 from detlint.linter.source.names import COMPREHENSIONS, FUNCTIONS, LOOPS, Binding, FunctionNode
-from detlint.linter.source.nodes import identifier, is_own
+from detlint.linter.source.nodes import arguments_of, identifier, is_own, walk
 from detlint.linter.tables.memory import memory_table
 
 if TYPE_CHECKING:
@@ -62,21 +62,28 @@ def fate(node: ast.expr, ctx: Context, depth: int = 2) -> tuple[Fate, ast.expr]:
             outcome, following = _argument(node, parent, ctx, depth)
         else:
             outcome, following = _plain(node, parent, ctx)
-        if outcome is Fate.READ and is_meant_to_fail(following, ctx.module):
-            return Fate.UNTOUCHED, following  # nothing comes out of there but the error
+        if outcome is Fate.READ and (is_meant_to_fail(following, ctx.module) or _is_only_recorded(following, ctx)):
+            return Fate.UNTOUCHED, following  # nothing comes out of there but the error, or nothing yet
         if outcome is not None:
             return outcome, following
         node = following
+
+
+def _is_only_recorded(reading: ast.expr, ctx: Context) -> bool:
+    """`with torch.cuda.graph(graph): y = net(x)`: what is recorded runs when the graph is replayed."""
+    withs = (around for around in ctx.ancestors(reading) if isinstance(around, ast.With))
+    entered = (item.context_expr for around in withs for item in around.items)
+    return any(isinstance(each, ast.Call) and "torch.cuda.graph" in ctx.callees(each) for each in entered)
 
 
 def _method(attribute: ast.Attribute, ctx: Context) -> tuple[Fate | None, ast.expr]:
     call = ctx.parent(attribute)
     called = isinstance(call, ast.Call) and call.func is attribute
     name, methods = attribute.attr, memory_table().methods
-    if name in methods["form"]:
-        return Fate.UNTOUCHED, attribute  # weight.requires_grad = False
+    if name in methods["form"] or (name == "type" and isinstance(call, ast.Call) and not arguments_of(call)):
+        return Fate.UNTOUCHED, attribute  # weight.requires_grad = False, weight.type() == "torch.FloatTensor"
     if not isinstance(attribute.ctx, ast.Load):
-        if name != "data" and "load" not in name:
+        if name not in methods["through"] and "load" not in name:
             return Fate.UNTOUCHED, attribute  # weight.skip_decay = True, and not weight.weight_loader = load
         changed = isinstance(call, ast.AugAssign)  # weight.data *= mask, and not weight.data = …
         return (Fate.READ if changed else Fate.WRITTEN), attribute
@@ -315,6 +322,14 @@ def _is_group(node: ast.expr, entries: ast.Dict) -> bool:
     )
 
 
+def _writes_rows(loop: ast.For, ctx: Context) -> bool:
+    """`for row in out: row.copy_(x)`, `for i, row in …`: may what the loop goes through be written in it?"""
+    names = [part for part in walk(loop.target) if isinstance(part, ast.Name)]
+    bindings = [bound for name in names for bound in ctx.module.index.bindings_of(name) if bound.node is name]
+    fates = {fate(use, ctx)[0] for binding in bindings for use in ctx.flow(loop).uses(binding)}
+    return not fates <= {Fate.READ, Fate.UNTOUCHED}
+
+
 def _plain(node: ast.expr, parent: ast.AST | None, ctx: Context) -> tuple[Fate | None, ast.expr]:
     if isinstance(parent, (ast.List, ast.Tuple)) and isinstance(ctx.parent(parent), ast.Call):
         return None, parent  # torch.cat([memory, …])
@@ -342,6 +357,8 @@ def _plain(node: ast.expr, parent: ast.AST | None, ctx: Context) -> tuple[Fate |
         return Fate.STORED, node
     if isinstance(parent, (ast.For, ast.comprehension)) and isinstance(node, (ast.Tuple, ast.List)):
         return Fate.WRITTEN, node  # for weight in (self.up, self.down): init(weight)
+    if isinstance(parent, ast.For) and parent.iter is node:
+        return (Fate.WRITTEN if _writes_rows(parent, ctx) else Fate.UNTOUCHED), node
     if isinstance(parent, ast.Tuple) and isinstance(parent.ctx, ast.Load):
         return None, parent
     if isinstance(parent, ast.Dict) and _is_group(node, parent):

@@ -42,7 +42,7 @@ def _stops(test: ast.expr, equal: bool, sides: tuple[ast.expr, ast.expr], ctx: C
     one, other = map(_copied, sides)
     if not all(isinstance(side, (ast.Name, ast.Attribute)) for side in (one, other)):
         return False
-    loops = list(_ended_by(test, equal, ctx))
+    loops = [loop for loop in _ended_by(test, equal, ctx) if not _starts_whole((one, other), loop, ctx)]
     return any(
         _is_kept(now, before, loop, ctx) and (_is_measure(now, loop, ctx) or _is_iterate(now, loop, ctx, arrays))
         for loop in loops
@@ -111,6 +111,31 @@ def _is_iterate(now: ast.expr, loop: ast.AST, ctx: Context, arrays: bool) -> boo
     if any(value.is_integral for each in (now, *given) for value in ctx.values(each)):
         return False
     return any(is_computed(ctx.module, value) or (arrays and _rounds(value, ctx)) for value in given)
+
+
+def _starts_whole(sides: tuple[ast.expr, ...], loop: ast.AST, ctx: Context) -> bool:
+    """Do both go out from whole numbers or truth values, `seen = np.zeros(n, dtype=bool)`, and is nothing divided?
+
+    `seen = edges.dot(seen)` keeps them whole then, as graphs are searched.
+    """
+    inside = set(walk(loop))
+    bindings = [each for side in sides if isinstance(side, ast.Name) for each in ctx.module.index.bindings_of(side)]
+    starts = [each.value for each in bindings if each.node not in inside and each.value is not None and not each.index]
+    whole = [start for start in starts if any(value.is_integral for value in ctx.values(start))]
+    rest = [start for start in starts if start not in whole and not _is_name_of(start, sides)]
+    given = (value for side in sides for value in _given(side, loop))
+    return bool(whole) and not rest and not any(_is_divided(value) for value in given)
+
+
+def _is_name_of(start: ast.expr, sides: tuple[ast.expr, ...]) -> bool:
+    """`old = seen`, `old = seen.copy()`, `old = None` before the loop."""
+    nothing = isinstance(start, ast.Constant) and start.value is None
+    made_float = any(isinstance(part, ast.Attribute) and part.attr == "float" for part in walk(start))
+    return nothing or (not made_float and ast.unparse(_copied(start)) in map(ast.unparse, sides))
+
+
+def _is_divided(value: ast.expr) -> bool:
+    return any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Div) for part in walk(value))
 
 
 def _is_unpacked(value: ast.expr, ctx: Context) -> bool:
