@@ -33,7 +33,6 @@ _TAKEN_OVER = (NUMBERING, CHOICE, PAIRING, SUM, CHECKSUM, WRITING, DRAWS)  # by 
 _TAKING = ("join", "extend", "writelines", "add_nodes_from")  # methods that go through an argument
 _TELLING = frozenset({"builtins.str", "builtins.repr"})
 _DISPLAYS = (ast.List, ast.Tuple, ast.Set)
-_COPIES = frozenset({"copy.copy", "copy.deepcopy"})  # of a set are sets
 
 
 @check("DET601")
@@ -123,9 +122,9 @@ def set_iteration_order(ctx: Context) -> Iterator[Finding]:
 
 @cache
 def _iterating() -> frozenset[str]:
-    """Functions that give what they are given in the same order: they go through a set."""
+    """Functions that give what they are given in the same order: they go through a set, a copy of which is another."""
     functions = order_table().functions
-    return (functions["carrying"] | functions["keying"]) - _COPIES
+    return (functions["carrying"] | functions["keying"]) - functions["copying"]
 
 
 @cache
@@ -165,7 +164,7 @@ def _each_assigned(statement: ast.Assign) -> Iterator[tuple[ast.expr, ast.expr]]
 
 
 def _is_what_is_left(node: ast.expr, ctx: Context) -> bool:
-    """`(set(inputs) - {known}).pop()`, `(set(row) & NAMES).pop()`: taken by who knows that there is one.
+    """`(set(inputs) - {known}).pop()`, `({"label", "target"} & set(row)).pop()`: taken by who knows that there is one.
 
     Whoever names what to leave out, or the names that one thing may go by, counts on it.
     """
@@ -173,12 +172,13 @@ def _is_what_is_left(node: ast.expr, ctx: Context) -> bool:
         made = [binding.value for binding in ctx.module.definitions(node)]
         return len(made) == 1 and made[0] is not None and _is_what_is_left(made[0], ctx)
     if isinstance(node, ast.BinOp):
-        left_out = isinstance(node.op, ast.Sub) and isinstance(node.right, ast.Set)
-        return left_out or (isinstance(node.op, ast.BitAnd) and _names_alternatives(node.right))
+        if isinstance(node.op, ast.BitAnd):
+            return any(map(_names_alternatives, (node.left, node.right)))
+        return isinstance(node.op, ast.Sub) and isinstance(node.right, ast.Set)
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or len(node.args) != 1:
         return False
     if node.func.attr == "intersection":
-        return _names_alternatives(node.args[0])
+        return any(map(_names_alternatives, (node.func.value, node.args[0])))
     return node.func.attr == "difference" and isinstance(node.args[0], _DISPLAYS)
 
 

@@ -61,7 +61,14 @@ class OrderCalls(OrderArrays):
 
     def _keyword(self, node: ast.expr, parent: ast.keyword, trail: Trail) -> str | None:
         call = self.index.parents[parent]
-        return self._argument(node, call, trail) if isinstance(call, ast.Call) else None
+        if not isinstance(call, ast.Call) or self._is_searched_as(parent.arg, call):
+            return None
+        return self._argument(node, call, trail)
+
+    def _is_searched_as(self, keyword: str | None, call: ast.Call) -> bool:
+        """`LoraConfig(target_modules=names)`; what the project makes of such a list itself is followed there."""
+        own = (self.module.project.definition(name) for name in self.inference.callees(call))
+        return self.is_lookup(keyword or "") and not any(own)
 
     def _argument(self, node: ast.expr, call: ast.Call, trail: Trail) -> str | None:
         if node is call.func:
@@ -123,7 +130,8 @@ class OrderCalls(OrderArrays):
             return self.destination(call, replace(trail, form=Form.MAPPING))
         if functions["carrying"].intersection(names) or self.is_progress_bar(call):
             stacked = any(name.startswith("torch.") for name in names)  # what stands in a tensor is computed with
-            return self.destination(call, replace(as_sequence(trail), gathered=trail.gathered or stacked))
+            held = trail if not functions["copying"].isdisjoint(names) else as_sequence(trail)
+            return self.destination(call, replace(held, gathered=trail.gathered or stacked))
         if functions["receiving"].intersection(names) or self._keeps_items(names):
             return self._received(node, call, names, trail)
         registers = trail.form is Form.MAPPING and not functions["registering"].isdisjoint(names)

@@ -12,6 +12,7 @@ from detlint.tables import RULES_FOLDER, read_table, word_lists
 
 _FUNCTIONS = (
     "carrying",
+    "copying",
     "keying",
     "flattening",
     "splitting",
