@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeGuard
 
 from detlint.conditions import Truth
-from detlint.linter.analysis.callers import results_of
+from detlint.linter.analysis.callers import is_used_elsewhere, results_of
 from detlint.linter.analysis.calls import functions_called, parameter_given
+from detlint.linter.analysis.calls_elsewhere import heirs_with
 from detlint.linter.analysis.fixtures import takers_of
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.analysis.values import Kind
+from detlint.linter.modes.runs import is_left_open
 from detlint.linter.order.destination import OrderTracer
-from detlint.linter.order.form import GivenBack, Trail, names_in
+from detlint.linter.order.form import Form, GivenBack, Trail, names_in
 from detlint.linter.order.loop import LoopBody
-from detlint.linter.order.own_names import stores_under_own_name
+from detlint.linter.order.own_names import made_names, stores_under_own_name
 from detlint.linter.source.names import FUNCTIONS, Binding, FunctionNode
 from detlint.linter.source.nodes import identifier
 from detlint.linter.tables.order import order_table
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
     from detlint.linter.analysis.project import Module
 
-_DEPTH = 4
+_DEPTH = 6
 # A data set of PyG asks whether the files of these lists are there, and reads them under the names of what follows.
 _EXPECTED = {"raw_file_names": "raw_paths", "processed_file_names": "processed_paths"}
 _EXPECTING = "torch_geometric.data."
@@ -82,6 +85,16 @@ def _versions(given: GivenBack) -> list[tuple[Module, FunctionNode]]:
     if unknown or name in table.methods["walking"] or name.startswith("__"):
         return []
     return [(each.module, each.methods[name]) for each in inference.mro(info) if name in each.methods]
+
+
+def _filled_in(module: Module, function: FunctionNode) -> Iterator[tuple[Module, FunctionNode]]:
+    """Yield what may run where a function is called: itself, unless it is left open, and what heirs have instead."""
+    if not is_left_open(function):
+        yield module, function
+    owner = module.index.class_at(function)
+    if owner is not None and not function.name.startswith("__"):
+        for place, heir in heirs_with(module, owner, function.name):
+            yield place, place.inference.class_info(heir).methods[function.name]
 
 
 class _Disregard:
@@ -156,15 +169,27 @@ class _Disregard:
         """Return whether a loop takes up no order, and does nothing of its own with each element in turn."""
         if not self._leads_nowhere(self._tracer.destination(loop.iter, Trail(gathered=True))):
             return False
-        body = LoopBody(self._tracer, loop, names_in(loop.target), frozenset())
+        numbers = self._tracer.positions(loop.target, loop.iter)
+        names = names_in(loop.target) - numbers
+        body = LoopBody(self._tracer, loop, names, numbers)
         return all(
-            self._only_keeps(call) or body.stores_by_name(call) or self._is_handled_alone(call, loop)
+            self._only_keeps(call)
+            or body.stores_by_name(call)
+            or self._fills_own(call, body)
+            or self._is_handled_alone(call, loop, names)
             for call in body.actions()
         )
 
-    def _is_handled_alone(self, call: ast.Call, loop: ast.For) -> bool:
+    def _is_handled_alone(self, call: ast.Call, loop: ast.For, names: frozenset[str]) -> bool:
         """`separate(model, path)`, a function of the project that writes a file named after this one."""
-        return stores_under_own_name(call, names_in(loop.target), self._ctx) is Truth.YES
+        return stores_under_own_name(call, made_names(loop, names, self._ctx), self._ctx) is Truth.YES
+
+    def _fills_own(self, call: ast.Call, body: LoopBody) -> bool:
+        """`groups[name].append(row)`: each element has a list of its own in a dict of which nobody asks the order."""
+        if not self._fills(call.func) or not isinstance(call.func.value, ast.Subscript):
+            return False
+        kept = self._tracer.collected(call.func.value, call, Trail(Form.MAPPING, gathered=True))
+        return body.has_own(call.func.value) and self._leads_nowhere(kept)
 
     def _only_keeps(self, call: ast.Call) -> bool:
         """`seen.add(name)`, `logger.info(name)`, `lines.append(text)` of what a message is made of."""
@@ -219,15 +244,20 @@ class _Disregard:
         return kinds == {Kind.SET} or call.func.attr == "isin"
 
     def _is_parameter_ignored(self, given: ast.expr, call: ast.Call, depth: int) -> bool:
-        """Return whether the function of the project that gets an argument ignores its order."""
+        """Return whether the function of the project that gets an argument ignores its order, and all it may mean."""
         for owner, function in functions_called(self._ctx.inference, call):
-            is_method = owner.index.class_at(function) is not None
-            parameter = parameter_given(function, call, given, skip_self=is_method)
-            inside = _Disregard(self._ctx.elsewhere(owner), self._functions)
-            binding = inside._tracer.parameter(function, parameter) if parameter is not None else None
-            if binding is not None:
-                return inside._of_binding(binding, depth)
+            parameter = parameter_given(function, call, given, skip_self=owner.index.class_at(function) is not None)
+            if parameter is None:
+                continue
+            asked = [(self._ctx.elsewhere(place), version) for place, version in _filled_in(owner, function)]
+            return bool(asked) and all(
+                _Disregard(where, self._functions)._of_named(version, parameter, depth) for where, version in asked
+            )
         return False
+
+    def _of_named(self, function: FunctionNode, parameter: str, depth: int) -> bool:
+        binding = self._tracer.parameter(function, parameter)
+        return binding is not None and self._of_binding(binding, depth)
 
     def _of_variable(self, target: ast.expr, depth: int) -> bool:
         binding = self._tracer.binding_of(target) if isinstance(target, ast.Name) else None
@@ -239,7 +269,11 @@ class _Disregard:
         return bool(bindings) and all(self._of_binding(binding, depth) for binding in bindings)
 
     def _of_binding(self, binding: Binding, depth: int) -> bool:
-        if not isinstance(binding.scope.node, FUNCTIONS):
+        module = self._tracer.module
+        if isinstance(binding.scope.node, ast.Module):
+            if is_used_elsewhere(binding.name, self._ctx):
+                return False
+        elif not isinstance(binding.scope.node, FUNCTIONS):
             return False
-        uses = self._tracer.module.flow(binding.scope).uses(binding)
+        uses = module.flow(binding.scope).uses(binding)
         return bool(uses) and all(self.of(use, depth) for use in uses)

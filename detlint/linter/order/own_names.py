@@ -39,7 +39,7 @@ def stores_under_own_name(call: ast.Call, element: Collection[str], ctx: Context
         got = frozenset(name for name in names if name is not None)
         if LoopEffects(OrderTracer(owner), function, got, frozenset()).destination() is not None:
             return Truth.NO
-        found = _stored_in(function, _made_names(function, got, where), where, calls)
+        found = _stored_in(function, made_names(function, got, where), where, calls)
         if found is Truth.NO:
             return Truth.NO
         stored = found if stored is Truth.UNKNOWN else stored
@@ -51,9 +51,11 @@ def _stored_in(function: FunctionNode, names: frozenset[str], ctx: Context, call
     for part in walk(function):
         if isinstance(part, ast.Assign) and _is_entry_of(part.targets[0], names, ctx):
             stored = Truth.YES
+        if isinstance(part, ast.Constant) and isinstance(part.value, str) and ">>" in part.value:
+            return Truth.NO  # `os.system(f"cat {path} >> {target}")`
         if not isinstance(part, ast.Call):
             continue
-        if not _stores(part):
+        if not _stores(part, ctx):
             found = stores_under_own_name(part, names, ctx, calls - 1) if calls else Truth.UNKNOWN
         else:
             found = Truth.YES if any(_is_made_of(place, names, ctx) for place in _places(part, ctx)) else Truth.NO
@@ -68,8 +70,10 @@ def _is_entry_of(target: ast.expr, names: frozenset[str], ctx: Context) -> bool:
     return isinstance(target, ast.Subscript) and _is_made_of(target.slice, names, ctx)
 
 
-def _stores(call: ast.Call) -> bool:
-    """`image.save(path)`, `soundfile.write(path, wave)`, `file.write(line)`, `open(path, "w")`."""
+def _stores(call: ast.Call, ctx: Context) -> bool:
+    """`image.save(path)`, `soundfile.write(path, wave)`, `open(path, "w")`, `subprocess.run(["sox", path, out])`."""
+    if not order_table().functions["running"].isdisjoint(ctx.callees(call)):
+        return True
     methods = order_table().methods
     name = identifier(call.func)
     if name == "open":
@@ -86,9 +90,9 @@ def _places(call: ast.Call, ctx: Context) -> list[ast.expr]:
     return arguments_of(call)
 
 
-def _made_names(function: FunctionNode, names: frozenset[str], ctx: Context) -> frozenset[str]:
-    """Return `names` and those that the function gives to texts, paths and files made of them."""
-    made = [pair for node in walk(function) for pair in bindings_of(node)]
+def made_names(body: FunctionNode | ast.For, names: frozenset[str], ctx: Context) -> frozenset[str]:
+    """Return `names` and those that a function or a loop gives to texts, paths and files made of them."""
+    made = [pair for node in walk(body) for pair in bindings_of(node)]
     found, size = set(names), -1
     while len(found) != size:
         size = len(found)

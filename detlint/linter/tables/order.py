@@ -41,6 +41,7 @@ _FUNCTIONS = (
     "showing",
     "ordered-sets",
     "temporary",
+    "running",
 )
 # How names begin or end; the others are whole names.
 _ENDS = ("receiving-endings", "indifferent")
