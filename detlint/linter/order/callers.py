@@ -17,7 +17,7 @@ from detlint.linter.modes.runs import is_left_open
 from detlint.linter.order.destination import OrderTracer
 from detlint.linter.order.form import Form, GivenBack, Trail, names_in
 from detlint.linter.order.loop import LoopBody
-from detlint.linter.order.own_names import made_names, stores_under_own_name
+from detlint.linter.order.own_names import is_run_for_each, made_names, stores_under_own_name
 from detlint.linter.source.names import FUNCTIONS, Binding, FunctionNode
 from detlint.linter.source.nodes import identifier
 from detlint.linter.tables.order import order_table
@@ -141,7 +141,7 @@ class _Disregard:
         if isinstance(parent, ast.Call):
             return node is not parent.func and self._of_argument(node, parent, inner)
         if isinstance(parent, ast.Attribute):
-            return self._fills(parent)
+            return self._fills(parent) or any(True for _ in tracer.sorts_in_place(node))
         if isinstance(parent, ast.keyword):
             return tracer.is_lookup(parent.arg or "")
         if isinstance(parent, ast.comprehension):
@@ -153,9 +153,9 @@ class _Disregard:
             if isinstance(target, ast.Subscript):
                 return len(parent.targets) == 1 and tracer.is_lookup_key(target.slice)
             return len(parent.targets) == 1 and self._of_variable(target, inner)
-        if isinstance(parent, (ast.Await, ast.BoolOp)):
+        if isinstance(parent, (ast.Await, ast.BoolOp, ast.Starred)) or _is_joined(parent):
             return self.of(parent, inner)
-        if isinstance(parent, ast.Return):
+        if isinstance(parent, (ast.Return, ast.YieldFrom)):
             function = tracer.index.function_at(parent)
             handed_on = GivenBack(self._ctx.module, function, "") if function is not None else ""
             return is_given_in_vain(handed_on, self._ctx, self._functions)
@@ -233,7 +233,25 @@ class _Disregard:
             return self.of(call, depth)
         if self._fills(call.func):
             return self._of_container(call.func.value, depth)
+        if not functions["adding"].isdisjoint(names):
+            return self._leads_nowhere(tracer.destination(given, Trail(gathered=True)))
+        if self._runs_for_each(given, call, names):
+            return True
         return self._is_parameter_ignored(given, call, depth)
+
+    def _runs_for_each(self, given: ast.expr, call: ast.Call, names: tuple[str, ...]) -> bool:
+        """`pool.map(convert, files)`, of which nobody takes what it gives."""
+        table = self._tracer.table
+        maps = identifier(call.func) in table.methods["mapping"] or not table.functions["mapping"].isdisjoint(names)
+        whole = self._tracer.index.parents.get(call)
+        if isinstance(whole, ast.Call) and "builtins.list" in self._tracer.inference.callees(whole):
+            whole = self._tracer.index.parents.get(whole)
+        return (
+            maps
+            and call.args[1:2] == [given]
+            and isinstance(whole, ast.Expr)
+            and is_run_for_each(call.args[0], self._ctx)
+        )
 
     def _asks_set(self, call: ast.Call) -> bool:
         """`known.update(names)` of a set."""
@@ -275,5 +293,15 @@ class _Disregard:
                 return False
         elif not isinstance(binding.scope.node, FUNCTIONS):
             return False
-        uses = module.flow(binding.scope).uses(binding)
-        return bool(uses) and all(self.of(use, depth) for use in uses)
+        flow = module.flow(binding.scope)
+        uses = flow.uses(binding)
+        sorts = [fixed for use in uses for fixed in self._tracer.fixes(use)]
+        before = [use for use in uses if flow.path(binding.node, use, avoiding=sorts)] if sorts else uses
+        return bool(uses) and all(self.of(use, depth) for use in before)
+
+
+def _is_joined(node: ast.AST) -> TypeGuard[ast.expr]:
+    """`first + others`, `[*first, *others]`."""
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return any(isinstance(part, ast.Starred) for part in node.elts)
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)

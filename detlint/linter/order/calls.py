@@ -61,14 +61,9 @@ class OrderCalls(OrderArrays):
 
     def _keyword(self, node: ast.expr, parent: ast.keyword, trail: Trail) -> str | None:
         call = self.index.parents[parent]
-        if not isinstance(call, ast.Call) or self._is_searched_as(parent.arg, call):
+        if not isinstance(call, ast.Call) or self.is_searched_as(parent.arg, call):
             return None
         return self._argument(node, call, trail)
-
-    def _is_searched_as(self, keyword: str | None, call: ast.Call) -> bool:
-        """`LoraConfig(target_modules=names)`; what the project makes of such a list itself is followed there."""
-        own = (self.module.project.definition(name) for name in self.inference.callees(call))
-        return self.is_lookup(keyword or "") and not any(own)
 
     def _argument(self, node: ast.expr, call: ast.Call, trail: Trail) -> str | None:
         if node is call.func:

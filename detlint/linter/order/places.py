@@ -75,7 +75,7 @@ class OrderPlaces(OrderPartners):
         same = [item for item in read.values() if item is not None and _key(item) == key]
         if not trail.subset and any(True for item in same for _ in self.sorts_in_place(item)):
             return None
-        sorts = [] if trail.subset else [fixed for use in later for fixed in self._fixes(use)]
+        sorts = [] if trail.subset else [fixed for use in later for fixed in self.fixes(use)]
         whole = [use for use, item in read.items() if item is None and flow.path(statement, use, avoiding=sorts)]
         nested = trail if trail.form in KEYED else replace(trail, form=Form.NESTED)
         found = self.first(
@@ -151,7 +151,7 @@ class OrderPlaces(OrderPartners):
 
     def _uses(self, uses: Iterable[ast.Name], flow: Flow, after: ast.AST | None, trail: Trail) -> str | None:
         uses = tuple(uses)
-        sorts = [] if trail.subset else [fixed for use in uses for fixed in self._fixes(use)]
+        sorts = [] if trail.subset else [fixed for use in uses for fixed in self.fixes(use)]
         tested = [
             test for use in uses for test in (self._rebound_if_filled(use), self.leaves_one(use)) if test is not None
         ]
@@ -180,7 +180,7 @@ class OrderPlaces(OrderPartners):
         )
         return branch if rebinds else None
 
-    def _fixes(self, use: ast.Name) -> Iterator[ast.AST]:
+    def fixes(self, use: ast.Name) -> Iterator[ast.AST]:
         """Yield the nodes after which the variable is in order: a sort in place, or a sort that is on by default.
 
         Where it fails before the sort, nobody makes use of it.

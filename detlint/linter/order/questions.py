@@ -61,6 +61,11 @@ class OrderQuestions:
         """Return whether a list of that name is one of names of code, which is searched and not computed with."""
         return name.lower().endswith(self.table.lookups)
 
+    def is_searched_as(self, keyword: str | None, call: ast.Call) -> bool:
+        """`LoraConfig(target_modules=names)`; what the project makes of such a list itself is followed there."""
+        own = (self.module.project.definition(name) for name in self.inference.callees(call))
+        return self.is_lookup(keyword or "") and not any(own)
+
     def is_lookup_key(self, key: ast.expr | None) -> bool:
         """`"target_modules"`, as the key of an entry."""
         return isinstance(key, ast.Constant) and isinstance(key.value, str) and self.is_lookup(key.value)
