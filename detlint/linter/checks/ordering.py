@@ -17,6 +17,7 @@ from detlint.linter.analysis.values import Kind
 from detlint.linter.order.callers import is_given_in_vain
 from detlint.linter.order.destination import OrderTracer
 from detlint.linter.order.form import CHECKSUM, CHOICE, DRAWS, NUMBERING, PAIRING, SUM, WRITING, Form, Trail
+from detlint.linter.order.on_request import is_left_open_on_request
 from detlint.linter.order.sets import has_fixed_order, is_set, makes_set
 from detlint.linter.order.takers import is_taken_as_set
 from detlint.linter.order.ties import leaves_ties
@@ -47,6 +48,8 @@ def unsorted_listing(call: Call, ctx: Context) -> Iterator[Finding]:
     form = Form.WALK if call.name in _WALKS else Form.SEQUENCE
     sink = OrderTracer(ctx.module).destination(call.node, Trail(form, gathered=True))
     if sink is None or is_given_in_vain(sink, ctx) or (sink == CHOICE and _serves_any(call, ctx)):
+        return
+    if is_left_open_on_request(call.node, ctx):
         return
     repair = _sorted_listing(call, ctx) if form is Form.SEQUENCE else None
     yield ctx.finding(call.node, repair=repair, call=f"{call.name}()", sink=sink)
