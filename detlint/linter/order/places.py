@@ -11,6 +11,7 @@ from detlint.linter.analysis.callers import read_elsewhere
 from detlint.linter.analysis.values import Kind
 from detlint.linter.order.form import KEEPING_ORDER, KEYED, MAX_CALLS, Form, GivenBack, Trail, boxed, unboxed
 from detlint.linter.order.partners import OrderPartners
+from detlint.linter.order.unread import is_read_nowhere
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind
 from detlint.linter.source.nodes import identifier, is_own
 
@@ -287,7 +288,7 @@ class OrderPlaces(OrderPartners):
         found = [each for each in reached if each is not None]
         if found:
             return self._given_back(target.attr, found)
-        if read or trail.form in (Form.TEXT, *KEYED) or self._is_read_nowhere(target.attr):
+        if read or trail.form in (Form.TEXT, *KEYED) or is_read_nowhere(target.attr, owner, self.module):
             return None
         return f"self.{target.attr}" if self._lasts_until(None, change, stores) else None
 
@@ -296,16 +297,6 @@ class OrderPlaces(OrderPartners):
         given = [each for each in found if isinstance(each, GivenBack)]
         alone = len(given) == len(found) and len({each.function for each in given}) == 1
         return given[0].under(f"self.{attribute}") if alone and attribute.startswith("_") else f"self.{attribute}"
-
-    def _is_read_nowhere(self, attribute: str) -> bool:
-        """Is it private, and does no code of the project read it?"""
-        if attribute.startswith("__"):
-            return True
-        uses = (use for use in self.index.names_used.get(attribute, ()) if isinstance(use, ast.Attribute))
-        if not attribute.startswith("_") or any(isinstance(use.ctx, ast.Load) for use in uses):
-            return False
-        search = self.module.project.search(attribute, self.module, 1)  # this file alone
-        return search is None or search.found is not None
 
     def _stores_beside(self, target: ast.Attribute, change: ast.AST) -> list[ast.Assign]:
         """Return what else sets the attribute to something else, in the function that `change` stands in."""
