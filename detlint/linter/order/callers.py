@@ -19,7 +19,7 @@ from detlint.linter.order.form import Form, GivenBack, Trail, names_in
 from detlint.linter.order.loop import LoopBody
 from detlint.linter.order.own_names import is_run_for_each, made_names, stores_under_own_name
 from detlint.linter.source.names import FUNCTIONS, Binding, FunctionNode
-from detlint.linter.source.nodes import identifier
+from detlint.linter.source.nodes import identifier, is_own
 from detlint.linter.tables.order import order_table
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class _Disregard:
         if isinstance(parent, ast.Call):
             return node is not parent.func and self._of_argument(node, parent, inner)
         if isinstance(parent, ast.Attribute):
-            return self._fills(parent) or any(True for _ in tracer.sorts_in_place(node))
+            return self._fills(parent) or parent.attr == "remove" or any(True for _ in tracer.sorts_in_place(node))
         if isinstance(parent, ast.keyword):
             return tracer.is_lookup(parent.arg or "")
         if isinstance(parent, ast.comprehension):
@@ -149,10 +149,13 @@ class _Disregard:
         if isinstance(parent, ast.For):
             return node is parent.iter and self._of_loop(parent)
         if isinstance(parent, ast.Assign):
-            target = parent.targets[0]
-            if isinstance(target, ast.Subscript):
-                return len(parent.targets) == 1 and tracer.is_lookup_key(target.slice)
-            return len(parent.targets) == 1 and self._of_variable(target, inner)
+            return len(parent.targets) == 1 and self._of_target(parent.targets[0], inner)
+        if isinstance(parent, ast.Dict):
+            return any(
+                tracer.is_lookup_key(key)
+                for key, value in zip(parent.keys, parent.values, strict=True)
+                if value is node
+            )
         if isinstance(parent, (ast.Await, ast.BoolOp, ast.Starred)) or _is_joined(parent):
             return self.of(parent, inner)
         if isinstance(parent, (ast.Return, ast.YieldFrom)):
@@ -277,6 +280,14 @@ class _Disregard:
         binding = self._tracer.parameter(function, parameter)
         return binding is not None and self._of_binding(binding, depth)
 
+    def _of_target(self, target: ast.expr, depth: int) -> bool:
+        """`config["target_modules"] = names`, `config.target_modules = names`, or a variable."""
+        if isinstance(target, ast.Subscript):
+            return self._tracer.is_lookup_key(target.slice)
+        if isinstance(target, ast.Attribute):
+            return self._tracer.is_lookup(target.attr) and not is_own(target)
+        return self._of_variable(target, depth)
+
     def _of_variable(self, target: ast.expr, depth: int) -> bool:
         binding = self._tracer.binding_of(target) if isinstance(target, ast.Name) else None
         return binding is not None and self._of_binding(binding, depth)
@@ -294,7 +305,8 @@ class _Disregard:
         elif not isinstance(binding.scope.node, FUNCTIONS):
             return False
         flow = module.flow(binding.scope)
-        uses = flow.uses(binding)
+        longer = self._tracer.made_longer(binding, flow)
+        uses = list(dict.fromkeys(use for each in (binding, *longer) for use in flow.uses(each)))
         sorts = [fixed for use in uses for fixed in self._tracer.fixes(use)]
         before = [use for use in uses if flow.path(binding.node, use, avoiding=sorts)] if sorts else uses
         return bool(uses) and all(self.of(use, depth) for use in before)

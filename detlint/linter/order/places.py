@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.callers import read_elsewhere
 from detlint.linter.analysis.values import Kind
-from detlint.linter.order.form import KEEPING_ORDER, KEYED, MAX_CALLS, Form, GivenBack, Trail, boxed, unboxed
+from detlint.linter.order.form import KEYED, MAX_CALLS, Form, GivenBack, Trail, boxed, unboxed
 from detlint.linter.order.partners import OrderPartners
 from detlint.linter.order.unread import is_read_nowhere
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind
@@ -121,7 +121,7 @@ class OrderPlaces(OrderPartners):
         if self.is_complaint(binding.name) or not isinstance(binding.scope.node, (*FUNCTIONS, ast.Module)):
             return None
         flow = self.module.flow(binding.scope)
-        longer = self._made_longer(binding, flow) if trail.form in (Form.SEQUENCE, Form.TEXT) else ()
+        longer = self.made_longer(binding, flow) if trail.form in (Form.SEQUENCE, Form.TEXT) else ()
         uses = {use: None for each in (binding, *longer) for use in flow.uses(each)}
         found = self._uses(uses, flow, after, trail)
         constant = found is None and isinstance(binding.scope.node, ast.Module) and not binding.name.startswith("__")
@@ -138,17 +138,6 @@ class OrderPlaces(OrderPartners):
         inner = replace(trail, calls=trail.calls + 1)
         reads = read_elsewhere(constant, self.module)
         return self.first(self.of(other).destination(use, inner) for other, use in reads)
-
-    def _made_longer(self, binding: Binding, flow: Flow) -> Iterator[Binding]:
-        """Yield what the variable is after `names += ["unknown"]` or `images /= 255`: elements stay where they are."""
-        # A function that says `global` binds a name of the module.
-        same = binding.scope.bindings.get(binding.name, ()) if binding.kind is BindingKind.ASSIGN else ()
-        others = [each.node for each in same if each is not binding and each.kind is not BindingKind.AUGMENTED]
-        for each in same:
-            statement = self.index.parents.get(each.node)
-            keeps = isinstance(statement, ast.AugAssign) and isinstance(statement.op, KEEPING_ORDER)
-            if keeps and flow.path(binding.node, each.node, avoiding=others):
-                yield each
 
     def _uses(self, uses: Iterable[ast.Name], flow: Flow, after: ast.AST | None, trail: Trail) -> str | None:
         uses = tuple(uses)
