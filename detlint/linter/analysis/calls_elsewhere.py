@@ -75,7 +75,7 @@ def heirs_with(module: Module, owner: ast.ClassDef, method: str) -> Iterator[tup
     """Yield the classes of the project that inherit from one and have a method of their own of that name."""
     made = module.qualified(owner)
     search = module.project.search(method, module, _MOST_FILES)
-    for path in (search.found if search is not None else None) or ():
+    for path in (module.path,) if search is None else search.found or ():  # a lone file
         place = module.project.at(path) if path != module.path else module
         heirs = _heirs(made, place)
         yield from ((place, heir) for heir in heirs if method in place.inference.class_info(heir).methods)

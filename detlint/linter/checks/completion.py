@@ -11,6 +11,7 @@ from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.order.callers import is_given_in_vain
 from detlint.linter.order.destination import OrderTracer
 from detlint.linter.order.form import Trail
+from detlint.linter.order.on_request import is_left_open_on_request
 from detlint.linter.source.names import FUNCTIONS
 from detlint.linter.source.nodes import identifier, walk
 from detlint.linter.tables.order import order_table
@@ -26,7 +27,7 @@ def completion_order(call: Call, ctx: Context) -> Iterator[Finding]:
     sink = tracer.first(tracer.destination(node, trail) for node in _finished(call, tracer, ctx))
     if sink is None and call.name.endswith(".wait"):
         sink = tracer.in_rounds(call.node, trail)
-    if sink is not None and not is_given_in_vain(sink, ctx):
+    if sink is not None and not is_given_in_vain(sink, ctx) and not is_left_open_on_request(call.node, ctx):
         yield ctx.finding(call.node, call=f"{call.name}()", sink=sink)
 
 

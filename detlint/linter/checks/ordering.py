@@ -17,6 +17,7 @@ from detlint.linter.analysis.values import Kind
 from detlint.linter.order.callers import is_given_in_vain
 from detlint.linter.order.destination import OrderTracer
 from detlint.linter.order.form import CHECKSUM, CHOICE, DRAWS, NUMBERING, PAIRING, SUM, WRITING, Form, Trail
+from detlint.linter.order.on_request import is_left_open_on_request
 from detlint.linter.order.sets import has_fixed_order, is_set, makes_set
 from detlint.linter.order.takers import is_taken_as_set
 from detlint.linter.order.ties import leaves_ties
@@ -33,7 +34,6 @@ _TAKEN_OVER = (NUMBERING, CHOICE, PAIRING, SUM, CHECKSUM, WRITING, DRAWS)  # by 
 _TAKING = ("join", "extend", "writelines", "add_nodes_from")  # methods that go through an argument
 _TELLING = frozenset({"builtins.str", "builtins.repr"})
 _DISPLAYS = (ast.List, ast.Tuple, ast.Set)
-_COPIES = frozenset({"copy.copy", "copy.deepcopy"})  # of a set are sets
 
 
 @check("DET601")
@@ -48,6 +48,8 @@ def unsorted_listing(call: Call, ctx: Context) -> Iterator[Finding]:
     form = Form.WALK if call.name in _WALKS else Form.SEQUENCE
     sink = OrderTracer(ctx.module).destination(call.node, Trail(form, gathered=True))
     if sink is None or is_given_in_vain(sink, ctx) or (sink == CHOICE and _serves_any(call, ctx)):
+        return
+    if is_left_open_on_request(call.node, ctx):
         return
     repair = _sorted_listing(call, ctx) if form is Form.SEQUENCE else None
     yield ctx.finding(call.node, repair=repair, call=f"{call.name}()", sink=sink)
@@ -123,9 +125,9 @@ def set_iteration_order(ctx: Context) -> Iterator[Finding]:
 
 @cache
 def _iterating() -> frozenset[str]:
-    """Functions that give what they are given in the same order: they go through a set."""
+    """Functions that give what they are given in the same order: they go through a set, a copy of which is another."""
     functions = order_table().functions
-    return (functions["carrying"] | functions["keying"]) - _COPIES
+    return (functions["carrying"] | functions["keying"]) - functions["copying"]
 
 
 @cache
@@ -165,7 +167,7 @@ def _each_assigned(statement: ast.Assign) -> Iterator[tuple[ast.expr, ast.expr]]
 
 
 def _is_what_is_left(node: ast.expr, ctx: Context) -> bool:
-    """`(set(inputs) - {known}).pop()`, `(set(row) & NAMES).pop()`: taken by who knows that there is one.
+    """`(set(inputs) - {known}).pop()`, `({"label", "target"} & set(row)).pop()`: taken by who knows that there is one.
 
     Whoever names what to leave out, or the names that one thing may go by, counts on it.
     """
@@ -173,12 +175,13 @@ def _is_what_is_left(node: ast.expr, ctx: Context) -> bool:
         made = [binding.value for binding in ctx.module.definitions(node)]
         return len(made) == 1 and made[0] is not None and _is_what_is_left(made[0], ctx)
     if isinstance(node, ast.BinOp):
-        left_out = isinstance(node.op, ast.Sub) and isinstance(node.right, ast.Set)
-        return left_out or (isinstance(node.op, ast.BitAnd) and _names_alternatives(node.right))
+        if isinstance(node.op, ast.BitAnd):
+            return any(map(_names_alternatives, (node.left, node.right)))
+        return isinstance(node.op, ast.Sub) and isinstance(node.right, ast.Set)
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or len(node.args) != 1:
         return False
     if node.func.attr == "intersection":
-        return _names_alternatives(node.args[0])
+        return any(map(_names_alternatives, (node.func.value, node.args[0])))
     return node.func.attr == "difference" and isinstance(node.args[0], _DISPLAYS)
 
 

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeGuard
 
 from detlint.conditions import Truth
-from detlint.linter.analysis.callers import results_of
+from detlint.linter.analysis.callers import is_used_elsewhere, results_of
 from detlint.linter.analysis.calls import functions_called, parameter_given
+from detlint.linter.analysis.calls_elsewhere import heirs_with
 from detlint.linter.analysis.fixtures import takers_of
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.analysis.values import Kind
+from detlint.linter.modes.runs import is_left_open
 from detlint.linter.order.destination import OrderTracer
-from detlint.linter.order.form import GivenBack, Trail, names_in
+from detlint.linter.order.form import Form, GivenBack, Trail, names_in
 from detlint.linter.order.loop import LoopBody
-from detlint.linter.order.own_names import stores_under_own_name
+from detlint.linter.order.own_names import is_run_for_each, made_names, stores_under_own_name
 from detlint.linter.source.names import FUNCTIONS, Binding, FunctionNode
-from detlint.linter.source.nodes import identifier
+from detlint.linter.source.nodes import identifier, is_own
 from detlint.linter.tables.order import order_table
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
     from detlint.linter.analysis.project import Module
 
-_DEPTH = 4
+_DEPTH = 6
 # A data set of PyG asks whether the files of these lists are there, and reads them under the names of what follows.
 _EXPECTED = {"raw_file_names": "raw_paths", "processed_file_names": "processed_paths"}
 _EXPECTING = "torch_geometric.data."
@@ -84,6 +87,16 @@ def _versions(given: GivenBack) -> list[tuple[Module, FunctionNode]]:
     return [(each.module, each.methods[name]) for each in inference.mro(info) if name in each.methods]
 
 
+def _filled_in(module: Module, function: FunctionNode) -> Iterator[tuple[Module, FunctionNode]]:
+    """Yield what may run where a function is called: itself, unless it is left open, and what heirs have instead."""
+    if not is_left_open(function):
+        yield module, function
+    owner = module.index.class_at(function)
+    if owner is not None and not function.name.startswith("__"):
+        for place, heir in heirs_with(module, owner, function.name):
+            yield place, place.inference.class_info(heir).methods[function.name]
+
+
 class _Disregard:
     """Answers whether code of one file is known to have no use for an order. `functions` may hand it on from here."""
 
@@ -128,7 +141,7 @@ class _Disregard:
         if isinstance(parent, ast.Call):
             return node is not parent.func and self._of_argument(node, parent, inner)
         if isinstance(parent, ast.Attribute):
-            return self._fills(parent)
+            return self._fills(parent) or parent.attr == "remove" or any(True for _ in tracer.sorts_in_place(node))
         if isinstance(parent, ast.keyword):
             return tracer.is_lookup(parent.arg or "")
         if isinstance(parent, ast.comprehension):
@@ -136,13 +149,16 @@ class _Disregard:
         if isinstance(parent, ast.For):
             return node is parent.iter and self._of_loop(parent)
         if isinstance(parent, ast.Assign):
-            target = parent.targets[0]
-            if isinstance(target, ast.Subscript):
-                return len(parent.targets) == 1 and tracer.is_lookup_key(target.slice)
-            return len(parent.targets) == 1 and self._of_variable(target, inner)
-        if isinstance(parent, (ast.Await, ast.BoolOp)):
+            return len(parent.targets) == 1 and self._of_target(parent.targets[0], inner)
+        if isinstance(parent, ast.Dict):
+            return any(
+                tracer.is_lookup_key(key)
+                for key, value in zip(parent.keys, parent.values, strict=True)
+                if value is node
+            )
+        if isinstance(parent, (ast.Await, ast.BoolOp, ast.Starred)) or _is_joined(parent):
             return self.of(parent, inner)
-        if isinstance(parent, ast.Return):
+        if isinstance(parent, (ast.Return, ast.YieldFrom)):
             function = tracer.index.function_at(parent)
             handed_on = GivenBack(self._ctx.module, function, "") if function is not None else ""
             return is_given_in_vain(handed_on, self._ctx, self._functions)
@@ -156,15 +172,27 @@ class _Disregard:
         """Return whether a loop takes up no order, and does nothing of its own with each element in turn."""
         if not self._leads_nowhere(self._tracer.destination(loop.iter, Trail(gathered=True))):
             return False
-        body = LoopBody(self._tracer, loop, names_in(loop.target), frozenset())
+        numbers = self._tracer.positions(loop.target, loop.iter)
+        names = names_in(loop.target) - numbers
+        body = LoopBody(self._tracer, loop, names, numbers)
         return all(
-            self._only_keeps(call) or body.stores_by_name(call) or self._is_handled_alone(call, loop)
+            self._only_keeps(call)
+            or body.stores_by_name(call)
+            or self._fills_own(call, body)
+            or self._is_handled_alone(call, loop, names)
             for call in body.actions()
         )
 
-    def _is_handled_alone(self, call: ast.Call, loop: ast.For) -> bool:
+    def _is_handled_alone(self, call: ast.Call, loop: ast.For, names: frozenset[str]) -> bool:
         """`separate(model, path)`, a function of the project that writes a file named after this one."""
-        return stores_under_own_name(call, names_in(loop.target), self._ctx) is Truth.YES
+        return stores_under_own_name(call, made_names(loop, names, self._ctx), self._ctx) is Truth.YES
+
+    def _fills_own(self, call: ast.Call, body: LoopBody) -> bool:
+        """`groups[name].append(row)`: each element has a list of its own in a dict of which nobody asks the order."""
+        if not self._fills(call.func) or not isinstance(call.func.value, ast.Subscript):
+            return False
+        kept = self._tracer.collected(call.func.value, call, Trail(Form.MAPPING, gathered=True))
+        return body.has_own(call.func.value) and self._leads_nowhere(kept)
 
     def _only_keeps(self, call: ast.Call) -> bool:
         """`seen.add(name)`, `logger.info(name)`, `lines.append(text)` of what a message is made of."""
@@ -208,7 +236,25 @@ class _Disregard:
             return self.of(call, depth)
         if self._fills(call.func):
             return self._of_container(call.func.value, depth)
+        if not functions["adding"].isdisjoint(names):
+            return self._leads_nowhere(tracer.destination(given, Trail(gathered=True)))
+        if self._runs_for_each(given, call, names):
+            return True
         return self._is_parameter_ignored(given, call, depth)
+
+    def _runs_for_each(self, given: ast.expr, call: ast.Call, names: tuple[str, ...]) -> bool:
+        """`pool.map(convert, files)`, of which nobody takes what it gives."""
+        table = self._tracer.table
+        maps = identifier(call.func) in table.methods["mapping"] or not table.functions["mapping"].isdisjoint(names)
+        whole = self._tracer.index.parents.get(call)
+        if isinstance(whole, ast.Call) and "builtins.list" in self._tracer.inference.callees(whole):
+            whole = self._tracer.index.parents.get(whole)
+        return (
+            maps
+            and call.args[1:2] == [given]
+            and isinstance(whole, ast.Expr)
+            and is_run_for_each(call.args[0], self._ctx)
+        )
 
     def _asks_set(self, call: ast.Call) -> bool:
         """`known.update(names)` of a set."""
@@ -219,15 +265,28 @@ class _Disregard:
         return kinds == {Kind.SET} or call.func.attr == "isin"
 
     def _is_parameter_ignored(self, given: ast.expr, call: ast.Call, depth: int) -> bool:
-        """Return whether the function of the project that gets an argument ignores its order."""
+        """Return whether the function of the project that gets an argument ignores its order, and all it may mean."""
         for owner, function in functions_called(self._ctx.inference, call):
-            is_method = owner.index.class_at(function) is not None
-            parameter = parameter_given(function, call, given, skip_self=is_method)
-            inside = _Disregard(self._ctx.elsewhere(owner), self._functions)
-            binding = inside._tracer.parameter(function, parameter) if parameter is not None else None
-            if binding is not None:
-                return inside._of_binding(binding, depth)
+            parameter = parameter_given(function, call, given, skip_self=owner.index.class_at(function) is not None)
+            if parameter is None:
+                continue
+            asked = [(self._ctx.elsewhere(place), version) for place, version in _filled_in(owner, function)]
+            return bool(asked) and all(
+                _Disregard(where, self._functions)._of_named(version, parameter, depth) for where, version in asked
+            )
         return False
+
+    def _of_named(self, function: FunctionNode, parameter: str, depth: int) -> bool:
+        binding = self._tracer.parameter(function, parameter)
+        return binding is not None and self._of_binding(binding, depth)
+
+    def _of_target(self, target: ast.expr, depth: int) -> bool:
+        """`config["target_modules"] = names`, `config.target_modules = names`, or a variable."""
+        if isinstance(target, ast.Subscript):
+            return self._tracer.is_lookup_key(target.slice)
+        if isinstance(target, ast.Attribute):
+            return self._tracer.is_lookup(target.attr) and not is_own(target)
+        return self._of_variable(target, depth)
 
     def _of_variable(self, target: ast.expr, depth: int) -> bool:
         binding = self._tracer.binding_of(target) if isinstance(target, ast.Name) else None
@@ -239,7 +298,22 @@ class _Disregard:
         return bool(bindings) and all(self._of_binding(binding, depth) for binding in bindings)
 
     def _of_binding(self, binding: Binding, depth: int) -> bool:
-        if not isinstance(binding.scope.node, FUNCTIONS):
+        module = self._tracer.module
+        if isinstance(binding.scope.node, ast.Module):
+            if is_used_elsewhere(binding.name, self._ctx):
+                return False
+        elif not isinstance(binding.scope.node, FUNCTIONS):
             return False
-        uses = self._tracer.module.flow(binding.scope).uses(binding)
-        return bool(uses) and all(self.of(use, depth) for use in uses)
+        flow = module.flow(binding.scope)
+        longer = self._tracer.made_longer(binding, flow)
+        uses = list(dict.fromkeys(use for each in (binding, *longer) for use in flow.uses(each)))
+        sorts = [fixed for use in uses for fixed in self._tracer.fixes(use)]
+        before = [use for use in uses if flow.path(binding.node, use, avoiding=sorts)] if sorts else uses
+        return bool(uses) and all(self.of(use, depth) for use in before)
+
+
+def _is_joined(node: ast.AST) -> TypeGuard[ast.expr]:
+    """`first + others`, `[*first, *others]`."""
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return any(isinstance(part, ast.Starred) for part in node.elts)
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)

@@ -61,7 +61,9 @@ class OrderCalls(OrderArrays):
 
     def _keyword(self, node: ast.expr, parent: ast.keyword, trail: Trail) -> str | None:
         call = self.index.parents[parent]
-        return self._argument(node, call, trail) if isinstance(call, ast.Call) else None
+        if not isinstance(call, ast.Call) or self.is_searched_as(parent.arg, call):
+            return None
+        return self._argument(node, call, trail)
 
     def _argument(self, node: ast.expr, call: ast.Call, trail: Trail) -> str | None:
         if node is call.func:
@@ -123,7 +125,8 @@ class OrderCalls(OrderArrays):
             return self.destination(call, replace(trail, form=Form.MAPPING))
         if functions["carrying"].intersection(names) or self.is_progress_bar(call):
             stacked = any(name.startswith("torch.") for name in names)  # what stands in a tensor is computed with
-            return self.destination(call, replace(as_sequence(trail), gathered=trail.gathered or stacked))
+            held = trail if not functions["copying"].isdisjoint(names) else as_sequence(trail)
+            return self.destination(call, replace(held, gathered=trail.gathered or stacked))
         if functions["receiving"].intersection(names) or self._keeps_items(names):
             return self._received(node, call, names, trail)
         registers = trail.form is Form.MAPPING and not functions["registering"].isdisjoint(names)

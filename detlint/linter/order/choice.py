@@ -192,13 +192,20 @@ class LoopChoice(LoopBody):
     def _is_pinned(self, node: ast.stmt) -> bool:
         """Return whether a test asks for one particular element, or for one of a given collection."""
         around = {node, *self._index.ancestors(node)}
-        return any(
+        tests = [branch.test for branch in self._branches(node) if around.intersection(branch.body)]  # not if it failed
+        parts = [part for test in self._explained(tests) for part in ast.walk(test)]
+        return any(isinstance(part, ast.Call) and self._asks_of_all(part) for part in parts) or any(
             self._has_element(part) and (self._asks_for_one(part) or self._is_one_of(part) or _asks_for_checksum(part))
-            for branch in self._branches(node)
-            if around.intersection(branch.body)  # not where the test failed
-            for part in ast.walk(branch.test)
+            for part in parts
             if isinstance(part, ast.Compare)
         )
+
+    def _asks_of_all(self, test: ast.Call) -> bool:
+        """`all(issubclass(kind, other) for other in kinds)`: of those gone through, one can be so beside all others."""
+        others = test.args[0] if identifier(test.func) == "all" and test.args else None
+        if not isinstance(others, (ast.GeneratorExp, ast.ListComp)) or not self._has_element(others.elt):
+            return False
+        return any(names_in(loop.iter) & self._iterated for loop in others.generators)
 
     def _asks_for_one(self, test: ast.Compare) -> bool:
         """`name == wanted`, which many entries cannot be; `path.suffix == ".pt"` can be true of many."""

@@ -20,6 +20,8 @@ _LEAVING = (ast.Raise, ast.Return, ast.Continue, ast.Break)
 _SETS = frozenset({"builtins.set", "builtins.frozenset"})
 _MAKING_PATHS = ("join", "str", "Path")
 _PARTS_OF_PATHS = {"dirname": "parent", "splitext": "suffix"}
+_LOOPS = (ast.For, ast.comprehension)
+_ASKING = re.compile(r"(is|has)_|is[a-z]+$|hasattr$")
 _READING = re.compile(r"(^|_|im|dcm)(read|open|load)(er)?(_|$)")
 # Of an image, a volume, a table: what those of one series share.
 _MEASURED = frozenset({"height", "width", "affine", "columns", "schema", "samplerate", "sampling_rate"})
@@ -159,11 +161,29 @@ class OrderCounts(OrderQuestions):
             return None
         if self._is_asked_for_form(chosen, self._shared_by(node)) or self.is_only_element(node):
             return None
+        if self._stands_for_all(node, chosen):
+            return None
         if isinstance(parent, ast.Call) and {"builtins.len", "builtins.isinstance", "builtins.type"}.intersection(
             self.inference.callees(parent)
         ):
             return None
         return CHOICE
+
+    def _stands_for_all(self, node: ast.expr, chosen: ast.expr) -> bool:
+        """`if parts[0].shape[-1] < 0: parts = [fixed(part) for part in parts]`: one is asked what to do with all."""
+        part: ast.AST = chosen
+        parents = self.index.ancestors(chosen)
+        parent = next(parents)
+        while isinstance(parent, (ast.Attribute, ast.Subscript, ast.Compare, ast.BoolOp, ast.UnaryOp)) or (
+            isinstance(parent, ast.Call) and (parent.func is part or _ASKING.match(identifier(parent.func)))
+        ):
+            part, parent = parent, next(parents)
+        if not isinstance(parent, (ast.If, ast.IfExp)) or parent.test is not part:
+            return False
+        text = ast.unparse(node)
+        branches = parent.body if isinstance(parent, ast.If) else [parent.body, parent.orelse]
+        loops = (each for branch in branches for each in ast.walk(branch) if isinstance(each, _LOOPS))
+        return any(ast.unparse(loop.iter) == text for loop in loops)
 
     def is_measured(self, chosen: ast.expr) -> bool:
         """`len(str(longest))`, also by a variable: the others that are as long would give the same."""

@@ -95,6 +95,8 @@ class OrderTracer(OrderItems):
         return self.destination(string, replace(trail, form=Form.TEXT))
 
     def _element(self, node: ast.expr, parent: ast.ListComp | ast.GeneratorExp, trail: Trail) -> str | None:
+        if trail.form in KEYED and not trail.subset:
+            return None  # a dict among others: the order of its keys is rarely anybody's
         return self.destination(parent, replace(trail, form=Form.NESTED))
 
     def _entry_made(self, node: ast.expr, parent: ast.DictComp, trail: Trail) -> str | None:

@@ -219,6 +219,11 @@ class LoopBody:
                 part = part.value
         return self._is_outside(node)
 
+    def has_own(self, container: ast.expr) -> bool:
+        """`rows[name]`, which stands outside, and is filled from one element alone."""
+        outer = container.value if isinstance(container, ast.Subscript) else container
+        return self._is_outside(outer) and not self._is_shared(container)
+
     def _is_partner(self, target: ast.expr) -> bool:
         """`row["v"]` and `row.v` of a row that stands at the same place, `rows[i].v`."""
         part = target

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from detlint.linter.order.destination import OrderTracer
 from detlint.linter.order.effects import LoopEffects
 from detlint.linter.order.form import stored_names
 from detlint.linter.order.loop import bindings_of
-from detlint.linter.source.names import FunctionNode
+from detlint.linter.source.names import FUNCTIONS, FunctionNode, by_place
 from detlint.linter.source.nodes import arguments_of, identifier, walk
 from detlint.linter.tables.order import order_table
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 _MOST_CALLS = 3  # that a name is followed through
 _SHARED = frozenset({"parent", "parents", "suffix", "dirname", "exists", "isfile", "isdir", "getsize"})
 _TEXTS = frozenset({"format", "join", "replace", "removesuffix", "split", "rsplit", "str", "strip", "with_name"})
+_COPYING = frozenset({"copy", "copy2", "copyfile", "move", "rename", "symlink", "symlink_to", "link"})
+_ENDING = re.compile(r"\.\w+$")
 _PATHS = ("os.path.", "pathlib.", "builtins.str", "builtins.open")
 
 
@@ -30,20 +33,41 @@ def stores_under_own_name(call: ast.Call, element: Collection[str], ctx: Context
 
     No where it stores anything under another name, or does something else that depends on the order of calls.
     """
+    if _stores(call, ctx):
+        return (
+            Truth.YES
+            if not _adds_text(call) and any(_is_made_of(place, element, ctx) for place in _places(call, ctx))
+            else Truth.NO
+        )
+    if identifier(call.func) in order_table().methods["removing"] and _is_made_of(call, element, ctx, known=True):
+        return Truth.YES
     stored = Truth.UNKNOWN
-    for owner, function in functions_called(ctx.inference, call):
-        where = ctx.elsewhere(owner)
+    for owner, function in functions_called(ctx.inference, call) if calls else ():
         is_method = owner.index.class_at(function) is not None
         given = (part for part in arguments_of(call) if _is_made_of(part, element, ctx))
         names = {parameter_given(function, call, part, skip_self=is_method) for part in given} - {None}
-        got = frozenset(name for name in names if name is not None)
-        if LoopEffects(OrderTracer(owner), function, got, frozenset()).destination() is not None:
-            return Truth.NO
-        found = _stored_in(function, _made_names(function, got, where), where, calls)
+        found = _stored_by(function, frozenset(name for name in names if name is not None), ctx.elsewhere(owner), calls)
         if found is Truth.NO:
             return Truth.NO
         stored = found if stored is Truth.UNKNOWN else stored
     return stored
+
+
+def is_run_for_each(worker: ast.expr, ctx: Context) -> bool:
+    """Is this a function of the project that stores what it makes of its first argument under a name of that one?"""
+    found = [ctx.module.project.definition(name) for name in ctx.resolve(worker)]
+    return bool(found) and all(
+        each is not None
+        and isinstance(each[1], FUNCTIONS)
+        and _stored_by(each[1], frozenset(by_place(each[1].args)[:1]), ctx.elsewhere(each[0]), _MOST_CALLS) is Truth.YES
+        for each in found
+    )
+
+
+def _stored_by(function: FunctionNode, got: frozenset[str], ctx: Context, calls: int) -> Truth:
+    if LoopEffects(OrderTracer(ctx.module), function, got, frozenset()).destination() is not None:
+        return Truth.NO
+    return _stored_in(function, made_names(function, got, ctx), ctx, calls)
 
 
 def _stored_in(function: FunctionNode, names: frozenset[str], ctx: Context, calls: int) -> Truth:
@@ -51,16 +75,21 @@ def _stored_in(function: FunctionNode, names: frozenset[str], ctx: Context, call
     for part in walk(function):
         if isinstance(part, ast.Assign) and _is_entry_of(part.targets[0], names, ctx):
             stored = Truth.YES
+        if isinstance(part, ast.Constant) and _adds_text(part):
+            return Truth.NO
         if not isinstance(part, ast.Call):
             continue
-        if not _stores(part):
-            found = stores_under_own_name(part, names, ctx, calls - 1) if calls else Truth.UNKNOWN
-        else:
-            found = Truth.YES if any(_is_made_of(place, names, ctx) for place in _places(part, ctx)) else Truth.NO
+        found = stores_under_own_name(part, names, ctx, calls - 1)
         if found is Truth.NO:
             return found
         stored = found if stored is Truth.UNKNOWN else stored
     return stored
+
+
+def _adds_text(node: ast.AST) -> bool:
+    """`f"cat {path} >> {target}"`."""
+    texts = (part.value for part in ast.walk(node) if isinstance(part, ast.Constant))
+    return any(isinstance(text, str) and ">>" in text for text in texts)
 
 
 def _is_entry_of(target: ast.expr, names: frozenset[str], ctx: Context) -> bool:
@@ -68,8 +97,10 @@ def _is_entry_of(target: ast.expr, names: frozenset[str], ctx: Context) -> bool:
     return isinstance(target, ast.Subscript) and _is_made_of(target.slice, names, ctx)
 
 
-def _stores(call: ast.Call) -> bool:
-    """`image.save(path)`, `soundfile.write(path, wave)`, `file.write(line)`, `open(path, "w")`."""
+def _stores(call: ast.Call, ctx: Context) -> bool:
+    """`image.save(path)`, `soundfile.write(path, wave)`, `open(path, "w")`, `subprocess.run(["sox", path, out])`."""
+    if not order_table().functions["running"].isdisjoint(ctx.callees(call)):
+        return True
     methods = order_table().methods
     name = identifier(call.func)
     if name == "open":
@@ -83,12 +114,20 @@ def _places(call: ast.Call, ctx: Context) -> list[ast.expr]:
     method = call.func if isinstance(call.func, ast.Attribute) else None
     if method is not None and method.attr in order_table().methods["writing"] and not ctx.resolve(method.value):
         return [method.value]
+    if identifier(call.func) in _COPYING and call.args and _names_file(call.args[-1]):
+        return call.args[-1:]  # `shutil.copy(path, "latest.pt")`, not into a folder
     return arguments_of(call)
 
 
-def _made_names(function: FunctionNode, names: frozenset[str], ctx: Context) -> frozenset[str]:
-    """Return `names` and those that the function gives to texts, paths and files made of them."""
-    made = [pair for node in walk(function) for pair in bindings_of(node)]
+def _names_file(place: ast.expr) -> bool:
+    """`"latest.pt"`, `out / f"{path.stem}.wav"`."""
+    texts = (part.value for part in ast.walk(place) if isinstance(part, ast.Constant))
+    return any(isinstance(text, str) and _ENDING.search(text) for text in texts)
+
+
+def made_names(body: FunctionNode | ast.For, names: frozenset[str], ctx: Context) -> frozenset[str]:
+    """Return `names` and those that a function or a loop gives to texts, paths and files made of them."""
+    made = [pair for node in walk(body) for pair in bindings_of(node)]
     found, size = set(names), -1
     while len(found) != size:
         size = len(found)
@@ -98,7 +137,7 @@ def _made_names(function: FunctionNode, names: frozenset[str], ctx: Context) -> 
     return frozenset(found)
 
 
-def _is_made_of(node: ast.expr, names: Collection[str], ctx: Context) -> bool:
+def _is_made_of(node: ast.expr, names: Collection[str], ctx: Context, *, known: bool = False) -> bool:
     """`path`, `out / path.name`, `f"{path.stem}.png"`, `os.path.join(out, os.path.basename(path))`: not its folder."""
     if isinstance(node, ast.Name):
         return node.id in names
@@ -113,7 +152,7 @@ def _is_made_of(node: ast.expr, names: Collection[str], ctx: Context) -> bool:
     if not isinstance(node, ast.Call):
         return False
     called = identifier(node.func)
-    known = called in _TEXTS or any(name.startswith(_PATHS) for name in ctx.callees(node))
+    known = known or called in _TEXTS or any(name.startswith(_PATHS) for name in ctx.callees(node))
     receiver = [node.func.value] if isinstance(node.func, ast.Attribute) else []
     parts = [*receiver, *arguments_of(node)]
     return known and called not in _SHARED and any(_is_made_of(part, names, ctx) for part in parts)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.callers import read_elsewhere
 from detlint.linter.analysis.values import Kind
-from detlint.linter.order.form import KEEPING_ORDER, KEYED, MAX_CALLS, Form, GivenBack, Trail, boxed, unboxed
+from detlint.linter.order.form import KEYED, MAX_CALLS, Form, GivenBack, Trail, boxed, unboxed
 from detlint.linter.order.partners import OrderPartners
+from detlint.linter.order.unread import is_read_nowhere
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind
 from detlint.linter.source.nodes import identifier, is_own
 
@@ -75,7 +76,7 @@ class OrderPlaces(OrderPartners):
         same = [item for item in read.values() if item is not None and _key(item) == key]
         if not trail.subset and any(True for item in same for _ in self.sorts_in_place(item)):
             return None
-        sorts = [] if trail.subset else [fixed for use in later for fixed in self._fixes(use)]
+        sorts = [] if trail.subset else [fixed for use in later for fixed in self.fixes(use)]
         whole = [use for use, item in read.items() if item is None and flow.path(statement, use, avoiding=sorts)]
         nested = trail if trail.form in KEYED else replace(trail, form=Form.NESTED)
         found = self.first(
@@ -120,7 +121,7 @@ class OrderPlaces(OrderPartners):
         if self.is_complaint(binding.name) or not isinstance(binding.scope.node, (*FUNCTIONS, ast.Module)):
             return None
         flow = self.module.flow(binding.scope)
-        longer = self._made_longer(binding, flow) if trail.form in (Form.SEQUENCE, Form.TEXT) else ()
+        longer = self.made_longer(binding, flow) if trail.form in (Form.SEQUENCE, Form.TEXT) else ()
         uses = {use: None for each in (binding, *longer) for use in flow.uses(each)}
         found = self._uses(uses, flow, after, trail)
         constant = found is None and isinstance(binding.scope.node, ast.Module) and not binding.name.startswith("__")
@@ -138,20 +139,9 @@ class OrderPlaces(OrderPartners):
         reads = read_elsewhere(constant, self.module)
         return self.first(self.of(other).destination(use, inner) for other, use in reads)
 
-    def _made_longer(self, binding: Binding, flow: Flow) -> Iterator[Binding]:
-        """Yield what the variable is after `names += ["unknown"]` or `images /= 255`: elements stay where they are."""
-        # A function that says `global` binds a name of the module.
-        same = binding.scope.bindings.get(binding.name, ()) if binding.kind is BindingKind.ASSIGN else ()
-        others = [each.node for each in same if each is not binding and each.kind is not BindingKind.AUGMENTED]
-        for each in same:
-            statement = self.index.parents.get(each.node)
-            keeps = isinstance(statement, ast.AugAssign) and isinstance(statement.op, KEEPING_ORDER)
-            if keeps and flow.path(binding.node, each.node, avoiding=others):
-                yield each
-
     def _uses(self, uses: Iterable[ast.Name], flow: Flow, after: ast.AST | None, trail: Trail) -> str | None:
         uses = tuple(uses)
-        sorts = [] if trail.subset else [fixed for use in uses for fixed in self._fixes(use)]
+        sorts = [] if trail.subset else [fixed for use in uses for fixed in self.fixes(use)]
         tested = [
             test for use in uses for test in (self._rebound_if_filled(use), self.leaves_one(use)) if test is not None
         ]
@@ -180,7 +170,7 @@ class OrderPlaces(OrderPartners):
         )
         return branch if rebinds else None
 
-    def _fixes(self, use: ast.Name) -> Iterator[ast.AST]:
+    def fixes(self, use: ast.Name) -> Iterator[ast.AST]:
         """Yield the nodes after which the variable is in order: a sort in place, or a sort that is on by default.
 
         Where it fails before the sort, nobody makes use of it.
@@ -287,7 +277,7 @@ class OrderPlaces(OrderPartners):
         found = [each for each in reached if each is not None]
         if found:
             return self._given_back(target.attr, found)
-        if read or trail.form in (Form.TEXT, *KEYED) or self._is_read_nowhere(target.attr):
+        if read or trail.form in (Form.TEXT, *KEYED) or is_read_nowhere(target.attr, owner, self.module):
             return None
         return f"self.{target.attr}" if self._lasts_until(None, change, stores) else None
 
@@ -296,16 +286,6 @@ class OrderPlaces(OrderPartners):
         given = [each for each in found if isinstance(each, GivenBack)]
         alone = len(given) == len(found) and len({each.function for each in given}) == 1
         return given[0].under(f"self.{attribute}") if alone and attribute.startswith("_") else f"self.{attribute}"
-
-    def _is_read_nowhere(self, attribute: str) -> bool:
-        """Is it private, and does no code of the project read it?"""
-        if attribute.startswith("__"):
-            return True
-        uses = (use for use in self.index.names_used.get(attribute, ()) if isinstance(use, ast.Attribute))
-        if not attribute.startswith("_") or any(isinstance(use.ctx, ast.Load) for use in uses):
-            return False
-        search = self.module.project.search(attribute, self.module, 1)  # this file alone
-        return search is None or search.found is not None
 
     def _stores_beside(self, target: ast.Attribute, change: ast.AST) -> list[ast.Assign]:
         """Return what else sets the attribute to something else, in the function that `change` stands in."""

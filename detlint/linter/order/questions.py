@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.program import calls_named
-from detlint.linter.order.form import names_in
+from detlint.linter.order.form import KEEPING_ORDER, names_in
 from detlint.linter.order.ties import leaves_ties
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode
 from detlint.linter.source.nodes import identifier
@@ -16,6 +16,7 @@ from detlint.linter.tables.order import listings, order_table
 from detlint.randomness import load_sources
 
 if TYPE_CHECKING:
+    from detlint.linter.analysis.flow import Flow
     from detlint.linter.analysis.project import Module
 
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
@@ -60,6 +61,11 @@ class OrderQuestions:
     def is_lookup(self, name: str) -> bool:
         """Return whether a list of that name is one of names of code, which is searched and not computed with."""
         return name.lower().endswith(self.table.lookups)
+
+    def is_searched_as(self, keyword: str | None, call: ast.Call) -> bool:
+        """`LoraConfig(target_modules=names)`; what the project makes of such a list itself is followed there."""
+        own = (self.module.project.definition(name) for name in self.inference.callees(call))
+        return self.is_lookup(keyword or "") and not any(own)
 
     def is_lookup_key(self, key: ast.expr | None) -> bool:
         """`"target_modules"`, as the key of an entry."""
@@ -110,8 +116,21 @@ class OrderQuestions:
         binding = self.binding_of(target) if isinstance(target, ast.Name) and len(targets) == 1 else None
         if binding is None or not isinstance(binding.scope.node, FUNCTIONS):
             return False
-        uses = [use for use in self.module.flow(binding.scope).uses(binding) if not self._asks_whether_set(use)]
+        flow = self.module.flow(binding.scope)
+        made = (use for each in (binding, *self.made_longer(binding, flow)) for use in flow.uses(each))
+        uses = [use for use in made if not self._asks_whether_set(use)]
         return bool(uses) and all(self.shown(use, through=False) for use in uses)
+
+    def made_longer(self, binding: Binding, flow: Flow) -> Iterator[Binding]:
+        """Yield what the variable is after `names += ["unknown"]` or `images /= 255`: elements stay where they are."""
+        # A function that says `global` binds a name of the module.
+        same = binding.scope.bindings.get(binding.name, ()) if binding.kind is BindingKind.ASSIGN else ()
+        others = [each.node for each in same if each is not binding and each.kind is not BindingKind.AUGMENTED]
+        for each in same:
+            statement = self.index.parents.get(each.node)
+            keeps = isinstance(statement, ast.AugAssign) and isinstance(statement.op, KEEPING_ORDER)
+            if keeps and flow.path(binding.node, each.node, avoiding=others):
+                yield each
 
     def _asks_whether_set(self, use: ast.expr) -> bool:
         """`if clash is None`."""

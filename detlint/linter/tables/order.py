@@ -12,6 +12,7 @@ from detlint.tables import RULES_FOLDER, read_table, word_lists
 
 _FUNCTIONS = (
     "carrying",
+    "copying",
     "keying",
     "flattening",
     "splitting",
@@ -40,6 +41,7 @@ _FUNCTIONS = (
     "showing",
     "ordered-sets",
     "temporary",
+    "running",
 )
 # How names begin or end; the others are whole names.
 _ENDS = ("receiving-endings", "indifferent")
