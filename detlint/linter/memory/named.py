@@ -40,7 +40,9 @@ from detlint.linter.source.nodes import arguments_of, identifier, walk
 from detlint.linter.tables.memory import memory_table
 
 # What is named so, or ends in `_`, may write the rest of memory of which a part is written.
-_COMPLETES = re.compile(r"fill|copy|update|gather|reduce_|broadcast|load|pad|init|complete|all_to_all|recv|send|read|_$")
+_COMPLETES = re.compile(
+    r"fill|copy|update|gather|reduce_|broadcast|load|pad|init|complete|all_to_all|recv|send|read|_$"
+)
 # Functions of such names, or so decorated, hand out memory that their callers fill, or that stands for a shape only.
 _ALLOCATORS = re.compile(
     r"empty|alloc|buffer|placeholder|storage|workspace|scratch|cache|uninit|new_|fake|meta|abstract|dummy|launch",
