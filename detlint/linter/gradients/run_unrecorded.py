@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.project import Module
+from detlint.linter.gradients.branches import is_unrecorded
 from detlint.linter.gradients.frozen import is_frozen
 from detlint.linter.gradients.provenance import is_data
 from detlint.linter.gradients.served import uses_of_definition
 from detlint.linter.gradients.unapplied import is_of_another
 from detlint.linter.programs.evaluation import without_gradients
-from detlint.linter.programs.training import runs_in_eval_only
 from detlint.linter.source.nodes import arguments_of, identifier, is_own
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _is_run_so(name: str, keeper: ClassInfo, ctx: Context) -> bool:
             if isinstance(parent, ast.Attribute) and parent.attr in _NOT_RUNNING:
                 continue
             called = isinstance(parent, ast.Call) and parent.func is use
-            if not without_gradients(other, use) and not runs_in_eval_only(other, use):
+            if not without_gradients(other, use) and not is_unrecorded(use, inside):
                 given = arguments_of(parent) if isinstance(parent, ast.Call) and called else []
                 if not given or not is_frozen(name, keeper) or not all(is_data(part, inside) for part in given):
                     return False

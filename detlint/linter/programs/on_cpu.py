@@ -13,6 +13,7 @@ from detlint.linter.analysis.program import outermost_definition
 from detlint.linter.analysis.testcode import is_unit_test
 from detlint.linter.programs.data_code import prepares_data
 from detlint.linter.programs.devices import device_around
+from detlint.linter.programs.off_cuda import is_off_cuda
 from detlint.linter.programs.training import file_trains
 from detlint.linter.source.names import Binding, BindingKind, FunctionNode, unpacked
 from detlint.linter.source.nodes import arguments_of, identifier
@@ -61,6 +62,9 @@ def runs_on_cpu(call: ast.Call, tensor: ast.expr | None, operands: Iterable[ast.
     if ctx.program is not None and _is_model_of_file(call, ctx) and ctx.module.project.once(_trains_on_cpu, ctx.module):
         return True
     if tensor is not None and _is_moved_to_cpu(tensor, ctx):
+        return True
+    operands = tuple(operands)
+    if is_off_cuda(call, (tensor, *operands), ctx):
         return True
     mixes = identifier(call.func) in _MIXING
     if not mixes and any(_is_made_on_cpu(operand, ctx, _FROM_NUMPY) for operand in operands):

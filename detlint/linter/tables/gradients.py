@@ -29,6 +29,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
         "tables",
         "choices",
         "bests",
+        "caches",
         "data-modules",
         "inferring-modules",
         "command-modules",
@@ -80,6 +81,7 @@ class GradientTable:
     tables: re.Pattern[str]
     choices: re.Pattern[str]
     bests: re.Pattern[str]
+    caches: re.Pattern[str]
     data_modules: re.Pattern[str]
     inferring_modules: re.Pattern[str]
     command_modules: re.Pattern[str]
@@ -138,6 +140,7 @@ def gradient_table(path: Path = RULES_FOLDER / "gradients.toml") -> GradientTabl
         tables=_pattern(path, "words.tables", words["tables"], r"(^|_)({})\d?$"),
         choices=_pattern(path, "words.choices", words["choices"], r"(^|_)({})$"),
         bests=_pattern(path, "words.bests", words["bests"], r"(^|_)({})$"),
+        caches=_pattern(path, "words.caches", words["caches"], r"(^|_)({})$"),
         data_modules=_pattern(path, "words.data-modules", words["data-modules"], r"^({})$"),
         inferring_modules=_pattern(path, "words.inferring-modules", words["inferring-modules"], r"^({})$"),
         command_modules=_pattern(path, "words.command-modules", words["command-modules"], r"^({})$"),
