@@ -38,6 +38,7 @@ _MAX_STEPS = 250
 _MAX_CALLS = 3
 # After so many calls that pass data, those that cannot be followed are taken to pass data too.
 _ENOUGH_CALLS = 8
+_CALL = re.compile(r"\.__call__$")
 _PLAIN = frozenset({Kind.NUMBER, Kind.STRING, Kind.BOOL, Kind.NONE, Kind.ARRAY})
 _CONTAINERS = ("builtins.dict.", "builtins.list.", "builtins.tuple.")
 _BUILTINS = frozenset(
@@ -113,6 +114,8 @@ class _Question:
         table = gradient_table()
         if node.attr in table.cutting_attributes or table.names_data(node.attr):
             return True
+        if any(map(table.constants.match, ctx.resolve(node))):
+            return True
         uses = ctx.module.index.names_used.get(node.attr, ())
         if any(asks_for_gradient(use, ctx) for use in uses if isinstance(use, ast.Attribute)):
             return False
@@ -155,8 +158,11 @@ class _Question:
             return True
         if _runs_frozen(node, ctx):
             return self._arguments(node, ctx)
-        # A module that is called runs its forward.
-        found = [ctx.module.project.definition(re.sub(r"\.__call__$", ".forward", name)) for name in names]
+        # A module that is called runs its forward; what is no module has a method of that name itself.
+        found = [
+            ctx.module.project.definition(name) or ctx.module.project.definition(_CALL.sub(".forward", name))
+            for name in names
+        ]
         if any(found):
             return all(
                 definition is not None

@@ -14,7 +14,7 @@ from detlint.tables import RULES_FOLDER, read_table, word_lists
 _KEYS: Mapping[str, tuple[str, ...]] = {
     "functions": ("sources", "cuts", "of-first", "leaves", "unrecorded-decorators"),
     "methods": ("cuts", "of-receiver", "loading"),
-    "attributes": ("cuts",),
+    "attributes": ("cuts", "constants"),
     "words": (
         "data",
         "positions",
@@ -68,6 +68,7 @@ class GradientTable:
     of_receiver_methods: frozenset[str]
     loading_methods: frozenset[str]
     cutting_attributes: frozenset[str]
+    constants: re.Pattern[str]
     data: re.Pattern[str]
     positions: re.Pattern[str]
     computed: re.Pattern[str]
@@ -127,6 +128,7 @@ def gradient_table(path: Path = RULES_FOLDER / "gradients.toml") -> GradientTabl
         of_receiver_methods=frozenset(table["methods"]["of-receiver"]),
         loading_methods=frozenset(table["methods"]["loading"]),
         cutting_attributes=frozenset(table["attributes"]["cuts"]),
+        constants=_pattern(path, "attributes.constants", table["attributes"]["constants"], r"^({})$", flags=0),
         data=_pattern(path, "words.data", words["data"], r"(^|_)({})(_|\d|$)"),
         positions=_pattern(path, "words.positions", words["positions"], r"(^|_)({})(_\d|_[a-z])?$"),
         computed=_pattern(path, "words.computed", words["computed"], r"(?:^|(?<=_))({})"),
