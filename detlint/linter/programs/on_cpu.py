@@ -35,7 +35,7 @@ _FROM_NUMPY = frozenset({"torch.from_numpy"})
 # They make a tensor where the default device is, if none is named.
 _FACTORIES = frozenset(
     f"torch.{name}"
-    for name in ("arange", "empty", "eye", "full", "linspace", "ones", "rand", "randint", "randn", "zeros")
+    for name in ("arange", "empty", "eye", "full", "linspace", "ones", "rand", "randint", "randn", "tensor", "zeros")
 )
 # Their targets and lengths may stay on the CPU; cuDNN even asks for that.
 _MIXING = frozenset({"ctc_loss", "CTCLoss"})
@@ -67,7 +67,7 @@ def runs_on_cpu(call: ast.Call, tensor: ast.expr | None, operands: Iterable[ast.
     if is_off_cuda(call, (tensor, *operands), ctx):
         return True
     mixes = identifier(call.func) in _MIXING
-    if not mixes and any(_is_made_on_cpu(operand, ctx, _FROM_NUMPY) for operand in operands):
+    if not mixes and any(_is_made_on_cpu(operand, ctx, _FROM_NUMPY | _FACTORIES) for operand in operands):
         return True
     made = tensor is not None and _is_made_on_cpu(tensor, ctx, _FROM_NUMPY | _FACTORIES)
     return made or _is_taken_by_numpy(call, tensor, ctx)
