@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.guards import compared, is_settled
+from detlint.linter.analysis.only_values import only_value
 from detlint.linter.source.nodes import identifier, walk
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 _CUDA = "cuda"
 _AVAILABLE = "torch.cuda.is_available"
-_OTHERS = frozenset({"is_cpu", "is_mps", "is_xpu"})
+_OTHERS = frozenset(f"is_{name}" for name in ("cpu", "hpu", "meta", "mps", "mtia", "npu", "xla", "xpu"))
 # What holds a device or its type.
 _DEVICE = re.compile(r"(^|_)device(_?type)?$|^type$", re.IGNORECASE)
 _MOVES = frozenset({"cuda", "to"})
@@ -50,14 +51,17 @@ def _is_other_device(test: ast.Compare, holds: bool, ctx: Context) -> bool:
     """`x.device.type == "cpu"`, not `device != torch.device("cpu")`; `"cuda" in str(x.device)` that does not hold."""
     if ctx.constant(test.left) == _CUDA and isinstance(test.ops[0], (ast.In, ast.NotIn)):
         return isinstance(test.ops[0], ast.NotIn) is holds
-    if not _DEVICE.search(identifier(test.left)):
+    asked = only_value(ctx.module, test.left) or test.left
+    if isinstance(asked, ast.Call) and identifier(asked.func) == "str" and len(asked.args) == 1:
+        asked = asked.args[0]
+    if not _DEVICE.search(identifier(asked)):
         return False
     found = compared(ast.Compare(test.left, test.ops, [_named(part) for part in test.comparators]))
     if found is None:
         return False
     words = [str(literal.value) for literal in found[0]]
     if found[1] is holds:
-        return not any(word.startswith(_CUDA) or word == "None" for word in words)
+        return _OTHERS.issuperset(f"is_{word.partition(':')[0]}" for word in words)
     return _CUDA in words
 
 

@@ -37,6 +37,7 @@ _FACTORIES = frozenset(
     f"torch.{name}"
     for name in ("arange", "empty", "eye", "full", "linspace", "ones", "rand", "randint", "randn", "tensor", "zeros")
 )
+_OF_NUMBERS = frozenset({"torch.tensor"})
 # Their targets and lengths may stay on the CPU; cuDNN even asks for that.
 _MIXING = frozenset({"ctc_loss", "CTCLoss"})
 _SETS_DEFAULT = ("set_default_device", "set_default_tensor_type")
@@ -125,7 +126,8 @@ def _is_made_on_cpu(operand: ast.expr, ctx: Context, makers: Set[str], steps: in
     if isinstance(operand, ast.Name):
         made = [binding.value if binding.kind is BindingKind.ASSIGN else None for binding in _bindings(operand, ctx)]
         return bool(made) and all(node is not None and _is_made_on_cpu(node, ctx, makers, steps) for node in made)
-    if isinstance(operand, ast.BinOp):
+    if isinstance(operand, ast.BinOp):  # a number, which `torch.tensor` may be of, goes with any device
+        makers -= _OF_NUMBERS
         return any(_is_made_on_cpu(side, ctx, makers, steps) for side in (operand.left, operand.right))
     if not isinstance(operand, ast.Call) or steps == 0:
         return False
