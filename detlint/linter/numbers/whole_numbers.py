@@ -58,7 +58,9 @@ def _is_whole(node: ast.AST | None, ctx: Context, calls: int = _MOST_CALLS) -> b
     if isinstance(node, ast.BinOp) and isinstance(node.op, _KEEPING):
         sides = (node.left, node.right)
         return all(
-            type(ctx.constant(side)) is int or _is_whole(side, ctx, calls) or are_counted(side, ctx, calls)
+            type(ctx.constant(side)) is int
+            or _is_whole(side, ctx, calls)
+            or (calls > 0 and are_counted(side, ctx, calls - 1))
             for side in sides
         )
     if isinstance(node, ast.Subscript):

@@ -125,7 +125,8 @@ def _is_made_on_cpu(operand: ast.expr, ctx: Context, makers: Set[str], steps: in
     """
     if isinstance(operand, ast.Name):
         made = [binding.value if binding.kind is BindingKind.ASSIGN else None for binding in _bindings(operand, ctx)]
-        return bool(made) and all(node is not None and _is_made_on_cpu(node, ctx, makers, steps) for node in made)
+        known = bool(made) and steps > 0
+        return known and all(node is not None and _is_made_on_cpu(node, ctx, makers, steps - 1) for node in made)
     if isinstance(operand, ast.BinOp):  # a number, which `torch.tensor` may be of, goes with any device
         makers -= _OF_NUMBERS
         return any(_is_made_on_cpu(side, ctx, makers, steps) for side in (operand.left, operand.right))
