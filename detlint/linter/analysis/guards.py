@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.only_values import only_value
@@ -30,8 +30,30 @@ def ruled_out(node: ast.expr, ctx: Context) -> list[object]:
 
 def conditions_met(node: ast.AST, ctx: Context) -> Iterator[tuple[ast.expr, bool]]:
     """Yield each condition around a node, and whether it holds there; what a flag was set to, where that asks one."""
-    for test, holds in ctx.module.index.conditions_around(node):
+    for test, holds in ctx.module.index.facts_around(node):
         yield from _parts(test, holds, ctx)
+
+
+def is_settled(node: ast.AST, fact: Callable[[ast.expr, bool], bool], ctx: Context) -> bool:
+    """Does a condition around a node come to a fact, whichever of its parts decide: one of an `and`, all of an `or`?
+
+    `fact` is asked of a condition and whether it holds.
+    """
+    return any(_comes_to(fact, test, holds, ctx) for test, holds in ctx.module.index.facts_around(node))
+
+
+def _comes_to(
+    fact: Callable[[ast.expr, bool], bool], test: ast.expr, holds: bool, ctx: Context, steps: int = _MAX_STEPS
+) -> bool:
+    if fact(test, holds):
+        return True
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return _comes_to(fact, test.operand, not holds, ctx, steps)
+    if isinstance(test, ast.BoolOp):
+        answers = (_comes_to(fact, part, holds, ctx, steps) for part in test.values)
+        return any(answers) if isinstance(test.op, ast.And) is holds else all(answers)
+    flag = only_value(ctx.module, test) if steps and isinstance(test, (ast.Name, ast.Attribute)) else None
+    return flag is not None and _comes_to(fact, flag, holds, ctx, steps - 1)
 
 
 def _compared_with(node: ast.expr, ctx: Context) -> Iterator[tuple[list[ast.Constant], bool]]:
@@ -43,7 +65,7 @@ def _compared_with(node: ast.expr, ctx: Context) -> Iterator[tuple[list[ast.Cons
         same.append(stored)  # `p` of `self.p = p`, in a condition beside it
     for part, holds in conditions_met(node, ctx):
         if isinstance(part, ast.Compare) and any(_is_same(part.left, known, ctx) for known in same):
-            found = _compared(part)
+            found = compared(part)
             if found is not None:
                 literals, alike = found
                 yield literals, alike is holds
@@ -72,7 +94,7 @@ def _parts(test: ast.expr, holds: bool, ctx: Context, steps: int = _MAX_STEPS) -
             yield from _parts(flag, holds, ctx, steps - 1)
 
 
-def _compared(test: ast.Compare) -> tuple[list[ast.Constant], bool] | None:
+def compared(test: ast.Compare) -> tuple[list[ast.Constant], bool] | None:
     """`mode == "reflect"`, `mode not in ("reflect", "replicate")`: with what, and whether it is to be one of them."""
     if len(test.ops) != 1 or not isinstance(test.ops[0], _COMPARING):
         return None

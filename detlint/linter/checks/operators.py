@@ -218,7 +218,7 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
         return False
     if _is_exact(operator, call, ctx) and not asks_for_deterministic_algorithms(ctx):
         return False
-    if are_counted(_added(call), ctx) or _is_entry(call, ctx):
+    if any(all(are_counted(value, ctx) for value in sums) for sums in _added(call)) or _is_entry(call, ctx):
         return False
     if keeps_size(_input(call), call.argument("size").value, call.name, ctx):
         return False
@@ -283,10 +283,12 @@ def _is_entry(call: Call, ctx: Context) -> bool:
     return any(isinstance(part, ast.Attribute) and call.name in ctx.resolve(part) for part in marked)
 
 
-def _added(call: Call) -> ast.expr | None:
-    """Return what is added up: `x` of `index_add_(0, rows, x)`."""
-    given = (call.argument(name) for name in ("src", "source", "weights"))
-    return next((argument.value for argument in given if argument.given), None)
+def _added(call: Call) -> Iterator[list[ast.expr]]:
+    """Yield what is added: `x` of `index_add_(0, rows, x)`, products of two of `spmm(rows, value, n, n, matrix)`."""
+    for names in (("src",), ("source",), ("weights",), ("value", "matrix")):
+        given = [argument.value for argument in map(call.argument, names) if argument.given and argument.value]
+        if len(given) == len(names):
+            yield given
 
 
 def _input(call: Call) -> ast.expr | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.program import outermost_definition
+from detlint.linter.gradients.branches import is_unrecorded
 from detlint.linter.gradients.provenance import computes, is_data, without_gradient_dtype
 from detlint.linter.gradients.run_unrecorded import Part, is_only_run_unrecorded
 from detlint.linter.gradients.served import is_made_with_weights, is_only_served
@@ -21,13 +22,7 @@ from detlint.linter.programs.evaluation import (
     runs_without_gradients,
     without_gradients,
 )
-from detlint.linter.programs.training import (
-    file_trains,
-    guarded_by_mode,
-    runs_in_eval_only,
-    training_steps,
-    trains,
-)
+from detlint.linter.programs.training import file_trains, guarded_by_mode, training_steps, trains
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode
 from detlint.linter.source.nodes import arguments_of, decorating, identifier, is_own, walk
 from detlint.linter.tables.gradients import gradient_table
@@ -56,7 +51,7 @@ def can_need_gradient(call: ast.Call, tensor: ast.expr | None, ctx: Context) -> 
         return False
     if _only_infers(call, ctx) or _is_cut_off(call, ctx):
         return False
-    return tensor is None or not is_data(tensor, ctx)
+    return tensor is None or not (is_unrecorded(call, ctx, tensor) or is_data(tensor, ctx))
 
 
 def _is_cut_off(node: ast.expr, ctx: Context, steps: int = 3) -> bool:
@@ -179,7 +174,7 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
     """Return whether the code around `node` never takes part in training."""
     table = gradient_table()
     module = ctx.module
-    if without_gradients(module, node) or runs_in_eval_only(module, node):
+    if without_gradients(module, node) or is_unrecorded(node, ctx):
         return True
     function = module.index.function_at(node)
     owner = module.index.class_at(node)

@@ -18,7 +18,14 @@ from detlint.linter.analysis.parameters import receiver_class
 from detlint.linter.analysis.values import Kind, Value
 from detlint.linter.gradients.frozen import is_frozen
 from detlint.linter.gradients.model_inputs import is_judged, is_model_input
-from detlint.linter.gradients.writes import asks_for_gradient, is_added_unrecorded, written_into
+from detlint.linter.gradients.writes import (
+    asks_for_gradient,
+    is_added_unrecorded,
+    is_fixed,
+    makes_parameters,
+    registers_buffer,
+    written_into,
+)
 from detlint.linter.programs.evaluation import without_gradients
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, parameters
 from detlint.linter.source.nodes import identifier, is_own, walk
@@ -38,6 +45,7 @@ _MAX_STEPS = 250
 _MAX_CALLS = 3
 # After so many calls that pass data, those that cannot be followed are taken to pass data too.
 _ENOUGH_CALLS = 8
+_CALL = re.compile(r"\.__call__$")
 _PLAIN = frozenset({Kind.NUMBER, Kind.STRING, Kind.BOOL, Kind.NONE, Kind.ARRAY})
 _CONTAINERS = ("builtins.dict.", "builtins.list.", "builtins.tuple.")
 _BUILTINS = frozenset(
@@ -113,6 +121,8 @@ class _Question:
         table = gradient_table()
         if node.attr in table.cutting_attributes or table.names_data(node.attr):
             return True
+        if any(map(table.constants.match, ctx.resolve(node))):
+            return True
         uses = ctx.module.index.names_used.get(node.attr, ())
         if any(asks_for_gradient(use, ctx) for use in uses if isinstance(use, ast.Attribute)):
             return False
@@ -124,7 +134,7 @@ class _Question:
             writes = list(ctx.inference.attribute_writes(info, node.attr)) if info is not None else []
             if not writes:
                 return False
-            if any(_registers_buffer(owner.module.index.parents.get(write.value)) for owner, write in writes):
+            if any(registers_buffer(owner.module.index.parents.get(write.value)) for owner, write in writes):
                 continue  # what is written there later is kept from one call to the next
             if not all(self.is_data(write.value, ctx.elsewhere(owner.module)) for owner, write in writes):
                 return False
@@ -144,7 +154,7 @@ class _Question:
         if isinstance(node.func, ast.Attribute) and node.func.attr == "requires_grad_":
             return bool(node.args) and ctx.constant(node.args[0]) is False
         if not table.leaf_functions.isdisjoint(names):
-            return _is_fixed(node, ctx)
+            return is_fixed(node, ctx)
         if (table.source_functions | table.cutting_functions).intersection(names):
             return True
         if _computes_anew(node, names) and without_gradients(ctx.module, node):
@@ -155,8 +165,11 @@ class _Question:
             return True
         if _runs_frozen(node, ctx):
             return self._arguments(node, ctx)
-        # A module that is called runs its forward.
-        found = [ctx.module.project.definition(re.sub(r"\.__call__$", ".forward", name)) for name in names]
+        # A module that is called runs its forward; what is no module has a method of that name itself.
+        found = [
+            ctx.module.project.definition(name) or ctx.module.project.definition(_CALL.sub(".forward", name))
+            for name in names
+        ]
         if any(found):
             return all(
                 definition is not None
@@ -198,7 +211,7 @@ class _Question:
         if without_gradients(inside.module, function.body[0]):
             return True
         free = inside.module.index.class_at(function) is None
-        if free and (call.args or call.keywords) and not _makes_parameters(function) and self._arguments(call, ctx):
+        if free and (call.args or call.keywords) and not makes_parameters(function) and self._arguments(call, ctx):
             return True
         scope = inside.module.index.scopes[function]
         returned = [statement.value for statement in inside.module.flow(scope).returns()]
@@ -336,12 +349,6 @@ def _is_plain(values: tuple[Value, ...]) -> bool:
     )
 
 
-def _is_fixed(parameter: ast.Call, ctx: Context) -> bool:
-    """`nn.Parameter(table, requires_grad=False)`: kept with the weights, and not trained."""
-    named = [keyword.value for keyword in parameter.keywords if keyword.arg == "requires_grad"]
-    return any(ctx.constant(asked) is False for asked in named or parameter.args[1:2])
-
-
 def _is_data_key(node: ast.expr, ctx: Context) -> bool:
     """`batch["labels"]`, `inputs.get("pixel_values")`, `data[LABELS_KEY]`."""
     key = ctx.constant(node)
@@ -391,27 +398,10 @@ def _gives_positions(call: ast.expr, ctx: Context) -> bool:
     return ours and call.func.attr in ctx.inference.types.with_positions
 
 
-def _registers_buffer(maker: ast.AST | None) -> bool:
-    return (
-        isinstance(maker, ast.Call) and isinstance(maker.func, ast.Attribute) and maker.func.attr == "register_buffer"
-    )
-
-
 def _sets_up_loss(function: FunctionNode, ctx: Context) -> bool:
     """Is it the constructor of a loss? Weights of classes are settings."""
     owner = ctx.module.index.class_at(function)
     return owner is not None and function.name == "__init__" and gradient_table().losses.search(owner.name) is not None
-
-
-def _makes_parameters(function: FunctionNode) -> bool:
-    """Does a function make something that asks for a gradient: `nn.Parameter(…)`, `x.requires_grad_()`?"""
-    for part in walk(function):
-        name = part.id if isinstance(part, ast.Name) else part.attr if isinstance(part, ast.Attribute) else ""
-        if name in ("Parameter", "requires_grad_"):
-            return True
-        if name == "requires_grad" and isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store):
-            return True
-    return False
 
 
 def _prepares(function: FunctionNode | None) -> bool:

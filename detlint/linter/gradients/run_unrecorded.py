@@ -6,24 +6,27 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.project import Module
+from detlint.linter.gradients.branches import is_unrecorded
 from detlint.linter.gradients.frozen import is_frozen
 from detlint.linter.gradients.provenance import is_data
 from detlint.linter.gradients.served import uses_of_definition
 from detlint.linter.gradients.unapplied import is_of_another
 from detlint.linter.programs.evaluation import without_gradients
-from detlint.linter.programs.training import runs_in_eval_only
 from detlint.linter.source.nodes import arguments_of, identifier, is_own
+from detlint.linter.tables.gradients import gradient_table
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
 
 # Files that may call a part by its name; a name that more hold is that of any part.
 _MOST_FILES = 24
+_FORWARD = ("forward", "__call__")
 # What is asked of a part, or done to it, that runs none of it.
 _NOT_RUNNING = frozenset(
     {"eval", "load_state_dict", "device", "dtype", "parameters", "named_parameters", "requires_grad_"}
@@ -43,7 +46,7 @@ def is_only_run_unrecorded(part: Part) -> bool:
 
     One that they freeze may be called on data. One use that keeps it another way, or hands it on, and nothing is known.
     """
-    ctx, owner, module = part.ctx, part.owner, part.ctx.module
+    owner, module = part.owner, part.ctx.module
     kept: dict[tuple[str, str], ClassInfo] = {}
     for use in uses_of_definition(module, owner):
         name = _kept_as(*use) if use is not None else ""
@@ -55,7 +58,7 @@ def is_only_run_unrecorded(part: Part) -> bool:
     return (
         bool(kept)
         and _calls_itself_unrecorded(owner, module)
-        and all(_is_run_so(name, keeper, ctx) for (name, _), keeper in kept.items())
+        and all(_is_run_so(name, keeper, part) for (name, _), keeper in kept.items())
     )
 
 
@@ -79,25 +82,66 @@ def _is_of_self(function: ast.expr) -> bool:
     return (isinstance(function, ast.Name) and function.id == "self") or is_own(function)
 
 
-def _is_run_so(name: str, keeper: ClassInfo, ctx: Context) -> bool:
-    search = ctx.module.project.search(name, ctx.module, _MOST_FILES)
-    if search is None or search.found is None:
-        return False
-    calls = 0
-    for inside in (ctx.elsewhere(ctx.module.project.at(path)) for path in search.found):
-        other = inside.module
-        for use in other.index.names_used.get(name, ()):
+def _is_run_so(name: str, keeper: ClassInfo, part: Part) -> bool:
+    runs = 0
+    for inside in _that_may_run(name, keeper, part.ctx):
+        if inside is None:
+            return False
+        for use in inside.module.index.names_used.get(name, ()):
             if not isinstance(use, ast.Attribute) or isinstance(use.ctx, ast.Store):
                 continue
-            if is_of_another(use, other, keeper):
+            if is_of_another(use, inside.module, keeper) or _runs_nothing(use, inside, part):
                 continue
-            parent = other.index.parents.get(use)
-            if isinstance(parent, ast.Attribute) and parent.attr in _NOT_RUNNING:
-                continue
-            called = isinstance(parent, ast.Call) and parent.func is use
-            if not without_gradients(other, use) and not runs_in_eval_only(other, use):
-                given = arguments_of(parent) if isinstance(parent, ast.Call) and called else []
-                if not given or not is_frozen(name, keeper) or not all(is_data(part, inside) for part in given):
-                    return False
-            calls += called
-    return calls > 0
+            if not _is_unrecorded(use, name, keeper, inside):
+                return False
+            parent = inside.parent(use)
+            runs += isinstance(parent, ast.Call) or identifier(parent) == "forward"
+    return runs > 0
+
+
+def _that_may_run(name: str, keeper: ClassInfo, ctx: Context) -> Iterator[Context | None]:
+    """Yield the files that may run what a class keeps under a name; None where too many may.
+
+    What goes by a common name, such as `model`, is run by files that name the class which keeps it.
+    """
+    project = ctx.module.project
+    for word in (name, keeper.node.name):
+        search = project.search(word, ctx.module, _MOST_FILES)
+        if search is None or search.found is not None:
+            yield from (ctx.elsewhere(project.at(path)) for path in (search.found if search is not None else ()) or ())
+            return
+    yield None
+
+
+def _runs_nothing(use: ast.Attribute, ctx: Context, part: Part) -> bool:
+    """`self.head.eval()`, `if self.head is not None:`, `self.head.sparse_forward(x)`: is no `forward` run?"""
+    parent = ctx.parent(use)
+    if isinstance(parent, ast.Compare):
+        return all(isinstance(other, ast.Constant) for other in parent.comparators)
+    if not isinstance(parent, ast.Attribute) or parent.attr in _FORWARD:
+        return False
+    statement = ctx.module.index.statement(use)
+    called = statement.value if isinstance(statement, ast.Expr) else None
+    moved = isinstance(called, ast.Call) and called.func is parent and parent.attr in ctx.inference.types.module_methods
+    return moved or parent.attr in _NOT_RUNNING or _holds(part, parent.attr)
+
+
+def _holds(part: Part, name: str) -> bool:
+    """Has a layer a method or an attribute of a name?"""
+    inference = part.ctx.inference
+    info = inference.class_info(part.owner)
+    methods = any(name in cls.methods for cls in inference.mro(info))
+    return methods or next(iter(inference.attribute_writes(info, name)), None) is not None
+
+
+def _is_unrecorded(use: ast.Attribute, name: str, keeper: ClassInfo, ctx: Context) -> bool:
+    """Is a part run without gradients, or what it gives detached at once? One that is frozen may be run on data."""
+    if without_gradients(ctx.module, use) or is_unrecorded(use, ctx):
+        return True
+    call = ctx.parent(use)
+    if not isinstance(call, ast.Call) or call.func is not use:
+        return False
+    if identifier(ctx.parent(call)) in gradient_table().cutting_methods and isinstance(ctx.parent(call), ast.Attribute):
+        return True
+    given = arguments_of(call)
+    return bool(given) and is_frozen(name, keeper) and all(is_data(passed, ctx) for passed in given)

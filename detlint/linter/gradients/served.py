@@ -148,7 +148,8 @@ def uses_of_definition(module: Module, definition: _Definition) -> Iterator[tupl
     qualified = module.qualified(definition)
     for path in found or ():
         other = module if path == module.path else module.project.at(path)
-        for use in other.index.names_used.get(definition.name, ()):
+        renamed = (alias for alias, behind in other.index.aliases.items() if definition.name in behind)
+        for use in (use for name in (definition.name, *renamed) for use in other.index.names_used.get(name, ())):
             assert isinstance(use, (ast.Name, ast.Attribute))
             around = list(other.index.ancestors(use))
             if definition in around or _only_names(use, around):

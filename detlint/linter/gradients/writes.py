@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from detlint.linter.programs.evaluation import without_gradients
+from detlint.linter.source.names import FunctionNode
+from detlint.linter.source.nodes import walk
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
@@ -46,3 +48,27 @@ def asks_for_gradient(use: ast.Name | ast.Attribute, ctx: Context) -> bool:
 def is_added_unrecorded(value: ast.expr, ctx: Context) -> bool:
     """Is it the `x` of `total[i] += x` under no_grad? What a list gets there keeps its own history."""
     return isinstance(ctx.parent(value), ast.AugAssign) and without_gradients(ctx.module, value)
+
+
+def is_fixed(parameter: ast.Call, ctx: Context) -> bool:
+    """`nn.Parameter(table, requires_grad=False)`: kept with the weights, and not trained."""
+    named = [keyword.value for keyword in parameter.keywords if keyword.arg == "requires_grad"]
+    return any(ctx.constant(asked) is False for asked in named or parameter.args[1:2])
+
+
+def registers_buffer(maker: ast.AST | None) -> bool:
+    """`self.register_buffer("table", table)`."""
+    return (
+        isinstance(maker, ast.Call) and isinstance(maker.func, ast.Attribute) and maker.func.attr == "register_buffer"
+    )
+
+
+def makes_parameters(function: FunctionNode) -> bool:
+    """Does a function make something that asks for a gradient: `nn.Parameter(…)`, `x.requires_grad_()`?"""
+    for part in walk(function):
+        name = part.id if isinstance(part, ast.Name) else part.attr if isinstance(part, ast.Attribute) else ""
+        if name in ("Parameter", "requires_grad_"):
+            return True
+        if name == "requires_grad" and isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store):
+            return True
+    return False

@@ -24,6 +24,7 @@ from detlint.linter.indices.distinct_indices import (
     names_rows_once,
 )
 from detlint.linter.indices.positions import holds_positions
+from detlint.linter.indices.row_choices import chooses_in_rows
 from detlint.linter.indices.single_elements import SingleElements, is_one_number, names_choice
 from detlint.linter.programs.kernels import KERNEL_LANGUAGES, computes_floats
 from detlint.linter.source.nodes import identifier, walk
@@ -221,6 +222,7 @@ class SourceArguments:
             or belongs_to_one_choice(argument.value, self._ctx)
             or is_permutation(argument.value, self._ctx)
             or names_rows_once(argument.value, self._ctx)
+            or chooses_in_rows(argument.value, self._call.name, self.literal("dim"), self._ctx)
         ):
             return Truth.YES
         values = self._tensors(name)

@@ -13,6 +13,7 @@ from detlint.linter.analysis.program import outermost_definition
 from detlint.linter.analysis.testcode import is_unit_test
 from detlint.linter.programs.data_code import prepares_data
 from detlint.linter.programs.devices import device_around
+from detlint.linter.programs.off_cuda import is_off_cuda
 from detlint.linter.programs.training import file_trains
 from detlint.linter.source.names import Binding, BindingKind, FunctionNode, unpacked
 from detlint.linter.source.nodes import arguments_of, identifier
@@ -34,8 +35,9 @@ _FROM_NUMPY = frozenset({"torch.from_numpy"})
 # They make a tensor where the default device is, if none is named.
 _FACTORIES = frozenset(
     f"torch.{name}"
-    for name in ("arange", "empty", "eye", "full", "linspace", "ones", "rand", "randint", "randn", "zeros")
+    for name in ("arange", "empty", "eye", "full", "linspace", "ones", "rand", "randint", "randn", "tensor", "zeros")
 )
+_OF_NUMBERS = frozenset({"torch.tensor"})
 # Their targets and lengths may stay on the CPU; cuDNN even asks for that.
 _MIXING = frozenset({"ctc_loss", "CTCLoss"})
 _SETS_DEFAULT = ("set_default_device", "set_default_tensor_type")
@@ -62,8 +64,11 @@ def runs_on_cpu(call: ast.Call, tensor: ast.expr | None, operands: Iterable[ast.
         return True
     if tensor is not None and _is_moved_to_cpu(tensor, ctx):
         return True
+    operands = tuple(operands)
+    if is_off_cuda(call, (tensor, *operands), ctx):
+        return True
     mixes = identifier(call.func) in _MIXING
-    if not mixes and any(_is_made_on_cpu(operand, ctx, _FROM_NUMPY) for operand in operands):
+    if not mixes and any(_is_made_on_cpu(operand, ctx, _FROM_NUMPY | _FACTORIES) for operand in operands):
         return True
     made = tensor is not None and _is_made_on_cpu(tensor, ctx, _FROM_NUMPY | _FACTORIES)
     return made or _is_taken_by_numpy(call, tensor, ctx)
@@ -120,8 +125,10 @@ def _is_made_on_cpu(operand: ast.expr, ctx: Context, makers: Set[str], steps: in
     """
     if isinstance(operand, ast.Name):
         made = [binding.value if binding.kind is BindingKind.ASSIGN else None for binding in _bindings(operand, ctx)]
-        return bool(made) and all(node is not None and _is_made_on_cpu(node, ctx, makers, steps) for node in made)
-    if isinstance(operand, ast.BinOp):
+        known = bool(made) and steps > 0
+        return known and all(node is not None and _is_made_on_cpu(node, ctx, makers, steps - 1) for node in made)
+    if isinstance(operand, ast.BinOp):  # a number, which `torch.tensor` may be of, goes with any device
+        makers -= _OF_NUMBERS
         return any(_is_made_on_cpu(side, ctx, makers, steps) for side in (operand.left, operand.right))
     if not isinstance(operand, ast.Call) or steps == 0:
         return False

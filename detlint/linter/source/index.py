@@ -148,8 +148,19 @@ class Index(NodeLists):
         yield from self.branches_around(node)
         child = node
         for parent in self.ancestors(node):
-            if isinstance(child, ast.stmt):
-                yield from _left_before(child, parent)
+            yield from _left_before(child, parent)
+            if isinstance(parent, FUNCTIONS):
+                return
+            child = parent
+
+    def facts_around(self, node: ast.AST) -> Iterator[tuple[ast.expr, bool]]:
+        """Yield what `conditions_around` does, and what is asserted before: `assert not self.training`."""
+        yield from self.conditions_around(node)
+        child = node
+        for parent in self.ancestors(node):
+            for before in _before(child, parent):
+                if isinstance(before, ast.Assert):
+                    yield before.test, True
             if isinstance(parent, FUNCTIONS):
                 return
             child = parent
@@ -203,15 +214,20 @@ class Index(NodeLists):
         return next((parent for parent in self.ancestors(node) if isinstance(parent, ast.ClassDef)), None)
 
 
-def _left_before(statement: ast.stmt, around: ast.AST) -> Iterator[tuple[ast.expr, bool]]:
+def _left_before(statement: ast.AST, around: ast.AST) -> Iterator[tuple[ast.expr, bool]]:
     """Yield the tests of the `if`s before a statement in its block of which a branch leaves, and what has to hold."""
+    for before in _before(statement, around):
+        if isinstance(before, ast.If):
+            leaves = [isinstance(branch[-1], _LEAVING) for branch in (before.body, before.orelse) if branch]
+            if any(leaves):
+                yield before.test, not leaves[0]
+
+
+def _before(statement: ast.AST, around: ast.AST) -> Iterator[ast.stmt]:
+    """Yield the statements before one in its block."""
     for block in (getattr(around, "body", ()), getattr(around, "orelse", ())):
-        if isinstance(block, list) and statement in block:
-            for before in block[: block.index(statement)]:
-                if isinstance(before, ast.If):
-                    leaves = [isinstance(branch[-1], _LEAVING) for branch in (before.body, before.orelse) if branch]
-                    if any(leaves):
-                        yield before.test, not leaves[0]
+        if isinstance(statement, ast.stmt) and isinstance(block, list) and statement in block:
+            yield from block[: block.index(statement)]
 
 
 def _place(node: ast.AST) -> tuple[int, int]:

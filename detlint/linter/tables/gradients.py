@@ -14,7 +14,7 @@ from detlint.tables import RULES_FOLDER, read_table, word_lists
 _KEYS: Mapping[str, tuple[str, ...]] = {
     "functions": ("sources", "cuts", "of-first", "leaves", "unrecorded-decorators"),
     "methods": ("cuts", "of-receiver", "loading"),
-    "attributes": ("cuts",),
+    "attributes": ("cuts", "constants"),
     "words": (
         "data",
         "positions",
@@ -29,6 +29,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
         "tables",
         "choices",
         "bests",
+        "caches",
         "data-modules",
         "inferring-modules",
         "command-modules",
@@ -67,6 +68,7 @@ class GradientTable:
     of_receiver_methods: frozenset[str]
     loading_methods: frozenset[str]
     cutting_attributes: frozenset[str]
+    constants: re.Pattern[str]
     data: re.Pattern[str]
     positions: re.Pattern[str]
     computed: re.Pattern[str]
@@ -80,6 +82,7 @@ class GradientTable:
     tables: re.Pattern[str]
     choices: re.Pattern[str]
     bests: re.Pattern[str]
+    caches: re.Pattern[str]
     data_modules: re.Pattern[str]
     inferring_modules: re.Pattern[str]
     command_modules: re.Pattern[str]
@@ -125,6 +128,7 @@ def gradient_table(path: Path = RULES_FOLDER / "gradients.toml") -> GradientTabl
         of_receiver_methods=frozenset(table["methods"]["of-receiver"]),
         loading_methods=frozenset(table["methods"]["loading"]),
         cutting_attributes=frozenset(table["attributes"]["cuts"]),
+        constants=_pattern(path, "attributes.constants", table["attributes"]["constants"], r"^({})$", flags=0),
         data=_pattern(path, "words.data", words["data"], r"(^|_)({})(_|\d|$)"),
         positions=_pattern(path, "words.positions", words["positions"], r"(^|_)({})(_\d|_[a-z])?$"),
         computed=_pattern(path, "words.computed", words["computed"], r"(?:^|(?<=_))({})"),
@@ -138,6 +142,7 @@ def gradient_table(path: Path = RULES_FOLDER / "gradients.toml") -> GradientTabl
         tables=_pattern(path, "words.tables", words["tables"], r"(^|_)({})\d?$"),
         choices=_pattern(path, "words.choices", words["choices"], r"(^|_)({})$"),
         bests=_pattern(path, "words.bests", words["bests"], r"(^|_)({})$"),
+        caches=_pattern(path, "words.caches", words["caches"], r"(^|_)({})$"),
         data_modules=_pattern(path, "words.data-modules", words["data-modules"], r"^({})$"),
         inferring_modules=_pattern(path, "words.inferring-modules", words["inferring-modules"], r"^({})$"),
         command_modules=_pattern(path, "words.command-modules", words["command-modules"], r"^({})$"),

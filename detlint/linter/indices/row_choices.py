@@ -1,0 +1,232 @@
+"""Does an index name what was chosen in each row: `scores.topk(k, dim=1).indices`, spread over further dimensions?
+
+No row chooses a place twice. Nothing is asked of the scores, which may come from out of sight.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from detlint.linter.indices.positions import SAME_ELEMENTS
+from detlint.linter.source.names import BindingKind, unpacked
+from detlint.linter.source.nodes import identifier
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.context import Context
+
+_MAX_STEPS = 12
+# What gives places, along a dimension that comes after so many other arguments; of pairs, the second.
+_CHOOSING = {"argsort": 0, "sort": 0, "topk": 1}
+_PAIRS = frozenset({"sort", "topk"})
+_ORDERING = (ast.Add, ast.Sub)
+_FLATTENING = frozenset({"flatten", "ravel", "reshape", "view"})
+# Operators whose index has one dimension.
+_FLAT_INDEX = "index_"
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What the way back to a choice came through: along which dimension places are named, of how many.
+
+    `along` is None for an index with one dimension; `merged` are rows that were made into one, `parted` those of which
+    one was made into rows.
+    """
+
+    along: int | None
+    rank: int | None = None
+    merged: bool = False
+    parted: bool = False
+    steps: int = _MAX_STEPS
+
+
+def chooses_in_rows(index: ast.expr, operator: str, dim: object, ctx: Context) -> bool:
+    """Return whether no row of an index names a place twice, along the dimension `dim` of what the operator works on.
+
+    `rows * width + chosen` names places of all rows in one.
+    """
+    if operator.rpartition(".")[2].startswith(_FLAT_INDEX):
+        return _is_chosen(index, _Seen(None), ctx)
+    return type(dim) is int and _is_chosen(index, _Seen(dim), ctx)
+
+
+def _is_chosen(node: ast.expr, seen: _Seen, ctx: Context) -> bool:
+    if seen.steps == 0:
+        return False
+    seen = replace(seen, steps=seen.steps - 1)
+    if isinstance(node, ast.Name):
+        return _is_name_chosen(node, seen, ctx)
+    if isinstance(node, ast.Attribute):
+        return node.attr == "indices" and _is_choice(node.value, seen, ctx, pairs=True)
+    if isinstance(node, ast.Subscript):
+        if ctx.constant(node.slice) == 1:
+            return _is_choice(node.value, seen, ctx, pairs=True)
+        inside = _sliced(node.slice, seen)
+        return inside is not None and _is_chosen(node.value, inside, ctx)
+    if isinstance(node, ast.BinOp):
+        return _is_sum_chosen(node, seen, ctx)
+    if _is_choice(node, seen, ctx, pairs=False):
+        return True
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    viewed = _viewed(node, node.func.attr, seen, ctx)
+    return viewed is not None and _is_chosen(node.func.value, viewed, ctx)
+
+
+def _is_name_chosen(name: ast.Name, seen: _Seen, ctx: Context) -> bool:
+    """Is each value of a variable: `idx = scores.argsort(1)`, `_, idx = scores.sort(1)`?"""
+    found = ctx.module.definitions(name)
+    for binding in found:
+        if binding.kind is not BindingKind.ASSIGN or binding.value is None:
+            return False
+        if binding.index == (1,) and isinstance(binding.value, ast.Call):
+            if not _is_choice(binding.value, seen, ctx, pairs=True):
+                return False
+        else:
+            made = unpacked(binding)
+            if made is None or not _is_chosen(made, seen, ctx):
+                return False
+    return bool(found)
+
+
+def _is_sum_chosen(node: ast.BinOp, seen: _Seen, ctx: Context) -> bool:
+    """`chosen + 1`; `chosen + rows * width`, with the numbers of the rows in a column, sets rows apart."""
+    if not isinstance(node.op, _ORDERING):
+        return False
+    for chosen, other in ((node.left, node.right), (node.right, node.left)):
+        if isinstance(ctx.constant(other), int):
+            return _is_chosen(chosen, seen, ctx)
+        if isinstance(node.op, ast.Add) and _sets_apart(other, ctx):
+            return _is_chosen(chosen, replace(seen, along=1, rank=2, merged=False), ctx)
+    return False
+
+
+def _sets_apart(offsets: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> bool:
+    """`torch.arange(n)[:, None] * width`, in any order: a multiple for each row."""
+    if isinstance(offsets, ast.Name) and steps:
+        found = ctx.module.definitions(offsets)
+        made = unpacked(found[0]) if len(found) == 1 and found[0].kind is BindingKind.ASSIGN else None
+        return made is not None and _sets_apart(made, ctx, steps - 1)
+    if isinstance(offsets, ast.BinOp) and isinstance(offsets.op, ast.Mult):
+        return any(_is_column(side, ctx) for side in (offsets.left, offsets.right))
+    if not _is_view(offsets, ("unsqueeze", "view", "reshape")) or not _has_column_shape(offsets, ctx):
+        return False
+    inner = offsets.func.value if isinstance(offsets, ast.Call) and isinstance(offsets.func, ast.Attribute) else offsets
+    return isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Mult) and _counts(inner.left, inner.right, ctx)
+
+
+def _counts(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
+    return any(isinstance(side, ast.Call) and "torch.arange" in ctx.callees(side) for side in (left, right))
+
+
+def _is_column(node: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> bool:
+    """`torch.arange(n).unsqueeze(-1)`, `torch.arange(n).view(-1, 1)`, `torch.arange(n)[:, None]`, also by name."""
+    if isinstance(node, ast.Name) and steps:
+        found = ctx.module.definitions(node)
+        made = unpacked(found[0]) if len(found) == 1 and found[0].kind is BindingKind.ASSIGN else None
+        return made is not None and _is_column(made, ctx, steps - 1)
+    if not _has_column_shape(node, ctx):
+        return False
+    inner = node.value if isinstance(node, ast.Subscript) else getattr(getattr(node, "func", None), "value", None)
+    while _is_view(inner, tuple(SAME_ELEMENTS)):
+        inner = inner.func.value  # type: ignore[union-attr]
+    return isinstance(inner, ast.Call) and "torch.arange" in ctx.callees(inner)
+
+
+def _is_view(node: ast.expr | None, names: tuple[str, ...]) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in names
+
+
+def _has_column_shape(node: ast.expr, ctx: Context) -> bool:
+    if isinstance(node, ast.Subscript):
+        items = node.slice.elts if isinstance(node.slice, ast.Tuple) else []
+        return [isinstance(item, ast.Slice) for item in items] == [True, False] and ctx.constant(items[1]) is None
+    if not isinstance(node, ast.Call):
+        return False
+    sizes = [ctx.constant(size) for size in _sizes(node)]
+    last = identifier(node.func)
+    return (last == "unsqueeze" and sizes in ([1], [-1])) or (last in _FLATTENING and len(sizes) == 2 and sizes[1] == 1)
+
+
+def _sliced(places: ast.expr, seen: _Seen) -> _Seen | None:
+    """Return what is known of `idx` in `idx[:, :k]`, `idx[..., None]`; nothing where one of several is picked."""
+    items = places.elts if isinstance(places, ast.Tuple) else [places]
+    ellipsis = next((at for at, item in enumerate(items) if getattr(item, "value", None) is ...), len(items))
+    written = len(items) if isinstance(places, ast.Tuple) and ellipsis == len(items) else None
+    found: _Seen | None = replace(seen, rank=seen.rank or written)
+    for at in range(len(items) - 1, -1, -1):
+        item = items[at]
+        if isinstance(item, ast.Slice) or at == ellipsis:
+            continue
+        if not isinstance(item, ast.Constant) or item.value is not None or found is None:
+            return None
+        found = _without(at if at < ellipsis else at - len(items), found)
+    return found
+
+
+def _without(place: int, seen: _Seen) -> _Seen | None:
+    """Return what is known of a tensor before a dimension was inserted at a place."""
+    along, rank = seen.along, seen.rank
+    if along is None:
+        return None
+    if place < 0 and rank is not None:
+        place += rank
+    if (place < 0) is not (along < 0):
+        # The last dimension comes after one that is counted from the front; of others nothing is known.
+        return replace(seen, rank=None) if place == -1 and along > 0 else None
+    if place == along:
+        return None
+    moved = along + 1 if along < 0 and place > along else along - 1 if 0 <= place < along else along
+    return replace(seen, along=moved, rank=None if rank is None else rank - 1)
+
+
+def _viewed(view: ast.Call, name: str, seen: _Seen, ctx: Context) -> _Seen | None:
+    """Return what is known of the tensor that a view was made of; None if places may stand there more than once."""
+    sizes = _sizes(view)
+    if name in SAME_ELEMENTS or name == "expand_as":
+        return seen
+    if name == "unsqueeze" and len(sizes) == 1:
+        place = ctx.constant(sizes[0])
+        return _without(place, seen) if type(place) is int else None
+    if name in _FLATTENING and [ctx.constant(size) for size in sizes] in ([], [-1]):
+        return replace(seen, merged=not seen.parted, parted=False)
+    if name in ("view", "reshape") and len(sizes) == 2 and seen.rank == 2 and -1 not in map(ctx.constant, sizes):
+        return replace(seen, parted=True)
+    if name not in ("expand", "repeat") or seen.along is None or any(isinstance(size, ast.Starred) for size in sizes):
+        return None
+    along = seen.along + len(sizes) if seen.along < 0 else seen.along
+    if not 0 <= along < len(sizes) or ctx.constant(sizes[along]) not in ((-1,) if name == "expand" else (1,)):
+        return None
+    return replace(seen, along=along, rank=len(sizes))
+
+
+def _is_choice(node: ast.expr, seen: _Seen, ctx: Context, *, pairs: bool) -> bool:
+    """Is it `scores.topk(k, dim=1)`, or a name for that, along the same dimension?"""
+    if isinstance(node, ast.Name):
+        found = ctx.module.definitions(node)
+        made = unpacked(found[0]) if len(found) == 1 and found[0].kind is BindingKind.ASSIGN else None
+        return isinstance(made, ast.Call) and _is_choice(made, seen, ctx, pairs=pairs)
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or seen.merged:
+        return False
+    name = node.func.attr
+    if name not in _CHOOSING or (name in _PAIRS) is not pairs:
+        return False
+    skipped = identifier(node.func.value) == "torch"
+    given = {word.arg: word.value for word in node.keywords}
+    placed = node.args[_CHOOSING[name] + skipped :]
+    dim = ctx.constant(given["dim"]) if "dim" in given else ctx.constant(placed[0]) if placed else -1
+    return seen.along is None or (type(dim) is int and _is_same(dim, seen.along, seen.rank))
+
+
+def _is_same(dim: int, along: int, rank: int | None) -> bool:
+    """Do two numbers mean one dimension? Scores of which nothing else is known have rows and columns."""
+    size = rank if rank is not None else 2
+    if (dim < 0) is (along < 0):
+        return dim == along
+    return -size <= min(dim, along) and max(dim, along) < size and dim % size == along % size
+
+
+def _sizes(view: ast.Call) -> list[ast.expr]:
+    only = view.args[0] if len(view.args) == 1 else None
+    return only.elts if isinstance(only, (ast.Tuple, ast.List)) else view.args
