@@ -130,9 +130,14 @@ GRADIENTS = {
         "        return op(depth)\n",
         False,
     ),
-    "what it is given beside that": (
+    "what it is told beside that": (
         "import diffusers\nclass A(diffusers.ModelMixin):\n    def forward(self, sample, effnet):\n"
         "        return op(effnet)\n",
+        False,
+    ),
+    "what another model hands over beside that": (
+        "import diffusers\nclass A(diffusers.ModelMixin):\n    def forward(self, sample, control_residuals):\n"
+        "        return op(control_residuals)\n",
         True,
     ),
     "latents beside that": (
