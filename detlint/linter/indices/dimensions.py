@@ -73,6 +73,9 @@ def dimensions(node: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> int | N
     """Return the number of dimensions of a tensor expression, or None where that cannot be told."""
     if steps == 0:
         return None
+    asked = _asked(node, ctx) if isinstance(node, (ast.Name, ast.Attribute)) else None
+    if asked is not None:
+        return asked
     if isinstance(node, ast.Name):
         return _of_name(node, ctx, steps)
     if isinstance(node, ast.Call):
@@ -117,6 +120,19 @@ def _passed_for(name: ast.Name, ctx: Context) -> Iterator[tuple[ast.expr, Contex
             argument = argument_of(function, name.id, call, skip_self=isinstance(call.func, ast.Attribute))
             if argument is not None:
                 yield argument, inside
+
+
+def _asked(node: ast.expr, ctx: Context) -> int | None:
+    """Return what a condition around says: `if logits.dim() == 2:`, `assert x.ndim == 4`, `len(x.shape) == 3`."""
+    text = ast.unparse(node)
+    measures = (f"{text}.dim()", f"{text}.ndim", f"{text}.ndimension()", f"len({text}.shape)", f"len({text}.size())")
+    for test, holds in ctx.module.index.facts_around(node):
+        if isinstance(test, ast.Compare) and len(test.ops) == 1 and ast.unparse(test.left) in measures:
+            number = ctx.constant(test.comparators[0])
+            same = isinstance(test.ops[0], ast.Eq if holds else ast.NotEq)
+            if same and isinstance(number, int):
+                return number
+    return None
 
 
 def _of_name(node: ast.Name, ctx: Context, steps: int) -> int | None:

@@ -14,6 +14,7 @@ from detlint.linter.source.names import FUNCTIONS
 from detlint.linter.source.nodes import identifier
 
 _AT_MOST_ONE = frozenset({(ast.Eq, 1), (ast.LtE, 1), (ast.Lt, 2)})
+_RAISES = re.compile(r"(^|_)(raise|error|fail|exit|abort|fatal)(_|$)")
 _SEVERAL = frozenset({(ast.NotEq, 1), (ast.Gt, 1), (ast.GtE, 2)})
 _AT_LEAST_ONE = frozenset({(ast.GtE, 1), (ast.Lt, 1)})
 _LEAVING = (ast.Raise, ast.Return, ast.Continue, ast.Break)
@@ -137,7 +138,10 @@ class OrderCounts(OrderQuestions):
         return not around.intersection(left) and bool(left) and _leaves(left[-1])
 
     def leaves_one(self, use: ast.expr) -> ast.stmt | None:
-        """Return `if len(files) > 1: raise …` or `assert len(files) == 1`: what passes it by has one order."""
+        """Return `if len(files) > 1: raise …` or `assert len(files) == 1`: what passes it by has one order.
+
+        So `if not len(files) == 1: raise_log(error)`.
+        """
         call = self.index.parents.get(use)
         compare = self.index.parents.get(call) if call is not None else None
         if not isinstance(call, ast.Call) or not isinstance(compare, ast.Compare) or compare.left is not call:
@@ -147,11 +151,13 @@ class OrderCounts(OrderQuestions):
         number = getattr(compare.comparators[0], "value", None)
         asked = (type(compare.ops[0]), number)
         statement = self.index.parents.get(compare)
+        if isinstance(statement, ast.UnaryOp) and isinstance(statement.op, ast.Not) and asked == (ast.Eq, 1):
+            asked, statement = (ast.NotEq, 1), self.index.parents.get(statement)
         if isinstance(statement, ast.Assert):
             return statement if asked in _AT_MOST_ONE or _lists_no_more_than_one(compare) else None
         if isinstance(statement, ast.BoolOp) and isinstance(statement.op, ast.Or):
             statement = self.index.parents.get(statement)
-        leaves = isinstance(statement, ast.If) and isinstance(statement.body[-1], (ast.Raise, ast.Return))
+        leaves = isinstance(statement, ast.If) and _ends_there(statement.body[-1])
         return statement if isinstance(statement, ast.If) and leaves and asked in _SEVERAL else None
 
     def choice(self, node: ast.expr, chosen: ast.expr) -> str | None:
@@ -283,3 +289,10 @@ def _lists_no_more_than_one(compare: ast.Compare) -> bool:
     listed = compare.comparators[0]
     numbers = [getattr(each, "value", None) for each in getattr(listed, "elts", ())]
     return isinstance(compare.ops[0], ast.In) and bool(numbers) and {0, 1}.issuperset(numbers)
+
+
+def _ends_there(statement: ast.stmt) -> bool:
+    """`raise`, `return`, `raise_log(error)`, `parser.error(text)`."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    called = identifier(call.func) if isinstance(call, ast.Call) else ""
+    return isinstance(statement, (ast.Raise, ast.Return)) or _RAISES.search(called) is not None

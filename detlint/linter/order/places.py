@@ -158,9 +158,19 @@ class OrderPlaces(OrderPartners):
         return None
 
     def _rebound_if_filled(self, use: ast.Name) -> ast.If | None:
-        """Return `if names: names = …` where the use is its test: what passes it by is empty and has no order."""
-        branch = self.index.parents.get(use)
-        if not isinstance(branch, ast.If) or branch.test is not use:
+        """Return `if names: names = …` where the use is its test: what passes it by is empty and has no order.
+
+        So `if len(names) > 0:`, and `> 1`, since one name has no order either.
+        """
+        test: ast.AST | None = use
+        counted = self.index.parents.get(use)
+        if isinstance(counted, ast.Call) and "builtins.len" in self.inference.callees(counted):
+            compare = self.index.parents.get(counted)
+            few = isinstance(compare, ast.Compare) and isinstance(compare.ops[0], (ast.Gt, ast.NotEq, ast.GtE))
+            number = getattr(compare.comparators[0], "value", None) if isinstance(compare, ast.Compare) else None
+            test = compare if few and number in (0, 1) else counted
+        branch = self.index.parents.get(test) if test is not None else None
+        if not isinstance(branch, ast.If) or branch.test is not test:
             return None
         rebinds = any(
             isinstance(target, ast.Name) and target.id == use.id
