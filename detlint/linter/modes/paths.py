@@ -239,7 +239,10 @@ class Modes(OtherNames):
         elif isinstance(function, FUNCTIONS):
             for call in self.callers_leading_to(node, function):
                 traced = True
-                if key.owner is function:
+                own = self._called_on_self(key, function, call)
+                if own is not None:
+                    self._trace(own, call, trace)
+                elif key.owner is function:
                     self._trace_given(key, function, call, trace)
                 else:
                     self._trace(key, call, trace)
@@ -253,18 +256,18 @@ class Modes(OtherNames):
             for switch in switches_of_last_call(self, key, node, function):
                 trace.reasons.setdefault(switch, Reason(self.module, switch, None, False))
 
+    def _called_on_self(self, key: Key, method: FunctionNode, call: ast.Call) -> Key | None:
+        """`self.evaluate(rows)` of a model: the mode is that of the caller, unless the method sets those of parts."""
+        receiver = called_on(method, key.name, call) if key.owner is method else None
+        return self.key(receiver) if receiver is not None and not switches_any(self.module, method) else None
+
     def callers_leading_to(self, node: ast.AST, function: FunctionNode) -> Iterator[ast.Call]:
         """Yield the calls of a function in this file but for those whose arguments keep it from a place in it."""
         return (call for call in self.callers(function) if not self.is_ruled_out(node, Frame(function, call, None)))
 
     def _trace_given(self, key: Key, function: FunctionNode, call: ast.Call, trace: _Trace) -> None:
-        """`evaluate(net, loader)`: the mode that a call of this module hands a parameter's model over in.
-
-        A method of the model itself gets the model that it is called on, unless it sets the mode of parts.
-        """
+        """`evaluate(net, loader)`: the mode that a call of this module hands a parameter's model over in."""
         given = given_to(function, key.name, call)
-        if given is None and not switches_any(self.module, function):
-            given = called_on(function, key.name, call)
         inner = self.key(given) if given is not None else None
         if inner is not None:
             self._trace(inner, call, trace)

@@ -214,7 +214,8 @@ class _Search:
         if not (evaluates(function) or without_gradients(self.module, alone)):
             return None
         receivers = [*function.args.posonlyargs, *function.args.args][:1]
-        switching = [function, *(part for part in owner.body if isinstance(part, FUNCTIONS) and trains(part))]
+        trainers = {self.module.index.function_at(call) for call in self.modes.callers(function)}
+        switching = [function, *(each for each in trainers if each is not None and trains(each))]
         switched = {part for method in switching for part in walk(method)}
         for candidate in (key, *(Key(function, receiver.arg) for receiver in receivers)):
             reasons = self.modes.reasons(candidate, call)[0]
