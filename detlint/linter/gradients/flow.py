@@ -283,8 +283,16 @@ def _refuses_forward(owner: ast.ClassDef) -> bool:
 
 def runs_trained_models(module: Module) -> bool:
     """Does the path of a file say that it infers, or the project around it that it trains nothing?"""
-    inferring = gradient_table().inferring_modules
-    return any(inferring.match(part) for part in module.name.split(".")) or serves(module)
+    table, parts = gradient_table(), module.name.split(".")
+    if any(map(table.inferring_modules.match, parts)):
+        return True
+    role = any(map(table.inferring_roles.match, parts))
+    return (role and not module.project.once(_defines_network, module)) or serves(module)
+
+
+def _defines_network(module: Module) -> bool:
+    classes = (info for info in module.classes.values() if "forward" in info.methods)
+    return any(module.inference.is_module_class(info.name) for info in classes)
 
 
 def _is_part_of_forward(function: FunctionNode, owner: ast.ClassDef | None, ctx: Context) -> bool:

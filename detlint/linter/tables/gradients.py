@@ -32,6 +32,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
         "caches",
         "data-modules",
         "inferring-modules",
+        "inferring-roles",
         "command-modules",
     ),
     "names": (
@@ -85,6 +86,7 @@ class GradientTable:
     caches: re.Pattern[str]
     data_modules: re.Pattern[str]
     inferring_modules: re.Pattern[str]
+    inferring_roles: re.Pattern[str]
     command_modules: re.Pattern[str]
     data_classes: re.Pattern[str]
     inferring_classes: re.Pattern[str]
@@ -145,6 +147,7 @@ def gradient_table(path: Path = RULES_FOLDER / "gradients.toml") -> GradientTabl
         caches=_pattern(path, "words.caches", words["caches"], r"(^|_)({})$"),
         data_modules=_pattern(path, "words.data-modules", words["data-modules"], r"^({})$"),
         inferring_modules=_pattern(path, "words.inferring-modules", words["inferring-modules"], r"^({})$"),
+        inferring_roles=_pattern(path, "words.inferring-roles", words["inferring-roles"], r"^({})$"),
         command_modules=_pattern(path, "words.command-modules", words["command-modules"], r"^({})$"),
         data_classes=_pattern(path, "names.data-classes", names["data-classes"], r"({})$", flags=0),
         inferring_classes=_pattern(path, "names.inferring-classes", names["inferring-classes"], r"({})$", flags=0),
