@@ -13,6 +13,7 @@ from detlint.linter.analysis.made_by_callers import made_by_callers
 from detlint.linter.analysis.never_taken import is_never_run, is_switched_off
 from detlint.linter.analysis.registry import check_file
 from detlint.linter.analysis.repairs import Repair, set_argument, unsafe
+from detlint.linter.analysis.values import load_types
 from detlint.linter.gradients.flow import can_need_gradient, runs_trained_models
 from detlint.linter.gradients.learned import is_learned, is_read_by_many
 from detlint.linter.gradients.unapplied import is_never_applied
@@ -324,11 +325,13 @@ def _uses(call: Call, ctx: Context) -> list[ast.Call] | None:
 
 
 def _made_of(node: ast.expr, ctx: Context) -> Iterator[str]:
-    """Yield the identifiers that hold the layer made by `node`, moved to a device or not."""
+    """Yield the identifiers that hold the layer made by `node`, moved to a device and wrapped or not."""
     parent = ctx.parent(node)
     moved = ctx.parent(parent) if isinstance(parent, ast.Attribute) else None
     if isinstance(moved, ast.Call):
         yield from _made_of(moved, ctx)  # nn.CrossEntropyLoss().cuda()
+    elif isinstance(parent, ast.Call) and any(name in load_types().wrappers for name in ctx.callees(parent)):
+        yield from _made_of(parent, ctx)  # weight_norm(nn.Conv1d(4, 4, 3))
     elif isinstance(parent, ast.Assign):
         for target in parent.targets:
             if isinstance(target, ast.Name):
