@@ -62,9 +62,11 @@ def _release(node: ast.expr) -> Version | None:
     """`"1.8"`, `Version("1.8.0")`, `(1, 8)`."""
     if isinstance(node, ast.Call) and len(node.args) == 1:
         node = node.args[0]
+    if isinstance(node, (ast.Tuple, ast.List)):
+        written = ".".join(str(part.value) for part in node.elts if isinstance(part, ast.Constant))
+    else:
+        written = str(node.value) if isinstance(node, ast.Constant) else ""
     try:
-        written = ast.literal_eval(node)
-        numbers = written if isinstance(written, (tuple, list)) else parse_version(str(written))
-        return int(numbers[0]), int(numbers[1])
-    except (ValueError, TypeError, IndexError, UsageError):
+        return parse_version(written)
+    except UsageError:
         return None

@@ -47,7 +47,7 @@ def _sizes_of(tensor: ast.expr, ctx: Context, steps: int) -> list[ast.expr]:
     before = _sizes_of(tensor.func.value, ctx, steps - 1)
     if tensor.func.attr == "permute":
         places = [ctx.constant(place) for place in tensor.args]
-        return [before[place] for place in places if isinstance(place, int) and place < len(before)]
+        return [before[place] for place in places if isinstance(place, int) and -len(before) <= place < len(before)]
     return before if tensor.func.attr in _SAME else []
 
 

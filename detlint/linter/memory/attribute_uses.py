@@ -49,7 +49,9 @@ class AttributeUses:
 
     def first_read(self) -> ast.expr | None:
         """Return the first expression that reads memory which nothing wrote, if there is one."""
-        reads = [] if self._filled else self._reads
+        if self._filled:
+            return None
+        reads = self._reads
         if self._chosen:
             once = self._chosen[0] if len(self._chosen) == 1 else None
             reads = [each for each in reads if once is not None and is_read_in_any_case(each[0], once, self._ctx)]
