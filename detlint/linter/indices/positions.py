@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _MAX_STEPS = 6
 TENSORS = frozenset({"torch.as_tensor", "torch.tensor", "torch.Tensor", "torch.LongTensor", "torch.from_numpy"})
-_WRAPPERS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer"})
+WRAPPERS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer"})
 SAME_ELEMENTS = frozenset({"contiguous", "cuda", "int", "long", "to"})
 # What makes a list, a set or an array of different numbers.
 _DIFFERENT = frozenset(
@@ -126,7 +126,7 @@ def _listed(index: ast.expr, ctx: Context) -> ast.expr | None:
             return None
         elif index.args and TENSORS.intersection(ctx.callees(index)):
             return index.args[0]
-        elif index.args and _WRAPPERS.intersection(ctx.callees(index)):
+        elif index.args and WRAPPERS.intersection(ctx.callees(index)):
             index = index.args[0]
         elif isinstance(index.func, ast.Attribute) and index.func.attr in SAME_ELEMENTS:
             index = index.func.value
