@@ -1,4 +1,4 @@
-"""Which shape is written where a tensor is made or seen another way: `x.view(-1, 1)`, `x[:, None]`, `torch.zeros(n, 1)`?"""
+"""Which shape is written where a tensor is made or viewed: `x.view(-1, 1)`, `x[:, None]`, `torch.zeros((n, 1))`?"""
 
 from __future__ import annotations
 
