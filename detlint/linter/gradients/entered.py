@@ -43,7 +43,7 @@ def _is_plain_module(info: ClassInfo) -> bool:
 def _entries(cls: ClassInfo) -> Iterator[tuple[ClassInfo, FunctionNode]]:
     for name, method in cls.methods.items():
         kinds = {identifier(decorating(decorator)) for decorator in method.decorator_list}
-        if not name.startswith("_") and _NO_ENTRIES.isdisjoint(kinds):
+        if (not name.startswith("_") or name == "__call__") and _NO_ENTRIES.isdisjoint(kinds):
             yield cls, method
 
 
@@ -57,17 +57,18 @@ def _steps(method: FunctionNode) -> list[ast.stmt]:
 
 
 def _drops_gradients(method: FunctionNode, cls: ClassInfo) -> bool:
-    """Is it decorated so, or does all that it runs of the model stand under `with torch.no_grad():`?"""
-    runs = list(_own_runs(method))
-    steps = runs or _steps(method)
-    return bool(steps) and all(without_gradients(cls.module, step) for step in steps)
+    """Is it decorated so, or does all that it reads of the model stand under `with torch.no_grad():`?"""
+    places: list[ast.AST] = [*_own_read(method)] or [*_steps(method)]
+    return bool(places) and all(without_gradients(cls.module, place) for place in places)
 
 
 def _runs_only(method: FunctionNode, dropping: set[str]) -> bool:
-    """`def add_points(self, *points): return self.add_points_or_box(*points)`, and what runs nothing of the model."""
-    return all(identifier(call.func) in dropping for call in _own_runs(method))
+    """`def add_points(self, *points): return self.add_points_or_box(*points)`, and what reads nothing of the model."""
+    return all(part.attr in dropping for part in _own_read(method))
 
 
-def _own_runs(method: FunctionNode) -> Iterator[ast.Call]:
-    """Yield the calls of what the object holds or is: `self.encoder(x)`, `self._encode(x)`."""
-    return (part for part in walk(method) if isinstance(part, ast.Call) and is_own(part.func))
+def _own_read(method: FunctionNode) -> Iterator[ast.Attribute]:
+    """Yield where a method reads what the object holds: `self.encoder`."""
+    for part in walk(method):
+        if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Load) and is_own(part):
+            yield part
