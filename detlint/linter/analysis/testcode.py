@@ -42,6 +42,19 @@ def is_unit_test(module: Module) -> bool:
     return runs or program_of(module) is None or _only_sets_up(module)
 
 
+def runs_own_tests(module: Module) -> bool:
+    """Does a test file do no more by itself than a test runner would: `if __name__ == "__main__": test_shapes()`?"""
+    guards = [node for node in module.tree.body if isinstance(node, ast.If) and is_main_guard(node)]
+    steps = [step for guard in guards for step in guard.body]
+    return bool(steps) and is_test_file(module) and all(map(_runs_test, steps))
+
+
+def _runs_test(step: ast.stmt) -> bool:
+    call = step.value if isinstance(step, ast.Expr) else None
+    plain = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and not (call.args or call.keywords)
+    return plain and isinstance(call, ast.Call) and identifier(call.func).startswith("test_")
+
+
 def is_meant_to_fail(node: ast.AST, module: Module) -> bool:
     """`with pytest.raises(ValueError):` around it: nothing comes out of there but the error."""
     for parent in module.index.ancestors(node):

@@ -16,6 +16,7 @@ from detlint.linter.analysis.program import calls_named
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.unsaid import Found, spread
 from detlint.linter.programs.autotuning import depends_on_choice
+from detlint.linter.programs.elementwise import compiles_no_sums
 from detlint.linter.programs.environment import environment_writes
 from detlint.linter.randomness.determinism import asks_for_deterministic_algorithms
 from detlint.linter.source.names import FUNCTIONS, FunctionNode
@@ -47,7 +48,7 @@ def autotuned_compile(call: Call, ctx: Context) -> Iterator[Finding]:
     else:
         return
     asked = asks_for_deterministic_algorithms(ctx) or _names_mode(call.node, ctx)
-    if not asked and not is_never_run(call.node, ctx):
+    if not asked and not is_never_run(call.node, ctx) and not compiles_no_sums(call.node, ctx):
         yield ctx.finding(call.node, setting=setting)
 
 
@@ -92,6 +93,8 @@ def autotuned_through_helper(ctx: Context) -> Iterator[Finding]:
         keyword = ctx.parent(text)
         call = ctx.parent(keyword) if isinstance(keyword, ast.keyword) else keyword
         if not isinstance(call, ast.Call) or not _compiles_so(call, keyword, text, ctx):
+            continue
+        if compiles_no_sums(call, ctx):
             continue
         if not asks_for_deterministic_algorithms(ctx) and not _names_mode(call, ctx):
             yield ctx.finding(call, setting=f'mode="{text.value}"')

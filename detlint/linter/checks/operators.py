@@ -21,7 +21,7 @@ from detlint.linter.indices.arguments import LayerArguments, SourceArguments, br
 from detlint.linter.indices.own_size import keeps_size
 from detlint.linter.indices.repeating import may_repeat
 from detlint.linter.indices.sparse_graphs import multiplies_sparse
-from detlint.linter.modes.derived_layers import constructions, overrides
+from detlint.linter.modes.derived_layers import constructions, overrides, replaces_forward
 from detlint.linter.numbers.whole_numbers import are_counted
 from detlint.linter.programs.autotuning import adds_two_parts
 from detlint.linter.programs.kernels import KERNEL_LANGUAGES
@@ -168,7 +168,11 @@ def _derived(ctx: Context) -> Iterator[tuple[Call, Operator]]:
                 continue
             for built, inside in constructions(name, node.body[0], ctx):
                 call = Call(built, trigger)
-                if inside.module is ctx.module and index.class_at(built) is node:
+                if (
+                    inside.module is ctx.module
+                    and index.class_at(built) is node
+                    and not replaces_forward(name, built, ctx)
+                ):
                     yield from (
                         (call, each) for each in operators if not _has_methods(each, call) and _applies(each, call, ctx)
                     )

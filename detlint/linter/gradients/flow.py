@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.program import outermost_definition
 from detlint.linter.gradients.branches import is_unrecorded
+from detlint.linter.gradients.entered import is_entered_unrecorded
 from detlint.linter.gradients.provenance import computes, is_data, without_gradient_dtype
 from detlint.linter.gradients.run_unrecorded import Part, is_only_run_unrecorded
 from detlint.linter.gradients.served import is_made_with_weights, is_only_served
@@ -329,11 +330,14 @@ def _is_in_training(call: ast.Call, ctx: Context) -> bool:
 
 
 def _never_records(owner: ast.ClassDef, is_layer: bool, ctx: Context) -> bool:
-    """Does a class only search, sample or measure, or is it a derivative written by hand?"""
+    """Does a class only search, sample, measure or run without gradients, or is it a derivative written by hand?"""
     table = gradient_table()
     if table.inferring_classes.search(owner.name) or (not is_layer and table.inferring_objects.search(owner.name)):
         return True
-    bases = ctx.inference.external_bases(ctx.inference.class_info(owner))
+    info = ctx.inference.class_info(owner)
+    if is_layer and ctx.module.project.once(is_entered_unrecorded, info):
+        return True
+    bases = ctx.inference.external_bases(info)
     return any(base in _UNRECORDED or base.startswith(_MEASURING) for base in bases)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from detlint.linter.analysis.project import Module
 from detlint.linter.programs.training import training_steps
+from detlint.linter.source.names import FunctionNode
 
 # What code calls that trains, by hand or through a framework.
 _LOOPS = ("zero_grad", "training_step", "train_step")
@@ -29,6 +30,8 @@ _CALLED_BY_TRAINERS = "training_step"
 _TRAINER = "Trainer"
 _LEAST_RUNNING_A_STEP = 4
 _MOST_STEPS = 8
+# Methods within methods that train.
+_MOST_CALLS = 3
 # Files whose code is looked at for a word that their texts hold.
 _MOST_MENTIONS = 4
 _MOST_FILES = 64
@@ -68,12 +71,26 @@ def _serves(module: Module) -> bool:
 
 
 def _wait_for_trainer(files: Set[Path], module: Module) -> bool:
-    """Do files train in methods alone that a trainer would call, and no file names one?"""
+    """Do files train in methods alone that a trainer would call, or that nobody calls, and no file names a trainer?"""
     if not _mentioned_in_few((_TRAINER,), 0, module):
         return False
     places = [module.project.at(path) for path in sorted(files)]
-    around = (place.index.function_at(step) for place in places for step in training_steps(place.tree))
-    return all(function is not None and function.name == _CALLED_BY_TRAINERS for function in around)
+    around = ((place, place.index.function_at(step)) for place in places for step in training_steps(place.tree))
+    return all(function is not None and _is_left_alone(function, place) for place, function in around)
+
+
+def _is_left_alone(method: FunctionNode, module: Module, calls: int = _MOST_CALLS) -> bool:
+    """`training_step`, or a method that nothing calls but methods which nothing calls: it came along with a model."""
+    if method.name == _CALLED_BY_TRAINERS:
+        return True
+    mentions = _files(module, method.name, _MOST_MENTIONS) if module.index.class_at(method) is not None else None
+    if calls == 0 or mentions is None:
+        return False
+    others = (module.project.at(path) for path in mentions if path != module.path)
+    if any(place.index.names_used.get(method.name) for place in others):  # who defines the name anew calls nothing
+        return False
+    users = [module.index.function_at(use) for use in module.index.names_used.get(method.name, ())]
+    return all(user is not None and _is_left_alone(user, module, calls - 1) for user in users)
 
 
 def _serving_parts(module: Module) -> Set[Path]:
@@ -139,10 +156,20 @@ def _names(module: Module, word: str) -> bool:
 
 
 def _trained(module: Module) -> Set[Path]:
-    """Return the files that a part of the project imports which is named after training, and what these import."""
+    """Return the files of a part of the project that trains, by its name or by what it does, and what these import.
+
+    A step that waits for a trainer comes along with models of all kinds.
+    """
     files = {path for word in _TRAINING for path in _files(module, word) or ()}
-    named = [path for path in sorted(files) if _is_named_after_training(path, module)]
-    return with_imports(map(module.project.at, named), _MOST_TRAINED)
+    named = {path for path in files if _is_named_after_training(path, module)}
+    stepping = {path for word in _LOOPS for path in _files(module, word, _MOST_STEPS) or ()}
+    trained = named | {path for path in stepping if _steps_by_itself(module.project.at(path))}
+    return with_imports(map(module.project.at, sorted(trained)), _MOST_TRAINED)
+
+
+def _steps_by_itself(module: Module) -> bool:
+    around = [module.index.function_at(step) for step in training_steps(module.tree)]
+    return any(function is None or function.name != _CALLED_BY_TRAINERS for function in around)
 
 
 def with_imports(modules: Iterable[Module], at_most: int) -> Set[Path]:

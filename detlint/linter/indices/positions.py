@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
 
 _MAX_STEPS = 6
-TENSORS = frozenset({"torch.as_tensor", "torch.tensor", "torch.LongTensor", "torch.from_numpy"})
-_WRAPPERS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer"})
+TENSORS = frozenset({"torch.as_tensor", "torch.tensor", "torch.Tensor", "torch.LongTensor", "torch.from_numpy"})
+WRAPPERS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer"})
 SAME_ELEMENTS = frozenset({"contiguous", "cuda", "int", "long", "to"})
 # What makes a list, a set or an array of different numbers.
 _DIFFERENT = frozenset(
@@ -26,6 +26,7 @@ _DIFFERENT = frozenset(
 )
 # What puts the elements of its argument into a list, or some of them, each once.
 _LISTING = frozenset({"builtins.list", "builtins.sorted", "builtins.tuple", "random.sample"})
+_ROUNDS = (ast.For, ast.ListComp, ast.SetComp, ast.GeneratorExp)
 _LENGTHENING = ("append", "extend", "insert")
 
 
@@ -125,7 +126,7 @@ def _listed(index: ast.expr, ctx: Context) -> ast.expr | None:
             return None
         elif index.args and TENSORS.intersection(ctx.callees(index)):
             return index.args[0]
-        elif index.args and _WRAPPERS.intersection(ctx.callees(index)):
+        elif index.args and WRAPPERS.intersection(ctx.callees(index)):
             index = index.args[0]
         elif isinstance(index.func, ast.Attribute) and index.func.attr in SAME_ELEMENTS:
             index = index.func.value
@@ -184,9 +185,22 @@ def _root(node: ast.expr) -> str | None:
 
 
 def _counts(node: ast.expr, ctx: Context) -> bool:
-    """Is it the counter of a loop over `range(…)` or `enumerate(…)`?"""
+    """Is it the counter of a loop over `range(…)` or `enumerate(…)`, or one moved on: `offset + i`?"""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
+        sides = ((node.left, node.right), (node.right, node.left))
+        return any(_counts(counter, ctx) and _stays(other, counter, ctx) for counter, other in sides)
     found = ctx.module.definitions(node) if isinstance(node, ast.Name) else ()
     if len(found) != 1 or found[0].kind is not BindingKind.ITERATION or not isinstance(found[0].value, ast.Call):
         return False
     names = ctx.callees(found[0].value)
     return ("builtins.enumerate" in names and found[0].index == (0,)) or "builtins.range" in names
+
+
+def _stays(offset: ast.expr, counter: ast.expr, ctx: Context) -> bool:
+    """Is an offset the same in each round of the loop that counts: a number, or a name that is set before the loop?"""
+    if isinstance(ctx.constant(offset), int):
+        return True
+    counted = ctx.module.definitions(counter) if isinstance(counter, ast.Name) else ()
+    loops = [around for around in ctx.ancestors(counted[0].node) if isinstance(around, _ROUNDS)] if counted else []
+    found = ctx.module.definitions(offset) if isinstance(offset, ast.Name) else ()
+    return bool(found and loops) and all(loops[0] not in ctx.ancestors(binding.node) for binding in found)

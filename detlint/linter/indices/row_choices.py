@@ -1,6 +1,7 @@
 """Does an index name what was chosen in each row: `scores.topk(k, dim=1).indices`, spread over further dimensions?
 
-No row chooses a place twice. Nothing is asked of the scores, which may come from out of sight.
+No row chooses a place twice. Nothing is asked of the scores, which may come from out of sight. Places in a row, from
+wherever that one begins, are such a choice too: `start[:, None] + torch.arange(n)`.
 """
 
 from __future__ import annotations
@@ -9,9 +10,13 @@ import ast
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from detlint.linter.indices.positions import SAME_ELEMENTS
+from detlint.conditions import Truth
+from detlint.linter.analysis.kept_values import entries_under, kept_under
+from detlint.linter.analysis.values import Kind
+from detlint.linter.indices.positions import SAME_ELEMENTS, WRAPPERS
+from detlint.linter.indices.written_shapes import is_flat, written_shape
 from detlint.linter.source.names import BindingKind, unpacked
-from detlint.linter.source.nodes import identifier
+from detlint.linter.source.nodes import identifier, walk
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
@@ -31,13 +36,14 @@ class _Seen:
     """What the way back to a choice came through: along which dimension places are named, of how many.
 
     `along` is None for an index with one dimension; `merged` are rows that were made into one, `parted` those of which
-    one was made into rows.
+    one was made into rows. `width` is the size that this dimension was expanded to, which has to be its own.
     """
 
     along: int | None
     rank: int | None = None
     merged: bool = False
     parted: bool = False
+    width: str = ""
     steps: int = _MAX_STEPS
 
 
@@ -58,20 +64,44 @@ def _is_chosen(node: ast.expr, seen: _Seen, ctx: Context) -> bool:
     if isinstance(node, ast.Name):
         return _is_name_chosen(node, seen, ctx)
     if isinstance(node, ast.Attribute):
-        return node.attr == "indices" and _is_choice(node.value, seen, ctx, pairs=True)
+        if node.attr == "indices" and _is_choice(node.value, seen, ctx, pairs=True):
+            return True
+        return _are_chosen(kept_under(node, ctx), seen, ctx)
     if isinstance(node, ast.Subscript):
+        entries = entries_under(node.value, ctx) if isinstance(node.value, ast.Attribute) else []
+        if entries:
+            return _are_chosen(entries, seen, ctx)
         if ctx.constant(node.slice) == 1:
             return _is_choice(node.value, seen, ctx, pairs=True)
         inside = _sliced(node.slice, seen)
         return inside is not None and _is_chosen(node.value, inside, ctx)
     if isinstance(node, ast.BinOp):
         return _is_sum_chosen(node, seen, ctx)
-    if _is_choice(node, seen, ctx, pairs=False):
+    if _is_choice(node, seen, ctx, pairs=False) or _counts_along(node, seen, ctx):
         return True
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return False
+    if node.args and not WRAPPERS.isdisjoint(ctx.callees(node)):
+        return _is_chosen(node.args[0], seen, ctx)
     viewed = _viewed(node, node.func.attr, seen, ctx)
     return viewed is not None and _is_chosen(node.func.value, viewed, ctx)
+
+
+def _are_chosen(kept: list[ast.expr], seen: _Seen, ctx: Context) -> bool:
+    return bool(kept) and all(_is_chosen(value, seen, ctx) for value in kept)
+
+
+def _counts_along(node: ast.expr, seen: _Seen, ctx: Context) -> bool:
+    """Is it `torch.arange(n)`, whose only dimension is the one that places are named along?"""
+    if not isinstance(node, ast.Call) or "torch.arange" not in ctx.callees(node) or seen.merged:
+        return False
+    return _has_width(node, seen) and (seen.along is None or _is_same(-1, seen.along, seen.rank))
+
+
+def _has_width(made: ast.Call, seen: _Seen) -> bool:
+    """`torch.arange(n)[:, None].expand(n, m)`: is the size that a dimension was expanded to the one that it had?"""
+    given = [*made.args, *(word.value for word in made.keywords)]
+    return not seen.width or any(ast.unparse(part) == seen.width for each in given for part in walk(each))
 
 
 def _is_name_chosen(name: ast.Name, seen: _Seen, ctx: Context) -> bool:
@@ -95,11 +125,24 @@ def _is_sum_chosen(node: ast.BinOp, seen: _Seen, ctx: Context) -> bool:
     if not isinstance(node.op, _ORDERING):
         return False
     for chosen, other in ((node.left, node.right), (node.right, node.left)):
-        if isinstance(ctx.constant(other), int):
+        if isinstance(ctx.constant(other), int) or ctx.is_kind(other, Kind.NUMBER) is Truth.YES:
             return _is_chosen(chosen, seen, ctx)
+        beside = _beside(other, seen, ctx)
+        if beside is not None and _is_chosen(chosen, beside, ctx):
+            return True
         if isinstance(node.op, ast.Add) and _sets_apart(other, ctx):
             return _is_chosen(chosen, replace(seen, along=1, rank=2, merged=False), ctx)
     return False
+
+
+def _beside(offsets: ast.expr, seen: _Seen, ctx: Context) -> _Seen | None:
+    """Return what is known beside a tensor with a single element along the dimension: `start[:, None]`."""
+    shape = written_shape(offsets, ctx)
+    if seen.along is None or len(shape) < 2 or seen.rank not in (None, len(shape)):
+        return None
+    if not -len(shape) <= seen.along < len(shape) or shape[seen.along] != 1:
+        return None
+    return replace(seen, along=seen.along % len(shape), rank=len(shape))
 
 
 def _sets_apart(offsets: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> bool:
@@ -196,9 +239,12 @@ def _viewed(view: ast.Call, name: str, seen: _Seen, ctx: Context) -> _Seen | Non
     if name not in ("expand", "repeat") or seen.along is None or any(isinstance(size, ast.Starred) for size in sizes):
         return None
     along = seen.along + len(sizes) if seen.along < 0 else seen.along
-    if not 0 <= along < len(sizes) or ctx.constant(sizes[along]) not in ((-1,) if name == "expand" else (1,)):
+    if not 0 <= along < len(sizes):
         return None
-    return replace(seen, along=along, rank=len(sizes))
+    width = "" if ctx.constant(sizes[along]) == (-1 if name == "expand" else 1) else ast.unparse(sizes[along])
+    if width and (name == "repeat" or seen.width):
+        return None
+    return replace(seen, along=along, rank=len(sizes), width=width or seen.width)
 
 
 def _is_choice(node: ast.expr, seen: _Seen, ctx: Context, *, pairs: bool) -> bool:
@@ -216,6 +262,11 @@ def _is_choice(node: ast.expr, seen: _Seen, ctx: Context, *, pairs: bool) -> boo
     given = {word.arg: word.value for word in node.keywords}
     placed = node.args[_CHOOSING[name] + skipped :]
     dim = ctx.constant(given["dim"]) if "dim" in given else ctx.constant(placed[0]) if placed else -1
+    if not _has_width(node, seen):
+        return False
+    scores = node.args[0] if skipped and node.args else node.func.value
+    if seen.rank is None and is_flat(scores, ctx):
+        seen = replace(seen, rank=1)
     return seen.along is None or (type(dim) is int and _is_same(dim, seen.along, seen.rank))
 
 

@@ -20,6 +20,8 @@ _AVAILABLE = "torch.cuda.is_available"
 _OTHERS = frozenset(f"is_{name}" for name in ("cpu", "hpu", "meta", "mps", "mtia", "npu", "xla", "xpu"))
 # What holds a device or its type.
 _DEVICE = re.compile(r"(^|_)device(_?type)?$|^type$", re.IGNORECASE)
+# What a program notes once, when it starts: `IS_CUDA_AVAILABLE`, `cuda_available`.
+_NOTED = re.compile(r"^_?((is|has)_)?cuda_(is_)?available$", re.IGNORECASE)
 _MOVES = frozenset({"cuda", "to"})
 
 
@@ -39,6 +41,8 @@ def is_off_cuda(call: ast.Call, operands: Iterable[ast.expr | None], ctx: Contex
 
 def _is_elsewhere(test: ast.expr, holds: bool, ctx: Context) -> bool:
     """Is work done on another device where a condition holds (or does not)?"""
+    if isinstance(test, (ast.Name, ast.Attribute)) and _NOTED.match(identifier(test)):
+        return not holds
     if isinstance(test, ast.Attribute):
         return holds if test.attr in _OTHERS else test.attr == "is_cuda" and not holds
     if isinstance(test, ast.Call):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from detlint.linter.analysis.callers import calls_of, is_used_elsewhere
 from detlint.linter.analysis.calls import dtype_named
 from detlint.linter.analysis.program import outermost_definition
-from detlint.linter.analysis.testcode import is_unit_test
+from detlint.linter.analysis.testcode import is_unit_test, runs_own_tests
 from detlint.linter.programs.data_code import prepares_data
 from detlint.linter.programs.devices import device_around
 from detlint.linter.programs.off_cuda import is_off_cuda
@@ -94,7 +94,7 @@ def _is_in_making(ctx: Context, call: ast.Call, calls: int) -> bool:
 def _tests_on_cpu(ctx: Context) -> bool:
     """Is the file a unit test that names no device? What it makes of numbers is on the CPU."""
     index = ctx.module.index
-    if not _DEVICES.isdisjoint(index.names_used) or not is_unit_test(ctx.module):
+    if not _DEVICES.isdisjoint(index.names_used) or not (is_unit_test(ctx.module) or runs_own_tests(ctx.module)):
         return False
     words = (constant.value for constant in index.of_type(ast.Constant))
     return not any(isinstance(word, str) and _NAMES_DEVICE.search(word) for word in words)

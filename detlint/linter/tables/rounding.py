@@ -13,6 +13,7 @@ _NAMES = (
     "floating",
     "keeping",
     "adding",
+    "elementwise",
     "fractions",
     "draws",
     "results",
@@ -53,6 +54,7 @@ class RoundingTable:
     floating: frozenset[str]
     keeping: frozenset[str]
     adding: frozenset[str]
+    elementwise: frozenset[str]
     fractions: frozenset[str]
     draws: frozenset[str]
     results: frozenset[str]
