@@ -19,6 +19,7 @@ _SEVERAL = frozenset({(ast.NotEq, 1), (ast.Gt, 1), (ast.GtE, 2)})
 _AT_LEAST_ONE = frozenset({(ast.GtE, 1), (ast.Lt, 1)})
 _LEAVING = (ast.Raise, ast.Return, ast.Continue, ast.Break)
 _SETS = frozenset({"builtins.set", "builtins.frozenset"})
+_MAKING_ARRAYS = ("array", "asarray")
 _MAKING_PATHS = ("join", "str", "Path")
 _PARTS_OF_PATHS = {"dirname": "parent", "splitext": "suffix"}
 _LOOPS = (ast.For, ast.comprehension)
@@ -230,7 +231,7 @@ class OrderCounts(OrderQuestions):
         called = identifier(parent.func)
         if called in _PARTS_OF_PATHS:
             return _PARTS_OF_PATHS[called] in shared and _takes_part(self.index.parents.get(parent), called)
-        reads = called in _MAKING_PATHS or _READING.search(called) is not None
+        reads = called in (*_MAKING_PATHS, *_MAKING_ARRAYS) or _READING.search(called) is not None
         return reads and self._is_asked_for_form(parent, shared, steps)
 
     def _shared_by(self, node: ast.expr) -> frozenset[str]:

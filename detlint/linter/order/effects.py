@@ -18,6 +18,7 @@ from detlint.linter.order.form import (
     WRITING,
     Form,
     GivenBack,
+    KeptIn,
     Trail,
     each_target,
     leave_rest,
@@ -73,13 +74,16 @@ class LoopEffects(LoopPartners):
         What is one of several that a function gives need not be all: `folders.append(path)`, `files.append(path)`.
         """
         given: GivenBack | None = None
+        kept: KeptIn | None = None
         for node in self._nodes:
             found = self._effect(node)
             if isinstance(found, GivenBack) and found.places:
                 given = found if given is None else given.beside(found)
+            elif isinstance(found, KeptIn):
+                kept = found
             elif found is not None:
                 return found
-        return CHOICE if given is None and self._ends_when_filled() else given
+        return CHOICE if given is None and kept is None and self._ends_when_filled() else given or kept
 
     def _effect(self, node: ast.AST) -> str | None:
         method = _EFFECTS.get(node.__class__)
@@ -89,6 +93,8 @@ class LoopEffects(LoopPartners):
     def _call(self, node: ast.Call) -> str | None:
         function = node.func
         methods = self._tracer.table.methods
+        if self._tracer.adds_command(identifier(function)):
+            return None
         together = self._brought_together(node)
         if together is not None:
             return together

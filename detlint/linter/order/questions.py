@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.program import calls_named
-from detlint.linter.order.form import KEEPING_ORDER, names_in
+from detlint.linter.order.form import KEEPING_ORDER, KeptIn, names_in
 from detlint.linter.order.ties import leaves_ties
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode
 from detlint.linter.source.nodes import identifier
@@ -35,7 +35,13 @@ class OrderQuestions:
         self.table = order_table()
 
     def first(self, answers: Iterable[str | None]) -> str | None:
-        return next((answer for answer in answers if answer is not None), None)
+        """Return the first answer; one that others can be asked about only where there is no other."""
+        kept: str | None = None
+        for answer in answers:
+            if answer is not None and not isinstance(answer, KeptIn):
+                return answer
+            kept = kept or answer
+        return kept
 
     def is_complaint(self, name: str) -> bool:
         """`missing_keys`, `unexpectedKeys`, `duplicates`: not `extract_words`, which says something else than extra.
@@ -74,6 +80,20 @@ class OrderQuestions:
     def is_complaint_key(self, key: ast.expr | None) -> bool:
         """`"error"`, as the key of an entry."""
         return isinstance(key, ast.Constant) and isinstance(key.value, str) and self.is_complaint(key.value)
+
+    def loads_by_name(self, function: str) -> bool:
+        """`load_state_dict`, `load_param_states`: tensors go where their names say."""
+        words = [part.lower() for part in _WORD.findall(function)]
+        return words[:1] == ["load"] and not self.table.keyed.isdisjoint(words)
+
+    def adds_command(self, function: str) -> bool:
+        """`add_parser`, `register_subcommand`: a command line lists what it knows, and is told which by name."""
+        words = [part.lower() for part in _WORD.findall(function)]
+        return words[:1] in (["add"], ["register"]) and not self.table.commands.isdisjoint(words)
+
+    def is_menu(self, function: str) -> bool:
+        """`add_dropdown`, `QComboBox`: people choose in it by name."""
+        return self.table.menus.search(function) is not None
 
     def adds_nodes(self, call: ast.Call) -> bool:
         """`graph.add_nodes_from(names)` of a graph of networkx."""
@@ -145,6 +165,8 @@ class OrderQuestions:
         if keyword == "choices" and identifier(call.func) == "add_argument":
             return True
         names = self.inference.callees(call)
+        if self.is_menu(identifier(call.func)) and not any(map(self.module.project.definition, names)):
+            return keyword not in _CHOSEN
         if not self.table.functions["showing"].isdisjoint(names):
             return keyword not in _CHOSEN
         if isinstance(call.func, ast.Attribute) and call.func.attr == "write" and self._is_bar(call.func.value):
