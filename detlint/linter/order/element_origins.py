@@ -207,9 +207,12 @@ class ElementOrigins:
         if isinstance(parent, ast.Subscript) and parent.slice is place:
             kinds = {value.kind for value in self._ctx.values(parent.value)}
             return self.of(parent.value, (Move.ITERATED,)) if kinds == {Kind.DICT} else Sort.UNKNOWN
-        if not isinstance(parent, ast.Compare) or not isinstance(parent.ops[0], (ast.In, ast.NotIn)):
+        if not isinstance(parent, ast.Compare) or parent.left is not place:
             return Sort.UNKNOWN
-        return self.of(parent.comparators[0], (Move.ITERATED,)) if parent.left is place else Sort.UNKNOWN
+        if isinstance(parent.ops[0], (ast.Eq, ast.NotEq)):  # its name says nothing of these
+            return ElementOrigins(self._ctx).of(parent.comparators[0], ())
+        searched = isinstance(parent.ops[0], (ast.In, ast.NotIn))
+        return self.of(parent.comparators[0], (Move.ITERATED,)) if searched else Sort.UNKNOWN
 
     def _parameter(self, node: ast.arg, binding: Binding, steps: Steps, callers: int) -> Sort:
         if node.annotation is not None:
