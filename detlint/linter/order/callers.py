@@ -112,7 +112,7 @@ class _Disregard:
             return self._fills(parent) or parent.attr == "remove" or any(True for _ in tracer.sorts_in_place(node))
         if isinstance(parent, ast.keyword):
             call = tracer.index.parents[parent]
-            given = isinstance(call, ast.Call) and self._is_parameter_ignored(node, call, inner)
+            given = isinstance(call, ast.Call) and self._of_argument(node, call, inner)
             return given or tracer.is_lookup(parent.arg or "")
         if isinstance(parent, ast.comprehension):
             return self._of_comprehension(parent, inner)

@@ -209,10 +209,10 @@ class ElementOrigins:
             return self.of(parent.value, (Move.ITERATED,)) if kinds == {Kind.DICT} else Sort.UNKNOWN
         if not isinstance(parent, ast.Compare) or parent.left is not place:
             return Sort.UNKNOWN
-        if isinstance(parent.ops[0], (ast.Eq, ast.NotEq)):  # its name says nothing of these
-            return ElementOrigins(self._ctx).of(parent.comparators[0], ())
-        searched = isinstance(parent.ops[0], (ast.In, ast.NotIn))
-        return self.of(parent.comparators[0], (Move.ITERATED,)) if searched else Sort.UNKNOWN
+        other = parent.comparators[0]
+        if isinstance(parent.ops[0], (ast.Eq, ast.NotEq)):
+            return ElementOrigins(self._ctx).of(other, ())  # its name says nothing of these
+        return self.of(other, (Move.ITERATED,)) if isinstance(parent.ops[0], (ast.In, ast.NotIn)) else Sort.UNKNOWN
 
     def _parameter(self, node: ast.arg, binding: Binding, steps: Steps, callers: int) -> Sort:
         if node.annotation is not None:
@@ -383,11 +383,8 @@ class ElementOrigins:
         return Sort.UNKNOWN
 
     def _returned(self, name: str, steps: Steps, callers: int) -> Sort:
-        definition = self._ctx.module.project.definition(name)
-        if definition is None:
-            return Sort.UNKNOWN
-        module, function = definition
-        if isinstance(function, ast.ClassDef):
+        module, function = self._ctx.module.project.definition(name) or (None, None)
+        if module is None or not isinstance(function, FUNCTIONS):
             return Sort.UNKNOWN
         there = self._in(self._ctx.elsewhere(module))
         if Move.LOOKED_UP not in steps:

@@ -94,7 +94,7 @@ class OrderQuestions:
         return words[:1] in (["add"], ["register"]) and not self.table.commands.isdisjoint(words)
 
     def is_menu(self, function: str) -> bool:
-        """`add_dropdown`, `QComboBox`: people choose in it by name."""
+        """`add_dropdown`, `QComboBox`, `self.model_dropdown`: people choose in it by name."""
         return self.table.menus.search(function) is not None
 
     def adds_nodes(self, call: ast.Call) -> bool:
@@ -167,7 +167,10 @@ class OrderQuestions:
         if keyword == "choices" and identifier(call.func) == "add_argument":
             return True
         names = self.inference.callees(call)
-        if self.is_menu(identifier(call.func)) and not any(map(self.module.project.definition, names)):
+        owner = identifier(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+        if any(map(self.is_menu, (identifier(call.func), owner))) and not any(
+            map(self.module.project.definition, names)
+        ):
             return keyword not in _CHOSEN
         if not self.table.functions["showing"].isdisjoint(names):
             return keyword not in _CHOSEN
