@@ -59,13 +59,20 @@ def results_of(function: FunctionNode, ctx: Context) -> Iterator[tuple[Context, 
 def _reads_of(function: FunctionNode, ctx: Context) -> Iterator[tuple[Context, ast.expr] | None]:
     """Yield where the project reads a property, also of something unknown; None where too many files mention it."""
     qualified = ctx.module.qualified(function)
-    for where in (ctx, *_mentioning(function.name, ctx)):
+    for read in reads_of_attributes(function.name, ctx):
+        names = read[0].resolve(read[1]) if read is not None else ()
+        if not names or qualified in names:
+            yield read
+
+
+def reads_of_attributes(name: str, ctx: Context) -> Iterator[tuple[Context, ast.Attribute] | None]:
+    """Yield where the project reads an attribute of this name of anything; None where too many files mention it."""
+    for where in (ctx, *_mentioning(name, ctx)):
         if where is None:
             yield None
             return
-        for use in _names(where, function.name):
-            names = where.resolve(use)
-            if isinstance(use, ast.Attribute) and isinstance(use.ctx, ast.Load) and (qualified in names or not names):
+        for use in _names(where, name):
+            if isinstance(use, ast.Attribute) and isinstance(use.ctx, ast.Load):
                 yield where, use
 
 

@@ -38,6 +38,33 @@ class LoopPartners(LoopParts):
         order = sorted((self._index.statement(use).lineno, isinstance(use.ctx, ast.Store)) for use in uses)
         return bool(order) and not order[0][1]
 
+    def _is_place_beside(self, places: ast.expr) -> bool:
+        """`shard_of[name] = i` next to `shards.append(load(path))`: all numbers are for is `shards[shard_of[name]]`."""
+        if not isinstance(places, ast.Name):
+            return False
+        filled = {
+            identifier(part.func.value)
+            for part in self._nodes
+            if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "append"
+        }
+        read = [use for use in self._index.uses_of(places) if not self._only_asks(use)]
+        items = [self._index.parents.get(self._index.parents[use]) for use in read]
+        return bool(items) and all(
+            isinstance(item, ast.Subscript)
+            and item.slice is self._index.parents[use]
+            and isinstance(item.value, ast.Name)
+            and item.value.id in filled
+            for use, item in zip(read, items, strict=True)
+        )
+
+    def _only_asks(self, use: ast.expr) -> bool:
+        """`name in shard_of`, `shard_of.keys()`, which say nothing of the numbers; or an entry is stored."""
+        parent = self._index.parents.get(use)
+        if isinstance(parent, ast.Attribute) and parent.attr == "keys":
+            return True
+        stored = isinstance(parent, ast.Subscript) and isinstance(parent.ctx, ast.Store)
+        return stored or isinstance(parent, ast.Compare)
+
     def _changes_partner(self, call: ast.Call) -> bool:
         """`row.tags.update(answer)`, `row.set_answer(answer)`, `setattr(row, "answer", answer)`."""
         function = call.func
@@ -86,3 +113,21 @@ class LoopPartners(LoopParts):
 def is_name_of(value: ast.expr, names: frozenset[str]) -> bool:
     """Is this a variable of one of these names?"""
     return isinstance(value, ast.Name) and value.id in names
+
+
+def is_entry(value: ast.expr) -> bool:
+    """`yield from weights.items()`, `yield name, weights[name]`: whoever takes them goes by the name.
+
+    So for `yield name, getattr(state, name)`.
+    """
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+        return value.func.attr == "items"
+    if not isinstance(value, ast.Tuple) or len(value.elts) != 2 or not isinstance(value.elts[0], ast.Name):
+        return False
+    name, held = value.elts[0].id, value.elts[1]
+    key = held.slice if isinstance(held, ast.Subscript) else None
+    if isinstance(held, ast.Call) and isinstance(held.func, ast.Attribute) and held.func.attr in ("pop", "get_tensor"):
+        key = held.args[0] if held.args else None
+    elif isinstance(held, ast.Call) and identifier(held.func) == "getattr":
+        key = held.args[1] if len(held.args) > 1 else None
+    return isinstance(key, ast.Name) and key.id == name

@@ -7,29 +7,24 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeGuard
 
 from detlint.conditions import Truth
-from detlint.linter.analysis.callers import is_used_elsewhere, results_of
+from detlint.linter.analysis.callers import is_used_elsewhere, reads_of_attributes, results_of
 from detlint.linter.analysis.calls import functions_called, parameter_given
-from detlint.linter.analysis.calls_elsewhere import heirs_with
 from detlint.linter.analysis.fixtures import takers_of
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.analysis.values import Kind
-from detlint.linter.modes.runs import is_left_open
 from detlint.linter.order.destination import OrderTracer
-from detlint.linter.order.form import Form, GivenBack, Trail, names_in
+from detlint.linter.order.form import Form, GivenBack, KeptIn, Trail, names_in
 from detlint.linter.order.loop import LoopBody
+from detlint.linter.order.meant import filled_in, is_of_another_class, is_only_expected, versions
 from detlint.linter.order.own_names import is_run_for_each, made_names, stores_under_own_name
 from detlint.linter.source.names import FUNCTIONS, Binding, FunctionNode
 from detlint.linter.source.nodes import identifier, is_own
-from detlint.linter.tables.order import order_table
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
     from detlint.linter.analysis.project import Module
 
 _DEPTH = 6
-# A data set of PyG asks whether the files of these lists are there, and reads them under the names of what follows.
-_EXPECTED = {"raw_file_names": "raw_paths", "processed_file_names": "processed_paths"}
-_EXPECTING = "torch_geometric.data."
 _MOST_FUNCTIONS = 3  # that hand an order on to their own callers
 
 
@@ -38,21 +33,24 @@ def is_given_in_vain(sink: str, ctx: Context, depth: int = _MOST_FUNCTIONS) -> b
 
     Tests say nothing about the use that a function has; a function handed on as a value may be called by anybody.
     """
+    if isinstance(sink, KeptIn):
+        return _Disregard(ctx.elsewhere(sink.module), depth - 1).of_attribute(sink.target, _DEPTH)
     if not isinstance(sink, GivenBack) or not depth:
         return False
-    if _is_only_expected(sink):
+    if is_only_expected(sink):
         return True
     takers = list(takers_of(sink.module.inference, sink.function))
     if takers:
         tests = _Disregard(ctx.elsewhere(sink.module), depth - 1)
         return all(tests.of_parameter(*taker) for taker in takers)
     used = False
-    for module, function in _versions(sink):
+    for module, function in versions(sink):
         for site in results_of(function, ctx.elsewhere(module)):
             if site is None:
                 return False
             where, given = site
-            if is_test_file(where.module) or sink.function in where.ancestors(given):
+            unasked = is_test_file(where.module) and not is_test_file(sink.module)
+            if unasked or sink.function in where.ancestors(given):
                 continue
             if not _Disregard(where, depth - 1).of_result(given, sink.places):
                 return False
@@ -60,50 +58,15 @@ def is_given_in_vain(sink: str, ctx: Context, depth: int = _MOST_FUNCTIONS) -> b
     return used
 
 
-def _is_only_expected(given: GivenBack) -> bool:
-    """`raw_file_names` of a data set that names its files itself where it reads them."""
-    name, index, owner = given.function.name, given.module.index, given.module.index.class_at(given.function)
-    if owner is None or name not in _EXPECTED or not {name, _EXPECTED[name]}.isdisjoint(index.names_used):
-        return False
-    inference = given.module.inference
-    info = inference.class_info(owner)
-    bases = (*(each.name for each in inference.mro(info)[1:]), *inference.external_bases(info))
-    return any(base.startswith(_EXPECTING) for base in bases)
-
-
-def _versions(given: GivenBack) -> list[tuple[Module, FunctionNode]]:
-    """Return what has to be asked for callers: the function, and the methods of base classes that it stands in for.
-
-    Nothing where a base class outside the project may call it.
-    """
-    owner = given.module.index.class_at(given.function)
-    if owner is None:
-        return [(given.module, given.function)]
-    inference, table, name = given.module.inference, order_table(), given.function.name
-    info = inference.class_info(owner)
-    unknown = set(inference.external_bases(info)) - table.functions["bases"]
-    if unknown or name in table.methods["walking"] or name.startswith("__"):
-        return []
-    return [(each.module, each.methods[name]) for each in inference.mro(info) if name in each.methods]
-
-
-def _filled_in(module: Module, function: FunctionNode) -> Iterator[tuple[Module, FunctionNode]]:
-    """Yield what may run where a function is called: itself, unless it is left open, and what heirs have instead."""
-    if not is_left_open(function):
-        yield module, function
-    owner = module.index.class_at(function)
-    if owner is not None and not function.name.startswith("__"):
-        for place, heir in heirs_with(module, owner, function.name):
-            yield place, place.inference.class_info(heir).methods[function.name]
-
-
 class _Disregard:
     """Answers whether code of one file is known to have no use for an order. `functions` may hand it on from here."""
 
-    def __init__(self, ctx: Context, functions: int) -> None:
+    def __init__(self, ctx: Context, functions: int, attributes: frozenset[str] = frozenset()) -> None:
         self._ctx = ctx
+        self._attributes = attributes  # that are being asked about
         self._tracer = OrderTracer(ctx.module)
         self._functions = functions
+        self._bindings: set[Binding] = set()  # that are being asked about
 
     def of_parameter(self, function: FunctionNode, parameter: ast.arg) -> bool:
         """Return whether a test has no use for the order of what it is given, or reads nothing of it."""
@@ -136,6 +99,11 @@ class _Disregard:
         if tracer.shown(node):
             return True
         inner = depth - 1
+        if isinstance(
+            parent, ast.Expr
+        ):  # a step of the object's own, or of the file's, and nobody keeps what comes of it
+            called = node.func if isinstance(node, ast.Call) else node
+            return is_own(called) or identifier(called).startswith("_")
         if isinstance(parent, ast.Compare):
             return all(isinstance(test, (ast.In, ast.NotIn)) for test in parent.ops) and node is not parent.left
         if isinstance(parent, ast.Call):
@@ -143,7 +111,9 @@ class _Disregard:
         if isinstance(parent, ast.Attribute):
             return self._fills(parent) or parent.attr == "remove" or any(True for _ in tracer.sorts_in_place(node))
         if isinstance(parent, ast.keyword):
-            return tracer.is_lookup(parent.arg or "")
+            call = tracer.index.parents[parent]
+            given = isinstance(call, ast.Call) and self._of_argument(node, call, inner)
+            return given or tracer.is_lookup(parent.arg or "")
         if isinstance(parent, ast.comprehension):
             return self._of_comprehension(parent, inner)
         if isinstance(parent, ast.For):
@@ -180,12 +150,20 @@ class _Disregard:
             or body.stores_by_name(call)
             or self._fills_own(call, body)
             or self._is_handled_alone(call, loop, names)
+            or self._changes_itself(call, names)
             for call in body.actions()
         )
 
     def _is_handled_alone(self, call: ast.Call, loop: ast.For, names: frozenset[str]) -> bool:
         """`separate(model, path)`, a function of the project that writes a file named after this one."""
         return stores_under_own_name(call, made_names(loop, names, self._ctx), self._ctx) is Truth.YES
+
+    def _changes_itself(self, call: ast.Call, names: frozenset[str]) -> bool:
+        """`metric.reset()`, `scorer.update(scores)`: the element changes, by what it is told of no other."""
+        method = call.func
+        if not isinstance(method, ast.Attribute) or method.attr not in self._tracer.table.methods["resetting"]:
+            return False
+        return isinstance(method.value, ast.Name) and method.value.id in names
 
     def _fills_own(self, call: ast.Call, body: LoopBody) -> bool:
         """`groups[name].append(row)`: each element has a list of its own in a dict of which nobody asks the order."""
@@ -195,12 +173,22 @@ class _Disregard:
         return body.has_own(call.func.value) and self._leads_nowhere(kept)
 
     def _only_keeps(self, call: ast.Call) -> bool:
-        """`seen.add(name)`, `logger.info(name)`, `lines.append(text)` of what a message is made of."""
+        """`seen.add(name)`, `logger.info(name)`, `lines.append(text)` of what a message is made of.
+
+        So `model.load_state_dict(shard)`, which goes by the names in it, and `metric.reset()` of the element.
+        """
         if self._tracer.shown(call.args[0] if call.args else call):
             return True
         if self._fills(call.func):
-            return self._is_shown(call.func.value)
-        return identifier(call.func) == "add" or self._asks_set(call)
+            return self._is_shown(call.func.value) or self._of_container(call.func.value, _DEPTH)
+        name = identifier(call.func)
+        by_name = self._tracer.loads_by_name(name) or self._tracer.adds_command(name)
+        return name == "add" or by_name or self._asks_set(call) or self._updates_dict(call)
+
+    def _updates_dict(self, call: ast.Call) -> bool:
+        """`weights.update(shard)`: where the loop leads says whether anybody goes through what is in the dict."""
+        filled = call.func.value if isinstance(call.func, ast.Attribute) and call.func.attr == "update" else None
+        return filled is not None and {value.kind for value in self._tracer.inference.values(filled)} == {Kind.DICT}
 
     def _fills(self, method: ast.AST) -> TypeGuard[ast.Attribute]:
         """`names.append`, `names.extend`."""
@@ -230,7 +218,12 @@ class _Disregard:
     def _of_argument(self, given: ast.expr, call: ast.Call, depth: int) -> bool:
         tracer = self._tracer
         names, functions = tracer.inference.callees(call), tracer.table.functions
-        if tracer.sorts(call) or not functions["membership"].isdisjoint(names) or self._asks_set(call):
+        if (
+            tracer.sorts(call)
+            or tracer.is_mixed(call)
+            or not functions["membership"].isdisjoint(names)
+            or self._asks_set(call)
+        ):
             return True
         if not functions["carrying"].isdisjoint(names):
             return self.of(call, depth)
@@ -266,15 +259,25 @@ class _Disregard:
 
     def _is_parameter_ignored(self, given: ast.expr, call: ast.Call, depth: int) -> bool:
         """Return whether the function of the project that gets an argument ignores its order, and all it may mean."""
-        for owner, function in functions_called(self._ctx.inference, call):
+        for owner, function in self._run_by(call):
             parameter = parameter_given(function, call, given, skip_self=owner.index.class_at(function) is not None)
             if parameter is None:
                 continue
-            asked = [(self._ctx.elsewhere(place), version) for place, version in _filled_in(owner, function)]
-            return bool(asked) and all(
-                _Disregard(where, self._functions)._of_named(version, parameter, depth) for where, version in asked
-            )
+            asked = [(self._of(place), version) for place, version in filled_in(owner, function)]
+            return bool(asked) and all(there._of_named(version, parameter, depth) for there, version in asked)
         return False
+
+    def _of(self, module: Module) -> _Disregard:
+        return _Disregard(self._ctx.elsewhere(module), self._functions, self._attributes)
+
+    def _run_by(self, call: ast.Call) -> Iterator[tuple[Module, FunctionNode]]:
+        """Yield the functions of the project that a call runs: also the `__init__` of what it makes."""
+        inference = self._ctx.inference
+        yield from functions_called(inference, call)
+        for info in filter(None, map(inference.class_named, inference.callees(call))):
+            maker = next((each for each in inference.mro(info) if "__init__" in each.methods), None)
+            if maker is not None:
+                yield maker.module, maker.methods["__init__"]
 
     def _of_named(self, function: FunctionNode, parameter: str, depth: int) -> bool:
         binding = self._tracer.parameter(function, parameter)
@@ -285,12 +288,40 @@ class _Disregard:
         if isinstance(target, ast.Subscript):
             return self._tracer.is_lookup_key(target.slice)
         if isinstance(target, ast.Attribute):
-            return self._tracer.is_lookup(target.attr) and not is_own(target)
+            own = is_own(target)
+            return self.of_attribute(target, depth) if own else self._tracer.is_lookup(target.attr)
         return self._of_variable(target, depth)
 
     def _of_variable(self, target: ast.expr, depth: int) -> bool:
         binding = self._tracer.binding_of(target) if isinstance(target, ast.Name) else None
         return binding is not None and self._of_binding(binding, depth)
+
+    def of_attribute(self, target: ast.Attribute, depth: int) -> bool:
+        """`self.names = names`: does the project read it, and never for its order? Its length alone tells nothing."""
+        name, owner = target.attr, self._tracer.index.class_at(target)
+        if name in self._attributes:
+            return True
+        if depth == 0 or owner is None:
+            return False
+        asked, taken_up = self._attributes | {name}, False
+        for read in reads_of_attributes(name, self._ctx):
+            if read is None:
+                return False
+            where, use = read
+            if is_test_file(where.module) or is_of_another_class(use, where, owner, self._ctx):
+                continue
+            reader = _Disregard(where, self._functions, asked)
+            if not reader.of(use, depth - 1):
+                return False
+            taken_up = taken_up or reader._takes_up(use)
+        return taken_up
+
+    def _takes_up(self, use: ast.expr) -> bool:
+        """Does a read do more than to count what is there, `len(data.names)`, and to add to it?"""
+        tracer = self._tracer
+        parent = tracer.index.parents.get(use)
+        tested = isinstance(parent, (ast.If, ast.IfExp, ast.While, ast.Assert, ast.UnaryOp, ast.BoolOp))
+        return not (tested or tracer.counts_entries(use) or tracer.only_fills(use))
 
     def _of_container(self, container: ast.expr, depth: int) -> bool:
         """Return whether a list that is filled here is not asked for its order either."""
@@ -298,6 +329,14 @@ class _Disregard:
         return bool(bindings) and all(self._of_binding(binding, depth) for binding in bindings)
 
     def _of_binding(self, binding: Binding, depth: int) -> bool:
+        if binding in self._bindings:
+            return True
+        self._bindings.add(binding)
+        found = self._of_uses(binding, depth)
+        self._bindings.remove(binding)
+        return found
+
+    def _of_uses(self, binding: Binding, depth: int) -> bool:
         module = self._tracer.module
         if isinstance(binding.scope.node, ast.Module):
             if is_used_elsewhere(binding.name, self._ctx):

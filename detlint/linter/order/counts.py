@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
+from itertools import takewhile
 
 from detlint.linter.analysis.element_fills import put_in
-from detlint.linter.analysis.element_sort import Move
+from detlint.linter.analysis.element_sort import Move, Steps
 from detlint.linter.order.form import CHOICE, names_in
 from detlint.linter.order.questions import OrderQuestions
 from detlint.linter.programs.trial_runs import SHAPES
-from detlint.linter.source.names import FUNCTIONS
+from detlint.linter.source.names import FUNCTIONS, LOOPS
 from detlint.linter.source.nodes import identifier
 
 _AT_MOST_ONE = frozenset({(ast.Eq, 1), (ast.LtE, 1), (ast.Lt, 2)})
@@ -19,6 +20,7 @@ _SEVERAL = frozenset({(ast.NotEq, 1), (ast.Gt, 1), (ast.GtE, 2)})
 _AT_LEAST_ONE = frozenset({(ast.GtE, 1), (ast.Lt, 1)})
 _LEAVING = (ast.Raise, ast.Return, ast.Continue, ast.Break)
 _SETS = frozenset({"builtins.set", "builtins.frozenset"})
+_MAKING_ARRAYS = ("array", "asarray")
 _MAKING_PATHS = ("join", "str", "Path")
 _PARTS_OF_PATHS = {"dirname": "parent", "splitext": "suffix"}
 _LOOPS = (ast.For, ast.comprehension)
@@ -109,8 +111,23 @@ class OrderCounts(OrderQuestions):
             return False
         made = [binding.value for binding in scope.bindings[node.id] if not binding.index]
         written = len(made) == len(scope.bindings[node.id]) and all(isinstance(value, ast.Set) for value in made)
-        filled = any(True for _ in put_in(self.index, node.id, scope.node, (Move.ITERATED,)))
-        return written and not filled and all(value is not None and self._is_written_with_one(value) for value in made)
+        filled = list(put_in(self.index, node.id, scope.node, (Move.ITERATED,)))
+        return self._is_filled_once(made, filled, scope.node) or (
+            written and not filled and all(value is not None and self._is_written_with_one(value) for value in made)
+        )
+
+    def _is_filled_once(
+        self, made: list[ast.expr | None], filled: list[tuple[ast.expr, Steps]], function: ast.AST
+    ) -> bool:
+        """`tags = set()`, and `tags.add(tag)` once and in no loop."""
+        empty = all(isinstance(value, ast.Call) and not value.args and self._makes_set(value) for value in made)
+        if not made or not empty or len(filled) != 1 or filled[0][1] or not isinstance(function, FUNCTIONS):
+            return False
+        around = takewhile(lambda parent: parent is not function, self.index.ancestors(filled[0][0]))
+        return not any(isinstance(parent, (*LOOPS, *FUNCTIONS)) for parent in around)
+
+    def _makes_set(self, call: ast.Call) -> bool:
+        return not _SETS.isdisjoint(self.inference.callees(call))
 
     def _count(self, side: ast.expr) -> ast.expr:
         """`count` of `count = len(files)`: that."""
@@ -230,7 +247,7 @@ class OrderCounts(OrderQuestions):
         called = identifier(parent.func)
         if called in _PARTS_OF_PATHS:
             return _PARTS_OF_PATHS[called] in shared and _takes_part(self.index.parents.get(parent), called)
-        reads = called in _MAKING_PATHS or _READING.search(called) is not None
+        reads = called in (*_MAKING_PATHS, *_MAKING_ARRAYS) or _READING.search(called) is not None
         return reads and self._is_asked_for_form(parent, shared, steps)
 
     def _shared_by(self, node: ast.expr) -> frozenset[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from detlint.linter.analysis.program import program_of
+from detlint.linter.analysis.testcode import is_unit_test
 from detlint.linter.order.choice import LoopChoice
 from detlint.linter.randomness.seeding import seeds_in
 from detlint.randomness import load_sources
@@ -34,8 +35,10 @@ class LoopDraws(LoopChoice):
         if own:
             return any(map(self._is_stream, own))
         seeds = seeds_in(self._places.module)
-        # A library is seeded by whoever calls it; in a program without a seed the draws themselves are the matter.
-        return any(draw.library in seed.libraries for seed in seeds) or program_of(self._places.module) is None
+        # A library is seeded by whoever calls it; in a program without a seed the draws themselves are the matter, and
+        # what a test draws without one it asserts of any.
+        unseeded = is_unit_test(self._places.module) or program_of(self._places.module) is not None
+        return any(draw.library in seed.libraries for seed in seeds) or not unseeded
 
     def _is_stream(self, generator: ast.expr) -> bool:
         """Return whether a generator stands outside, and was made with a seed as far as that can be told."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.values import Kind
-from detlint.linter.order.beside import LoopPartners, is_name_of
+from detlint.linter.order.beside import LoopPartners, is_entry, is_name_of
 from detlint.linter.order.form import (
     CHECKSUM,
     CHOICE,
@@ -18,6 +18,7 @@ from detlint.linter.order.form import (
     WRITING,
     Form,
     GivenBack,
+    KeptIn,
     Trail,
     each_target,
     leave_rest,
@@ -73,13 +74,16 @@ class LoopEffects(LoopPartners):
         What is one of several that a function gives need not be all: `folders.append(path)`, `files.append(path)`.
         """
         given: GivenBack | None = None
+        kept: KeptIn | None = None
         for node in self._nodes:
             found = self._effect(node)
             if isinstance(found, GivenBack) and found.places:
                 given = found if given is None else given.beside(found)
+            elif isinstance(found, KeptIn):
+                kept = found
             elif found is not None:
                 return found
-        return CHOICE if given is None and self._ends_when_filled() else given
+        return CHOICE if given is None and kept is None and self._ends_when_filled() else given or kept
 
     def _effect(self, node: ast.AST) -> str | None:
         method = _EFFECTS.get(node.__class__)
@@ -89,6 +93,8 @@ class LoopEffects(LoopPartners):
     def _call(self, node: ast.Call) -> str | None:
         function = node.func
         methods = self._tracer.table.methods
+        if self._tracer.adds_command(identifier(function)):
+            return None
         together = self._brought_together(node)
         if together is not None:
             return together
@@ -287,7 +293,7 @@ class LoopEffects(LoopPartners):
             return None
         numbered = self._gives_number(node.value) or self._is_next_number(node.value, target.value)
         if numbered and self._has_element(target.slice):
-            return NUMBERING
+            return None if self._is_place_beside(target.value) else NUMBERING
         placed = self._has_position(target.slice) or self._is_numbered(target.slice)
         if placed and (self._has_element(node.value) or self._depends_on_element(node)):
             found = self._collected(target.value, node, self._trail)
@@ -353,7 +359,7 @@ class LoopEffects(LoopPartners):
     def _yielded(self, node: ast.Yield | ast.YieldFrom) -> str | None:
         if isinstance(self._body, FUNCTIONS) or node.value is None or not self._has_element(node.value):
             return None
-        keyed = _is_entry(node.value) or self._tracer.goes_with_number(node.value, self._positions)
+        keyed = is_entry(node.value) or self._tracer.goes_with_number(node.value, self._positions)
         return None if keyed else self._tracer.returned(node.value, node, self._trail)
 
     def _returned(self, node: ast.Return) -> str | None:
@@ -362,24 +368,6 @@ class LoopEffects(LoopPartners):
         if self._is_pinned(node) or self._tracer.shown(node.value) or _is_truth(node.value):
             return None
         return CHOICE
-
-
-def _is_entry(value: ast.expr) -> bool:
-    """`yield from weights.items()`, `yield name, weights[name]`: whoever takes them goes by the name.
-
-    So for `yield name, getattr(state, name)`.
-    """
-    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
-        return value.func.attr == "items"
-    if not isinstance(value, ast.Tuple) or len(value.elts) != 2 or not isinstance(value.elts[0], ast.Name):
-        return False
-    name, held = value.elts[0].id, value.elts[1]
-    key = held.slice if isinstance(held, ast.Subscript) else None
-    if isinstance(held, ast.Call) and isinstance(held.func, ast.Attribute) and held.func.attr in ("pop", "get_tensor"):
-        key = held.args[0] if held.args else None
-    elif isinstance(held, ast.Call) and identifier(held.func) == "getattr":
-        key = held.args[1] if len(held.args) > 1 else None
-    return isinstance(key, ast.Name) and key.id == name
 
 
 def _counts(value: ast.expr, container: ast.expr) -> bool:

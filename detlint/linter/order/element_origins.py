@@ -207,9 +207,12 @@ class ElementOrigins:
         if isinstance(parent, ast.Subscript) and parent.slice is place:
             kinds = {value.kind for value in self._ctx.values(parent.value)}
             return self.of(parent.value, (Move.ITERATED,)) if kinds == {Kind.DICT} else Sort.UNKNOWN
-        if not isinstance(parent, ast.Compare) or not isinstance(parent.ops[0], (ast.In, ast.NotIn)):
+        if not isinstance(parent, ast.Compare) or parent.left is not place:
             return Sort.UNKNOWN
-        return self.of(parent.comparators[0], (Move.ITERATED,)) if parent.left is place else Sort.UNKNOWN
+        other = parent.comparators[0]
+        if isinstance(parent.ops[0], (ast.Eq, ast.NotEq)):
+            return ElementOrigins(self._ctx).of(other, ())  # its name says nothing of these
+        return self.of(other, (Move.ITERATED,)) if isinstance(parent.ops[0], (ast.In, ast.NotIn)) else Sort.UNKNOWN
 
     def _parameter(self, node: ast.arg, binding: Binding, steps: Steps, callers: int) -> Sort:
         if node.annotation is not None:
@@ -380,11 +383,8 @@ class ElementOrigins:
         return Sort.UNKNOWN
 
     def _returned(self, name: str, steps: Steps, callers: int) -> Sort:
-        definition = self._ctx.module.project.definition(name)
-        if definition is None:
-            return Sort.UNKNOWN
-        module, function = definition
-        if isinstance(function, ast.ClassDef):
+        module, function = self._ctx.module.project.definition(name) or (None, None)
+        if module is None or not isinstance(function, FUNCTIONS):
             return Sort.UNKNOWN
         there = self._in(self._ctx.elsewhere(module))
         if Move.LOOKED_UP not in steps:

@@ -104,6 +104,19 @@ class GivenBack(str):
         return GivenBack(self.module, self.function, text, self.places)
 
 
+class KeptIn(str):
+    """A destination: `self.names`, with the module and what is assigned to, whose readers can be asked."""
+
+    module: Module
+    target: ast.Attribute
+
+    def __new__(cls, module: Module, target: ast.Attribute) -> KeptIn:
+        """Say that an attribute of an object keeps the order, for whoever holds the object."""
+        self = super().__new__(cls, f"self.{target.attr}")
+        self.module, self.target = module, target
+        return self
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Entered:
     """A call that the order went through as an argument: what the function returns comes out there."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.callers import read_elsewhere
 from detlint.linter.analysis.values import Kind
-from detlint.linter.order.form import KEYED, MAX_CALLS, Form, GivenBack, Trail, boxed, unboxed
+from detlint.linter.order.form import KEYED, MAX_CALLS, Form, GivenBack, KeptIn, Trail, boxed, unboxed
 from detlint.linter.order.partners import OrderPartners
 from detlint.linter.order.unread import is_read_nowhere
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind
@@ -145,17 +145,19 @@ class OrderPlaces(OrderPartners):
         tested = [
             test for use in uses for test in (self._rebound_if_filled(use), self.leaves_one(use)) if test is not None
         ]
-        for use in uses:
-            fixed = [*sorts, *(test for test in tested if test not in self.index.ancestors(use))]
-            carried = trail
-            if fixed and not flow.path(after, use, avoiding=fixed):
-                if trail.form is not Form.WALK:
-                    continue
-                carried = replace(trail, form=Form.SORTED_WALK)  # the names in each folder stay as they are
-            found = self.destination(use, carried)
-            if found is not None:
-                return found
-        return None
+        return self.first(
+            self._use(
+                use, [*sorts, *(test for test in tested if test not in self.index.ancestors(use))], flow, after, trail
+            )
+            for use in uses
+        )
+
+    def _use(self, use: ast.Name, fixed: list[ast.AST], flow: Flow, after: ast.AST | None, trail: Trail) -> str | None:
+        if fixed and not flow.path(after, use, avoiding=fixed):
+            if trail.form is not Form.WALK:
+                return None
+            trail = replace(trail, form=Form.SORTED_WALK)  # the names in each folder stay as they are
+        return self.destination(use, trail)
 
     def _rebound_if_filled(self, use: ast.Name) -> ast.If | None:
         """Return `if names: names = …` where the use is its test: what passes it by is empty and has no order.
@@ -279,8 +281,8 @@ class OrderPlaces(OrderPartners):
             return None  # `self.pools = list(set(self.pools))` of what a base class made, and takes up
         read, reached = False, []
         for load in loads:
-            counted = (trail.subset or self._is_own_length(load)) and self._counts_entries(load)
-            if counted or self._only_fills(load) or self._only_tests(load):
+            counted = (trail.subset or self._is_own_length(load)) and self.counts_entries(load)
+            if counted or self.only_fills(load) or self.only_tests(load):
                 continue
             read = True
             reached.append(self.destination(load, trail))
@@ -289,7 +291,7 @@ class OrderPlaces(OrderPartners):
             return self._given_back(target.attr, found)
         if read or trail.form in (Form.TEXT, *KEYED) or is_read_nowhere(target.attr, owner, self.module):
             return None
-        return f"self.{target.attr}" if self._lasts_until(None, change, stores) else None
+        return KeptIn(self.module, target) if self._lasts_until(None, change, stores) else None
 
     def _given_back(self, attribute: str, found: list[str]) -> str:
         """`self._files`, where it goes on by what one method gives alone; a public attribute may go other ways too."""
@@ -343,7 +345,7 @@ class OrderPlaces(OrderPartners):
             and any(isinstance(t, ast.Attribute) and t.attr == attribute for t in statement.targets)
         )
 
-    def _only_tests(self, load: ast.Attribute) -> bool:
+    def only_tests(self, load: ast.Attribute) -> bool:
         """`self.files is None`, `not self.files`, `len(self.files) < 1`, `print(len(self.files))`.
 
         Which tells nothing of who takes them up.
@@ -353,7 +355,7 @@ class OrderPlaces(OrderPartners):
             return all(isinstance(op, (ast.Is, ast.IsNot)) for op in parent.ops)
         if isinstance(parent, ast.Call):
             told = isinstance(self.index.parents.get(parent), ast.Compare) or self.shown(load)
-            return (told or isinstance(self.index.statement(load), ast.Expr)) and self._counts_entries(load)
+            return (told or isinstance(self.index.statement(load), ast.Expr)) and self.counts_entries(load)
         return isinstance(parent, ast.UnaryOp) or (isinstance(parent, ast.If) and parent.test is load)
 
     def _is_own_length(self, load: ast.Attribute) -> bool:
@@ -361,12 +363,12 @@ class OrderPlaces(OrderPartners):
         function = self.index.function_at(load)
         return function is not None and function.name == "__len__" and not load.attr.startswith("_")
 
-    def _counts_entries(self, load: ast.Attribute) -> bool:
+    def counts_entries(self, load: ast.expr) -> bool:
         """`len(self.files)`."""
         parent = self.index.parents.get(load)
         return isinstance(parent, ast.Call) and "builtins.len" in self.inference.callees(parent)
 
-    def _only_fills(self, load: ast.Attribute) -> bool:
+    def only_fills(self, load: ast.expr) -> bool:
         """`self.files.append(name)`, `self.files[i] = name`, `self.files = self.files + more`."""
         parent = self.index.parents.get(load)
         if isinstance(parent, ast.Subscript) and parent.value is load:

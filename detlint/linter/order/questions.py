@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.program import calls_named
-from detlint.linter.order.form import KEEPING_ORDER, names_in
+from detlint.linter.order.form import KEEPING_ORDER, KeptIn, names_in
 from detlint.linter.order.ties import leaves_ties
+from detlint.linter.randomness.project_seeds import may_be_seeded
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode
 from detlint.linter.source.nodes import identifier
 from detlint.linter.tables.order import listings, order_table
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _ENDINGS = ("", "s", "es", "d", "ed")
 _CHOSEN = ("value", "index", "default")  # before anybody has chosen in a menu
+_SHUFFLES = frozenset({"random.shuffle", "numpy.random.shuffle"})
 _SHOWING = frozenset({"debug", "info", "warning", "warn", "error", "critical", "exception", "log"})
 
 
@@ -35,7 +37,13 @@ class OrderQuestions:
         self.table = order_table()
 
     def first(self, answers: Iterable[str | None]) -> str | None:
-        return next((answer for answer in answers if answer is not None), None)
+        """Return the first answer; one that others can be asked about only where there is no other."""
+        kept: str | None = None
+        for answer in answers:
+            if answer is not None and not isinstance(answer, KeptIn):
+                return answer
+            kept = kept or answer
+        return kept
 
     def is_complaint(self, name: str) -> bool:
         """`missing_keys`, `unexpectedKeys`, `duplicates`: not `extract_words`, which says something else than extra.
@@ -74,6 +82,20 @@ class OrderQuestions:
     def is_complaint_key(self, key: ast.expr | None) -> bool:
         """`"error"`, as the key of an entry."""
         return isinstance(key, ast.Constant) and isinstance(key.value, str) and self.is_complaint(key.value)
+
+    def loads_by_name(self, function: str) -> bool:
+        """`load_state_dict`, `load_param_states`: tensors go where their names say."""
+        words = [part.lower() for part in _WORD.findall(function)]
+        return words[:1] == ["load"] and not self.table.keyed.isdisjoint(words)
+
+    def adds_command(self, function: str) -> bool:
+        """`add_parser`, `register_subcommand`: a command line lists what it knows, and is told which by name."""
+        words = [part.lower() for part in _WORD.findall(function)]
+        return words[:1] in (["add"], ["register"]) and not self.table.commands.isdisjoint(words)
+
+    def is_menu(self, function: str) -> bool:
+        """`add_dropdown`, `QComboBox`, `self.model_dropdown`: people choose in it by name."""
+        return self.table.menus.search(function) is not None
 
     def adds_nodes(self, call: ast.Call) -> bool:
         """`graph.add_nodes_from(names)` of a graph of networkx."""
@@ -145,6 +167,11 @@ class OrderQuestions:
         if keyword == "choices" and identifier(call.func) == "add_argument":
             return True
         names = self.inference.callees(call)
+        owner = identifier(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+        if any(map(self.is_menu, (identifier(call.func), owner))) and not any(
+            map(self.module.project.definition, names)
+        ):
+            return keyword not in _CHOSEN
         if not self.table.functions["showing"].isdisjoint(names):
             return keyword not in _CHOSEN
         if isinstance(call.func, ast.Attribute) and call.func.attr == "write" and self._is_bar(call.func.value):
@@ -282,7 +309,7 @@ class OrderQuestions:
             if not (isinstance(call, ast.Call) and leaves_ties(call, self.inference)):
                 yield call
         elif isinstance(parent, ast.Call) and parent.args[:1] == [use]:
-            if "builtins.list.sort" in self.inference.callees(parent):  # `list.sort(names)`
+            if "builtins.list.sort" in self.inference.callees(parent) or self.is_mixed(parent):  # `list.sort(names)`
                 yield parent
         elif isinstance(parent, ast.Subscript) and parent.value is use:
             if isinstance(parent.ctx, ast.Store):
@@ -300,6 +327,12 @@ class OrderQuestions:
         text = ast.unparse(use)
         calls = [part for part in ast.walk(value) if isinstance(part, ast.Call) and self.sorts(part)]
         return any(ast.unparse(argument) == text for call in calls for argument in call.args)
+
+    def is_mixed(self, call: ast.Call) -> bool:
+        """`random.shuffle(names)` where nothing seeds that generator: no order of before is left."""
+        draws = load_sources().draws
+        found = [draws.get(name) for name in self.inference.callees(call) if name in _SHUFFLES]
+        return bool(found) and all(draw is not None and not may_be_seeded(draw.library, self.module) for draw in found)
 
     def unless_turned_off(self, node: ast.AST) -> ast.If | None:
         """Return the `if sort:` around `node` where `sort` is a parameter that is True by default."""

@@ -76,6 +76,7 @@ _METHODS = (
     "idle",
     "membership",
     "walking",
+    "resetting",
 )
 _WORDS = (
     "complaints",
@@ -89,6 +90,9 @@ _WORDS = (
     "asking",
     "tables",
     "forms",
+    "keyed",
+    "commands",
+    "menus",
 )
 
 
@@ -111,6 +115,9 @@ class OrderTable:
     asking: re.Pattern[str]
     tables: frozenset[str]
     forms: frozenset[str]
+    keyed: frozenset[str]
+    commands: frozenset[str]
+    menus: re.Pattern[str]
 
 
 @cache
@@ -140,6 +147,9 @@ def order_table(path: Path = RULES_FOLDER / "order.toml") -> OrderTable:
         asking=re.compile(f"_*({'|'.join(said['asking'])})(_|$)", re.IGNORECASE),
         tables=frozenset(said["tables"]),
         forms=frozenset(said["forms"]),
+        keyed=frozenset(said["keyed"]),
+        commands=frozenset(said["commands"]),
+        menus=re.compile("|".join(said["menus"]), re.IGNORECASE),
     )
 
 

@@ -1,0 +1,70 @@
+"""Which functions may run where one is called, who may call them, and whose attribute is read?"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from detlint.linter.analysis.calls_elsewhere import heirs_with
+from detlint.linter.modes.runs import is_left_open
+from detlint.linter.order.form import GivenBack
+from detlint.linter.source.names import FunctionNode
+from detlint.linter.source.nodes import is_own
+from detlint.linter.tables.order import order_table
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.context import Context
+    from detlint.linter.analysis.project import Module
+
+# A data set of PyG asks whether the files of these lists are there, and reads them under the names of what follows.
+_EXPECTED = {"raw_file_names": "raw_paths", "processed_file_names": "processed_paths"}
+_EXPECTING = "torch_geometric.data."
+
+
+def is_only_expected(given: GivenBack) -> bool:
+    """`raw_file_names` of a data set that names its files itself where it reads them."""
+    name, index, owner = given.function.name, given.module.index, given.module.index.class_at(given.function)
+    if owner is None or name not in _EXPECTED or not {name, _EXPECTED[name]}.isdisjoint(index.names_used):
+        return False
+    inference = given.module.inference
+    info = inference.class_info(owner)
+    bases = (*(each.name for each in inference.mro(info)[1:]), *inference.external_bases(info))
+    return any(base.startswith(_EXPECTING) for base in bases)
+
+
+def versions(given: GivenBack) -> list[tuple[Module, FunctionNode]]:
+    """Return what has to be asked for callers: the function, and the methods of base classes that it stands in for.
+
+    Nothing where a base class outside the project may call it.
+    """
+    owner = given.module.index.class_at(given.function)
+    if owner is None:
+        return [(given.module, given.function)]
+    inference, table, name = given.module.inference, order_table(), given.function.name
+    info = inference.class_info(owner)
+    unknown = set(inference.external_bases(info)) - table.functions["bases"]
+    if unknown or name in table.methods["walking"] or name.startswith("__"):
+        return []
+    return [(each.module, each.methods[name]) for each in inference.mro(info) if name in each.methods]
+
+
+def filled_in(module: Module, function: FunctionNode) -> Iterator[tuple[Module, FunctionNode]]:
+    """Yield what may run where a function is called: itself, unless it is left open, and what heirs have instead."""
+    if not is_left_open(function):
+        yield module, function
+    owner = module.index.class_at(function)
+    if owner is not None and not function.name.startswith("__"):
+        for place, heir in heirs_with(module, owner, function.name):
+            yield place, place.inference.class_info(heir).methods[function.name]
+
+
+def is_of_another_class(use: ast.Attribute, where: Context, owner: ast.ClassDef, ctx: Context) -> bool:
+    """Is it `self.names` of a class that neither inherits from `owner` nor is one that `owner` inherits from?"""
+    around = where.module.index.class_at(use) if is_own(use) else None
+    if around is None:
+        return False
+    asked, other = ctx.module.qualified(owner), where.module.qualified(around)
+    below = {each.name for each in where.inference.mro(where.inference.class_info(around))}
+    above = {each.name for each in ctx.inference.mro(ctx.inference.class_info(owner))}
+    return asked not in below and other not in above
