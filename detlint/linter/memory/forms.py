@@ -36,7 +36,7 @@ def gives_form_alone(result: ast.expr, ctx: Context, names: int = _MAX_NAMES) ->
 
 
 def _keeps_form(result: ast.expr) -> bool:
-    """Not so `x[memory]`, `memory.nonzero()`, which are as long as what is there says, or `memory.add_(1)`, in place."""
+    """Not so `x[memory]`, `memory.nonzero()`, as long as what is there says, or `memory.add_(1)`, in place."""
     called = identifier(result.func if isinstance(result, ast.Call) else result)
     in_place = isinstance(result, (ast.Attribute, ast.Call)) and called.endswith("_")
     return not (isinstance(result, ast.Subscript) or in_place or called in _SIZED_BY_VALUES)
