@@ -21,7 +21,7 @@ def has_no_mode_by_class(module: Module, model: ast.expr) -> bool:
 
     Neither what it may be by its class nor what the project derives from that may hold a layer with a mode.
     """
-    values = module.inference.values(model)
+    values = [value for value in module.inference.values(model) if value.kind is not Kind.NONE]
     infos = [module.inference.class_named(value.type) for value in values if value.kind is Kind.MODULE]
     return bool(infos) and len(infos) == len(values) and all(info and _is_without_mode(info) for info in infos)
 
