@@ -31,7 +31,8 @@ def gives_form_alone(result: ast.expr, ctx: Context, names: int = _MAX_NAMES) ->
     if isinstance(parent, ast.Call):
         called = set(ctx.callees(parent))
         computes = bool(called) and called <= ctx.inference.types.tensors and bool(arguments_of(parent))
-        return not table.functions["like"].isdisjoint(called) or (computes and gives_form_alone(parent, ctx, names))
+        asks = "builtins.len" in called or not table.functions["like"].isdisjoint(called)
+        return asks or (computes and gives_form_alone(parent, ctx, names))
     return isinstance(parent, ast.Assign) and names > 0 and _is_named_for_form(result, ctx, names - 1)
 
 
