@@ -7,30 +7,15 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 
-from detlint.linter.analysis.conditions import Condition, Facts, condition_of
+from detlint.linter.analysis.blocks import Block, constant_truth, order_of
+from detlint.linter.analysis.conditions import Condition, Fact, Facts
+from detlint.linter.analysis.constant_tests import name_tested, truth_after
 from detlint.linter.source.index import Index
 from detlint.linter.source.names import FUNCTIONS, Binding, Scope
 from detlint.linter.source.nodes import ends_program, walk
 
 _REMEMBERED_CONDITIONS = 6
-
-
-class _Block:
-    """One simple statement, or the part of a compound one that is evaluated at once (a test, an iterable)."""
-
-    def __init__(self, number: int, nodes: Iterable[ast.AST]) -> None:
-        self.number = number
-        self.nodes = tuple(nodes)
-        # Each edge: block it leads to, and the truth of this block's condition along it (None: either).
-        self.successors: list[tuple[_Block, bool | None]] = []
-        self.test: ast.expr | None = None  # what the edges with a truth go by
-
-    @cached_property
-    def condition(self) -> Condition | None:
-        return None if self.test is None else condition_of(self.test)
-
-
-_Ends = list[tuple[_Block, "bool | None"]]
+_Ends = list[tuple[Block, "bool | None"]]
 
 
 class Flow:
@@ -43,10 +28,10 @@ class Flow:
     def __init__(self, index: Index, scope: Scope) -> None:
         self._index = index
         self.scope = scope
-        self._blocks: list[_Block] = []
-        self._block_of: dict[ast.AST, _Block] = {}
-        self._loops: list[tuple[_Block, _Ends]] = []
-        self._handlers: list[list[_Block]] = []
+        self._blocks: list[Block] = []
+        self._block_of: dict[ast.AST, Block] = {}
+        self._loops: list[tuple[Block, _Ends]] = []
+        self._handlers: list[list[Block]] = []
         self._returns: _Ends = []
         self.entry = self._new(())
         body = getattr(scope.node, "body", [])
@@ -62,8 +47,8 @@ class Flow:
 
     # --- construction -------------------------------------------------------------------------------------------
 
-    def _new(self, nodes: Iterable[ast.AST]) -> _Block:
-        block = _Block(len(self._blocks), nodes)
+    def _new(self, nodes: Iterable[ast.AST]) -> Block:
+        block = Block(len(self._blocks), nodes)
         self._blocks.append(block)
         for node in block.nodes:
             self._block_of[node] = block
@@ -73,7 +58,7 @@ class Flow:
         return block
 
     @staticmethod
-    def _connect(ends: _Ends, block: _Block) -> None:
+    def _connect(ends: _Ends, block: Block) -> None:
         for end, truth in ends:
             end.successors.append((block, truth))
 
@@ -116,7 +101,7 @@ class Flow:
         block = self._new([node, node.test])
         self._connect(ends, block)
         block.test = node.test
-        constant = _constant_truth(node.test)
+        constant = constant_truth(node.test)
         taken: _Ends = [] if constant is False else [(block, True)]
         skipped: _Ends = [] if constant is True else [(block, False)]
         after = self._body(node.body, taken)
@@ -131,7 +116,7 @@ class Flow:
             ends = [(iterable, None)]
             head = self._new([node, node.target])
         self._connect(ends, head)
-        endless = isinstance(node, ast.While) and _constant_truth(node.test) is True
+        endless = isinstance(node, ast.While) and constant_truth(node.test) is True
         breaks: _Ends = []
         self._loops.append((head, breaks))
         self._connect(self._body(node.body, [(head, None)]), head)
@@ -146,7 +131,7 @@ class Flow:
         # An exception may come before the first statement is done; after a `finally` alone it goes on.
         start.successors += [(handler, None) for handler in handlers]
         catch = list(handlers)
-        final: _Block | None = None
+        final: Block | None = None
         if node.finalbody and not handlers:
             final = self._new(())
             catch = [final]
@@ -185,15 +170,50 @@ class Flow:
 
     @cached_property
     def _repeated(self) -> frozenset[str]:
-        """The conditions that are tested more than once, by themselves or as parts of others."""
+        """The conditions that are tested more than once, by themselves or as parts of others, or settled before."""
         tested = Counter(condition.text for condition in self._tests if condition.text)
-        return frozenset([text for text, count in tested.items() if count > 1][:_REMEMBERED_CONDITIONS])
+        repeated = [text for text, count in tested.items() if count > 1][:_REMEMBERED_CONDITIONS]
+        settled = sorted({text for facts in self._settling.values() for text, _ in facts})
+        return frozenset([*repeated, *settled[:_REMEMBERED_CONDITIONS]])
 
     @cached_property
-    def _forgetting(self) -> Mapping[_Block, set[str]]:
+    def _settling(self) -> Mapping[Block, set[Fact]]:
+        """By the block that sets a name of this body to a constant: the conditions that this settles."""
+        settling: defaultdict[Block, set[Fact]] = defaultdict(set)
+        for condition in self._tests:
+            name = name_tested(condition.test) if condition.text else ""
+            bindings = self.scope.bindings.get(name, ())
+            if any(self._nested(binding.node) for binding in bindings):
+                continue
+            for binding in bindings:
+                truth, block = truth_after(condition.test, binding), self._block_at(binding.node)
+                if truth is not None and block is not None:
+                    settling[block].add((condition.text, truth))
+        return dict(settling)
+
+    def _settled_at(self, start: ast.AST) -> Facts:
+        """Return the conditions that are settled after `start`, by what alone may have bound their names there."""
+        first = self._block_at(start)
+        if first is None or not self._settling:
+            return frozenset()
+        facts = set(self._settling.get(first, ()))
+        for condition in self._tests:
+            name = name_tested(condition.test) if condition.text else ""
+            bindings = self.scope.bindings.get(name, [])
+            if not bindings or condition.text in self._forgetting.get(first, ()):
+                continue
+            coming = self._reach(name, bindings)[first.number]
+            reaching = [self._block_at(each.node) for number, each in enumerate(bindings) if coming >> number & 1]
+            made = [self._settling.get(block, set()) if block is not None else set() for block in reaching]
+            common = set[Fact].intersection(*made) if made else set()
+            facts.update(fact for fact in common if fact[0] == condition.text)
+        return frozenset(facts)
+
+    @cached_property
+    def _forgetting(self) -> Mapping[Block, set[str]]:
         """By the block that binds a name or sets an attribute: the repeated conditions that read it, and may change."""
         conditions = {condition.text: condition.test for condition in self._tests if condition.text in self._repeated}
-        forgetting: defaultdict[_Block, set[str]] = defaultdict(set)
+        forgetting: defaultdict[Block, set[str]] = defaultdict(set)
         for key, test in conditions.items():
             names = {node.id for node in walk(test) if isinstance(node, ast.Name)}
             attributes = {node.attr for node in walk(test) if isinstance(node, ast.Attribute)}
@@ -205,7 +225,7 @@ class Flow:
 
     # --- places -------------------------------------------------------------------------------------------------
 
-    def _block_at(self, node: ast.AST) -> _Block | None:
+    def _block_at(self, node: ast.AST) -> Block | None:
         current: ast.AST | None = node
         while current is not None:
             block = self._block_of.get(current)
@@ -232,15 +252,15 @@ class Flow:
         last = self.exit if goal is None else self._block_at(goal)
         if first is None or last is None:
             return False
-        barriers: dict[_Block, list[ast.AST]] = {}
+        barriers: dict[Block, list[ast.AST]] = {}
         for node in avoiding:
             block = self._block_at(node)
             if block is not None:
                 barriers.setdefault(block, []).append(node)
-        goal_order = _order(goal) if goal is not None else None
+        goal_order = order_of(goal) if goal is not None else None
         if start is not None:
-            after = _order(start)
-            later = [_order(node) for node in barriers.get(first, ()) if _order(node) > after]
+            after = order_of(start)
+            later = [order_of(node) for node in barriers.get(first, ()) if order_of(node) > after]
             if first is last and goal_order is not None and goal_order > after:
                 return not any(order < goal_order for order in later)
             if later:
@@ -255,7 +275,8 @@ class Flow:
                     continue
                 forgotten = self._forgetting.get(successor, ())
                 then = frozenset(fact for fact in learned if fact[0] not in forgotten) if forgotten else learned
-                blocked = [_order(node) for node in barriers.get(successor, ())]
+                then |= {fact for fact in self._settling.get(successor, ()) if fact[0] in self._repeated}
+                blocked = [order_of(node) for node in barriers.get(successor, ())]
                 if successor is last and (goal_order is None or not any(order < goal_order for order in blocked)):
                     return True
                 if blocked or (successor, then) in seen:
@@ -265,11 +286,11 @@ class Flow:
         return False
 
     def _assumptions(self, start: ast.AST | None) -> Facts:
-        """Return what must be true at `start`, since it stands inside branches."""
+        """Return what must be true at `start`, since it stands inside branches, or constants were set before."""
         if start is None or not self._repeated:
             return frozenset()
         child: ast.AST = start
-        facts: set[tuple[str, bool]] = set()
+        facts = {fact for fact in self._settled_at(start) if fact[0] in self._repeated}
         for parent in self._index.ancestors(start):
             if parent is self.scope.node:
                 break
@@ -286,7 +307,7 @@ class Flow:
         places = (node for block, keys in self._forgetting.items() if condition in keys for node in block.nodes)
         return any(branches in self._index.ancestors(place) for place in places)
 
-    def _learn(self, block: _Block, truth: bool | None, known: Facts) -> Facts | None:
+    def _learn(self, block: Block, truth: bool | None, known: Facts) -> Facts | None:
         """Return what is known after leaving `block` along an edge, or None where that contradicts what was known."""
         if truth is None or block.condition is None or not self._repeated:
             return known
@@ -310,7 +331,7 @@ class Flow:
             if isinstance(self._index.parents.get(binding.node), ast.NamedExpr)
             and isinstance(binding.value, ast.expr)
             and self._block_at(binding.node) is block
-            and _order(binding.node) < _order(name)
+            and order_of(binding.node) < order_of(name)
         ]
         if before:
             return (before[-1],)
@@ -376,16 +397,3 @@ class Flow:
             for node in block.nodes:
                 if isinstance(node, ast.Return):
                     yield node
-
-
-def _order(node: ast.AST) -> tuple[int, int, int]:
-    """Sort key of evaluation inside one block: an expression is done when its last part is."""
-    if isinstance(node, ast.Assign):
-        # The target is written after the value was computed.
-        return (node.end_lineno or 0, (node.end_col_offset or 0) + 1, 0)
-    end = (getattr(node, "end_lineno", 0) or 0, getattr(node, "end_col_offset", 0) or 0)
-    return (*end, 0)
-
-
-def _constant_truth(test: ast.expr) -> bool | None:
-    return bool(test.value) if isinstance(test, ast.Constant) else None

@@ -17,6 +17,7 @@ from detlint.linter.numbers.hand_worked import is_made_of_tensors, is_worked_by_
 from detlint.linter.numbers.insisting import (
     insists_on_equality,
     is_meant_to_differ,
+    is_never_read,
     is_over_all,
     is_over_elements,
     refuses_any,
@@ -83,7 +84,8 @@ def exact_float_comparison(call: Call, ctx: Context) -> Iterator[Finding]:
     if first is not None and second is not None and stops_at_equality(call.node, first, second, ctx):
         yield ctx.finding(call.node, what=call.name.rpartition(".")[2])
         return
-    if is_meant_to_differ(call.node, ctx) or (_is_by_element(call) and not is_over_all(call.node, ctx)):
+    by_element = _is_by_element(call) and not is_over_all(call.node, ctx)
+    if by_element or is_never_read(call.node, ctx) or is_meant_to_differ(call.node, ctx):
         return
     tensors = call.name in _OF_TENSORS
     if first is None or second is None:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from detlint.findings import Finding
+from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.origins import origins
 from detlint.linter.analysis.program import calls_named
@@ -21,6 +22,7 @@ from detlint.linter.randomness.repeatable import SALTED, made_up, why_unrepeatab
 from detlint.linter.randomness.seed_helpers import SeedHelpers
 from detlint.linter.randomness.seeding import Seed, seeds_in
 from detlint.linter.randomness.unused_seeds import seed_defaults
+from detlint.linter.source.names import parameters
 from detlint.linter.source.nodes import identifier
 from detlint.randomness import load_sources
 
@@ -56,7 +58,7 @@ def _found(ctx: Context) -> Iterator[tuple[ast.expr, str, ast.expr]]:
     module = ctx.module
     for seed in seeds_in(module):
         source = made_up(seed)
-        if source:
+        if source and not _hands_through(seed.node, ctx):
             yield seed.node, source, seed.node
     for seed in _reseeding(ctx) if not is_test_file(module) else ():
         yield seed.node, _WHERE_NONE, seed.node
@@ -68,6 +70,19 @@ def _found(ctx: Context) -> Iterator[tuple[ast.expr, str, ast.expr]]:
             if source and origin.module is module:
                 yield origin.node, source, value
                 break
+
+
+def _hands_through(seeding: ast.expr, ctx: Context) -> bool:
+    """`def seed(self): torch.cuda.seed()`, called by nobody: the same under another name, for whoever asks for it."""
+    function = ctx.function(seeding)
+    if function is None or not isinstance(seeding, ast.Call) or function.name != identifier(seeding.func):
+        return False
+    if {part.arg for part, _ in parameters(function.args)} - {"self", "cls"}:
+        return False  # a seed that is given, and not looked at
+    documented = ast.get_docstring(function, clean=False) is not None
+    body = function.body[1:] if documented else function.body
+    alone = len(body) == 1 and isinstance(body[0], (ast.Expr, ast.Return)) and body[0].value is seeding
+    return alone and all(site is None for site in calls_of(function, ctx))
 
 
 def _reseeding(ctx: Context) -> Iterator[Seed]:

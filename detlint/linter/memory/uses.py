@@ -13,6 +13,7 @@ from detlint.linter.analysis.elements import goes_through_own
 from detlint.linter.analysis.testcode import is_meant_to_fail
 from detlint.linter.analysis.values import Kind
 from detlint.linter.memory.erased import is_erased
+from detlint.linter.memory.forms import gives_form_alone
 from detlint.linter.memory.marks import adds_up, marks
 from detlint.linter.modes.runs import is_left_open
 from detlint.linter.source.names import COMPREHENSIONS, FUNCTIONS, LOOPS, Binding, FunctionNode
@@ -62,11 +63,18 @@ def fate(node: ast.expr, ctx: Context, depth: int = 2) -> tuple[Fate, ast.expr]:
             outcome, following = _argument(node, parent, ctx, depth)
         else:
             outcome, following = _plain(node, parent, ctx)
-        if outcome is Fate.READ and (is_meant_to_fail(following, ctx.module) or _is_only_recorded(following, ctx)):
-            return Fate.UNTOUCHED, following  # nothing comes out of there but the error, or nothing yet
+        if outcome is Fate.READ and _comes_to_nothing(following, ctx):
+            return Fate.UNTOUCHED, following
         if outcome is not None:
             return outcome, following
         node = following
+
+
+def _comes_to_nothing(reading: ast.expr, ctx: Context) -> bool:
+    """Does nothing come out of a read but an error, the form of its result, or nothing yet?"""
+    if is_meant_to_fail(reading, ctx.module) or _is_only_recorded(reading, ctx):
+        return True
+    return gives_form_alone(reading, ctx)
 
 
 def _is_only_recorded(reading: ast.expr, ctx: Context) -> bool:
@@ -274,16 +282,6 @@ def registered_name(call: ast.expr) -> str | None:
     return name.value if registers and isinstance(name, ast.Constant) and isinstance(name.value, str) else None
 
 
-def _is_asked_for_form(result: ast.expr, ctx: Context) -> bool:
-    """`(torch.empty(()) < 0).dtype`, `torch.ones_like(memory * scale)`."""
-    parent = ctx.parent(result)
-    if isinstance(parent, ast.BinOp):
-        return _is_asked_for_form(parent, ctx)
-    if isinstance(parent, ast.Call):
-        return not memory_table().functions["like"].isdisjoint(ctx.callees(parent))
-    return isinstance(parent, ast.Attribute) and parent.attr in memory_table().methods["form"]
-
-
 def _is_display(node: ast.expr) -> bool:
     """`(a, b)`, `(a, b) + others`, `(a,) if first else (a, b)`."""
     if isinstance(node, ast.BinOp):
@@ -340,11 +338,11 @@ def _plain(node: ast.expr, parent: ast.AST | None, ctx: Context) -> tuple[Fate |
         return (Fate.ADDED_TO if isinstance(ctx.parent(parent), ast.AugAssign) else Fate.WRITTEN), parent
     if isinstance(parent, ast.Compare):
         identity = all(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in parent.ops)
-        return (Fate.UNTOUCHED if identity or _is_asked_for_form(parent, ctx) else Fate.READ), parent
+        return (Fate.UNTOUCHED if identity or gives_form_alone(parent, ctx) else Fate.READ), parent
     if isinstance(parent, ast.BinOp) and _is_display(node):
         return None, parent  # (memory,) + others
     if isinstance(parent, (ast.BinOp, ast.UnaryOp)):
-        return (Fate.UNTOUCHED if _is_asked_for_form(parent, ctx) else Fate.READ), parent
+        return (Fate.UNTOUCHED if gives_form_alone(parent, ctx) else Fate.READ), parent
     if isinstance(parent, ast.AugAssign):
         return Fate.READ, node
     if isinstance(parent, ast.IfExp) and parent.test is not node:

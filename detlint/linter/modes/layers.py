@@ -8,7 +8,6 @@ from collections.abc import Hashable, Iterable, Iterator
 
 from detlint.conditions import Truth
 from detlint.layers import Layer, load_layers
-from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.context import MISSING, Call
 from detlint.linter.analysis.element_fills import put_in
@@ -17,10 +16,11 @@ from detlint.linter.analysis.elements import goes_through_own
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.written_calls import written_out
 from detlint.linter.modes.frames import Frame, literal_of, number_of
+from detlint.linter.modes.given_parts import PART, keeps_given, takes_parts
 from detlint.linter.modes.own_draws import draws_in_training
 from detlint.linter.modes.settled_parts import settled_parts
 from detlint.linter.modes.switches import switches_any
-from detlint.linter.source.names import BindingKind, FunctionNode, parameters
+from detlint.linter.source.names import FunctionNode
 from detlint.linter.source.nodes import arguments_of, decorating, identifier, is_own, walk
 
 _MAX_PARTS = 80
@@ -31,8 +31,6 @@ _PLAIN = (
 )
 # Methods of a model that run without being called by name.
 _RUN_BY_OTHERS = re.compile(r"__\w+__$|forward|on_|setup|prepare|configure|\w+_(step|start|end)$")
-# Names of variables that hold parts of a model.
-_PART = re.compile(r"model|net|module|layer|block|norm|coder|backbone|head|trunk|stem|body|features|cell|cnn|vit", re.I)
 _RATE = re.compile(r"(\w+_)?drop_?(out|path|rate|prob)", re.I)
 # How names of what makes layers end: `norm_layer(8)`, `props["dropout_op"](p=0.1)`, `backbone_fn(deploy)`.
 _MAKES_LAYERS = ("_layer", "_cls", "_op", "_fn", "norm", "block")
@@ -97,7 +95,7 @@ class ModelParts:
             return holds is True
         definition = module.project.definition(name)
         if definition is not None:
-            self._unknown |= frame is None and _takes_parts(module, call, definition)
+            self._unknown |= frame is None and takes_parts(module, call, definition)
             return self._definition(*definition, written_out(module, call, name), frame)
         if name.startswith("torch.nn.functional.") and name.rpartition(".")[2] in _FUNCTIONAL:
             return self._functional and any("training" in ast.unparse(argument) for argument in arguments_of(call))
@@ -124,7 +122,7 @@ class ModelParts:
                         if self._expression(module, value):
                             return True
                         # Environments and tokenizers that nothing is known of hold no layers.
-                        self._unknown = known or (self._unknown and _PART.search(part.id) is not None)
+                        self._unknown = known or (self._unknown and PART.search(part.id) is not None)
         return False
 
     def _definition(
@@ -175,7 +173,7 @@ class ModelParts:
             elif isinstance(part, (ast.Name, ast.Attribute)) and _is_handed_on(part, module):
                 found = found or self._refers_to_layer(part, module)
             elif isinstance(part, ast.Assign) and frame is not None and frame.call is None:
-                self._unknown |= _keeps_given(part, frame.function)
+                self._unknown |= keeps_given(part, frame.function)
             if found:
                 return True
         return False
@@ -314,36 +312,6 @@ def _text(module: Module, call: ast.Call, parameter: str) -> str | None:
         if isinstance(value.node, ast.Constant) and isinstance(value.node.value, str):
             return value.node.value
     return None
-
-
-def _keeps_given(statement: ast.Assign, function: FunctionNode) -> bool:
-    """`self.net = net`: a part of the model that whoever makes it hands in."""
-    given = {argument.arg for argument, _ in parameters(function.args)}
-    return identifier(statement.value) in given and any(
-        is_own(target) and _PART.search(identifier(target)) for target in statement.targets
-    )
-
-
-def _takes_parts(module: Module, call: ast.Call, made: tuple[Module, FunctionNode | ast.ClassDef]) -> bool:
-    """`Fused(encoders, head)` in a function that is given both: parts of the model that are made elsewhere."""
-    info = made[0].inference.class_info(made[1]) if isinstance(made[1], ast.ClassDef) else None
-    built = info.methods.get("__init__") if info is not None else None
-    if info is None or built is None:
-        return False
-    given = {part.arg: argument_of(built, part.arg, call, skip_self=True) for part, _ in parameters(built.args)}
-    handed = {name for name, value in given.items() if isinstance(value, ast.Name) and _is_only_given(module, value)}
-    run = {identifier(part.func) for part in walk(info.node) if isinstance(part, ast.Call) and is_own(part.func)}
-    return any(
-        identifier(target) in run and is_own(target) and identifier(write.value) in handed
-        for write in walk(built)
-        if isinstance(write, ast.Assign)
-        for target in write.targets
-    )
-
-
-def _is_only_given(module: Module, name: ast.Name) -> bool:
-    bindings = module.definitions(name)
-    return bool(bindings) and all(binding.kind is BindingKind.PARAMETER for binding in bindings)
 
 
 def _is_handed_on(node: ast.expr, module: Module) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.testcode import is_test_file
+from detlint.linter.modes.promised_class import has_no_mode_by_class
 from detlint.linter.modes.switches import switched
 from detlint.linter.source.names import FUNCTIONS, FunctionNode
 from detlint.linter.source.nodes import arguments_of, identifier, walk
@@ -33,7 +34,7 @@ def restored_modes(module: Module) -> Iterator[RestoredMode]:
         function = module.index.function_at(restore)
         if isinstance(function, FUNCTIONS) and isinstance(restore.func, ast.Attribute) and arguments_of(restore):
             found = _kept(function, restore, restore.func.value)
-            if found is not None:
+            if found is not None and not has_no_mode_by_class(module, restore.func.value):
                 yield found
 
 

@@ -18,6 +18,7 @@ from detlint.linter.modes.library_trainers import switched_by_trainer
 from detlint.linter.modes.loaded_weights import LoadedWeights, loads_models
 from detlint.linter.modes.names import Key
 from detlint.linter.modes.paths import Modes, Reason
+from detlint.linter.modes.promised_class import has_no_mode_by_class, is_registered_by_mixin
 from detlint.linter.modes.runs import ModelRuns
 from detlint.linter.modes.settled_parts import stays_in_mode
 from detlint.linter.modes.switches import Mode
@@ -158,7 +159,7 @@ class _Search:
         reasons = [reason for reason in reasons if not (reason.created and self._makes_without_mode(reason))]
         as_made = all(reason.created for reason in reasons)
         holds = parts_of(made, made=as_made) if made else self._holds_by_class(key)
-        if holds is Truth.NO:
+        if holds is Truth.NO or (holds is Truth.UNKNOWN and has_no_mode_by_class(self.module, model)):
             return None
         if holds is Truth.UNKNOWN:
             if any(_says_what_a_call_does(module, call) for module, call in made):
@@ -270,6 +271,8 @@ class _Search:
         info = self.module.inference.class_info(key.owner)
         method = key.name in info.methods and self.modes.made_at_first_use(key.owner, key.name) is None
         if method or self.module.inference.is_module_class(info.name):
+            return True
+        if is_registered_by_mixin(self.module, key.owner, key.name):
             return True
         if "forward" in info.methods:
             return self._is_model_class(info)

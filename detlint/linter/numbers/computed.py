@@ -10,6 +10,7 @@ from detlint.linter.analysis.returned import made_results
 from detlint.linter.analysis.taken import elements_of, entries_at, taken
 from detlint.linter.analysis.values import Kind
 from detlint.linter.numbers.arrays import FILLED, is_array, is_empty
+from detlint.linter.numbers.exact_results import only_selects, promises_text
 from detlint.linter.numbers.frames import Frame
 from detlint.linter.numbers.named_results import ARITHMETIC, is_result_by_name
 from detlint.linter.numbers.network_parts import is_run_of_part
@@ -291,7 +292,7 @@ def _is_computed_call(frame: Frame, call: ast.Call, depth: int) -> bool:
     if isinstance(function, ast.Attribute) and _is_computed_method(frame, function, depth):
         return True
     if is_layer(module, function) or _is_forward(module, function) or _is_derivative(module, call):
-        return True
+        return not only_selects(module, call)
     return any(_returns_computed(frame, call, name, depth) for name in names) or (
         is_model(module, call) or is_run_of_part(module, call)
     )
@@ -334,7 +335,7 @@ def _is_comparison(node: ast.expr) -> bool:
 def _returns_computed(frame: Frame, call: ast.Call, name: str, depth: int, position: int | str | None = None) -> bool:
     """Return whether a function of the project gives `call` a computed result, or one at a position, in any return."""
     owner, function = frame.module.project.definition(name) or (None, None)
-    if owner is None or not isinstance(function, FUNCTIONS):
+    if owner is None or not isinstance(function, FUNCTIONS) or (position is None and promises_text(function)):
         return False
     returned = made_results(owner, function)
     inside = frame.within(owner, function, call)

@@ -6,6 +6,7 @@ import ast
 from typing import TypeGuard
 
 from detlint.linter.analysis.context import Context
+from detlint.linter.source.names import FUNCTIONS
 from detlint.linter.source.nodes import identifier
 
 _OVER_ALL = frozenset({"torch.all", "numpy.all", "builtins.all"})
@@ -26,8 +27,21 @@ def is_meant_to_differ(node: ast.expr, ctx: Context) -> bool:
     return isinstance(parent, ast.UnaryOp) and not _is_refused(parent, ctx)
 
 
+def is_never_read(compare: ast.expr, ctx: Context) -> bool:
+    """`same = (a == b).all(-1)` of a function that never asks for `same`."""
+    whole = compare
+    while isinstance(around := ctx.parent(whole), ast.expr):
+        whole = around
+    binding = ctx.binding(whole) if isinstance(around, ast.Assign) and len(around.targets) == 1 else None
+    if binding is None or not isinstance(binding.scope.node, FUNCTIONS):
+        return False
+    return not ctx.flow(whole).uses(binding)
+
+
 def insists_on_equality(compare: ast.Compare, ctx: Context) -> bool:
     """`==` in an assert or over all elements, `!=` that is refused."""
+    if is_never_read(compare, ctx):
+        return False
     if isinstance(compare.ops[0], ast.NotEq):
         return _refuses(_over_any(compare, ctx), ctx)
     whole = _over_all(compare, ctx)

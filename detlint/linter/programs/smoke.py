@@ -27,8 +27,8 @@ _LOADS = "load_state_dict"
 def is_smoke_test(module: Module) -> bool:
     """Return whether all that a file executes is a main guard that tries a model of the file out, or makes objects.
 
-    So is one that only shows the forms of what it made, as of the items of a data set, and any program that only tells
-    how long something takes.
+    So is one that only shows the forms of what it made, as of the items of a data set, or stops in a debugger to look
+    at it, and any program that only tells how long something takes.
     """
     guards = _guards(module)
     if not is_trial(module):
@@ -37,6 +37,8 @@ def is_smoke_test(module: Module) -> bool:
         executed = (node for node in module.tree.body if not isinstance(node, (*FUNCTIONS, ast.ClassDef)))
         return tells_times_only(module, executed)
     if _defines_model(module) or _runs_tests(module, guards) or all(map(_only_makes, guards)):
+        return True
+    if all(_ends_in_debugger(module, guard) for guard in guards):
         return True
     return shows_forms_only(module, guards)
 
@@ -90,6 +92,16 @@ def _guards(module: Module) -> list[ast.If]:
 def _only_makes(guard: ast.If) -> bool:
     """`_ = DataModule()`: does nothing draw here but constructors?"""
     return all(isinstance(call.func, ast.Name) and call.func.id[:1].isupper() for call in _calls(guard))
+
+
+def _ends_in_debugger(module: Module, guard: ast.If) -> bool:
+    """`pdb.set_trace()`, with nothing printed before: somebody looks at what was made, and leaves."""
+    last = guard.body[-1]
+    call = last.value if isinstance(last, ast.Expr) else None
+    prints = any("builtins.print" in module.inference.callees(each) for each in _calls(guard))
+    if not isinstance(call, ast.Call) or prints:
+        return False
+    return identifier(call.func) == "set_trace" or "builtins.breakpoint" in module.inference.callees(call)
 
 
 def _hands_over(module: Module, call: ast.Call) -> bool:

@@ -33,7 +33,7 @@ def shows_forms_only(module: Module, code: Iterable[ast.AST]) -> bool:
     prints nothing at all may be there for an effect that nobody sees here.
     """
     nodes = [node for body in code for node in walk(body)]
-    tells = any(isinstance(node, ast.Call) and _tells(module, node) for node in nodes)
+    tells = any(isinstance(node, ast.Call) and tells_people(module, node) for node in nodes)
     return tells and not any(_shows(module, node) for node in nodes)
 
 
@@ -47,7 +47,7 @@ def tells_times_only(module: Module, code: Iterable[ast.AST]) -> bool:
             if _shows(module, node):
                 return False
             if isinstance(node, ast.Call):
-                tells = tells or _tells(module, node)
+                tells = tells or tells_people(module, node)
                 times = times or _reads_clock(module, node)
                 bodies += [found for found in led_to(module, node) if found not in bodies]
     return tells and times
@@ -71,7 +71,7 @@ def _shows(module: Module, node: ast.AST) -> bool:
         return not _tells_form(module, node.test)
     if not isinstance(node, ast.Call):
         return False
-    if _tells(module, node):
+    if tells_people(module, node):
         return not all(_tells_form(module, given) for given in arguments_of(node))
     if _writes(module, node) or identifier(node.func) in _DRAWING:
         return True
@@ -85,7 +85,7 @@ def _shows(module: Module, node: ast.AST) -> bool:
     return not definitions and not (names and all(name.startswith(_QUIET) for name in names))
 
 
-def _tells(module: Module, call: ast.Call) -> bool:
+def tells_people(module: Module, call: ast.Call) -> bool:
     """`print(x)`, `logger.info(x)`."""
     if isinstance(call.func, ast.Name):
         return "builtins.print" in module.inference.callees(call) or call.func.id == "pprint"
@@ -106,7 +106,7 @@ def _is_quiet(module: Module, function: ast.AST, depth: int) -> bool:
     for node in walk(function):
         if not isinstance(node, ast.Call):
             continue
-        if _tells(module, node) and not all(_tells_form(module, given) for given in arguments_of(node)):
+        if tells_people(module, node) and not all(_tells_form(module, given) for given in arguments_of(node)):
             return False
         if _writes(module, node):
             return False

@@ -35,7 +35,8 @@ _EXPORTERS = (
 # Methods called for an effect that no value has a part in.
 _QUIET = frozenset({"requires_grad_", "retain_grad", "share_memory_", "pin_memory", "detach_", "record_stream"})
 _CONVERSIONS = frozenset(
-    {"int", "str", "float", "abs", "round", "tuple", "list", "dict", "numpy.array", "numpy.asarray"}
+    {"int", "str", "float", "abs", "round", "tuple", "list", "dict", "iter", "enumerate"}
+    | {"numpy.array", "numpy.asarray"}
 )
 
 
@@ -55,6 +56,8 @@ def decides(node: ast.expr, ctx: Context, depth: int = 0) -> bool:
         return _assigned_decides(parent, ctx, depth)
     if isinstance(parent, ast.Expr):
         return False
+    if isinstance(parent, (ast.For, ast.comprehension)):
+        return parent.iter is not node or _rounds_decide(parent, ctx)
     if isinstance(parent, ast.Dict) and node in parent.values:
         key = parent.keys[parent.values.index(node)]
         return not _names_place(key, ctx) and decides(parent, ctx, depth + 1)
@@ -112,6 +115,7 @@ def _argument_decides(argument: ast.expr, call: ast.Call, ctx: Context, depth: i
     if isinstance(call.func, ast.Attribute) and call.func.attr in table.attributes:
         return False
     converts = any(name.removeprefix("builtins.") in _CONVERSIONS for name in names) or _joins(call)
+    converts = converts or not ctx.inference.types.bars.isdisjoint(names)
     computes = bool(names) and all(name.startswith("torch.") for name in names)
     if converts or (computes and not isinstance(ctx.parent(call), ast.Expr)) or _is_model(call, ctx):
         return decides(call, ctx, depth + 1)
@@ -166,6 +170,29 @@ def _target_decides(target: ast.expr, ctx: Context, depth: int) -> bool:
     if any(decides(use, ctx, depth + 1) for use in uses):
         return True
     return isinstance(scope.node, ast.Module) and is_used_elsewhere(target.id, ctx)
+
+
+def _rounds_decide(loop: ast.For | ast.comprehension, ctx: Context) -> bool:
+    """`for batch in loader: count += 1` counts rounds, and so does one that asks for `batch["image"].shape`."""
+    targets = [part for part in ast.walk(_item_target(loop, ctx)) if isinstance(part, ast.Name)]
+    bindings = [found for part in targets for found in ctx.module.index.bindings_of(part) if found.node is part]
+    uses = [use for binding in bindings for use in ctx.module.flow(binding.scope).uses(binding)]
+    return len(bindings) < len(targets) or not all(_is_asked_for_form(use, ctx) for use in uses)
+
+
+def _item_target(loop: ast.For | ast.comprehension, ctx: Context) -> ast.expr:
+    """Return `batch` of `for i, batch in enumerate(loader)`: the numbers are the same in any order."""
+    numbered = isinstance(loop.iter, ast.Call) and "builtins.enumerate" in ctx.callees(loop.iter)
+    return loop.target.elts[-1] if numbered and isinstance(loop.target, ast.Tuple) else loop.target
+
+
+def _is_asked_for_form(use: ast.expr, ctx: Context) -> bool:
+    parent = ctx.parent(use)
+    if isinstance(parent, ast.Subscript) and parent.value is use:
+        return _is_asked_for_form(parent, ctx)
+    if isinstance(parent, ast.Attribute):
+        return parent.attr in load_sources().indifferent.attributes
+    return isinstance(parent, ast.Call) and "builtins.len" in ctx.callees(parent)
 
 
 def _names_place(key: ast.expr | None, ctx: Context) -> bool:
