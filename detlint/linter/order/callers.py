@@ -218,12 +218,7 @@ class _Disregard:
     def _of_argument(self, given: ast.expr, call: ast.Call, depth: int) -> bool:
         tracer = self._tracer
         names, functions = tracer.inference.callees(call), tracer.table.functions
-        if (
-            tracer.sorts(call)
-            or tracer.is_mixed(call)
-            or not functions["membership"].isdisjoint(names)
-            or self._asks_set(call)
-        ):
+        if tracer.sorts(call) or not functions["membership"].isdisjoint(names) or self._asks_set(call):
             return True
         if not functions["carrying"].isdisjoint(names):
             return self.of(call, depth)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.order.form import KEEPING_ORDER, KeptIn, names_in
 from detlint.linter.order.ties import leaves_ties
-from detlint.linter.randomness.project_seeds import may_be_seeded
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode
 from detlint.linter.source.nodes import identifier
 from detlint.linter.tables.order import listings, order_table
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _ENDINGS = ("", "s", "es", "d", "ed")
 _CHOSEN = ("value", "index", "default")  # before anybody has chosen in a menu
-_SHUFFLES = frozenset({"random.shuffle", "numpy.random.shuffle"})
 _SHOWING = frozenset({"debug", "info", "warning", "warn", "error", "critical", "exception", "log"})
 
 
@@ -309,7 +307,7 @@ class OrderQuestions:
             if not (isinstance(call, ast.Call) and leaves_ties(call, self.inference)):
                 yield call
         elif isinstance(parent, ast.Call) and parent.args[:1] == [use]:
-            if "builtins.list.sort" in self.inference.callees(parent) or self.is_mixed(parent):  # `list.sort(names)`
+            if "builtins.list.sort" in self.inference.callees(parent):  # `list.sort(names)`
                 yield parent
         elif isinstance(parent, ast.Subscript) and parent.value is use:
             if isinstance(parent.ctx, ast.Store):
@@ -327,12 +325,6 @@ class OrderQuestions:
         text = ast.unparse(use)
         calls = [part for part in ast.walk(value) if isinstance(part, ast.Call) and self.sorts(part)]
         return any(ast.unparse(argument) == text for call in calls for argument in call.args)
-
-    def is_mixed(self, call: ast.Call) -> bool:
-        """`random.shuffle(names)` where nothing seeds that generator: no order of before is left."""
-        draws = load_sources().draws
-        found = [draws.get(name) for name in self.inference.callees(call) if name in _SHUFFLES]
-        return bool(found) and all(draw is not None and not may_be_seeded(draw.library, self.module) for draw in found)
 
     def unless_turned_off(self, node: ast.AST) -> ast.If | None:
         """Return the `if sort:` around `node` where `sort` is a parameter that is True by default."""

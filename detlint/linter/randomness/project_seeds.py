@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from detlint.linter.analysis.program import program_of
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.randomness.seeding import seeds_in
@@ -12,7 +11,6 @@ _NUMBERS = ("seed", "random_seed")  # a variable far more often than a function 
 _MOST_TESTS = 40  # where more files than these mention a word, not all of them are tests
 _OF_GENERATORS = "manual_seed"
 _MOST_READ = 8
-_MOST_FILES = 13
 
 
 def project_seeds_globally(module: Module) -> bool:
@@ -38,21 +36,6 @@ def project_seeds(module: Module, *, in_tests: bool = True) -> bool:
         if not all(is_test_file(module.project.at(path)) for path in search.found):
             return True
     return False
-
-
-def may_be_seeded(library: str, module: Module) -> bool:
-    """May a library's global generator be seeded: by any file of the project, or by whoever uses a lone file?"""
-    for word in sorted(load_sources().seeders.lasts):
-        search = module.project.search(word, module, _MOST_FILES)
-        if search is None:
-            return program_of(module) is None or _seeds(library, module)
-        if search.found is None or any(_seeds(library, module.project.at(path)) for path in search.found):
-            return True
-    return False
-
-
-def _seeds(library: str, module: Module) -> bool:
-    return any(library in seed.libraries for seed in seeds_in(module))
 
 
 def _words() -> list[str]:
