@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
     from detlint.linter.analysis.project import Module
 
+_Attribute = tuple[ast.ClassDef, str]
 _DEPTH = 6
 _MOST_FUNCTIONS = 3  # that hand an order on to their own callers
 
@@ -61,7 +62,7 @@ def is_given_in_vain(sink: str, ctx: Context, depth: int = _MOST_FUNCTIONS) -> b
 class _Disregard:
     """Answers whether code of one file is known to have no use for an order. `functions` may hand it on from here."""
 
-    def __init__(self, ctx: Context, functions: int, attributes: frozenset[str] = frozenset()) -> None:
+    def __init__(self, ctx: Context, functions: int, attributes: frozenset[_Attribute] = frozenset()) -> None:
         self._ctx = ctx
         self._attributes = attributes  # that are being asked about
         self._tracer = OrderTracer(ctx.module)
@@ -294,11 +295,11 @@ class _Disregard:
     def of_attribute(self, target: ast.Attribute, depth: int) -> bool:
         """`self.names = names`: does the project read it, and never for its order? Its length alone tells nothing."""
         name, owner = target.attr, self._tracer.index.class_at(target)
-        if name in self._attributes:
-            return True
-        if depth == 0 or owner is None:
+        if owner is None or depth == 0:
             return False
-        asked, taken_up = self._attributes | {name}, False
+        if (owner, name) in self._attributes:
+            return True
+        asked, taken_up = self._attributes | {(owner, name)}, False
         for read in reads_of_attributes(name, self._ctx):
             if read is None:
                 return False
