@@ -65,8 +65,8 @@ CASES = {
         "@staticmethod\ndef f(r): return os.listdir(r)  # detlint: ignore[DET601]\n",
     ),
     "a decorator of a function in one line": (
-        "import torch\n@torch.compile(mode='max-autotune')\ndef f(x): return x\n",
-        "import torch\n# detlint: ignore[DET404]\n@torch.compile(mode='max-autotune')\ndef f(x): return x\n",
+        "import torch\n@torch.compile(mode='max-autotune')\ndef f(x): return x @ x\n",
+        "import torch\n# detlint: ignore[DET404]\n@torch.compile(mode='max-autotune')\ndef f(x): return x @ x\n",
     ),
     "a decorator and a method in one line": (
         "import torch\nclass M:\n    @torch.compile(mode='max-autotune')\n    def f(s, r): return os.listdir(r)\n",
