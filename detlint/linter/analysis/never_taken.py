@@ -16,19 +16,14 @@ from detlint.conditions import Truth
 from detlint.linter.analysis.context import MISSING
 from detlint.linter.analysis.left_over import is_left_over
 from detlint.linter.analysis.passed import literals_of
-from detlint.linter.analysis.releases import holds_for_release
+from detlint.linter.analysis.releases import COMPARED, holds_for_release
 from detlint.linter.source.names import FUNCTIONS
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
 
 _COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
+    **COMPARED,
     ast.Is: operator.is_,
     ast.IsNot: operator.is_not,
     ast.In: lambda literal, listed: literal in listed,

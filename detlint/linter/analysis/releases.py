@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # What holds the installed release under a name of its own.
 _NAMED = re.compile(r"_?(py)?torch_(version|release)", re.IGNORECASE)
 _PARTS = frozenset({"base_version", "public", "release"})
-_COMPARED: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+COMPARED: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
     ast.Lt: operator.lt,
@@ -40,7 +40,7 @@ def holds_for_release(test: ast.expr, ctx: Context) -> Truth:
         return holds_for_release(named, ctx) if isinstance(named, ast.Compare) else Truth.UNKNOWN
     if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not _is_installed(test.left, ctx):
         return Truth.UNKNOWN
-    compare, release = _COMPARED.get(type(test.ops[0])), _release(test.comparators[0])
+    compare, release = COMPARED.get(type(test.ops[0])), _release(test.comparators[0])
     here = parse_version(ctx.config.torch_version or CONFIRMED)
     if compare is None or release is None or release == here:
         return Truth.UNKNOWN
