@@ -351,6 +351,8 @@ class Project:
                 outside = [star for star in module.stars if self.find(star, module) is None]
                 if len(outside) == 1:
                     return ".".join([*outside, *rest])
+                if not module.stars and "__getattr__" not in module.index.root.bindings:
+                    return name  # of a library that the project has a file of that name of: its own `lightning.py`
             return ".".join([module.name, *rest])
         return name
 

@@ -27,7 +27,7 @@ from detlint.linter.programs.autotuning import adds_two_parts
 from detlint.linter.programs.kernels import KERNEL_LANGUAGES
 from detlint.linter.programs.on_cpu import is_only_built_with, runs_on_cpu
 from detlint.linter.programs.operator_calls import operator_calls, operator_entries
-from detlint.linter.programs.timing import is_only_timed
+from detlint.linter.programs.timing import is_only_timed, is_speed_test
 from detlint.linter.programs.training import file_trains
 from detlint.linter.randomness.determinism import asks_for_deterministic_algorithms
 from detlint.linter.source.names import FUNCTIONS, parameters
@@ -149,7 +149,7 @@ def _hazards(ctx: Context) -> Iterator[tuple[Call, Operator]]:
 
 def _is_out_of_play(node: ast.Call, ctx: Context) -> bool:
     """Does it never run, only to be timed, or only where nobody asks for deterministic algorithms?"""
-    if is_never_run(node, ctx) or is_only_timed(node, ctx):
+    if is_never_run(node, ctx) or is_only_timed(node, ctx) or is_speed_test(ctx):
         return True
     return any(
         isinstance(test, ast.Call) and identifier(test.func) == _ASKS and not holds

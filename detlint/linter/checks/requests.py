@@ -28,6 +28,7 @@ _WORK = re.compile(
 )
 _INFERS = ("torch.no_grad", "torch.inference_mode", "torch.set_grad_enabled")
 _OPTIMIZES = "torch.optim."
+_TRAINERS = ("lightning.pytorch.Trainer.", "transformers.Trainer.", "transformers.Seq2SeqTrainer.", "trl.SFTTrainer.")
 # A method by such a name may be the step of a training loop: not `update` alone, which bars and tables have too.
 _STEPS = re.compile(r"^(optimi[sz]e$|(optimi[sz]e|train|update|fit)_)")
 _MOST_FILES = 16
@@ -147,7 +148,7 @@ def _work(ctx: Context) -> str:
             if "train" in last or "fit" in last:
                 return "trains"
             inferring = True
-        if any(name.startswith("lightning.pytorch.Trainer.") for name in names):
+        if any(name.startswith(_TRAINERS) for name in names):
             return "trains"
         inferring |= any(name in _INFERS for name in names) or _sets_eval(call) or _runs_on_cuda(call, ctx)
     return "infers" if inferring else ""

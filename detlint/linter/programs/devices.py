@@ -24,9 +24,14 @@ _DEPTH = 2  # of calls inside of what a file calls
 _FRAMEWORKS = (
     "lightning.pytorch.Trainer",
     "lightning.pytorch.Trainer.from_argparse_args",
+    "transformers.Trainer",
+    "transformers.Seq2SeqTrainer",
+    "trl.SFTTrainer",
     "accelerate.Accelerator",
     "lightning.fabric.Fabric",
 )
+# What keeps a framework on the CPU: an option of `Accelerator`, the others of transformers' `TrainingArguments`.
+_ON_CPU = ("cpu", "use_cpu", "no_cuda")
 
 
 def uses_cuda(ctx: Context) -> bool:
@@ -46,11 +51,12 @@ def uses_cuda(ctx: Context) -> bool:
         return True
     if _is_an_option(ctx) or _hands_on_gradients(ctx):
         return True
+    if any(keyword.arg in _ON_CPU and ctx.constant(keyword.value) is True for keyword in index.of_type(ast.keyword)):
+        return False
     frameworks = {ctx.inference.canonical(name) for name in _FRAMEWORKS}
     for call in calls_named(ctx.module, {name.rpartition(".")[2] for name in _FRAMEWORKS}):
         given = {keyword.arg: keyword.value for keyword in call.keywords}
-        on_cpu = ctx.constant(given.get("accelerator")) == "cpu" or ctx.constant(given.get("cpu")) is True
-        on_cpu = on_cpu or ctx.constant(given.get("gpus")) == 0
+        on_cpu = ctx.constant(given.get("accelerator")) == "cpu" or ctx.constant(given.get("gpus")) == 0
         if not on_cpu and not frameworks.isdisjoint(ctx.callees(call)):
             return True
     return False

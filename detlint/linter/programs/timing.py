@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
 
 BENCHMARK = re.compile(r"(^|_)(bench|benchmark|profile)(_|$)")
+_OF_BENCHMARKS = re.compile(r"^(bench|benchmark|benchmarks|benchmarking|profiling)$")
 CLOCKS = frozenset({"perf_counter", "perf_counter_ns", "synchronize", "Event", "Timer", "profile"})
 # Calls what it is given over and over, and gives the time that a call takes; and what makes a table of such times.
 TIMES_CALLS = "do_bench"
+_READS_TIME = CLOCKS | {"time", "time_ns", "process_time", "monotonic"}
 _REPORTED = "triton.testing.perf_report"
 
 
@@ -38,6 +40,13 @@ def _is_dropped(call: ast.Call, ctx: Context) -> bool:
 def _is_benchmark(function: FunctionNode, ctx: Context) -> bool:
     decorators = (name for part in function.decorator_list for name in ctx.resolve(decorating(part)))
     return BENCHMARK.search(function.name) is not None or _REPORTED in decorators
+
+
+def is_speed_test(ctx: Context) -> bool:
+    """Is the file a program among benchmarks, or named like one, that reads a clock and makes no optimizer's step?"""
+    path, called = ctx.module.source.path, ctx.module.index.calls_by_name
+    among = BENCHMARK.search(path.stem) is not None or _OF_BENCHMARKS.search(path.parent.name) is not None
+    return among and ctx.program is not None and not _READS_TIME.isdisjoint(called) and "step" not in called
 
 
 def measures(call: ast.Call, ctx: Context) -> bool:
