@@ -211,7 +211,8 @@ class ElementOrigins:
             return Sort.UNKNOWN
         other = parent.comparators[0]
         if isinstance(parent.ops[0], (ast.Eq, ast.NotEq)):
-            return ElementOrigins(self._ctx).of(other, ())  # its name says nothing of these
+            aside = Asked(self.asked.sorts)  # its name says nothing of these
+            return ElementOrigins(self._ctx, aside).of(other, ())
         return self.of(other, (Move.ITERATED,)) if isinstance(parent.ops[0], (ast.In, ast.NotIn)) else Sort.UNKNOWN
 
     def _parameter(self, node: ast.arg, binding: Binding, steps: Steps, callers: int) -> Sort:
