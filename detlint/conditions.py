@@ -227,6 +227,15 @@ def _ones(arguments: Arguments, name: str, expected: object) -> Truth:
     return _agrees(Truth.of(all(size is None or (type(size) is int and size == 1) for size in each)), expected)
 
 
+def _at_most(arguments: Arguments, name: str, bound: object) -> Truth:
+    """Is the number, or each of several, at most the bound?"""
+    numbers = arguments.literal(name)
+    if numbers is UNKNOWN:
+        return Truth.UNKNOWN
+    each = numbers if isinstance(numbers, (tuple, list)) else [numbers]
+    return Truth.of(all(isinstance(number, (int, float)) and number <= bound for number in each))  # type: ignore[operator]
+
+
 def _spread(sizes: Sequence[object], length: int) -> Sequence[object]:
     """One size stands for all dimensions."""
     return list(sizes) * length if len(sizes) == 1 else sizes
@@ -244,6 +253,7 @@ ARGUMENT_PREDICATES: Final[Mapping[str, Callable[[Arguments, str, object], Truth
     "layout": _layout,
     "within": _within,
     "ones": _ones,
+    "at-most": _at_most,
 }
 _FLAGS: Final = frozenset({"given", "tensor", "distinct", "ones"})
 _RANGES: Final = frozenset({"ndim", "numel", "length"})
@@ -286,6 +296,8 @@ def _check_predicates(path: Path, where: str, predicates: Mapping[str, object], 
             _check_flag(path, place, expected)
         if name in _RANGES:
             _check_range(path, place, expected)
+        if name == "at-most" and type(expected) not in (int, float):
+            raise RuleError(f"{path}: {place}: expected a number")
         if name == "within" and expected not in parameters:
             raise RuleError(f"{path}: {place}: not a parameter{did_you_mean(str(expected), parameters)}")
         for word in _choices(expected) if name in _WORDS else ():

@@ -122,6 +122,10 @@ CASES = [
     ("ones", {"size": {"ones": True}}, call(size={"literal": (None, 1)}), YES),
     ("ones-not", {"size": {"ones": True}}, call(size={"literal": (None, 7)}), NO),
     ("ones-unknown", {"size": {"ones": True}}, call(size={}), MAYBE),
+    ("at-most", {"scale": {"at-most": 0.5}}, call(scale={"literal": (0.5, 0.25)}), YES),
+    ("at-most-not", {"scale": {"at-most": 0.5}}, call(scale={"literal": (0.5, 0.75)}), NO),
+    ("at-most-none", {"scale": {"at-most": 0.5}}, call(scale={"literal": None}), NO),
+    ("at-most-unknown", {"scale": {"at-most": 0.5}}, call(scale={}), MAYBE),
     (
         "predicates-together",
         {"src": {"tensor": True, "dtype": "floating"}},
