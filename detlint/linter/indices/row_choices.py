@@ -22,8 +22,25 @@ if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
 
 _MAX_STEPS = 12
-# What gives places, along a dimension that comes after so many other arguments; of pairs, the second.
-_CHOOSING = {"argsort": 0, "sort": 0, "topk": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The argument that decides whether places are distinct along a dimension; it comes after so many others."""
+
+    by: str
+    after: int
+    default: object
+
+
+# What gives places; of pairs, the second. What is drawn stands in the last dimension.
+_DRAWING = "multinomial"
+_CHOOSING = {
+    "argsort": _Asked("dim", 0, -1),
+    "sort": _Asked("dim", 0, -1),
+    "topk": _Asked("dim", 1, -1),
+    _DRAWING: _Asked("replacement", 1, False),
+}
 _PAIRS = frozenset({"sort", "topk"})
 _ORDERING = (ast.Add, ast.Sub)
 _FLATTENING = frozenset({"flatten", "ravel", "reshape", "view"})
@@ -259,9 +276,13 @@ def _is_choice(node: ast.expr, seen: _Seen, ctx: Context, *, pairs: bool) -> boo
     if name not in _CHOOSING or (name in _PAIRS) is not pairs:
         return False
     skipped = identifier(node.func.value) == "torch"
+    asked = _CHOOSING[name]
     given = {word.arg: word.value for word in node.keywords}
-    placed = node.args[_CHOOSING[name] + skipped :]
-    dim = ctx.constant(given["dim"]) if "dim" in given else ctx.constant(placed[0]) if placed else -1
+    placed = node.args[asked.after + skipped :]
+    told = given.get(asked.by, placed[0] if placed else None)
+    dim = asked.default if told is None else ctx.constant(told)
+    if name == _DRAWING:
+        dim = -1 if dim is False else None
     if not _has_width(node, seen):
         return False
     scores = node.args[0] if skipped and node.args else node.func.value
