@@ -135,6 +135,8 @@ class _Disregard:
             return is_given_in_vain(handed_on, self._ctx, self._functions)
         if isinstance(parent, ast.IfExp) and node is not parent.test:
             return self.of(parent, inner)
+        if isinstance(parent, ast.Subscript):  # `times[0]` where there is one
+            return node is parent.value and tracer.is_only_element(node)
         if isinstance(parent, (ast.If, ast.IfExp, ast.While, ast.Assert)):
             return node is parent.test
         return isinstance(parent, ast.UnaryOp)  # `not names`

@@ -162,7 +162,7 @@ class OrderCalls(OrderArrays):
         word = identifier(call.func)
         if isinstance(self.index.parents.get(call), ast.Expr) or not word or self.table.asking.match(word):
             return None
-        if word in self.table.methods["membership"]:
+        if word in self.table.methods["membership"] or not self.table.functions["membership"].isdisjoint(names):
             return None
         known = any(name.startswith(self.table.indifferent) or self.module.project.definition(name) for name in names)
         return None if known or is_test_file(self.module) else f"{word}()"
