@@ -166,7 +166,8 @@ class OrderQuestions:
             return True
         names = self.inference.callees(call)
         owner = identifier(call.func.value) if isinstance(call.func, ast.Attribute) else ""
-        if any(map(self.is_menu, (identifier(call.func), owner))) and not any(
+        makers = (name.rpartition(".")[0].rpartition(".")[2] for name in names)  # `Combobox` of `Combobox.add_item`
+        if any(map(self.is_menu, (identifier(call.func), owner, *makers))) and not any(
             map(self.module.project.definition, names)
         ):
             return keyword not in _CHOSEN
