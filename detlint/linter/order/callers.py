@@ -15,7 +15,7 @@ from detlint.linter.analysis.values import Kind
 from detlint.linter.order.destination import OrderTracer
 from detlint.linter.order.form import Form, GivenBack, KeptIn, Trail, names_in
 from detlint.linter.order.loop import LoopBody
-from detlint.linter.order.meant import filled_in, is_of_another_class, is_only_expected, versions
+from detlint.linter.order.meant import filled_in, gives_entries, is_of_another_class, is_only_expected, versions
 from detlint.linter.order.own_names import is_run_for_each, made_names, stores_under_own_name
 from detlint.linter.source.names import FUNCTIONS, Binding, FunctionNode
 from detlint.linter.source.nodes import identifier, is_own
@@ -295,13 +295,16 @@ class _Disregard:
         return binding is not None and self._of_binding(binding, depth)
 
     def of_attribute(self, target: ast.Attribute, depth: int) -> bool:
-        """`self.names = names`: does the project read it, and never for its order? Its length alone tells nothing."""
+        """`self.names = names`: does the project read it, and never for its order?
+
+        Its length alone tells nothing, unless it is that of an object which gives its entries without it.
+        """
         name, owner = target.attr, self._tracer.index.class_at(target)
         if owner is None or depth == 0:
             return False
         if (owner, name) in self._attributes:
             return True
-        asked, taken_up = self._attributes | {(owner, name)}, False
+        asked, taken_up, own_length = self._attributes | {(owner, name)}, False, False
         for read in reads_of_attributes(name, self._ctx):
             if read is None:
                 return False
@@ -312,7 +315,8 @@ class _Disregard:
             if not reader.of(use, depth - 1):
                 return False
             taken_up = taken_up or reader._takes_up(use)
-        return taken_up
+            own_length = own_length or reader._tracer.is_own_length(use)
+        return taken_up or (own_length and gives_entries(owner, name, self._ctx.module))
 
     def _takes_up(self, use: ast.expr) -> bool:
         """Does a read do more than to count what is there, `len(data.names)`, and to add to it?"""

@@ -281,7 +281,7 @@ class OrderPlaces(OrderPartners):
             return None  # `self.pools = list(set(self.pools))` of what a base class made, and takes up
         read, reached = False, []
         for load in loads:
-            counted = (trail.subset or self._is_own_length(load)) and self.counts_entries(load)
+            counted = (trail.subset or self.is_own_length(load)) and self.counts_entries(load)
             if counted or self.only_fills(load) or self.only_tests(load):
                 continue
             read = True
@@ -358,7 +358,7 @@ class OrderPlaces(OrderPartners):
             return (told or isinstance(self.index.statement(load), ast.Expr)) and self.counts_entries(load)
         return isinstance(parent, ast.UnaryOp) or (isinstance(parent, ast.If) and parent.test is load)
 
-    def _is_own_length(self, load: ast.Attribute) -> bool:
+    def is_own_length(self, load: ast.Attribute) -> bool:
         """`return len(self.files)` in `__len__`: whoever indexes the object, a subclass too, goes by their places."""
         function = self.index.function_at(load)
         return function is not None and function.name == "__len__" and not load.attr.startswith("_")
