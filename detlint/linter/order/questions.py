@@ -95,6 +95,12 @@ class OrderQuestions:
         """`add_dropdown`, `QComboBox`, `self.model_dropdown`: people choose in it by name."""
         return self.table.menus.search(function) is not None
 
+    def fills_view(self, node: ast.AST) -> bool:
+        """Does it stand in a model of Qt? A view asks that for what to show in each row, and people choose there."""
+        owner = self.index.class_at(node)
+        bases = self.inference.external_bases(self.inference.class_info(owner)) if owner is not None else ()
+        return any(base.rpartition(".")[2] in self.table.views for base in bases)
+
     def adds_nodes(self, call: ast.Call) -> bool:
         """`graph.add_nodes_from(names)` of a graph of networkx."""
         return not self.table.functions["growing"].isdisjoint(self.inference.callees(call))

@@ -93,6 +93,7 @@ _WORDS = (
     "keyed",
     "commands",
     "menus",
+    "views",
 )
 
 
@@ -118,6 +119,7 @@ class OrderTable:
     keyed: frozenset[str]
     commands: frozenset[str]
     menus: re.Pattern[str]
+    views: frozenset[str]
 
 
 @cache
@@ -150,6 +152,7 @@ def order_table(path: Path = RULES_FOLDER / "order.toml") -> OrderTable:
         keyed=frozenset(said["keyed"]),
         commands=frozenset(said["commands"]),
         menus=re.compile("|".join(said["menus"]), re.IGNORECASE),
+        views=frozenset(said["views"]),
     )
 
 
