@@ -17,6 +17,7 @@ from detlint.linter.order.form import Form, GivenBack, KeptIn, Trail, names_in
 from detlint.linter.order.loop import LoopBody
 from detlint.linter.order.meant import filled_in, gives_entries, is_of_another_class, is_only_expected, versions
 from detlint.linter.order.own_names import is_run_for_each, made_names, stores_under_own_name
+from detlint.linter.order.put_away import asks_whether_any, entries_read, taken_from_list
 from detlint.linter.source.names import FUNCTIONS, Binding, FunctionNode
 from detlint.linter.source.nodes import identifier, is_own
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from detlint.linter.analysis.project import Module
 
 _Attribute = tuple[ast.ClassDef, str]
-_DEPTH = 6
+_DEPTH = 10
 _MOST_FUNCTIONS = 3  # that hand an order on to their own callers
 
 
@@ -106,7 +107,7 @@ class _Disregard:
             called = node.func if isinstance(node, ast.Call) else node
             return is_own(called) or identifier(called).startswith("_")
         if isinstance(parent, ast.Compare):
-            return all(isinstance(test, (ast.In, ast.NotIn)) for test in parent.ops) and node is not parent.left
+            return asks_whether_any(node, parent)
         if isinstance(parent, ast.Call):
             return node is not parent.func and self._of_argument(node, parent, inner)
         if isinstance(parent, ast.Attribute):
@@ -121,6 +122,10 @@ class _Disregard:
             return node is parent.iter and self._of_loop(parent)
         if isinstance(parent, ast.Assign):
             return len(parent.targets) == 1 and self._of_target(parent.targets[0], inner)
+        if isinstance(parent, ast.NamedExpr):
+            return self._of_variable(parent.target, inner) and self.of(parent, inner)
+        if isinstance(parent, ast.List) and parent.elts == [node] and not isinstance(node, ast.Starred):
+            return self._of_all(taken_from_list(parent, self._ctx), inner)
         if isinstance(parent, ast.Dict):
             return any(
                 tracer.is_lookup_key(key)
@@ -284,11 +289,15 @@ class _Disregard:
     def _of_target(self, target: ast.expr, depth: int) -> bool:
         """`config["target_modules"] = names`, `config.target_modules = names`, or a variable."""
         if isinstance(target, ast.Subscript):
-            return self._tracer.is_lookup_key(target.slice)
+            read = entries_read(target.value, self._ctx)
+            return self._tracer.is_lookup_key(target.slice) or self._of_all(read, depth - 1)
         if isinstance(target, ast.Attribute):
             own = is_own(target)
             return self.of_attribute(target, depth) if own else self._tracer.is_lookup(target.attr)
         return self._of_variable(target, depth)
+
+    def _of_all(self, parts: list[ast.expr] | None, depth: int) -> bool:
+        return parts is not None and depth > 0 and all(self.of(part, depth) for part in parts)
 
     def _of_variable(self, target: ast.expr, depth: int) -> bool:
         binding = self._tracer.binding_of(target) if isinstance(target, ast.Name) else None
@@ -318,12 +327,12 @@ class _Disregard:
             own_length = own_length or reader._tracer.is_own_length(use)
         return taken_up or (own_length and gives_entries(owner, name, self._ctx.module))
 
-    def _takes_up(self, use: ast.expr) -> bool:
+    def _takes_up(self, use: ast.Attribute) -> bool:
         """Does a read do more than to count what is there, `len(data.names)`, and to add to it?"""
         tracer = self._tracer
         parent = tracer.index.parents.get(use)
         tested = isinstance(parent, (ast.If, ast.IfExp, ast.While, ast.Assert, ast.UnaryOp, ast.BoolOp))
-        return not (tested or tracer.counts_entries(use) or tracer.only_fills(use))
+        return not (tested or tracer.only_tests(use) or tracer.counts_entries(use) or tracer.only_fills(use))
 
     def _of_container(self, container: ast.expr, depth: int) -> bool:
         """Return whether a list that is filled here is not asked for its order either."""
