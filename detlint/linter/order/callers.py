@@ -18,6 +18,7 @@ from detlint.linter.order.loop import LoopBody
 from detlint.linter.order.meant import filled_in, gives_entries, is_of_another_class, is_only_expected, versions
 from detlint.linter.order.own_names import is_run_for_each, made_names, stores_under_own_name
 from detlint.linter.order.put_away import asks_whether_any, entries_read, taken_from_list
+from detlint.linter.order.records import parts_read
 from detlint.linter.source.names import FUNCTIONS, Binding, FunctionNode
 from detlint.linter.source.nodes import identifier, is_own
 
@@ -54,9 +55,10 @@ def is_given_in_vain(sink: str, ctx: Context, depth: int = _MOST_FUNCTIONS) -> b
             unasked = is_test_file(where.module) and not is_test_file(sink.module)
             if unasked or sink.function in where.ancestors(given):
                 continue
-            if not _Disregard(where, depth - 1).of_result(given, sink.places):
+            ignored = _Disregard(where, depth - 1).of_result(given, sink.places)
+            if ignored is Truth.NO:
                 return False
-            used = True
+            used = used or ignored is Truth.YES
     return used
 
 
@@ -75,11 +77,24 @@ class _Disregard:
         binding = self._tracer.parameter(function, parameter.arg)
         return binding is not None and self._of_part(binding)
 
-    def of_result(self, given: ast.expr, places: frozenset[int]) -> bool:
-        """Return whether that is known of what a function gives, in a tuple at `places`: `groups, _ = split(nodes)`."""
+    def of_result(self, given: ast.expr, places: frozenset[int | str]) -> Truth:
+        """Return whether that is known of what a function gives, in a tuple at `places`: `groups, _ = split(nodes)`.
+
+        So of entries of a record. Who reads none of those says nothing of their use.
+        """
         statement = self._tracer.index.parents.get(given)
         if isinstance(statement, ast.Await):
             return self.of_result(statement, places)
+        keys = frozenset(place for place in places if isinstance(place, str))
+        read = parts_read(given, keys, self._tracer) if keys and keys == places else None
+        if read is not None:
+            return Truth.of(self._of_all(read, _DEPTH)) if read else Truth.UNKNOWN
+        return Truth.of(
+            self._of_parts(given, frozenset(place for place in places if isinstance(place, int) and not keys))
+        )
+
+    def _of_parts(self, given: ast.expr, places: frozenset[int]) -> bool:
+        statement = self._tracer.index.parents.get(given)
         target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
         parts = [part for part in target.elts if isinstance(part, ast.Name)] if isinstance(target, ast.Tuple) else []
         if not places or not isinstance(target, ast.Tuple) or len(parts) < len(target.elts):

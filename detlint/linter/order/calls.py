@@ -49,7 +49,7 @@ class OrderCalls(OrderArrays):
     def __init__(
         self,
         module: Module,
-        seen: set[tuple[ast.AST, Form, bool, bool, int | None, int]] | None = None,
+        seen: set[tuple[ast.AST, Form, bool, bool, int | str | None, int]] | None = None,
         source: ast.Call | None = None,
     ) -> None:
         super().__init__(module, source)
