@@ -206,7 +206,8 @@ class _Disregard:
             return self._is_shown(call.func.value) or self._of_container(call.func.value, _DEPTH)
         name = identifier(call.func)
         by_name = self._tracer.loads_by_name(name) or self._tracer.adds_command(name)
-        return name == "add" or by_name or self._asks_set(call) or self._updates_dict(call)
+        asserts = name.startswith("assert") and is_own(call.func)  # of each element by itself
+        return name == "add" or by_name or asserts or self._asks_set(call) or self._updates_dict(call)
 
     def _updates_dict(self, call: ast.Call) -> bool:
         """`weights.update(shard)`: where the loop leads says whether anybody goes through what is in the dict."""
@@ -268,8 +269,10 @@ class _Disregard:
         )
 
     def _asks_set(self, call: ast.Call) -> bool:
-        """`known.update(names)` of a set."""
+        """`known.update(names)` of a set, `self.assertLen(names, 2)` of a test."""
         tracer = self._tracer
+        if identifier(call.func) in tracer.table.methods["asserting"] and is_own(call.func):
+            return True
         if not isinstance(call.func, ast.Attribute) or call.func.attr not in tracer.table.methods["membership"]:
             return False
         kinds = {value.kind for value in tracer.inference.values(call.func.value)}

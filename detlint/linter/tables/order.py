@@ -77,6 +77,7 @@ _METHODS = (
     "membership",
     "walking",
     "resetting",
+    "asserting",
 )
 _WORDS = (
     "complaints",
