@@ -15,8 +15,10 @@ from detlint.linter.analysis.values import Kind
 from detlint.linter.order.destination import OrderTracer
 from detlint.linter.order.form import Form, GivenBack, KeptIn, Trail, names_in
 from detlint.linter.order.loop import LoopBody
-from detlint.linter.order.meant import filled_in, is_of_another_class, is_only_expected, versions
+from detlint.linter.order.meant import filled_in, gives_entries, is_of_another_class, is_only_expected, versions
 from detlint.linter.order.own_names import is_run_for_each, made_names, stores_under_own_name
+from detlint.linter.order.put_away import asks_whether_any, entries_read, taken_from_list
+from detlint.linter.order.records import parts_read
 from detlint.linter.source.names import FUNCTIONS, Binding, FunctionNode
 from detlint.linter.source.nodes import identifier, is_own
 
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from detlint.linter.analysis.project import Module
 
 _Attribute = tuple[ast.ClassDef, str]
-_DEPTH = 6
+_DEPTH = 10
 _MOST_FUNCTIONS = 3  # that hand an order on to their own callers
 
 
@@ -53,9 +55,10 @@ def is_given_in_vain(sink: str, ctx: Context, depth: int = _MOST_FUNCTIONS) -> b
             unasked = is_test_file(where.module) and not is_test_file(sink.module)
             if unasked or sink.function in where.ancestors(given):
                 continue
-            if not _Disregard(where, depth - 1).of_result(given, sink.places):
+            ignored = _Disregard(where, depth - 1).of_result(given, sink.places)
+            if ignored is Truth.NO:
                 return False
-            used = True
+            used = used or ignored is Truth.YES
     return used
 
 
@@ -74,11 +77,24 @@ class _Disregard:
         binding = self._tracer.parameter(function, parameter.arg)
         return binding is not None and self._of_part(binding)
 
-    def of_result(self, given: ast.expr, places: frozenset[int]) -> bool:
-        """Return whether that is known of what a function gives, in a tuple at `places`: `groups, _ = split(nodes)`."""
+    def of_result(self, given: ast.expr, places: frozenset[int | str]) -> Truth:
+        """Return whether that is known of what a function gives, in a tuple at `places`: `groups, _ = split(nodes)`.
+
+        So of entries of a record. Who reads none of those says nothing of their use.
+        """
         statement = self._tracer.index.parents.get(given)
         if isinstance(statement, ast.Await):
             return self.of_result(statement, places)
+        keys = frozenset(place for place in places if isinstance(place, str))
+        read = parts_read(given, keys, self._tracer) if keys and keys == places else None
+        if read is not None:
+            return Truth.of(self._of_all(read, _DEPTH)) if read else Truth.UNKNOWN
+        return Truth.of(
+            self._of_parts(given, frozenset(place for place in places if isinstance(place, int) and not keys))
+        )
+
+    def _of_parts(self, given: ast.expr, places: frozenset[int]) -> bool:
+        statement = self._tracer.index.parents.get(given)
         target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
         parts = [part for part in target.elts if isinstance(part, ast.Name)] if isinstance(target, ast.Tuple) else []
         if not places or not isinstance(target, ast.Tuple) or len(parts) < len(target.elts):
@@ -106,7 +122,7 @@ class _Disregard:
             called = node.func if isinstance(node, ast.Call) else node
             return is_own(called) or identifier(called).startswith("_")
         if isinstance(parent, ast.Compare):
-            return all(isinstance(test, (ast.In, ast.NotIn)) for test in parent.ops) and node is not parent.left
+            return asks_whether_any(node, parent)
         if isinstance(parent, ast.Call):
             return node is not parent.func and self._of_argument(node, parent, inner)
         if isinstance(parent, ast.Attribute):
@@ -121,6 +137,10 @@ class _Disregard:
             return node is parent.iter and self._of_loop(parent)
         if isinstance(parent, ast.Assign):
             return len(parent.targets) == 1 and self._of_target(parent.targets[0], inner)
+        if isinstance(parent, ast.NamedExpr):
+            return self._of_variable(parent.target, inner) and self.of(parent, inner)
+        if isinstance(parent, ast.List) and parent.elts == [node] and not isinstance(node, ast.Starred):
+            return self._of_all(taken_from_list(parent, self._ctx), inner)
         if isinstance(parent, ast.Dict):
             return any(
                 tracer.is_lookup_key(key)
@@ -135,6 +155,8 @@ class _Disregard:
             return is_given_in_vain(handed_on, self._ctx, self._functions)
         if isinstance(parent, ast.IfExp) and node is not parent.test:
             return self.of(parent, inner)
+        if isinstance(parent, ast.Subscript):  # `times[0]` where there is one
+            return node is parent.value and tracer.is_only_element(node)
         if isinstance(parent, (ast.If, ast.IfExp, ast.While, ast.Assert)):
             return node is parent.test
         return isinstance(parent, ast.UnaryOp)  # `not names`
@@ -184,7 +206,8 @@ class _Disregard:
             return self._is_shown(call.func.value) or self._of_container(call.func.value, _DEPTH)
         name = identifier(call.func)
         by_name = self._tracer.loads_by_name(name) or self._tracer.adds_command(name)
-        return name == "add" or by_name or self._asks_set(call) or self._updates_dict(call)
+        asserts = name.startswith("assert") and is_own(call.func)  # of each element by itself
+        return name == "add" or by_name or asserts or self._asks_set(call) or self._updates_dict(call)
 
     def _updates_dict(self, call: ast.Call) -> bool:
         """`weights.update(shard)`: where the loop leads says whether anybody goes through what is in the dict."""
@@ -246,8 +269,10 @@ class _Disregard:
         )
 
     def _asks_set(self, call: ast.Call) -> bool:
-        """`known.update(names)` of a set."""
+        """`known.update(names)` of a set, `self.assertLen(names, 2)` of a test."""
         tracer = self._tracer
+        if identifier(call.func) in tracer.table.methods["asserting"] and is_own(call.func):
+            return True
         if not isinstance(call.func, ast.Attribute) or call.func.attr not in tracer.table.methods["membership"]:
             return False
         kinds = {value.kind for value in tracer.inference.values(call.func.value)}
@@ -282,24 +307,31 @@ class _Disregard:
     def _of_target(self, target: ast.expr, depth: int) -> bool:
         """`config["target_modules"] = names`, `config.target_modules = names`, or a variable."""
         if isinstance(target, ast.Subscript):
-            return self._tracer.is_lookup_key(target.slice)
+            read = entries_read(target.value, self._ctx)
+            return self._tracer.is_lookup_key(target.slice) or self._of_all(read, depth - 1)
         if isinstance(target, ast.Attribute):
             own = is_own(target)
             return self.of_attribute(target, depth) if own else self._tracer.is_lookup(target.attr)
         return self._of_variable(target, depth)
+
+    def _of_all(self, parts: list[ast.expr] | None, depth: int) -> bool:
+        return parts is not None and depth > 0 and all(self.of(part, depth) for part in parts)
 
     def _of_variable(self, target: ast.expr, depth: int) -> bool:
         binding = self._tracer.binding_of(target) if isinstance(target, ast.Name) else None
         return binding is not None and self._of_binding(binding, depth)
 
     def of_attribute(self, target: ast.Attribute, depth: int) -> bool:
-        """`self.names = names`: does the project read it, and never for its order? Its length alone tells nothing."""
+        """`self.names = names`: does the project read it, and never for its order?
+
+        Its length alone tells nothing, unless it is that of an object which gives its entries without it.
+        """
         name, owner = target.attr, self._tracer.index.class_at(target)
         if owner is None or depth == 0:
             return False
         if (owner, name) in self._attributes:
             return True
-        asked, taken_up = self._attributes | {(owner, name)}, False
+        asked, taken_up, own_length = self._attributes | {(owner, name)}, False, False
         for read in reads_of_attributes(name, self._ctx):
             if read is None:
                 return False
@@ -310,14 +342,15 @@ class _Disregard:
             if not reader.of(use, depth - 1):
                 return False
             taken_up = taken_up or reader._takes_up(use)
-        return taken_up
+            own_length = own_length or reader._tracer.is_own_length(use)
+        return taken_up or (own_length and gives_entries(owner, name, self._ctx.module))
 
-    def _takes_up(self, use: ast.expr) -> bool:
+    def _takes_up(self, use: ast.Attribute) -> bool:
         """Does a read do more than to count what is there, `len(data.names)`, and to add to it?"""
         tracer = self._tracer
         parent = tracer.index.parents.get(use)
         tested = isinstance(parent, (ast.If, ast.IfExp, ast.While, ast.Assert, ast.UnaryOp, ast.BoolOp))
-        return not (tested or tracer.counts_entries(use) or tracer.only_fills(use))
+        return not (tested or tracer.only_tests(use) or tracer.counts_entries(use) or tracer.only_fills(use))
 
     def _of_container(self, container: ast.expr, depth: int) -> bool:
         """Return whether a list that is filled here is not asked for its order either."""

@@ -49,7 +49,7 @@ class OrderCalls(OrderArrays):
     def __init__(
         self,
         module: Module,
-        seen: set[tuple[ast.AST, Form, bool, bool, int | None, int]] | None = None,
+        seen: set[tuple[ast.AST, Form, bool, bool, int | str | None, int]] | None = None,
         source: ast.Call | None = None,
     ) -> None:
         super().__init__(module, source)
@@ -162,7 +162,7 @@ class OrderCalls(OrderArrays):
         word = identifier(call.func)
         if isinstance(self.index.parents.get(call), ast.Expr) or not word or self.table.asking.match(word):
             return None
-        if word in self.table.methods["membership"]:
+        if word in self.table.methods["membership"] or not self.table.functions["membership"].isdisjoint(names):
             return None
         known = any(name.startswith(self.table.indifferent) or self.module.project.definition(name) for name in names)
         return None if known or is_test_file(self.module) else f"{word}()"

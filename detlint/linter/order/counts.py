@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from itertools import takewhile
+from typing import TypeGuard
 
 from detlint.linter.analysis.element_fills import put_in
 from detlint.linter.analysis.element_sort import Move, Steps
@@ -40,6 +41,8 @@ _OF_SERIES = frozenset(
         "SliceThickness",
     }
 )
+_NAMES = ("name", "stem")
+_NAMING = ("basename", "int", "str")
 _MOST_STEPS = 4
 _STOPPING = ("exit", "error", "fail")  # `sys.exit(…)`, `parser.error(…)`
 
@@ -184,13 +187,37 @@ class OrderCounts(OrderQuestions):
             return None
         if self._is_asked_for_form(chosen, self._shared_by(node)) or self.is_only_element(node):
             return None
-        if self._stands_for_all(node, chosen):
+        if self._stands_for_all(node, chosen) or (isinstance(node, ast.GeneratorExp) and self._seeks_one(node)):
             return None
         if isinstance(parent, ast.Call) and {"builtins.len", "builtins.isinstance", "builtins.type"}.intersection(
             self.inference.callees(parent)
         ):
             return None
         return CHOICE
+
+    def _seeks_one(self, generator: ast.GeneratorExp) -> bool:
+        """`next(path for path in paths if step_of(path) == step)`: what has a name, or a number in it, is looked for.
+
+        Not what shares a part of its name with others: `path.parent`, `path.suffix`, `name.split("_")[0]`.
+        """
+        loop = generator.generators[-1]
+        tests = [part for test in loop.ifs for part in (test.values if _joins_all(test) else [test])]
+        return any(
+            self._names_element(side, names_in(loop.target))
+            for test in tests
+            if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq)
+            for side in (test.left, *test.comparators)
+        )
+
+    def _names_element(self, side: ast.expr, elements: frozenset[str]) -> bool:
+        """`path`, `path.stem`, `int(path.stem)`, `step_of(path)` of a function of the project."""
+        if isinstance(side, ast.Attribute):
+            return side.attr in _NAMES and self._names_element(side.value, elements)
+        if not isinstance(side, ast.Call):
+            return isinstance(side, ast.Name) and side.id in elements
+        own = any(map(self.module.project.definition, self.inference.callees(side)))
+        whole = len(side.args) == 1 and not side.keywords and (own or identifier(side.func) in _NAMING)
+        return whole and self._names_element(side.args[0], elements)
 
     def _stands_for_all(self, node: ast.expr, chosen: ast.expr) -> bool:
         """`if parts[0].shape[-1] < 0: parts = [fixed(part) for part in parts]`: one is asked what to do with all."""
@@ -258,6 +285,11 @@ class OrderCounts(OrderQuestions):
             identifier(listing.func) in ("rglob", "walk") or any("*" in str(text).rpartition("/")[0] for text in texts)
         )
         return SHAPES | _MEASURED | _OF_SERIES | ({"suffix"} if searched else {"suffix", "parent"})
+
+
+def _joins_all(test: ast.expr) -> TypeGuard[ast.BoolOp]:
+    """`path.is_file() and path.stem == name`."""
+    return isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And)
 
 
 def _part_asked_for(parent: ast.Attribute | ast.Subscript) -> object:

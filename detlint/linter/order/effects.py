@@ -117,7 +117,7 @@ class LoopEffects(LoopPartners):
                 if function.attr == "update" and self._is_outside(function.value):
                     return self._updated(function.value, node)
                 if function.attr in methods["adding"] and self._is_outside(function.value):
-                    return f"{ast.unparse(function)}()"
+                    return None if any(map(self._tracer.shown, given)) else f"{ast.unparse(function)}()"
                 if function.attr in _REGISTERS and not self._has_element(function.value):  # one module for all
                     return "the order of the parameters"
                 if function.attr in methods["training"]:

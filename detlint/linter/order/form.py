@@ -54,8 +54,9 @@ KEYED = (Form.MAPPING, Form.GRAPH)
 @dataclass(frozen=True, slots=True)
 class Trail:
     """How the order is carried. After `subset` the order has decided what is in, so sorting comes too late;
-    with `partial` the rest of it is left aside. With `place` it stands there in a tuple that is returned;
-    `boxes` are the containers around the one that holds it, one less where nobody knows.
+    with `partial` the rest of it is left aside. With `place` it stands there in a tuple that is returned, or under
+    that key of a record, `.names` of an attribute; `boxes` are the containers around the one that holds it, one less
+    where nobody knows.
 
     With `tensors`, what is in that order are tensors that were read, or floats. What was `gathered` (files that were
     listed, results that came in) is there to be worked on: an unknown call that gets it and gives something back does
@@ -70,7 +71,7 @@ class Trail:
     gathered: bool = False
     each_run: bool = False
     behind: bool = False
-    place: int | None = None
+    place: int | str | None = None
     boxes: int = 0
     calls: int = 0
     entered: tuple[Entered, ...] = ()
@@ -79,15 +80,16 @@ class Trail:
 class GivenBack(str):
     """A destination: `what files() returns`, with the function and its module, whose callers can be asked.
 
-    `places` are where the order stands in a tuple that is returned; none where it is all that is, or who knows where.
+    `places` are where the order stands in a tuple or a record that is returned; none where it is all that is, or who
+    knows where.
     """
 
     module: Module
     function: FunctionNode
-    places: frozenset[int]
+    places: frozenset[int | str]
 
     def __new__(
-        cls, module: Module, function: FunctionNode, text: str, places: frozenset[int] = frozenset()
+        cls, module: Module, function: FunctionNode, text: str, places: frozenset[int | str] = frozenset()
     ) -> GivenBack:
         """Say in `text` that what `function` returns, or yields, keeps the order."""
         self = super().__new__(cls, text)
@@ -221,3 +223,11 @@ def base_names(target: ast.expr) -> set[str]:
         if isinstance(base, ast.Name) and base is not part:
             found.add(base.id)
     return found
+
+
+def entry_key(item: ast.Subscript | ast.Attribute) -> str | None:
+    """Return `labels` of `info["labels"]`, `.labels` of `info.labels`."""
+    if isinstance(item, ast.Attribute):
+        return f".{item.attr}"
+    key = item.slice
+    return key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else None

@@ -99,7 +99,7 @@ class OrderItems(OrderCalls):
         for parent in self.index.ancestors(item):
             if isinstance(parent, FUNCTIONS):
                 asked = not isinstance(index, ast.Slice) and self.is_asked_for(index, item.value)
-                return "the item at each index" if asked else None
+                return "the item at each index" if asked and not self.fills_view(item) else None
             if isinstance(parent, FOR_LOOPS) and names & names_in(parent.target):
                 places = names | self.companions(parent.target, parent.iter, item.value)
                 trail = leave_rest(Trail()) if self._is_drawn_part(parent.iter, item.value) else Trail()

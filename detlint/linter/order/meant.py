@@ -14,11 +14,14 @@ from detlint.linter.source.nodes import is_own
 from detlint.linter.tables.order import order_table
 
 if TYPE_CHECKING:
+    from detlint.linter.analysis.classes import ClassInfo
     from detlint.linter.analysis.context import Context
     from detlint.linter.analysis.project import Module
 
 # A data set of PyG asks whether the files of these lists are there, and reads them under the names of what follows.
 _EXPECTED = {"raw_file_names": "raw_paths", "processed_file_names": "processed_paths"}
+# Of sequences and data sets; the other is PyG's.
+_ENTRIES = ("__getitem__", "get")
 _EXPECTING = "torch_geometric.data."
 
 
@@ -57,6 +60,20 @@ def filled_in(module: Module, function: FunctionNode) -> Iterator[tuple[Module, 
     if owner is not None and not function.name.startswith("__"):
         for place, heir in heirs_with(module, owner, function.name):
             yield place, place.inference.class_info(heir).methods[function.name]
+
+
+def gives_entries(owner: ast.ClassDef, attribute: str, module: Module) -> bool:
+    """Does a class say what stands at a place, or one that it derives from? In other files none of them reads that."""
+    infos = module.inference.mro(module.inference.class_info(owner))
+    methods = (info.methods.get(name) for info in infos for name in _ENTRIES)
+    says = any(method is not None and not is_left_open(method) for method in methods)
+    return says and not any(_reads(info, attribute) for info in infos if info.module is not module)
+
+
+def _reads(info: ClassInfo, attribute: str) -> bool:
+    index = info.module.index
+    uses = (use for use in index.names_used.get(attribute, ()) if isinstance(use, ast.Attribute))
+    return any(isinstance(use.ctx, ast.Load) and index.class_at(use) is info.node for use in uses)
 
 
 def is_of_another_class(use: ast.Attribute, where: Context, owner: ast.ClassDef, ctx: Context) -> bool:

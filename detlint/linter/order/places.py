@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.callers import read_elsewhere
 from detlint.linter.analysis.values import Kind
-from detlint.linter.order.form import KEYED, MAX_CALLS, Form, GivenBack, KeptIn, Trail, boxed, unboxed
+from detlint.linter.order.form import KEYED, MAX_CALLS, Form, GivenBack, KeptIn, Trail, boxed, entry_key, unboxed
 from detlint.linter.order.partners import OrderPartners
 from detlint.linter.order.unread import is_read_nowhere
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind
@@ -40,7 +40,7 @@ class OrderPlaces(OrderPartners):
                 return None
             inner = unboxed(trail)
             taken = target.elts
-            if trail.place is not None and not any(isinstance(element, ast.Starred) for element in taken):
+            if isinstance(trail.place, int) and not any(isinstance(element, ast.Starred) for element in taken):
                 taken = taken[trail.place : trail.place + 1]
             return self.first(self.target(element, statement, inner) for element in taken)
         if isinstance(target, ast.Subscript):
@@ -73,12 +73,12 @@ class OrderPlaces(OrderPartners):
         uses = [use for binding in self.module.definitions(record) for use in flow.uses(binding)]
         later = [use for use in dict.fromkeys(uses) if use is not record and flow.path(statement, use)]
         read = {use: self._entry_at(use) for use in later}
-        same = [item for item in read.values() if item is not None and _key(item) == key]
+        same = [item for item in read.values() if item is not None and entry_key(item) == key]
         if not trail.subset and any(True for item in same for _ in self.sorts_in_place(item)):
             return None
         sorts = [] if trail.subset else [fixed for use in later for fixed in self.fixes(use)]
         whole = [use for use, item in read.items() if item is None and flow.path(statement, use, avoiding=sorts)]
-        nested = trail if trail.form in KEYED else replace(trail, form=Form.NESTED)
+        nested = trail if trail.form in KEYED else replace(trail, form=Form.NESTED, place=key)
         found = self.first(
             [self.destination(item, trail) for item in same] + [self.destination(use, nested) for use in whole]
         )
@@ -96,7 +96,7 @@ class OrderPlaces(OrderPartners):
         if not self.is_parameter(owner):
             return self._entry(owner, f".{part.attr}", statement, boxed(trail))
         text = ast.unparse(part)
-        entries = (item for item in self.index.of_type(ast.Subscript) if _key(item) == key)
+        entries = (item for item in self.index.of_type(ast.Subscript) if entry_key(item) == key)
         read = [item for item in entries if isinstance(item.ctx, ast.Load) and ast.unparse(item.value) == text]
         return self.first(self.destination(item, trail) for item in read) if read else f"the caller's `{owner.id}`"
 
@@ -115,7 +115,7 @@ class OrderPlaces(OrderPartners):
         saving = self.table.methods["serializing"] | self.table.methods["receiving"]
         if isinstance(around, ast.Call) and around.func is item and identifier(item) in saving:
             return None
-        return item if _key(item) is not None else None
+        return item if entry_key(item) is not None else None
 
     def binding(self, binding: Binding, after: ast.AST | None, trail: Trail) -> str | None:
         if self.is_complaint(binding.name) or not isinstance(binding.scope.node, (*FUNCTIONS, ast.Module)):
@@ -218,7 +218,7 @@ class OrderPlaces(OrderPartners):
         """Return what takes over the order in which `change` fills `container`."""
         inside = Form.MAPPING if trail.form is Form.MAPPING else Form.NESTED
         if isinstance(container, ast.Subscript):
-            key = _key(container)
+            key = entry_key(container)
             if key is not None and isinstance(container.value, ast.Name):
                 return self._entry(container.value, key, change, trail)
             return self.collected(container.value, change, replace(trail, form=inside))
@@ -281,7 +281,7 @@ class OrderPlaces(OrderPartners):
             return None  # `self.pools = list(set(self.pools))` of what a base class made, and takes up
         read, reached = False, []
         for load in loads:
-            counted = (trail.subset or self._is_own_length(load)) and self.counts_entries(load)
+            counted = (trail.subset or self.is_own_length(load)) and self.counts_entries(load)
             if counted or self.only_fills(load) or self.only_tests(load):
                 continue
             read = True
@@ -358,7 +358,7 @@ class OrderPlaces(OrderPartners):
             return (told or isinstance(self.index.statement(load), ast.Expr)) and self.counts_entries(load)
         return isinstance(parent, ast.UnaryOp) or (isinstance(parent, ast.If) and parent.test is load)
 
-    def _is_own_length(self, load: ast.Attribute) -> bool:
+    def is_own_length(self, load: ast.Attribute) -> bool:
         """`return len(self.files)` in `__len__`: whoever indexes the object, a subclass too, goes by their places."""
         function = self.index.function_at(load)
         return function is not None and function.name == "__len__" and not load.attr.startswith("_")
@@ -379,11 +379,3 @@ class OrderPlaces(OrderPartners):
         statement = self.index.statement(load)
         targets = statement.targets if isinstance(statement, ast.Assign) else []
         return any(ast.unparse(target) == ast.unparse(load) for target in targets)
-
-
-def _key(item: ast.Subscript | ast.Attribute) -> str | None:
-    """Return `labels` of `info["labels"]`, `.labels` of `info.labels`."""
-    if isinstance(item, ast.Attribute):
-        return f".{item.attr}"
-    key = item.slice
-    return key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else None

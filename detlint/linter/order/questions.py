@@ -95,6 +95,12 @@ class OrderQuestions:
         """`add_dropdown`, `QComboBox`, `self.model_dropdown`: people choose in it by name."""
         return self.table.menus.search(function) is not None
 
+    def fills_view(self, node: ast.AST) -> bool:
+        """Does it stand in a model of Qt? A view asks that for what to show in each row, and people choose there."""
+        owner = self.index.class_at(node)
+        bases = self.inference.external_bases(self.inference.class_info(owner)) if owner is not None else ()
+        return any(base.rpartition(".")[2] in self.table.views for base in bases)
+
     def adds_nodes(self, call: ast.Call) -> bool:
         """`graph.add_nodes_from(names)` of a graph of networkx."""
         return not self.table.functions["growing"].isdisjoint(self.inference.callees(call))
@@ -166,7 +172,8 @@ class OrderQuestions:
             return True
         names = self.inference.callees(call)
         owner = identifier(call.func.value) if isinstance(call.func, ast.Attribute) else ""
-        if any(map(self.is_menu, (identifier(call.func), owner))) and not any(
+        makers = (name.rpartition(".")[0].rpartition(".")[2] for name in names)  # `Combobox` of `Combobox.add_item`
+        if any(map(self.is_menu, (identifier(call.func), owner, *makers))) and not any(
             map(self.module.project.definition, names)
         ):
             return keyword not in _CHOSEN

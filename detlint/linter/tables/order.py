@@ -77,6 +77,7 @@ _METHODS = (
     "membership",
     "walking",
     "resetting",
+    "asserting",
 )
 _WORDS = (
     "complaints",
@@ -93,6 +94,7 @@ _WORDS = (
     "keyed",
     "commands",
     "menus",
+    "views",
 )
 
 
@@ -118,6 +120,7 @@ class OrderTable:
     keyed: frozenset[str]
     commands: frozenset[str]
     menus: re.Pattern[str]
+    views: frozenset[str]
 
 
 @cache
@@ -150,6 +153,7 @@ def order_table(path: Path = RULES_FOLDER / "order.toml") -> OrderTable:
         keyed=frozenset(said["keyed"]),
         commands=frozenset(said["commands"]),
         menus=re.compile("|".join(said["menus"]), re.IGNORECASE),
+        views=frozenset(said["views"]),
     )
 
 
