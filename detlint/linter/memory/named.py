@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import combinations
 
 from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.guards import exclude_each_other
 from detlint.linter.memory.containers import read_of_list
 from detlint.linter.memory.erased import is_erased
 from detlint.linter.memory.helpers import fills_in_part
@@ -111,7 +112,7 @@ class NamedMemory:
         if self.in_part and told and not self._marks and not self._clears_others:
             return False  # it may be the part
         chosen_alike = self._choice is not None and is_under_same_choice(use, self._choice, ctx)
-        if chosen_alike or is_asked_for_form(use, self._made, ctx):
+        if chosen_alike or is_asked_for_form(use, self._made, ctx) or exclude_each_other(self._made, use, ctx):
             return False
         if (
             not added
@@ -341,6 +342,7 @@ def targets_of(value: ast.expr, node: ast.expr, ctx: Context) -> Iterator[ast.ex
 
 
 def is_parameter(node: ast.expr, ctx: Context) -> bool:
-    """`nn.Parameter(torch.empty(n))`: whoever asks for a weight initialises it."""
+    """`nn.Parameter(torch.empty(n))`, `Parameter(data=torch.empty(n))`: whoever asks for a weight initialises it."""
     around = ctx.parent(node)
+    around = ctx.parent(around) if isinstance(around, ast.keyword) else around
     return isinstance(around, ast.Call) and "torch.nn.Parameter" in ctx.callees(around)
