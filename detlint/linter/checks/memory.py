@@ -19,6 +19,7 @@ from detlint.linter.memory.containers import (
 )
 from detlint.linter.memory.helpers import fills_in_part
 from detlint.linter.memory.made import is_fresh
+from detlint.linter.memory.messages import is_cut_off_by_receivers
 from detlint.linter.memory.named import NamedMemory, allocates, is_parameter, settled, targets_of
 from detlint.linter.memory.needs import guards_emptiness
 from detlint.linter.memory.promised import is_promised
@@ -35,17 +36,18 @@ def uninitialized_memory(call: Call, ctx: Context) -> Iterator[Finding]:
     if not is_fresh(call, ctx):
         return
     read = _read(call.node, ctx)
-    if read is not None and not _pads_bytes(call.node, read, ctx) and not _lengthens(read, call.node, ctx):
+    if read is not None and not _pads_message(call.node, read, ctx) and not _lengthens(read, call.node, ctx):
         returned = ctx.parent(read)
         text = ast.unparse(returned if isinstance(returned, ast.Return) and call.node in walk(read) else read)
         short = text if len(text) <= 60 else f"{text[:57]}..."
         yield ctx.finding(call.node, call=f"{call.name}()", read=short, line=ctx.line(read))
 
 
-def _pads_bytes(node: ast.Call, read: ast.expr, ctx: Context) -> bool:
-    """Bytes behind a pickled object make messages of one length; who receives them cuts them off again."""
-    joined = isinstance(read, ast.Call) and JOINING.intersection(ctx.callees(read))
-    return bool(joined) and all(value.dtype == "uint8" for value in ctx.values(node))
+def _pads_message(node: ast.Call, read: ast.expr, ctx: Context) -> bool:
+    """Bytes behind a pickled object make messages of one length, as rows of numbers may; who gets them cuts them."""
+    if not isinstance(read, ast.Call) or JOINING.isdisjoint(ctx.callees(read)):
+        return False
+    return all(value.dtype == "uint8" for value in ctx.values(node)) or is_cut_off_by_receivers(read, ctx)
 
 
 def _lengthens(read: ast.expr, made: ast.Call, ctx: Context) -> bool:
