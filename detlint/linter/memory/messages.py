@@ -1,4 +1,4 @@
-"""Is what is joined with fresh memory only sent to other processes, which cut off what was added to make it as long?"""
+"""Do messages between processes make up for fresh memory: is it cut off where they come, or replaced by what comes?"""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ _SENDING = frozenset(
     f"torch.distributed.{name}"
     for name in ("all_gather", "all_gather_into_tensor", "gather", "all_to_all_single", "send", "isend")
 )
+_RECEIVING = frozenset(f"torch.distributed.{name}" for name in ("broadcast", "recv", "irecv"))
 _MOST_STEPS = 4  # from function to function, and from name to name
 
 
@@ -83,3 +84,28 @@ def _cuts(call: ast.Call, ctx: Context) -> bool:
     around = [parent for parent in ctx.ancestors(call) if isinstance(parent, FUNCTIONS)]
     slices = (part for part in walk(around[-1]) if isinstance(part, ast.Slice)) if around else ()
     return any(part.upper is not None and not isinstance(part.upper, (ast.Constant, ast.UnaryOp)) for part in slices)
+
+
+def is_received_later(read: ast.expr, ctx: Context, steps: int = _MOST_STEPS) -> bool:
+    """`values = values[:, :n] * mask` on the way to `dist.broadcast(values, src=last)`: its form alone is made there.
+
+    Nothing else may be done with what was made of the memory before another process has sent what it made.
+    """
+    statement = ctx.statement(read)
+    target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    bindings = ctx.module.index.bindings_of(target) if isinstance(target, ast.Name) else ()
+    made = next((binding for binding in bindings if binding.node is target), None)
+    if made is None or not steps:
+        return False
+    flow = ctx.flow(made.node)
+    uses = [use for use in flow.uses(made) if fate(use, ctx)[0] is not Fate.UNTOUCHED]
+    received = [use for use in uses if _is_received(use, ctx)]
+    others = (use for use in uses if use not in received)
+    before = [use for use in others if use not in flow or flow.path(statement, use, avoiding=received)]
+    return bool(uses) and all(is_received_later(use, ctx, steps - 1) for use in before)
+
+
+def _is_received(use: ast.Name, ctx: Context) -> bool:
+    call = ctx.parent(use)
+    call = ctx.parent(call) if isinstance(call, ast.keyword) else call
+    return isinstance(call, ast.Call) and use in arguments_of(call) and not _RECEIVING.isdisjoint(ctx.callees(call))

@@ -17,6 +17,7 @@ from detlint.linter.memory.kept import is_read_where_kept
 from detlint.linter.memory.left_out import tests_left_to_loading
 from detlint.linter.memory.made import is_one_seen_as_many
 from detlint.linter.memory.marks import write_one_number
+from detlint.linter.memory.messages import is_received_later
 from detlint.linter.memory.needs import (
     guards_emptiness,
     is_asked_for_form,
@@ -124,7 +125,7 @@ class NamedMemory:
             and any(write.lineno <= use.lineno and use not in walk(done) for write, done in self._ends.items())
         ):
             return False
-        if self._is_shown_on_the_way(use, place):
+        if self._is_shown_on_the_way(use, place) or (outcome is Fate.READ and is_received_later(place, ctx)):
             return False
         if outcome is Fate.RETURNED:
             function = ctx.function(use)
