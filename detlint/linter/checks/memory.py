@@ -165,8 +165,9 @@ def _read_of_name(target: ast.Name, made: ast.expr, ctx: Context, names: int, be
     outcomes = settled({use: fate(use, ctx) for use in flow.uses(binding)}, target, ctx)
     if len(outcomes) == 1 and names and [outcome for outcome, _ in outcomes.values()] == [Fate.STORED]:
         return _read(next(iter(outcomes)), ctx, names, begun)  # under another name, and no longer under this one
-    if [outcome for outcome, _ in outcomes.values()] == [Fate.RETURNED] and is_parameter(made, ctx):
-        return _read_of_result(made, next(iter(outcomes)), ctx, names)
+    done = [(use, *found) for use, found in outcomes.items() if found[0] is not Fate.UNTOUCHED]
+    if [outcome for _, outcome, _ in done] == [Fate.RETURNED] and len(bindings) == 1 and not begun:
+        return _read_of_result(done[0][0], done[0][2], ctx, names)
     if any(ctx.flow(use) is not flow for use in outcomes):
         return None  # a closure may write it
     if len(outcomes) == 1 and (held := _read_of_list(*next(iter(outcomes.items())), ctx)) is not None:

@@ -16,15 +16,12 @@ from detlint.linter.memory.waits import WAITING_METHODS, waits_for
 from detlint.linter.programs.evaluation import without_gradients
 from detlint.linter.source.names import FUNCTIONS, Binding, FunctionNode
 from detlint.linter.source.nodes import identifier, is_own
+from detlint.linter.tables.memory import memory_table
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
     from detlint.linter.analysis.flow import Flow
 
-# Looks at the form of a tensor only, or hands it on unread.
-_FORM = frozenset(
-    {"shape", "dtype", "device", "size", "dim", "ndim", "numel", "is_cuda", "is_pinned", "stride", "nbytes"}
-)
 # The same memory for code of the CPU alone, which reads it later, and what else gives no copy of it.
 _ARRAYS = frozenset({"numpy", "data_ptr"})
 _SEEN_AS = frozenset(
@@ -304,7 +301,7 @@ def _calls_something(node: ast.expr) -> bool:
 def _read_of_attribute(attribute: ast.Attribute, copy: Running, ctx: Context) -> ast.expr | None:
     call = ctx.parent(attribute)
     called = isinstance(call, ast.Call) and call.func is attribute
-    if attribute.attr in _FORM or (called and attribute.attr in _TO_DEVICE):
+    if attribute.attr in memory_table().methods["form"] or (called and attribute.attr in _TO_DEVICE):
         return None
     if attribute.attr in _ARRAYS and called and isinstance(call, ast.Call):
         return read(call, replace(copy, as_array=True), ctx)

@@ -6,10 +6,8 @@ import ast
 import re
 
 from detlint.linter.analysis.context import Call, Context
-from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.values import Kind
 from detlint.linter.indices.no_elements import has_no_elements
-from detlint.linter.memory.padding import sizes_of
 from detlint.linter.programs.meta_device import has_form_alone
 from detlint.linter.source.nodes import identifier, walk
 
@@ -19,8 +17,6 @@ _FACTORIES = re.compile(r"^torch\.((cuda\.)?\w*Tensor|empty|zeros|ones|randn?)$"
 _SIZED = re.compile(r"^torch\.nn\.(Linear|Bilinear|Conv\w+|Embedding|LayerNorm|BatchNorm\w+|LSTM|GRU|RNN)$")
 _SIZE_NAME = re.compile(r"(^|_|\.)(num|n|in|out)_\w+[^_]$|(^|_|\.)(dim|size|channels|units|width|heads|hidden)$")
 _OBJECTS = frozenset({"builtins.object", "numpy.object_", "numpy.object"})
-_SPREADING = frozenset({"expand", "expand_as"})
-_LISTS = frozenset({"builtins.list", "builtins.tuple", "torch.Size"})
 _BEFORE_BUFFER = 2  # `numpy.ndarray(shape, dtype, buffer)`
 # What takes whole numbers only, and what those are called that lists of data never are.
 _COUNTED = frozenset({"builtins.range", "torch.arange", "torch.randperm", "numpy.arange"})
@@ -72,35 +68,7 @@ def _grows(node: ast.Call, ctx: Context) -> bool:
 def _stands_for_a_shape(node: ast.Call, ctx: Context) -> bool:
     """`torch.empty(1).expand(n, m)`: places that are one and the same in memory are not there to be filled."""
     view = ctx.parent(node)
-    return isinstance(view, ast.Attribute) and view.attr in _SPREADING
-
-
-def is_one_seen_as_many(made: ast.expr, seen: ast.expr, ctx: Context) -> bool:
-    """`one = torch.empty([1] * n)` that `one.expand(shape)` makes as large as it is to look: it stands for a shape."""
-    view = seen.func if isinstance(seen, ast.Call) else None
-    sizes = sizes_of(made)
-    return (
-        isinstance(view, ast.Attribute)
-        and view.attr in _SPREADING
-        and bool(sizes)
-        and all(_is_one(size, ctx) for size in sizes)
-    )
-
-
-def _is_one(size: ast.expr, ctx: Context) -> bool:
-    """`1`, `[1] * n`, `tuple(1 for _ in shape)`, also by name."""
-    if isinstance(size, ast.Name):
-        named = only_value(ctx.module, size)
-        return named is not None and not isinstance(named, ast.Name) and _is_one(named, ctx)
-    if isinstance(size, ast.BinOp) and isinstance(size.op, ast.Mult):
-        size = next((side for side in (size.left, size.right) if isinstance(side, (ast.List, ast.Tuple))), size)
-    if isinstance(size, ast.Call) and len(size.args) == 1 and _LISTS.intersection(ctx.callees(size)):
-        size = size.args[0]
-    if isinstance(size, (ast.ListComp, ast.GeneratorExp)):
-        return _is_one(size.elt, ctx)
-    if isinstance(size, (ast.List, ast.Tuple)):
-        return bool(size.elts) and all(_is_one(part, ctx) for part in size.elts)
-    return isinstance(size, ast.Constant) and type(size.value) is int and size.value == 1
+    return isinstance(view, ast.Attribute) and view.attr in ("expand", "expand_as")
 
 
 def takes_sizes(node: ast.Call, ctx: Context) -> bool:

@@ -15,7 +15,6 @@ from detlint.linter.memory.erased import is_erased
 from detlint.linter.memory.helpers import fills_in_part
 from detlint.linter.memory.kept import is_read_where_kept
 from detlint.linter.memory.left_out import tests_left_to_loading
-from detlint.linter.memory.made import is_one_seen_as_many
 from detlint.linter.memory.marks import write_one_number
 from detlint.linter.memory.messages import is_received_later
 from detlint.linter.memory.needs import (
@@ -133,7 +132,7 @@ class NamedMemory:
                 return False
             if is_shape_only(use, ctx) or self.is_made_larger or is_gradient_given_elsewhere(self._made, ctx):
                 return False
-            if is_filled_on_request(use, self._writes, ctx) or is_one_seen_as_many(self._made, place, ctx):
+            if is_filled_on_request(use, self._writes, ctx):
                 return False
         elif not added and (outcome is not Fate.READ or _reads_a_part(use, self._writes, ctx)):
             return False

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 from detlint.linter.analysis.guards import is_settled
 from detlint.linter.programs.devices import device_around, named_device
 from detlint.linter.programs.off_cuda import device_asked
-from detlint.linter.source.nodes import arguments_of, identifier
+from detlint.linter.source.names import FUNCTIONS
+from detlint.linter.source.nodes import arguments_of, decorating, identifier
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
 
 _META = "meta"
+# What torch calls registering a function that works out the form of a result.
+_FOR_FORMS = frozenset({"register_fake", "register_meta", "impl_abstract"})
 
 
 def has_form_alone(made: ast.Call, ctx: Context, written: ast.Call | None = None) -> bool:
@@ -27,8 +30,33 @@ def has_form_alone(made: ast.Call, ctx: Context, written: ast.Call | None = None
     return (
         where == _META
         or _is_moved_there(made, ctx)
+        or _runs_on_forms(made, ctx)
         or is_settled(made, lambda test, holds: _is_meta(test, holds, device, ctx), ctx)
     )
+
+
+def _runs_on_forms(made: ast.Call, ctx: Context) -> bool:
+    """`@op.register_fake`, `@torch.library.impl(library, "op", "Meta")`, `op.register_fake(form_of_result)`.
+
+    What stands in such a function is run to learn the form of what the real one gives.
+    """
+    return any(
+        any(_registers(decorator, ctx) for decorator in function.decorator_list)
+        or any(_is_registered(use, ctx) for use in ctx.module.index.names_used.get(function.name, ()))
+        for function in ctx.ancestors(made)
+        if isinstance(function, FUNCTIONS)
+    )
+
+
+def _registers(decorator: ast.expr, ctx: Context) -> bool:
+    given = arguments_of(decorator) if isinstance(decorator, ast.Call) else []
+    for_meta = any(isinstance(word := ctx.constant(each), str) and word.lower() == _META for each in given)
+    return identifier(decorating(decorator)) in _FOR_FORMS or for_meta
+
+
+def _is_registered(use: ast.AST, ctx: Context) -> bool:
+    call = ctx.parent(use)
+    return isinstance(call, ast.Call) and call.func is not use and _registers(call, ctx)
 
 
 def _is_moved_there(made: ast.Call, ctx: Context) -> bool:
