@@ -123,15 +123,21 @@ def is_set_from_outside(attribute: str, ctx: Context) -> bool:
 
     No where too many files mention it.
     """
+    return next(sets_from_outside(attribute, ctx), None) is not None
+
+
+def sets_from_outside(attribute: str, ctx: Context) -> Iterator[tuple[Context, ast.Attribute]]:
+    """Yield where other files of the project set an attribute of this name of something that is not `self`.
+
+    Up to the point where too many mention it.
+    """
     for other in _mentioning(attribute, ctx, _MOST_FILES_SEARCHED):
         if other is None:
-            return False
-        uses = _names(other, attribute) if attribute in other.module.writes else ()
-        for use in uses:
+            return
+        for use in _names(other, attribute) if attribute in other.module.writes else ():
             own = isinstance(use, ast.Attribute) and isinstance(use.value, ast.Name) and use.value.id in ("self", "cls")
             if isinstance(use, ast.Attribute) and isinstance(use.ctx, ast.Store) and not own:
-                return True
-    return False
+                yield other, use
 
 
 def users_of(node: ast.AST, ctx: Context) -> Iterator[Context]:

@@ -6,8 +6,9 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from detlint.linter.analysis.conditions import condition_of
 from detlint.linter.analysis.only_values import only_value
-from detlint.linter.source.nodes import is_own
+from detlint.linter.source.nodes import identifier, is_own, walk
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
@@ -54,6 +55,31 @@ def _comes_to(
         return any(answers) if isinstance(test.op, ast.And) is holds else all(answers)
     flag = only_value(ctx.module, test) if steps and isinstance(test, (ast.Name, ast.Attribute)) else None
     return flag is not None and _comes_to(fact, flag, holds, ctx, steps - 1)
+
+
+def exclude_each_other(first: ast.expr, then: ast.expr, ctx: Context) -> bool:
+    """`given if whole else made` and then `if whole: …`: does a condition keep what was made from where it is used?
+
+    One that is set anew on the way says nothing.
+    """
+    met = [(test, holds) for test, holds in conditions_met(first, ctx) if condition_of(test).text]
+    return any(
+        holds is not there and ast.unparse(test) == ast.unparse(asked) and _is_kept(test, asked, first, then, ctx)
+        for asked, there in (conditions_met(then, ctx) if met else ())
+        for test, holds in met
+    )
+
+
+def _is_kept(test: ast.expr, asked: ast.expr, first: ast.expr, then: ast.expr, ctx: Context) -> bool:
+    """Does all that a condition names stay as it is from one place to another of the same function?"""
+    flow, index = ctx.flow(first), ctx.module.index
+    if ctx.flow(then) is not flow:
+        return False
+    names = [{part.id: part for part in walk(each) if isinstance(part, ast.Name)} for each in (test, asked)]
+    bound = [binding.node for name in names[0].values() for binding in index.bindings_of(name)]
+    bound += [change for part in walk(test) for change in index.attribute_changes.get(identifier(part), ())]
+    alike = all(_is_same(names[0][name], names[1][name], ctx) for name in names[0])
+    return alike and not any(flow.path(first, change) and flow.path(change, then) for change in bound)
 
 
 def _compared_with(node: ast.expr, ctx: Context) -> Iterator[tuple[list[ast.Constant], bool]]:

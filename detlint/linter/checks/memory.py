@@ -19,6 +19,7 @@ from detlint.linter.memory.containers import (
 )
 from detlint.linter.memory.helpers import fills_in_part
 from detlint.linter.memory.made import is_fresh
+from detlint.linter.memory.messages import is_cut_off_by_receivers
 from detlint.linter.memory.named import NamedMemory, allocates, is_parameter, settled, targets_of
 from detlint.linter.memory.needs import guards_emptiness
 from detlint.linter.memory.promised import is_promised
@@ -35,17 +36,18 @@ def uninitialized_memory(call: Call, ctx: Context) -> Iterator[Finding]:
     if not is_fresh(call, ctx):
         return
     read = _read(call.node, ctx)
-    if read is not None and not _pads_bytes(call.node, read, ctx) and not _lengthens(read, call.node, ctx):
+    if read is not None and not _pads_message(call.node, read, ctx) and not _lengthens(read, call.node, ctx):
         returned = ctx.parent(read)
         text = ast.unparse(returned if isinstance(returned, ast.Return) and call.node in walk(read) else read)
         short = text if len(text) <= 60 else f"{text[:57]}..."
         yield ctx.finding(call.node, call=f"{call.name}()", read=short, line=ctx.line(read))
 
 
-def _pads_bytes(node: ast.Call, read: ast.expr, ctx: Context) -> bool:
-    """Bytes behind a pickled object make messages of one length; who receives them cuts them off again."""
-    joined = isinstance(read, ast.Call) and JOINING.intersection(ctx.callees(read))
-    return bool(joined) and all(value.dtype == "uint8" for value in ctx.values(node))
+def _pads_message(node: ast.Call, read: ast.expr, ctx: Context) -> bool:
+    """Bytes behind a pickled object make messages of one length, as rows of numbers may; who gets them cuts them."""
+    if not isinstance(read, ast.Call) or JOINING.isdisjoint(ctx.callees(read)):
+        return False
+    return all(value.dtype == "uint8" for value in ctx.values(node)) or is_cut_off_by_receivers(read, ctx)
 
 
 def _lengthens(read: ast.expr, made: ast.Call, ctx: Context) -> bool:
@@ -163,8 +165,9 @@ def _read_of_name(target: ast.Name, made: ast.expr, ctx: Context, names: int, be
     outcomes = settled({use: fate(use, ctx) for use in flow.uses(binding)}, target, ctx)
     if len(outcomes) == 1 and names and [outcome for outcome, _ in outcomes.values()] == [Fate.STORED]:
         return _read(next(iter(outcomes)), ctx, names, begun)  # under another name, and no longer under this one
-    if [outcome for outcome, _ in outcomes.values()] == [Fate.RETURNED] and is_parameter(made, ctx):
-        return _read_of_result(made, next(iter(outcomes)), ctx, names)
+    done = [(use, *found) for use, found in outcomes.items() if found[0] is not Fate.UNTOUCHED]
+    if [outcome for _, outcome, _ in done] == [Fate.RETURNED] and len(bindings) == 1 and not begun:
+        return _read_of_result(done[0][0], done[0][2], ctx, names)
     if any(ctx.flow(use) is not flow for use in outcomes):
         return None  # a closure may write it
     if len(outcomes) == 1 and (held := _read_of_list(*next(iter(outcomes.items())), ctx)) is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -16,15 +16,12 @@ from detlint.linter.memory.waits import WAITING_METHODS, waits_for
 from detlint.linter.programs.evaluation import without_gradients
 from detlint.linter.source.names import FUNCTIONS, Binding, FunctionNode
 from detlint.linter.source.nodes import identifier, is_own
+from detlint.linter.tables.memory import memory_table
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
     from detlint.linter.analysis.flow import Flow
 
-# Looks at the form of a tensor only, or hands it on unread.
-_FORM = frozenset(
-    {"shape", "dtype", "device", "size", "dim", "ndim", "numel", "is_cuda", "is_pinned", "stride", "nbytes"}
-)
 # The same memory for code of the CPU alone, which reads it later, and what else gives no copy of it.
 _ARRAYS = frozenset({"numpy", "data_ptr"})
 _SEEN_AS = frozenset(
@@ -108,14 +105,14 @@ def _first(found: Iterable[ast.expr | None]) -> ast.expr | None:
 def looped(node: ast.expr, ctx: Context) -> tuple[ast.AST, ast.expr] | None:
     """Return the loop that goes through `node`, and what holds each: `host` of `for k, host in hosts.items()`."""
     parent = ctx.parent(node)
-    place = 0
+    place = 1 if _gives_entries(node, ("items",)) else 0
+    if isinstance(parent, ast.Call) and _gives_entries(node) and _COLLECTING.intersection(ctx.callees(parent)):
+        node, parent = parent, ctx.parent(parent)  # `list(hosts.items())`
     if isinstance(parent, ast.Call) and node in parent.args:
         names = ctx.callees(parent)
         place = 1 if "builtins.enumerate" in names else parent.args.index(node)
         if not {"builtins.enumerate", "builtins.zip"}.intersection(names):
             return None
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        place = 1 if node.func.attr == "items" else 0
     iterated = parent if isinstance(parent, ast.Call) else node
     loop = ctx.parent(iterated)
     if not isinstance(loop, (ast.For, ast.comprehension)) or loop.iter is not iterated:
@@ -124,6 +121,11 @@ def looped(node: ast.expr, ctx: Context) -> tuple[ast.AST, ast.expr] | None:
     if isinstance(target, ast.Tuple) and place < len(target.elts):
         target = target.elts[place]
     return loop, target
+
+
+def _gives_entries(call: ast.expr, methods: Sequence[str] = ("items", "values")) -> bool:
+    """`hosts.items()`."""
+    return isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in methods
 
 
 def _read_of_names(loop: ast.AST, target: ast.expr, copy: Running, ctx: Context) -> ast.expr | None:
@@ -166,11 +168,25 @@ def read_of_place(place: ast.expr, copy: Running, ctx: Context) -> ast.expr | No
     return _read_of_own(place, copy, ctx) if isinstance(place, ast.Attribute) and is_own(place) else None
 
 
+def _read_of_list(filled: ast.expr, copy: Running, ctx: Context) -> ast.expr | None:
+    """`if hosts:` and `while not hosts:` ask a list whether there is anything in it, and none of what is there."""
+    if not isinstance(filled, ast.Name):
+        return read_of_place(filled, copy, ctx)
+    uses = (use for binding in ctx.module.definitions(filled) for use in copy.flow.uses(binding))
+    return _read_of_uses(filled.id, [use for use in uses if not _asks_whether(use, ctx)], copy, ctx)
+
+
+def _asks_whether(use: ast.expr, ctx: Context) -> bool:
+    user = ctx.parent(use)
+    tests = isinstance(user, (ast.If, ast.IfExp, ast.While, ast.Assert)) and user.test is use
+    return tests or isinstance(user, (ast.Compare, ast.BoolOp, ast.UnaryOp))
+
+
 def _may_take(use: ast.expr, entry: ast.Subscript, ctx: Context) -> bool:
     """Can a use of `hosts` be one of `hosts["a"]`: not `hosts["b"]`, and not `"a" in hosts`."""
     around = ctx.parent(use)
     if not isinstance(around, ast.Subscript):
-        return not isinstance(around, (ast.Compare, ast.BoolOp, ast.UnaryOp, ast.If))
+        return not _asks_whether(use, ctx)
     keys = (around.slice, entry.slice)
     return not all(isinstance(key, ast.Constant) for key in keys) or ast.dump(keys[0]) == ast.dump(keys[1])
 
@@ -285,7 +301,7 @@ def _calls_something(node: ast.expr) -> bool:
 def _read_of_attribute(attribute: ast.Attribute, copy: Running, ctx: Context) -> ast.expr | None:
     call = ctx.parent(attribute)
     called = isinstance(call, ast.Call) and call.func is attribute
-    if attribute.attr in _FORM or (called and attribute.attr in _TO_DEVICE):
+    if attribute.attr in memory_table().methods["form"] or (called and attribute.attr in _TO_DEVICE):
         return None
     if attribute.attr in _ARRAYS and called and isinstance(call, ast.Call):
         return read(call, replace(copy, as_array=True), ctx)
@@ -304,13 +320,13 @@ def _read_of_argument(node: ast.expr, call: ast.Call, copy: Running, ctx: Contex
         return read(call, replace(copy, as_array=True), ctx)
     if any(name.startswith(_READING_LIBRARIES) and not name.startswith("torch.Tensor.") for name in names):
         return call
-    if isinstance(node, ast.GeneratorExp) and _COLLECTING.intersection(names):
+    if (isinstance(node, ast.GeneratorExp) or _gives_entries(node)) and _COLLECTING.intersection(names):
         return read(call, copy, ctx)
     if any(name.removeprefix("builtins.") in _READING_BUILTINS for name in names):
         return call
     function = call.func
     if isinstance(function, ast.Attribute) and function.attr in _FILLING:
-        found = read_of_place(function.value, copy, ctx)
+        found = _read_of_list(function.value, copy, ctx)
         return found or (call if copy.as_array and _is_given_away(function.value, copy, ctx) else None)
     if isinstance(function, ast.Attribute) and function.attr == "copy_":
         return call if is_of_cpu(function.value, ctx) else None

@@ -66,6 +66,28 @@ def _inherits_a_loader(ctx: Context) -> bool:
     )
 
 
+def is_key_of_checkpoint(name: str, ctx: Context) -> bool:
+    """`Renaming("experts.*.down.weight", "experts.down")`, `{"old.down": "experts.down"}`, `state["experts.down"] = x`.
+
+    A path through parts of a model that ends in the name of a weight, where entries of a checkpoint are named after it;
+    not among names that are gone through or compared, `["gate.scale"]`, nor one that is looked up or logged.
+    """
+    return any(
+        isinstance(path.value, str) and path.value.endswith(f".{name}") and _names_an_entry(path, ctx)
+        for path in ctx.module.index.of_type(ast.Constant)
+    )
+
+
+def _names_an_entry(path: ast.Constant, ctx: Context) -> bool:
+    user = ctx.parent(path)
+    if isinstance(user, ast.Subscript):
+        return isinstance(user.ctx, ast.Store)
+    if isinstance(user, ast.Dict):
+        return path in user.values
+    call = ctx.parent(user) if isinstance(user, ast.keyword) else user
+    return isinstance(call, ast.Call) and identifier(call.func)[:1].isupper()
+
+
 def _initialises_weights(ctx: Context) -> bool:
     """`nn.init.zeros_(layer.bias)` anywhere in a file."""
     calls = (call for calls in ctx.module.index.calls_by_name.values() for call in calls)

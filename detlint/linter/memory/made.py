@@ -8,7 +8,7 @@ import re
 from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.values import Kind
 from detlint.linter.indices.no_elements import has_no_elements
-from detlint.linter.programs.devices import device_around, named_device
+from detlint.linter.programs.meta_device import has_form_alone
 from detlint.linter.source.nodes import identifier, walk
 
 _CONSTRUCTORS = re.compile(r"^torch\.(cuda\.)?\w*Tensor$")
@@ -28,9 +28,7 @@ _SHAPE_NAME = re.compile(r"(^|_)(shape|sizes?|dims?)$")
 def is_fresh(call: Call, ctx: Context) -> bool:
     """Return whether the call gives memory with elements that nobody wrote."""
     node = call.node
-    device = next((keyword.value for keyword in (call.written or node).keywords if keyword.arg == "device"), None)
-    where = named_device(device, ctx) if device is not None else device_around(node, ctx)
-    if where == "meta" or has_no_elements(node, ctx) or _stands_for_a_shape(node, ctx):
+    if has_form_alone(node, ctx, call.written) or has_no_elements(node, ctx) or _stands_for_a_shape(node, ctx):
         return False
     if call.name.startswith("numpy."):
         return not (_is_given_memory(call) or _is_placeholder(node) or _holds_objects(node, ctx))

@@ -9,12 +9,14 @@ from functools import cached_property
 from itertools import combinations
 
 from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.guards import exclude_each_other
 from detlint.linter.memory.containers import read_of_list
 from detlint.linter.memory.erased import is_erased
 from detlint.linter.memory.helpers import fills_in_part
 from detlint.linter.memory.kept import is_read_where_kept
 from detlint.linter.memory.left_out import tests_left_to_loading
 from detlint.linter.memory.marks import write_one_number
+from detlint.linter.memory.messages import is_received_later
 from detlint.linter.memory.needs import (
     guards_emptiness,
     is_asked_for_form,
@@ -22,6 +24,7 @@ from detlint.linter.memory.needs import (
     reads_what_rounds_left,
     tests_of_need,
 )
+from detlint.linter.memory.on_request import is_filled_on_request
 from detlint.linter.memory.padding import is_cleared_beside
 from detlint.linter.memory.parts import (
     are_alternatives,
@@ -35,6 +38,7 @@ from detlint.linter.memory.parts import (
 )
 from detlint.linter.memory.promised import is_gradient_given_elsewhere, is_shape_only
 from detlint.linter.memory.uses import Fate, fate
+from detlint.linter.programs.unseen import tells_people
 from detlint.linter.source.names import FOR_LOOPS, LOOPS, Binding, FunctionNode
 from detlint.linter.source.nodes import arguments_of, identifier, walk
 from detlint.linter.tables.memory import memory_table
@@ -65,6 +69,7 @@ class NamedMemory:
         self._target, self._made, self._ctx = target, made, ctx
         # An alias may write it, once there is one.
         writes = [use for use, (outcome, _) in outcomes.items() if outcome in (Fate.WRITTEN, Fate.STORED)]
+        self._all_writes = writes
         places = [place for use in writes if isinstance(place := ctx.parent(use), ast.Subscript)]
         self._marks = write_one_number([place for place in places if isinstance(place.ctx, ast.Store)], ctx)
         handed = [
@@ -111,7 +116,7 @@ class NamedMemory:
         if self.in_part and told and not self._marks and not self._clears_others:
             return False  # it may be the part
         chosen_alike = self._choice is not None and is_under_same_choice(use, self._choice, ctx)
-        if chosen_alike or is_asked_for_form(use, self._made, ctx):
+        if chosen_alike or is_asked_for_form(use, self._made, ctx) or exclude_each_other(self._made, use, ctx):
             return False
         if (
             not added
@@ -119,15 +124,27 @@ class NamedMemory:
             and any(write.lineno <= use.lineno and use not in walk(done) for write, done in self._ends.items())
         ):
             return False
+        if self._is_shown_on_the_way(use, place) or (outcome is Fate.READ and is_received_later(place, ctx)):
+            return False
         if outcome is Fate.RETURNED:
             function = ctx.function(use)
             if function is None or allocates(function) or guards_emptiness(use, ctx) or is_parameter(self._made, ctx):
                 return False
             if is_shape_only(use, ctx) or self.is_made_larger or is_gradient_given_elsewhere(self._made, ctx):
                 return False
+            if is_filled_on_request(use, self._writes, ctx):
+                return False
         elif not added and (outcome is not Fate.READ or _reads_a_part(use, self._writes, ctx)):
             return False
         return not reads_what_rounds_left(use, [*self._writes, *self._others], ctx)
+
+    def _is_shown_on_the_way(self, use: ast.Name, place: ast.expr) -> bool:
+        """`print("out:", out)`, and then `kernel[grid](x, out)`: is what is shown written before all that counts?"""
+        shown = getattr(self._ctx.statement(place), "value", None)
+        if not isinstance(shown, ast.Call) or not tells_people(self._ctx.module, shown):
+            return False
+        flow = self._ctx.flow(use)
+        return any(flow.path(use, write) for write in self._all_writes if self._ctx.flow(write) is flow)
 
     @cached_property
     def _clears_others(self) -> bool:
@@ -341,6 +358,7 @@ def targets_of(value: ast.expr, node: ast.expr, ctx: Context) -> Iterator[ast.ex
 
 
 def is_parameter(node: ast.expr, ctx: Context) -> bool:
-    """`nn.Parameter(torch.empty(n))`: whoever asks for a weight initialises it."""
+    """`nn.Parameter(torch.empty(n))`, `Parameter(data=torch.empty(n))`: whoever asks for a weight initialises it."""
     around = ctx.parent(node)
+    around = ctx.parent(around) if isinstance(around, ast.keyword) else around
     return isinstance(around, ast.Call) and "torch.nn.Parameter" in ctx.callees(around)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from itertools import combinations, pairwise
 
 from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.values import Kind
 from detlint.linter.memory.addresses import is_address
+from detlint.linter.memory.columns import fills_columns, is_everything, leaves_columns, skips_columns
 from detlint.linter.memory.marks import are_coordinates, leave_out_beyond, name_some, write_one_number
 from detlint.linter.memory.padding import leaves_padding, sizes_of, without_single_columns
 from detlint.linter.memory.rounds import (
@@ -24,7 +25,7 @@ from detlint.linter.memory.rounds import (
     passes_over,
 )
 from detlint.linter.memory.uses import Fate, fate
-from detlint.linter.source.names import COMPREHENSIONS, LOOPS
+from detlint.linter.source.names import COMPREHENSIONS, LOOPS, Binding, unpacked
 from detlint.linter.source.nodes import arguments_of, identifier, is_own, walk
 
 _Loop = ast.For | ast.AsyncFor | ast.While
@@ -41,8 +42,7 @@ _CHOSEN = re.compile(
     r"_?(inds?|idxs?|index|indexes|indices|ids|rows|places|positions|locs?)(_|$)",
     re.IGNORECASE,
 )
-# Places written twice are looked for in dimensions up to this size.
-_MOST_COUNTED = 4096
+_JOINING = frozenset({"cat", "concat", "concatenate", "hstack"})
 _TAKE_PARTS = frozenset({"diag", "diagonal", "trace", "tril", "triu"})
 
 
@@ -56,9 +56,11 @@ def only_in_part(writes: Sequence[ast.Name | ast.Attribute], target: ast.AST, ma
     rounds = {place: list(rounds_of(place, target, ctx)) for place in places}
     if any(is_address(_innermost(place, ctx), rounds[place], ctx) for place in places):
         return False
+    if fills_columns(places, made, ctx):
+        return False
     if (
-        _leaves_columns(places, made, ctx)
-        or _skips_columns(places, ctx)
+        leaves_columns(places, made, ctx)
+        or skips_columns(places, ctx)
         or _mark_some(places, target, ctx)
         or leave_out_beyond([place.slice for place in places], ctx)
     ):
@@ -138,7 +140,7 @@ def left_to_choice(
     places = [place for place in rest if isinstance(place, ast.Subscript)]
     if not isinstance(around, ast.If) or around.orelse or not places or len(places) < len(rest):
         return None
-    return around if _leaves_columns(places, made, ctx) else None
+    return around if leaves_columns(places, made, ctx) else None
 
 
 def is_under_same_choice(use: ast.AST, choice: ast.If, ctx: Context) -> bool:
@@ -234,7 +236,7 @@ def _is_mask(places: ast.expr, ctx: Context) -> bool:
     So is what is called a mask, or the places of a choice.
     """
     if isinstance(places, (ast.Name, ast.Attribute)) and _CHOSEN.search(identifier(places)):
-        return True
+        return not _joins_groups(places, ctx)
     if isinstance(places, ast.Name):
         bindings = ctx.module.definitions(places)
         made = bindings[0].value if len(bindings) == 1 and not bindings[0].index else None
@@ -252,6 +254,34 @@ def _is_mask(places: ast.expr, ctx: Context) -> bool:
     values = ctx.values(places)
     return isinstance(places, ast.Compare) or (
         bool(values) and all(value.kind is Kind.TENSOR and value.dtype == "bool" for value in values)
+    )
+
+
+def _joins_groups(places: ast.Name | ast.Attribute, ctx: Context) -> bool:
+    """`kept = torch.cat(parts)` of a list that rounds of a loop filled: the places of all groups, whatever the name."""
+    made = only_value(ctx.module, places)
+    given = made.args[0] if isinstance(made, ast.Call) and made.args and _joins(made, ctx) else None
+    bindings = ctx.module.definitions(given) if isinstance(given, ast.Name) else ()
+    return len(bindings) == 1 and any(
+        _is_collected(use, bindings[0], ctx) for use in ctx.flow(places).uses(bindings[0])
+    )
+
+
+def _joins(call: ast.Call, ctx: Context) -> bool:
+    return any(name.rpartition(".")[2] in _JOINING for name in ctx.callees(call))
+
+
+def _is_collected(use: ast.Name, made: Binding, ctx: Context) -> bool:
+    """`for rows in groups: parts.append(rows)` of a list that was empty before."""
+    method = ctx.parent(use)
+    begun = unpacked(made)
+    around = set(ctx.ancestors(made.node))
+    return (
+        isinstance(begun, ast.List)
+        and not begun.elts
+        and isinstance(method, ast.Attribute)
+        and method.attr in ("append", "extend")
+        and any(isinstance(parent, LOOPS) and parent not in around for parent in ctx.ancestors(method))
     )
 
 
@@ -285,60 +315,6 @@ def _is_left_by_rounds(
     )
 
 
-def _leaves_columns(places: list[ast.Subscript], made: ast.expr, ctx: Context) -> bool:
-    """`out[:, 0] = x` and `out[:, 1] = y` of `torch.empty(n, 3)`."""
-    sizes = sizes_of(made)
-    columns = [_columns(place.slice, sizes, ctx) for place in places]
-    found = [column for column in columns if column is not None]
-    if len(found) < len(columns) or len({(dimension, size) for dimension, size, _ in found}) != 1:
-        return False
-    size, written = found[0][1], {part for _, _, part in found}
-    return sum(map(len, written)) < size or (size <= _MOST_COUNTED and len(set().union(*written)) < size)
-
-
-def _skips_columns(places: list[ast.Subscript], ctx: Context) -> bool:
-    """`out[:, 0] = x` and `out[:, 2] = y`: there is a column between, however many there are."""
-    written: dict[int, set[int]] = {}
-    for place in places:
-        parts = place.slice.elts if isinstance(place.slice, ast.Tuple) else [place.slice]
-        partial = [at for at, part in enumerate(parts) if not _is_everything(part)]
-        column = ctx.constant(parts[partial[0]]) if len(partial) == 1 else None
-        if type(column) is not int or column < 0:
-            return False
-        skipped = any(isinstance(part, ast.Constant) for part in parts[: partial[0]])
-        written.setdefault(partial[0] - len(parts) if skipped else partial[0], set()).add(column)
-    return len(written) == 1 and all(len(columns) <= max(columns) for columns in written.values())
-
-
-def _columns(places: ast.expr, sizes: list[ast.expr], ctx: Context) -> tuple[int, int, range] | None:
-    """Return the dimension, its size and the places in it that `[..., :2]` names; the others must be whole."""
-    parts = places.elts if isinstance(places, ast.Tuple) else [places]
-    partial = [at for at, part in enumerate(parts) if not _is_everything(part)]
-    if len(partial) != 1 or any(isinstance(size, ast.Starred) for size in sizes):
-        return None
-    skipped = any(isinstance(part, ast.Constant) and part.value is ... for part in parts[: partial[0]])
-    dimension = len(sizes) - len(parts) + partial[0] if skipped else partial[0]
-    size = ctx.constant(sizes[dimension]) if 0 <= dimension < len(sizes) else None
-    if type(size) is not int or size > sys.maxsize:
-        return None
-    part, every = parts[partial[0]], range(size)
-    if not isinstance(part, ast.Slice):
-        at = ctx.constant(part)
-        return (dimension, size, every[at:][:1]) if type(at) is int and -size <= at < size else None
-    given = [None if bound is None else ctx.constant(bound) for bound in (part.lower, part.upper, part.step)]
-    bounds = [bound for bound in given if bound is None or isinstance(bound, int)]
-    if len(bounds) < len(given) or bounds[2] == 0:
-        return None
-    return dimension, size, every[slice(*bounds)]
-
-
-def _is_everything(part: ast.expr) -> bool:
-    """`:`, `...`."""
-    if isinstance(part, ast.Slice):
-        return part.lower is None and part.upper is None and part.step is None
-    return isinstance(part, ast.Constant) and part.value is ...
-
-
 def _is_slice(places: ast.expr) -> bool:
     """`[1:]`, `[:, :count]`."""
     parts = places.elts if isinstance(places, ast.Tuple) else [places]
@@ -349,7 +325,7 @@ def _is_whole(places: ast.expr, made: ast.expr) -> bool:
     """`out[:n]` of `torch.empty(n)`."""
     parts = places.elts if isinstance(places, ast.Tuple) else [places]
     sizes = {ast.unparse(size) for size in sizes_of(made)}
-    bounded = [part for part in parts if isinstance(part, ast.Slice) and not _is_everything(part)]
+    bounded = [part for part in parts if isinstance(part, ast.Slice) and not is_everything(part)]
     return all(
         part.lower is None and part.step is None and part.upper is not None and ast.unparse(part.upper) in sizes
         for part in bounded

@@ -6,7 +6,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from detlint.linter.analysis.callers import users_of
+from detlint.linter.analysis.callers import sets_from_outside, users_of
 from detlint.linter.analysis.classes import SILENT_BASES
 from detlint.linter.memory.attribute_fates import fate_under_names, is_trained
 from detlint.linter.memory.attribute_uses import AttributeUses
@@ -25,7 +25,12 @@ from detlint.linter.memory.hooks import (
     takes_no_model,
 )
 from detlint.linter.memory.layers import held_parts, is_a_part, is_about_a_part
-from detlint.linter.memory.loads import is_initialised_by_users, is_only_loaded, loads_something_else
+from detlint.linter.memory.loads import (
+    is_initialised_by_users,
+    is_key_of_checkpoint,
+    is_only_loaded,
+    loads_something_else,
+)
 from detlint.linter.memory.owners import is_kin, is_of_another
 from detlint.linter.memory.uses import Fate, registered_name
 from detlint.linter.source.names import FUNCTIONS, FunctionNode
@@ -71,8 +76,10 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
     if read is None or is_initialised_by_users(owner, ctx):
         return None
     info = ctx.inference.class_info(owner)
-    filled_by_users = not tended and _is_filled_by_users(name, info, trained, ctx)
-    loaded = not tended and not uses.updated and is_only_loaded(owner, ctx)
+    filled_by_users = not tended and (
+        _is_filled_by_users(name, info, trained, ctx) or _is_set_from_outside(name, info, ctx)
+    )
+    loaded = not tended and not uses.updated and (is_only_loaded(owner, ctx) or is_key_of_checkpoint(name, ctx))
     return None if filled_by_users or loaded else read
 
 
@@ -137,6 +144,18 @@ def _is_filled_by_users(name: str, owner: ClassInfo, trained: bool, ctx: Context
         and (not isinstance(node.ctx, ast.Load) or fate_under_names(node, user, trained=trained)[0] is Fate.WRITTEN)
         for user in users.values()
         for node in user.module.index.of_type(ast.Attribute)
+    )
+
+
+def _is_set_from_outside(name: str, owner: ClassInfo, ctx: Context) -> bool:
+    """`layer.attention.projection = loaded["o"]` in a file that fills models whose classes it need not name.
+
+    Names that most layers have say nothing, nor do numbers: `options.scale = 2`.
+    """
+    return name not in _OF_MOST_LAYERS and any(
+        not isinstance(getattr(where.statement(node), "value", None), ast.Constant)
+        and not is_of_another(node, owner, where)
+        for where, node in sets_from_outside(name, ctx)
     )
 
 

@@ -55,18 +55,28 @@ def _is_other_device(test: ast.Compare, holds: bool, ctx: Context) -> bool:
     """`x.device.type == "cpu"`, not `device != torch.device("cpu")`; `"cuda" in str(x.device)` that does not hold."""
     if ctx.constant(test.left) == _CUDA and isinstance(test.ops[0], (ast.In, ast.NotIn)):
         return isinstance(test.ops[0], ast.NotIn) is holds
+    found = device_asked(test, ctx)
+    if found is None:
+        return False
+    _, words, alike = found
+    if alike is holds:
+        return _OTHERS.issuperset(f"is_{word.partition(':')[0]}" for word in words)
+    return _CUDA in words
+
+
+def device_asked(test: ast.Compare, ctx: Context) -> tuple[ast.expr, list[str], bool] | None:
+    """Return what a comparison asks for its device, what it names, and whether the device is to be one of these.
+
+    `x.device.type == "cpu"`, `str(x.device) != "cuda:0"`, `current_device() in ("cpu", "meta")`.
+    """
     asked = only_value(ctx.module, test.left) or test.left
     if isinstance(asked, ast.Call) and identifier(asked.func) == "str" and len(asked.args) == 1:
         asked = asked.args[0]
+    asked = asked.func if isinstance(asked, ast.Call) else asked
     if not _DEVICE.search(identifier(asked)):
-        return False
+        return None
     found = compared(ast.Compare(test.left, test.ops, [_named(part) for part in test.comparators]))
-    if found is None:
-        return False
-    words = [str(literal.value) for literal in found[0]]
-    if found[1] is holds:
-        return _OTHERS.issuperset(f"is_{word.partition(':')[0]}" for word in words)
-    return _CUDA in words
+    return (asked, [str(literal.value) for literal in found[0]], found[1]) if found is not None else None
 
 
 def _named(device: ast.expr) -> ast.expr:

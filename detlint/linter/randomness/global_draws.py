@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.origins import made_by
 from detlint.linter.analysis.program import calls_named
+from detlint.linter.programs.meta_device import has_form_alone
 from detlint.linter.randomness.messages import only_words_a_message
 from detlint.linter.randomness.purpose import decides
 from detlint.linter.source.names import parameters
-from detlint.linter.source.nodes import arguments_of, identifier, walk
+from detlint.linter.source.nodes import identifier, walk
 from detlint.randomness import load_sources
 from detlint.rulebook import Trigger
 
@@ -96,18 +97,9 @@ def _initialises(call: ast.Call, ctx: Context) -> bool:
 def matters(draw: Drawn, ctx: Context) -> bool:
     if draw.library == "torch" and load_sources().indifferent.measures(ctx.module.name.rpartition(".")[2]):
         return False  # get_flops.py: an input of the right shape
-    if _holds_nothing(draw.node, ctx) or only_words_a_message(draw.node, draw.name, ctx):
+    if has_form_alone(draw.node, ctx) or only_words_a_message(draw.node, draw.name, ctx):
         return False
     last = draw.name.rpartition(".")[2]
     if last == "shuffle" or last.endswith("_"):
         return True  # changes its argument in place
     return decides(draw.node, ctx)
-
-
-def _holds_nothing(made: ast.Call, ctx: Context) -> bool:
-    """`torch.rand(8, 8, device="meta")`, `torch.rand(8, 8).to("meta")`: a tensor on that device has a form alone."""
-    moved = ctx.parent(ctx.parent(made) or made)
-    moves = isinstance(moved, ast.Call) and identifier(moved.func) == "to" and ctx.parent(made) is moved.func
-    places = [word.value for word in made.keywords if word.arg == "device"]
-    places += arguments_of(moved) if isinstance(moved, ast.Call) and moves else []
-    return any(ctx.constant(place) == "meta" for place in places)
