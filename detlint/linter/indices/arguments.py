@@ -23,6 +23,7 @@ from detlint.linter.indices.distinct_indices import (
     is_permutation,
     names_rows_once,
 )
+from detlint.linter.indices.own_size import scale_of
 from detlint.linter.indices.positions import holds_positions
 from detlint.linter.indices.row_choices import chooses_in_rows
 from detlint.linter.indices.single_elements import SingleElements, is_one_number, is_taken_away, names_choice
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 # What may be one word here and another there.
 _NAMING = (ast.Name, ast.Attribute, ast.IfExp, ast.Subscript)
+# By what an image is resized where its `size` is not given.
+_SCALE = "scale_factor"
 _VIEWS = frozenset({"contiguous", "flatten", "reshape", "view"})
 _FAMILIES = {"float": "floating", "int": "integral", "complex": "complex", "bool": "bool"}
 
@@ -56,6 +59,8 @@ class SourceArguments:
         return name == "input" or name in self._names
 
     def literal(self, name: str) -> object:
+        if name == _SCALE and self._scale():
+            return self._scale()
         argument = self._argument(name)
         if argument.value is None:
             return self._passed_on(name) if argument.hidden else UNKNOWN
@@ -69,6 +74,11 @@ class SourceArguments:
             return left[self._branch % len(left)] if left else UNKNOWN
         value = self._known(argument.value, words)
         return UNKNOWN if value in excluded else value
+
+    def _scale(self) -> list[float]:
+        """Return the factors that `size=(h // 2, w // 2)` stands for, where those are sizes of the input."""
+        size = self._call.argument("size")
+        return scale_of(self._input().value, size.value, self._ctx) if size.given else []
 
     def _known(self, node: ast.expr, words: list[str]) -> object:
         """Return what an argument is wherever the call is made, else what it is unless a caller says otherwise."""
