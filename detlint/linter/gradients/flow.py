@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.callers import AUTOGRAD_FUNCTIONS, calls_of
+from detlint.linter.analysis.never_taken import is_switched_off
 from detlint.linter.analysis.program import outermost_definition
 from detlint.linter.gradients.branches import is_unrecorded
 from detlint.linter.gradients.entered import is_entered_unrecorded
@@ -358,10 +359,12 @@ def _is_exported(node: ast.AST, ctx: Context) -> bool:
 
 
 def _callers_infer(function: FunctionNode, ctx: Context, depth: int) -> bool:
-    """Return whether the project calls a function, and only where nothing is trained."""
+    """Return whether the project calls a function, and only where nothing is trained, or in branches never taken."""
     called = False
     for site in calls_of(function, ctx):
-        if site is None or not _only_infers(site[1], site[0], depth - 1):
+        if site is None:
+            return False
+        if not is_switched_off(site[1], site[0]) and not _only_infers(site[1], site[0], depth - 1):
             return False
         called = True
     return called
