@@ -22,6 +22,10 @@ _MOST_FILES = 13  # its own included
 _MOST_FILES_SEARCHED = 64  # for an assignment, which a look at each tells
 # Annotations, type tests and calls of a base class name a class without making or calling anything of it.
 _TESTS = ("isinstance", "issubclass", "cast", "super")
+# Bases of operators that bring their own derivative: their `forward` is called by their `apply`.
+AUTOGRAD_FUNCTIONS = frozenset(
+    {"torch.autograd.Function", "torch.autograd.function.Function", "torch.autograd.InplaceFunction"}
+)
 
 CallSite = tuple["Context", ast.Call]
 Given = tuple[ast.expr, "Context"]
@@ -30,12 +34,14 @@ Given = tuple[ast.expr, "Context"]
 def calls_of(function: FunctionNode | ast.ClassDef, ctx: Context) -> Iterator[CallSite | None]:
     """Yield each call of `function` in the project, those of its own file first; None for a use that is no call.
 
-    The `forward` of a module is called where its instances are. A function handed on as a value ends in None, since
-    whoever gets it may call it with anything; so does one that too many files mention.
+    The `forward` of a module is called where its instances are, that of an operator where its `apply` is. A function
+    handed on as a value ends in None, since whoever gets it may call it with anything; so does one that too many files
+    mention.
     """
     owner = ctx.module.index.class_at(function)
     if function.name == "forward" and owner is not None:
-        yield from _calls_of_instances(owner, ctx)
+        applied = not AUTOGRAD_FUNCTIONS.isdisjoint(ctx.inference.external_bases(ctx.inference.class_info(owner)))
+        yield from _calls_of_apply(owner, ctx) if applied else _calls_of_instances(owner, ctx)
         return
     qualified = ctx.module.qualified(function)
     yield from _calls_in(function, qualified, ctx, free=owner is None)
@@ -249,6 +255,41 @@ def _calls_of_instances(owner: ast.ClassDef, ctx: Context) -> Iterator[CallSite 
         yield from ((ctx, call) for call in calls)
         if not calls:
             yield None
+
+
+def _calls_of_apply(owner: ast.ClassDef, ctx: Context) -> Iterator[CallSite | None]:
+    """Yield the calls `Scale.apply(x)` of an operator, also under the name of `scale = Scale.apply`."""
+    qualified = ctx.module.qualified(owner)
+    for where in (ctx, *_mentioning(owner.name, ctx)):
+        if where is None:
+            yield None
+            return
+        for use in _names(where, owner.name):
+            if qualified not in where.resolve(use) or _only_names(use, where):
+                continue
+            method = where.parent(use)
+            user = where.parent(method) if isinstance(method, ast.Attribute) and method.attr == "apply" else None
+            if isinstance(user, ast.Call) and user.func is method:
+                yield where, user
+            elif isinstance(user, ast.Assign) and len(user.targets) == 1 and isinstance(user.targets[0], ast.Name):
+                yield from _calls_of_variable(user.targets[0], where)
+            else:
+                yield None
+
+
+def _calls_of_variable(variable: ast.Name, ctx: Context) -> Iterator[CallSite | None]:
+    """Yield the calls of what a file keeps in a variable, those of other files included; None where it is handed on."""
+    qualified = f"{ctx.module.name}.{variable.id}"
+    for where in (ctx, *_mentioning(variable.id, ctx)):
+        if where is None:
+            yield None
+            return
+        for use in _names(where, variable.id):
+            own = isinstance(use, ast.Name) and any(b.node is variable for b in where.module.definitions(use))
+            if isinstance(use.ctx, ast.Store) or not (own if where is ctx else qualified in where.resolve(use)):
+                continue
+            call = where.parent(use)
+            yield (where, call) if isinstance(call, ast.Call) and call.func is use else None
 
 
 def _calls_of_sequences(first: str, ctx: Context) -> Iterator[ast.Call]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.conditions import condition_of
+from detlint.linter.analysis.defaults import default_of
 from detlint.linter.analysis.only_values import only_value
 from detlint.linter.source.nodes import identifier, is_own, walk
 
@@ -115,9 +116,36 @@ def _parts(test: ast.expr, holds: bool, ctx: Context, steps: int = _MAX_STEPS) -
             yield from _parts(part, holds, ctx, steps)
     else:
         yield test, holds
+        chosen = _choice_behind(test, holds, ctx) if steps else None
+        if chosen is not None:
+            yield from _parts(*chosen, ctx, steps - 1)
         flag = only_value(ctx.module, test) if steps and isinstance(test, (ast.Name, ast.Attribute)) else None
         if flag is not None:
             yield from _parts(flag, holds, ctx, steps - 1)
+
+
+def _choice_behind(test: ast.expr, holds: bool, ctx: Context) -> tuple[ast.expr, bool] | None:
+    """Return the condition that decided, and how, where `corners = corners if mode != "nearest" else None` is asked.
+
+    That is what `corners is None` asks, in a place where it holds or does not.
+    """
+    found = compared(test) if isinstance(test, ast.Compare) else None
+    made = only_value(ctx.module, test.left) if isinstance(test, ast.Compare) and found is not None else None
+    if found is None or not isinstance(made, ast.IfExp) or [literal.value for literal in found[0]] != [None]:
+        return None
+    branches = [isinstance(part, ast.Constant) and part.value is None for part in (made.body, made.orelse)]
+    if branches.count(True) != 1:
+        return None
+    absent = found[1] is holds
+    if absent and not _is_there_by_default(made.orelse if branches[0] else made.body, ctx):
+        return None
+    return made.test, branches[0] is absent
+
+
+def _is_there_by_default(node: ast.expr, ctx: Context) -> bool:
+    """Is a value another one than None, unless a caller says otherwise?"""
+    made = [default_of(value) or value.node for value in ctx.values(node)]
+    return bool(made) and all(isinstance(part, ast.Constant) and part.value is not None for part in made)
 
 
 def compared(test: ast.Compare) -> tuple[list[ast.Constant], bool] | None:

@@ -6,7 +6,8 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from detlint.linter.analysis.callers import calls_of
+from detlint.linter.analysis.callers import AUTOGRAD_FUNCTIONS, calls_of
+from detlint.linter.analysis.never_taken import is_switched_off
 from detlint.linter.analysis.program import outermost_definition
 from detlint.linter.gradients.branches import is_unrecorded
 from detlint.linter.gradients.entered import is_entered_unrecorded
@@ -35,10 +36,6 @@ if TYPE_CHECKING:
 # Operators that are defined on bits and whole numbers, or whose derivative is zero everywhere.
 _UNDIFFERENTIATED = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift, ast.FloorDiv)
 _LISTED = (ast.ListComp, ast.GeneratorExp)
-# What its forward and backward compute is not recorded: the class is the derivative.
-_UNRECORDED = frozenset(
-    {"torch.autograd.Function", "torch.autograd.function.Function", "torch.autograd.InplaceFunction"}
-)
 _INFERENCE = re.compile(r"\b(inference|predict(s|ion|or)?)\b|Predictor", re.IGNORECASE)
 _EXPORTING = "torch.onnx.is_in_onnx_export"
 _EXPORT = re.compile(r"(^|_)(export|onnx|coreml|tflite|tensorrt|trt|openvino)(_|$)")
@@ -338,7 +335,7 @@ def _never_records(owner: ast.ClassDef, is_layer: bool, ctx: Context) -> bool:
     if is_layer and ctx.module.project.once(is_entered_unrecorded, info):
         return True
     bases = ctx.inference.external_bases(info)
-    return any(base in _UNRECORDED or base.startswith(_MEASURING) for base in bases)
+    return any(base in AUTOGRAD_FUNCTIONS or base.startswith(_MEASURING) for base in bases)
 
 
 def _differentiates(function: FunctionNode, ctx: Context) -> bool:
@@ -362,10 +359,12 @@ def _is_exported(node: ast.AST, ctx: Context) -> bool:
 
 
 def _callers_infer(function: FunctionNode, ctx: Context, depth: int) -> bool:
-    """Return whether the project calls a function, and only where nothing is trained."""
+    """Return whether the project calls a function, and only where nothing is trained, or in branches never taken."""
     called = False
     for site in calls_of(function, ctx):
-        if site is None or not _only_infers(site[1], site[0], depth - 1):
+        if site is None:
+            return False
+        if not is_switched_off(site[1], site[0]) and not _only_infers(site[1], site[0], depth - 1):
             return False
         called = True
     return called

@@ -15,6 +15,7 @@ from detlint.linter.analysis.callers import calls_of, given_by_callers
 from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.context import MISSING
 from detlint.linter.analysis.parameters import receiver_class
+from detlint.linter.analysis.passed_fields import passed_for_field
 from detlint.linter.analysis.values import Kind, Value
 from detlint.linter.gradients.frozen import is_frozen
 from detlint.linter.gradients.model_inputs import is_judged, is_model_input
@@ -133,7 +134,9 @@ class _Question:
         for info in infos:
             writes = list(ctx.inference.attribute_writes(info, node.attr)) if info is not None else []
             if not writes:
-                return False
+                passed = passed_for_field(info, node.attr, ctx) if info is not None else []
+                if not passed or not all(self.is_data(value, inside) for value, inside in passed):
+                    return False
             if any(registers_buffer(owner.module.index.parents.get(write.value)) for owner, write in writes):
                 continue  # what is written there later is kept from one call to the next
             if not all(self.is_data(write.value, ctx.elsewhere(owner.module)) for owner, write in writes):

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 # Files that may call a part by its name; a name that more hold is that of any part.
 _MOST_FILES = 24
 _FORWARD = ("forward", "__call__")
+# Layers within layers that are asked about, from the inside out.
+_MAX_LAYERS = 3
 # What is asked of a part, or done to it, that runs none of it.
 _NOT_RUNNING = frozenset(
     {"eval", "load_state_dict", "device", "dtype", "parameters", "named_parameters", "requires_grad_"}
@@ -39,6 +41,7 @@ class Part:
 
     owner: ast.ClassDef
     ctx: Context = field(compare=False)
+    steps: int = _MAX_LAYERS
 
 
 def is_only_run_unrecorded(part: Part) -> bool:
@@ -92,7 +95,7 @@ def _is_run_so(name: str, keeper: ClassInfo, part: Part) -> bool:
                 continue
             if is_of_another(use, inside.module, keeper) or _runs_nothing(use, inside, part):
                 continue
-            if not _is_unrecorded(use, name, keeper, inside):
+            if not _is_unrecorded(use, name, keeper, inside, part.steps - 1):
                 return False
             parent = inside.parent(use)
             runs += isinstance(parent, ast.Call) or identifier(parent) == "forward"
@@ -134,9 +137,9 @@ def _holds(part: Part, name: str) -> bool:
     return methods or next(iter(inference.attribute_writes(info, name)), None) is not None
 
 
-def _is_unrecorded(use: ast.Attribute, name: str, keeper: ClassInfo, ctx: Context) -> bool:
+def _is_unrecorded(use: ast.Attribute, name: str, keeper: ClassInfo, ctx: Context, steps: int) -> bool:
     """Is a part run without gradients, or what it gives detached at once? One that is frozen may be run on data."""
-    if without_gradients(ctx.module, use) or is_unrecorded(use, ctx):
+    if without_gradients(ctx.module, use) or is_unrecorded(use, ctx) or _is_within_such(use, ctx, steps):
         return True
     call = ctx.parent(use)
     if not isinstance(call, ast.Call) or call.func is not use:
@@ -145,3 +148,12 @@ def _is_unrecorded(use: ast.Attribute, name: str, keeper: ClassInfo, ctx: Contex
         return True
     given = arguments_of(call)
     return bool(given) and is_frozen(name, keeper) and all(is_data(passed, ctx) for passed in given)
+
+
+def _is_within_such(use: ast.Attribute, ctx: Context, steps: int) -> bool:
+    """Does it stand in the `forward` of a layer that is itself only run without gradients?"""
+    function, owner = ctx.function(use), ctx.module.index.class_at(use)
+    if steps == 0 or owner is None or function is None or function.name != "forward":
+        return False
+    layer = ctx.inference.is_module_class(ctx.module.qualified(owner))
+    return layer and ctx.module.project.once(is_only_run_unrecorded, Part(owner, ctx, steps))

@@ -23,11 +23,13 @@ from detlint.linter.indices.distinct_indices import (
     is_permutation,
     names_rows_once,
 )
+from detlint.linter.indices.own_size import scale_of
 from detlint.linter.indices.positions import holds_positions
 from detlint.linter.indices.row_choices import chooses_in_rows
-from detlint.linter.indices.single_elements import SingleElements, is_one_number, names_choice
+from detlint.linter.indices.single_elements import SingleElements, is_one_number, is_taken_away, names_choice
+from detlint.linter.indices.spread_options import dictionaries, is_set_later, put_in, written
 from detlint.linter.programs.kernels import KERNEL_LANGUAGES, computes_floats
-from detlint.linter.source.nodes import identifier, walk
+from detlint.linter.source.nodes import identifier
 from detlint.linter.tables.gradients import gradient_table
 
 if TYPE_CHECKING:
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 
 # What may be one word here and another there.
 _NAMING = (ast.Name, ast.Attribute, ast.IfExp, ast.Subscript)
+# By what an image is resized where its `size` is not given.
+_SCALE = "scale_factor"
 _VIEWS = frozenset({"contiguous", "flatten", "reshape", "view"})
 _FAMILIES = {"float": "floating", "int": "integral", "complex": "complex", "bool": "bool"}
 
@@ -55,6 +59,8 @@ class SourceArguments:
         return name == "input" or name in self._names
 
     def literal(self, name: str) -> object:
+        if name == _SCALE and self._scale():
+            return self._scale()
         argument = self._argument(name)
         if argument.value is None:
             return self._passed_on(name) if argument.hidden else UNKNOWN
@@ -69,6 +75,11 @@ class SourceArguments:
         value = self._known(argument.value, words)
         return UNKNOWN if value in excluded else value
 
+    def _scale(self) -> list[float]:
+        """Return the factors that `size=(h // 2, w // 2)` stands for, where those are sizes of the input."""
+        size = self._call.argument("size")
+        return scale_of(self._input().value, size.value, self._ctx) if size.given else []
+
     def _known(self, node: ast.expr, words: list[str]) -> object:
         """Return what an argument is wherever the call is made, else what it is unless a caller says otherwise."""
         value = self._ctx.constant(node)
@@ -82,7 +93,7 @@ class SourceArguments:
         passed = literals_of(node, self._ctx)
         if passed and passed.count(passed[0]) == len(passed):
             return passed[0]
-        return _written(only_value(self._ctx.module, node) or node)
+        return written(only_value(self._ctx.module, node) or node)
 
     def _passed_on(self, name: str) -> object:
         """Return what an argument behind `**` is unless a caller says otherwise.
@@ -96,22 +107,22 @@ class SourceArguments:
             return UNKNOWN
         for hiding in [k.value for k in self._call.node.keywords if k.arg is None]:
             if function is not None and getattr(hiding, "id", None) == handed_on:
-                put_in = _put_in(function, handed_on, name)
-                if put_in is not None:
-                    return self._told(put_in, self._ctx.module)
+                instead = put_in(function, handed_on, name)
+                if instead is not None:
+                    return self._told(instead, self._ctx.module)
                 continue
             options = self._options(hiding)
-            if options is None or _is_set_later(function, hiding, name):
+            if options is None or is_set_later(function, hiding, name):
                 return UNKNOWN
             if name in options:
                 value = self._ctx.constant(options[name])
                 return UNKNOWN if value is MISSING else value
-        return _written(default_expression(default))
+        return written(default_expression(default))
 
     def _options(self, node: ast.expr) -> dict[str, ast.expr] | None:
         """Return what the dictionary behind `**` says by name, or the one of this branch; None of no such thing."""
-        written = _dictionaries(node, self._ctx)
-        return written[self._branch % len(written)] if written else None
+        found = dictionaries(node, self._ctx)
+        return found[self._branch % len(found)] if found else None
 
     def _by_default(self, node: ast.expr) -> object:
         """Return what the argument is unless a caller says otherwise: `size=1`; with `size=None`, `size or (1, 1)`."""
@@ -129,7 +140,7 @@ class SourceArguments:
 
     def _told(self, node: ast.AST | None, module: Module | None) -> object:
         """Return the literal that an expression of a file is, written there or under a name."""
-        known = _written(node)
+        known = written(node)
         if known is not UNKNOWN or module is None or not isinstance(node, ast.expr):
             return known
         value = self._ctx.elsewhere(module).constant(node)
@@ -237,12 +248,14 @@ class SourceArguments:
         dim = self._argument("dim").value
         if dim is None:
             return False
+        if is_taken_away(self._call.node, dim, self._ctx):
+            return True
         asked = self._call.name.endswith(".gather") and self.literal("dim") in (1, 2, -1)
         return SingleElements(dim, self._ctx).of(index) or (asked and names_choice(index))
 
     def same(self, name: str, other: str) -> bool:
-        written = [self._argument(each).value for each in (name, other)]
-        return all(isinstance(node, ast.Name) for node in written) and len({ast.dump(n) for n in written if n}) == 1
+        both = [self._argument(each).value for each in (name, other)]
+        return all(isinstance(node, ast.Name) for node in both) and len({ast.dump(n) for n in both if n}) == 1
 
     def fact(self, name: str) -> Truth:
         return Truth.of(self._values_only(self._call.node)) if name == "values_only" else Truth.UNKNOWN
@@ -319,28 +332,14 @@ def branches(call: Call, names: Iterable[str], ctx: Context) -> range:
         for name, value in named
         if isinstance(value, _NAMING)
     ]
-    behind = [_dictionaries(keyword.value, ctx) for keyword in call.node.keywords if keyword.arg is None]
+    behind = [dictionaries(keyword.value, ctx) for keyword in call.node.keywords if keyword.arg is None]
     return range(max([1, *map(len, words), *map(len, behind)]))
-
-
-def _dictionaries(node: ast.expr, ctx: Context) -> list[dict[str, ast.expr]]:
-    """Return what `dict(n_fft=512, **more)` or `{"n_fft": 512}` says by name, none where it may be something else."""
-    found: list[dict[str, ast.expr]] = []
-    for made in [value.node for value in ctx.values(node) if value.module is ctx.module]:
-        if isinstance(made, ast.Dict):
-            named = zip(made.keys, made.values, strict=True)
-            found.append({str(key.value): value for key, value in named if isinstance(key, ast.Constant)})
-        elif isinstance(made, ast.Call) and "builtins.dict" in ctx.callees(made) and not made.args:
-            found.append({keyword.arg: keyword.value for keyword in made.keywords if keyword.arg is not None})
-        else:
-            return []
-    return found
 
 
 def _is_word(name: str, call: Call) -> bool:
     """Does the called function take a word there, as it does by default?"""
     default = next((parameter.default for parameter in call.trigger.parameters if parameter.name == name), None)
-    return default is not None and isinstance(_written(default_expression(default)), str)
+    return default is not None and isinstance(written(default_expression(default)), str)
 
 
 def _is_computed(node: ast.AST | None) -> bool:
@@ -351,27 +350,6 @@ def _is_computed(node: ast.AST | None) -> bool:
     if isinstance(method, ast.Attribute):
         return f"torch.Tensor.{method.attr}" in load_types().tensors
     return isinstance(node, ast.BinOp)
-
-
-def _put_in(function: ast.AST, options: str, name: str) -> ast.expr | None:
-    """Return what `options.setdefault(name, value)` puts in where callers leave an argument out, or None."""
-    for node in walk(function):
-        if isinstance(node, ast.Call) and len(node.args) == 2 and getattr(node.func, "attr", "") == "setdefault":
-            key, value = node.args
-            if ast.unparse(node.func) == f"{options}.setdefault" and _written(key) == name:
-                return value
-    return None
-
-
-def _is_set_later(function: ast.AST | None, options: ast.expr, name: str) -> bool:
-    """`options["deterministic"] = …`, which may stand under a condition."""
-    stores = (part for part in walk(function) if isinstance(part, ast.Subscript)) if function is not None else ()
-    return any(
-        isinstance(store.ctx, ast.Store)
-        and identifier(store.value) == identifier(options)
-        and _written(store.slice) == name
-        for store in stores
-    )
 
 
 def matches(call: Call, ctx: Context) -> bool:
@@ -386,11 +364,3 @@ def _names_positions(node: ast.expr | None) -> bool:
         view = node.func if isinstance(node, ast.Call) else node
         node = view.value if isinstance(view, (ast.Attribute, ast.Subscript)) else None
     return gradient_table().positions.search(identifier(node)) is not None
-
-
-def _written(node: ast.AST | None) -> object:
-    """Return the literal that is written there, UNKNOWN for anything else."""
-    try:
-        return ast.literal_eval(node) if isinstance(node, ast.expr) else UNKNOWN
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        return UNKNOWN

@@ -23,6 +23,8 @@ _CHOSEN = re.compile(r"(^|_)(selected|chosen|topk|top_k|expert)_(\w+_)?(experts?
 # What names the places of a sparse tensor, and what holds rows of an embedding alone.
 _PLACES = ("indices", "_indices")
 _GRADIENT = re.compile(r"(^|_)grads?(_|$)")
+# Under which attribute a derivative finds the tensors that its operator saved.
+_SAVED = "saved_tensors"
 _MAX_STEPS = 6
 _MAX_VIEWS = 4
 # Indices made by these name every place at most once.
@@ -204,8 +206,10 @@ def is_permutation(index: ast.expr, ctx: Context, depth: int = 2) -> bool:
                 return not _are_truths(index, ctx)
             bindings = ctx.module.definitions(index)
             found = [binding for binding in bindings if not _is_view(binding)] or bindings
-            if len(found) != 1 or is_one_of_columns(index, ctx):
+            if is_one_of_columns(index, ctx):
                 return False
+            if len(found) != 1:
+                return bool(found) and depth > 0 and all(_is_set_to_permutation(each, ctx, depth - 1) for each in found)
             if isinstance(found[0].node, ast.arg):
                 return depth > 0 and _gets_permutations(found[0], ctx, depth - 1)
             source = _taken_from(found[0], ctx)
@@ -228,6 +232,12 @@ def is_permutation(index: ast.expr, ctx: Context, depth: int = 2) -> bool:
             shaped = shaped or _shapes(index, ctx)
             index = index.func.value
     return False
+
+
+def _is_set_to_permutation(binding: Binding, ctx: Context, depth: int) -> bool:
+    """Is one of several values of a name a permutation, as each branch sets it?"""
+    made = binding.value if binding.kind is BindingKind.ASSIGN and not binding.index else None
+    return made is not None and is_permutation(made, ctx, depth)
 
 
 def _are_truths(index: ast.expr, ctx: Context) -> bool:
@@ -350,13 +360,32 @@ def is_later_dimension(picked: ast.Subscript, ctx: Context) -> bool:
 
 
 def _taken_from(binding: Binding, ctx: Context) -> ast.expr | None:
-    """Return what a name is set to, or what a loop takes it from: `for row, perm in zip(rows, perms)`."""
+    """Return what a name is set to, or what a loop takes it from: `for row, perm in zip(rows, perms)`.
+
+    What a derivative reads of `ctx.saved_tensors` is what its operator saved.
+    """
+    saved = _saved_for_backward(binding, ctx)
+    if saved is not None:
+        return saved
     value = binding.value
     zipped = isinstance(value, ast.Call) and "builtins.zip" in ctx.callees(value)
     if binding.kind is not BindingKind.ITERATION or not isinstance(value, ast.Call) or not zipped:
         return value
     place = binding.index[0] if len(binding.index) == 1 else len(value.args)
     return value.args[place] if place < len(value.args) else None
+
+
+def _saved_for_backward(binding: Binding, ctx: Context) -> ast.expr | None:
+    """Return the `rows` of `ctx.save_for_backward(rows)` for `(rows,) = ctx.saved_tensors` in the same class."""
+    value, index = binding.value, ctx.module.index
+    if not isinstance(value, ast.Attribute) or value.attr != _SAVED or len(binding.index) != 1:
+        return None
+    owner = index.class_at(value)
+    calls = [call for call in index.calls_by_name.get("save_for_backward", ()) if index.class_at(call) is owner]
+    saved = calls[0].args if owner is not None and len(calls) == 1 else []
+    place = binding.index[0]
+    written_out = not any(isinstance(tensor, ast.Starred) for tensor in saved)
+    return saved[place] if written_out and 0 <= place < len(saved) else None
 
 
 def _is_view(binding: Binding) -> bool:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from detlint.conditions import Truth
+from detlint.linter.analysis.values import Kind
 from detlint.linter.indices.positions import TENSORS
 from detlint.linter.indices.rearranging import axes
 from detlint.linter.source.names import BindingKind
+from detlint.linter.source.nodes import arguments_of, identifier
 from detlint.linter.tables.gradients import gradient_table
 
 if TYPE_CHECKING:
@@ -18,6 +21,10 @@ _SAME_SHAPE = ("long", "int", "to", "type", "clamp", "clamp_min", "contiguous", 
 _SPREADING = ("unsqueeze", "expand", "expand_as", "repeat")
 _RESHAPING = ("flatten", "unsqueeze", "squeeze", "cuda", "cpu")
 _ELEMENTWISE = TENSORS | {"torch.where"}
+# Their result is as long along their dimension as their index.
+_AS_LONG_AS_INDEX = ("gather", "index_select", "take_along_dim")
+# What makes a tensor of one number where that is what they are given; to others it is a size.
+_OF_DATA = frozenset({"torch.as_tensor", "torch.tensor"})
 _FILLED = ("full", "zeros", "ones")
 _LIKE = ("zeros_like", "ones_like", "full_like")
 
@@ -150,8 +157,24 @@ class SingleElements:
         return isinstance(one, ast.Tuple) and all(self._ctx.constant(size) == -1 for size in one.elts)
 
 
+def is_taken_away(gathered: ast.Call, dim: ast.expr, ctx: Context) -> bool:
+    """`x.gather(0, index).squeeze(0)`: who takes the dimension away knows that the index has one element along it.
+
+    Of operators whose result is as long along the dimension as their index.
+    """
+    method = ctx.parent(gathered)
+    call = ctx.parent(method) if isinstance(method, ast.Attribute) and method.attr == "squeeze" else None
+    if identifier(gathered.func) not in _AS_LONG_AS_INDEX or not isinstance(call, ast.Call):
+        return False
+    taken = next(iter(arguments_of(call)), None)
+    if taken is None:
+        return False
+    place = ctx.constant(dim)
+    return ast.dump(taken) == ast.dump(dim) or (type(place) is int and ctx.constant(taken) == place)
+
+
 def is_one_number(index: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> bool:
-    """Has the index a single element in all: `torch.full((1,), place)`, `place.view(1)`, one that `.item()` reads?"""
+    """Has the index one element in all: `torch.full((1,), place)`, `torch.tensor(place)`, one that `.item()` reads?"""
     if steps == 0:
         return False
     if isinstance(index, ast.Name):
@@ -170,6 +193,8 @@ def is_one_number(index: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> boo
 
 def _makes_one(call: ast.Call, function: ast.Attribute, ctx: Context, steps: int) -> bool:
     last = function.attr.removeprefix("new_")
+    if function.attr == "new_tensor" or not _OF_DATA.isdisjoint(ctx.callees(call)):
+        return bool(call.args) and ctx.is_kind(call.args[0], Kind.NUMBER) is Truth.YES
     if last in _FILLED and (function.attr != last or any(name.startswith("torch.") for name in ctx.callees(call))):
         named = [keyword.value for keyword in call.keywords if keyword.arg == "size"]
         sizes = named or call.args[:1] if last == "full" else named or call.args

@@ -1,0 +1,65 @@
+"""What does a project put into a field of a record: a dataclass or a named tuple, made wherever it is called?"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from detlint.linter.analysis.callers import calls_of, is_set_from_outside
+from detlint.linter.analysis.classes import ClassInfo
+from detlint.linter.source.nodes import decorating, identifier, walk
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.callers import Given
+    from detlint.linter.analysis.context import Context
+
+_RECORDS = frozenset({"dataclasses.dataclass", "typing.NamedTuple"})
+
+
+def passed_for_field(info: ClassInfo, name: str, ctx: Context) -> list[Given]:
+    """Return all that calls pass for a field without a default; nothing where something else may set it too."""
+    fields = _fields(info)
+    inside = ctx.elsewhere(info.module)
+    if name not in fields or is_set_from_outside(name, inside) or _is_stored(name, inside) or _makes_itself(info):
+        return []
+    given: list[Given] = []
+    for site in calls_of(info.node, inside):
+        value = _passed(fields.index(name), name, site[1]) if site is not None else None
+        if site is None or value is None:
+            return []
+        given.append((value, site[0]))
+    return given
+
+
+def _fields(info: ClassInfo) -> list[str]:
+    """Return the fields of a record in the order of its constructor; none of another class, or of one that inherits."""
+    inference, node = info.module.inference, info.node
+    marks = [decorating(decorator) for decorator in node.decorator_list] or node.bases
+    names = {name for mark in marks for name in inference.resolve(mark)}
+    if _RECORDS.isdisjoint(names) or "__init__" in info.methods or (node.decorator_list and node.bases):
+        return []
+    return [
+        part.target.id for part in node.body if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
+    ]
+
+
+def _passed(place: int, name: str, call: ast.Call) -> ast.expr | None:
+    named = next((keyword.value for keyword in call.keywords if keyword.arg == name), None)
+    if named is not None or place >= len(call.args):
+        return named
+    starred = any(isinstance(argument, ast.Starred) for argument in call.args[: place + 1])
+    return None if starred else call.args[place]
+
+
+def _is_stored(name: str, ctx: Context) -> bool:
+    """Does the file of the class set an attribute of that name, of whatever object?"""
+    uses = ctx.module.index.names_used.get(name, ())
+    return any(isinstance(use, ast.Attribute) and isinstance(use.ctx, ast.Store) for use in uses)
+
+
+def _makes_itself(info: ClassInfo) -> bool:
+    """`return cls(x)`: calls in the body of a class are none of those that are looked at."""
+    return any(
+        isinstance(part, ast.Call) and identifier(part.func) in ("cls", "_replace", "replace", info.node.name)
+        for part in walk(info.node)
+    )
