@@ -12,8 +12,11 @@ from detlint.linter.analysis.values import Kind
 from detlint.linter.numbers.arrays import FILLED, is_array, is_empty
 from detlint.linter.numbers.exact_results import only_selects, promises_text
 from detlint.linter.numbers.frames import Frame
+from detlint.linter.numbers.hand_worked import is_written_out
 from detlint.linter.numbers.named_results import ARITHMETIC, is_result_by_name
 from detlint.linter.numbers.network_parts import is_run_of_part
+from detlint.linter.numbers.small_integers import are_small_integers
+from detlint.linter.numbers.value_parts import walk_values
 from detlint.linter.programs.called_models import (
     is_engine_run,
     is_layer,
@@ -50,6 +53,7 @@ _DERIVATIVES = frozenset(
     }
 )
 _STARTS = (*FILLED, "zeros_like", "empty_like", "ones_like")
+_ON_HOST = ("numpy", "math")
 _NUMERICAL = ("torch", "numpy", "einops")
 _TRANSPOSING = frozenset({"T", "mT", "H", "mH", "t", "transpose"})
 _LAST = -1
@@ -93,10 +97,10 @@ def _is_computed(frame: Frame, node: ast.expr, depth: int) -> bool:
         branches = [branch for branch in (node.body, node.orelse) if not is_empty(branch)]
         return bool(branches) and all(_is_computed(frame, branch, inner) for branch in branches)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ARITHMETIC):
-        return _is_rounded_arithmetic(frame, node, inner)
+        return _is_rounded_arithmetic(frame, node, inner) and not are_small_integers(frame, node)
     if isinstance(node, (ast.UnaryOp, ast.Subscript, ast.Attribute)):
         return _keeps(frame, node, inner)
-    return isinstance(node, ast.Call) and _is_computed_call(frame, node, inner)
+    return isinstance(node, ast.Call) and _is_computed_call(frame, node, inner) and not are_small_integers(frame, node)
 
 
 def _is_added_in_rounds(module: Module, binding: Binding) -> bool:
@@ -202,7 +206,7 @@ def _is_untold(frame: Frame, node: ast.expr) -> bool:
 
 def _has_fractions(frame: Frame, node: ast.expr, depth: int = 4) -> bool:
     """Return whether random numbers or shares stand somewhere in a computation: they may be rounded anywhere."""
-    for part in ast.walk(node):
+    for part in walk_values(node):
         if not rounding_table().shares.isdisjoint(identifier(part).split("_")):
             return True
         if isinstance(part, ast.Call):
@@ -277,6 +281,8 @@ def _is_computed_call(frame: Frame, call: ast.Call, depth: int) -> bool:
     table = rounding_table()
     owner, _, last = names[0].rpartition(".") if names else ("", "", "")
     numerical = owner.partition(".")[0] in _NUMERICAL
+    if owner in _ON_HOST and call.args and is_written_out(module, call.args[0]):
+        return False  # the same constant in every run
     if last in table.rounding and numerical and not any(map(_is_comparison, call.args[:1])):
         return True
     if _is_of_library(module, call) or is_engine_run(module, call) or is_model_run(module, call):

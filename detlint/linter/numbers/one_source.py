@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.taken import elements_of, entries_at, taken
+from detlint.linter.numbers.computed import is_computed
+from detlint.linter.numbers.named_results import is_of_operation
 from detlint.linter.numbers.settings_around import are_set_apart
 from detlint.linter.source.names import BindingKind, unpacked
 from detlint.linter.source.nodes import arguments_of, identifier, walk
@@ -20,14 +22,22 @@ _SWITCHES = "torch.backends."
 
 def is_repeated(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
     """Is one computation done twice, with nothing put into what it computes with in between?"""
+    made = [(made_as(left, ctx) or left, made_as(right, ctx) or right)]
     if _origin(left, ctx) != _origin(right, ctx):
-        return False
-    first, second = sorted((made_as(left, ctx) or left, made_as(right, ctx) or right), key=lambda made: made.lineno)
+        if _worked_out(left, ctx) != _worked_out(right, ctx):
+            return False
+        made = list(zip(_calls_behind(left, ctx), _calls_behind(right, ctx), strict=False))
+    return not any(_is_changed_between(one, other, ctx) for one, other in made)
+
+
+def _is_changed_between(one: ast.expr, other: ast.expr, ctx: Context) -> bool:
+    """Is something put into what a computation is done with, or another kernel chosen, before it is done again?"""
+    first, second = sorted((one, other), key=lambda made: made.lineno)
     if are_set_apart(first, second, ctx):
-        return False
+        return True
     with_names = {part.id for part in ast.walk(first) if isinstance(part, ast.Name)}
     function = ctx.function(first)
-    return function is None or not any(
+    return function is not None and any(
         isinstance(part, (ast.Attribute, ast.Subscript))
         and isinstance(part.ctx, ast.Store)
         and first.lineno < part.lineno < second.lineno
@@ -119,6 +129,47 @@ def _origin(node: ast.expr, ctx: Context, steps: int = _MOST_VIEWS) -> str:
     if isinstance(node, ast.Subscript):
         return f"{_origin(node.value, ctx, steps)}[{ast.unparse(node.slice)}]"
     return ast.unparse(node)
+
+
+def _worked_out(node: ast.expr, ctx: Context, steps: int = _MOST_VIEWS) -> str:
+    """The text of `grad(net(x), x)[0]`, of `dx` after `out = net(x)` and `dx, dw = grad(out, x)`."""
+    if not steps:
+        return ast.unparse(node)
+    if isinstance(node, ast.Name):
+        behind = _behind(node, ctx)
+        return node.id if behind is None else f"{_worked_out(behind[0], ctx, steps - 1)}{list(behind[1]) or ''}"
+    if isinstance(node, ast.Subscript):
+        return f"{_worked_out(node.value, ctx, steps)}[{ast.unparse(node.slice)}]"
+    if isinstance(node, ast.Call):
+        given = [_worked_out(argument, ctx, steps - 1) for argument in node.args]
+        given += [f"{named.arg}={_worked_out(named.value, ctx, steps - 1)}" for named in node.keywords]
+        return f"{ast.unparse(node.func)}({', '.join(given)})"
+    return ast.unparse(node)
+
+
+def _calls_behind(node: ast.expr, ctx: Context, steps: int = _MOST_VIEWS) -> Iterator[ast.expr]:
+    """Yield the calls of such a text, the last one first."""
+    behind = _behind(node, ctx) if isinstance(node, ast.Name) else None
+    inner = [behind[0]] if behind is not None else []
+    if isinstance(node, ast.Subscript):
+        inner = [node.value]
+    elif isinstance(node, ast.Call):
+        yield node
+        inner = arguments_of(node)
+    for part in inner if steps else ():
+        yield from _calls_behind(part, ctx, steps - 1)
+
+
+def _behind(name: ast.Name, ctx: Context) -> tuple[ast.expr, tuple[int, ...]] | None:
+    """Return the call that computed what a name is, or of several results one at a place; None for all other names.
+
+    A model that a call gave may have been changed since.
+    """
+    if not is_computed(ctx.module, name) and not is_of_operation(ctx.module, name):
+        return None
+    found = ctx.module.definitions(name)
+    made = found[0].value if len(found) == 1 and found[0].kind is BindingKind.ASSIGN else None
+    return (made, found[0].index) if isinstance(made, (ast.Call, ast.Subscript)) else None
 
 
 def _root(node: ast.expr) -> str:

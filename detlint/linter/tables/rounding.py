@@ -13,11 +13,13 @@ _NAMES = (
     "floating",
     "keeping",
     "adding",
+    "summing",
     "elementwise",
     "fractions",
     "draws",
     "results",
     "measures",
+    "counted",
     "operations",
     "entries",
     "parts",
@@ -43,7 +45,7 @@ _NAMES = (
     "whole",
     "switches",
 )
-_EXACT = ("calls", "loading", "saving", "seeding", "flags", "words")
+_EXACT = ("calls", "round_trips", "loading", "saving", "seeding", "flags", "words")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +56,13 @@ class RoundingTable:
     floating: frozenset[str]
     keeping: frozenset[str]
     adding: frozenset[str]
+    summing: frozenset[str]
     elementwise: frozenset[str]
     fractions: frozenset[str]
     draws: frozenset[str]
     results: frozenset[str]
     measures: frozenset[str]
+    counted: frozenset[str]
     operations: frozenset[str]
     entries: frozenset[str]
     parts: frozenset[str]
@@ -86,6 +90,7 @@ class RoundingTable:
     loading: frozenset[str]
     saving: tuple[str, ...]
     exact_calls: frozenset[str]
+    round_trips: tuple[tuple[str, str], ...]
     seeding: frozenset[str]
     exact_flags: tuple[str, ...]
     exact_words: tuple[str, ...]
@@ -107,6 +112,7 @@ def rounding_table(path: Path = RULES_FOLDER / "rounding.toml") -> RoundingTable
         saving=tuple(exact["saving"]),
         seeding=frozenset(exact["seeding"]),
         exact_calls=frozenset(exact["calls"]),
+        round_trips=tuple((pair.split()[0], pair.split()[-1]) for pair in exact["round_trips"]),
         exact_flags=tuple(exact["flags"]),
         exact_words=tuple(exact["words"]),
     )
