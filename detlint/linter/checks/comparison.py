@@ -36,6 +36,7 @@ from detlint.linter.numbers.one_source import (
 from detlint.linter.numbers.optimised import are_trained_apart
 from detlint.linter.numbers.simple_numbers import is_simple, is_simple_by_hand
 from detlint.linter.numbers.tolerances import is_left_unread
+from detlint.linter.numbers.wrappers import is_handed_on
 from detlint.linter.numbers.written_results import is_given_by_call, is_written_result
 from detlint.linter.source.names import BindingKind, unpacked
 from detlint.linter.source.nodes import identifier, is_own
@@ -235,6 +236,10 @@ def _entries(node: ast.expr, ctx: Context) -> dict[str, ast.expr]:
 
 def _differ_by_rounding(left: ast.expr, right: ast.expr, ctx: Context, tensors: bool = False) -> bool:
     """Was one side computed, and the other one not taken from it? `tensors`: both sides can be nothing else."""
+    return _may_differ(left, right, ctx, tensors) and not is_handed_on(left, right, ctx)
+
+
+def _may_differ(left: ast.expr, right: ast.expr, ctx: Context, tensors: bool) -> bool:
     computed = [side for side in (left, right) if is_computed(ctx.module, side)]
     if not computed:
         sides = (left, right)
