@@ -9,7 +9,7 @@ from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.returned import made_results
 from detlint.linter.analysis.taken import elements_of, entries_at, taken
 from detlint.linter.analysis.values import Kind
-from detlint.linter.numbers.arrays import FILLED, is_array, is_empty
+from detlint.linter.numbers.arrays import FILLED, is_array, is_empty, is_mean_of_one_number
 from detlint.linter.numbers.exact_results import only_selects, promises_text
 from detlint.linter.numbers.frames import Frame
 from detlint.linter.numbers.hand_worked import is_written_out
@@ -272,7 +272,7 @@ def _is_computed_call(frame: Frame, call: ast.Call, depth: int) -> bool:
     names = module.inference.callees(call)
     if any(value.is_integral for value in module.inference.values(call)):
         return False
-    if isinstance(function, ast.Attribute) and _is_comparison(function.value):
+    if isinstance(function, ast.Attribute) and (_is_comparison(function.value) or is_mean_of_one_number(function)):
         return False  # a share of hits: a count, divided once
     if any(name in _WRAPPERS for name in names):
         whole = len(call.args) == 1 and names == ("builtins.round",)
