@@ -36,6 +36,7 @@ from detlint.linter.numbers.one_source import (
 from detlint.linter.numbers.optimised import are_trained_apart
 from detlint.linter.numbers.simple_numbers import is_simple, is_simple_by_hand
 from detlint.linter.numbers.tolerances import is_left_unread
+from detlint.linter.numbers.twins import are_of_twins
 from detlint.linter.numbers.wrappers import is_handed_on
 from detlint.linter.numbers.written_results import is_given_by_call, is_written_result
 from detlint.linter.source.names import BindingKind, unpacked
@@ -236,7 +237,9 @@ def _entries(node: ast.expr, ctx: Context) -> dict[str, ast.expr]:
 
 def _differ_by_rounding(left: ast.expr, right: ast.expr, ctx: Context, tensors: bool = False) -> bool:
     """Was one side computed, and the other one not taken from it? `tensors`: both sides can be nothing else."""
-    return _may_differ(left, right, ctx, tensors) and not is_handed_on(left, right, ctx)
+    if not _may_differ(left, right, ctx, tensors):
+        return False
+    return not is_handed_on(left, right, ctx) and not are_of_twins(left, right, ctx)
 
 
 def _may_differ(left: ast.expr, right: ast.expr, ctx: Context, tensors: bool) -> bool:
@@ -250,7 +253,7 @@ def _may_differ(left: ast.expr, right: ast.expr, ctx: Context, tensors: bool) ->
         return results and not is_repeated(left, right, ctx) and not keep_bits(left, right, ctx)
     if any(_is_plain(one, other, ctx) for one, other in ((left, right), (right, left)) if one not in computed):
         return False
-    if len(computed) == 2 and (is_repeated(left, right, ctx) or are_rows_of_one(left, right, ctx)):
+    if are_rows_of_one(left, right, ctx) or (len(computed) == 2 and is_repeated(left, right, ctx)):
         return False
     if len(computed) == 1:
         other = right if computed[0] is left else left

@@ -17,6 +17,7 @@ from detlint.linter.numbers.named_results import ARITHMETIC, is_result_by_name
 from detlint.linter.numbers.network_parts import is_run_of_part
 from detlint.linter.numbers.small_integers import are_small_integers
 from detlint.linter.numbers.value_parts import walk_values
+from detlint.linter.numbers.written_results import written_as
 from detlint.linter.programs.called_models import (
     is_engine_run,
     is_layer,
@@ -272,7 +273,9 @@ def _is_computed_call(frame: Frame, call: ast.Call, depth: int) -> bool:
     names = module.inference.callees(call)
     if any(value.is_integral for value in module.inference.values(call)):
         return False
-    if isinstance(function, ast.Attribute) and (_is_comparison(function.value) or is_mean_of_one_number(function)):
+    if isinstance(function, ast.Attribute) and (
+        _is_comparison(written_as(module, function.value)) or is_mean_of_one_number(function)
+    ):
         return False  # a share of hits: a count, divided once
     if any(name in _WRAPPERS for name in names):
         whole = len(call.args) == 1 and names == ("builtins.round",)

@@ -12,6 +12,7 @@ _NAMES = (
     "rounding",
     "floating",
     "keeping",
+    "picking",
     "adding",
     "summing",
     "elementwise",
@@ -55,6 +56,7 @@ class RoundingTable:
     rounding: frozenset[str]
     floating: frozenset[str]
     keeping: frozenset[str]
+    picking: frozenset[str]
     adding: frozenset[str]
     summing: frozenset[str]
     elementwise: frozenset[str]
