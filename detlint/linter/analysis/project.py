@@ -336,9 +336,10 @@ class Project:
             module = self.find(".".join(parts[:length]), importer)
             if module is None:
                 continue
-            if self.find(".".join(parts[: length + 1]), importer) is not None:
-                return name
             rest = parts[length:]
+            below = self.find(".".join(parts[: length + 1]), importer)
+            if below is not None and (len(rest) > 1 or not _is_replaced(module, below)):
+                return name
             bindings = module.index.root.bindings.get(rest[0], ())
             imported = import_in_force(bindings, module.index.parents)
             if imported is not None:
@@ -407,3 +408,9 @@ class Project:
                 return module, found
             return None
         return None
+
+
+def _is_replaced(package: Module, module: Module) -> bool:
+    """Does a package say `from .train import train`, so that its `train` is the function and not the module?"""
+    name = module.name.rpartition(".")[2]
+    return any(binding.target.endswith(f"{name}.{name}") for binding in package.index.root.bindings.get(name, ()))

@@ -32,10 +32,12 @@ from detlint.linter.numbers.one_source import (
     is_recorded,
     is_repeated,
     made_as,
-    source_of,
 )
 from detlint.linter.numbers.optimised import are_trained_apart
+from detlint.linter.numbers.simple_numbers import is_simple, is_simple_by_hand
 from detlint.linter.numbers.tolerances import is_left_unread
+from detlint.linter.numbers.twins import are_of_twins
+from detlint.linter.numbers.wrappers import is_handed_on
 from detlint.linter.numbers.written_results import is_given_by_call, is_written_result
 from detlint.linter.source.names import BindingKind, unpacked
 from detlint.linter.source.nodes import identifier, is_own
@@ -57,8 +59,7 @@ _PLAIN = frozenset(
         "unittest.mock.ANY",
     }
 )
-# Tensors written out as numbers; methods whose results are meant to be 1.0 and miss it by rounding.
-_LITERALS = frozenset({"torch.tensor", "torch.as_tensor", "torch.Tensor", "numpy.array", "torch.full", "torch.ones"})
+# Methods whose results are meant to be 1.0 and miss it by rounding.
 _ONES = frozenset({"torch.ones", "torch.ones_like"})
 _TO_ONE = ("sum", "norm", "std", "var")
 _OF_TENSORS_ALONE = ("detach", "numpy", "cpu")
@@ -66,7 +67,6 @@ _EXPECTED = frozenset({"expected", "reference", "golden", "desired"})
 _METHODS = ("equal", "eq", "allclose")
 _TEST_CASE = "TestCase"
 _APPROXIMATE = "pytest.approx"
-_HUGE = 1e300
 # Functions that compare within tolerances ask for equal bits where both are zero.
 _TOLERANCES = ("rtol", "atol", "rel_tol", "abs_tol")
 
@@ -237,6 +237,12 @@ def _entries(node: ast.expr, ctx: Context) -> dict[str, ast.expr]:
 
 def _differ_by_rounding(left: ast.expr, right: ast.expr, ctx: Context, tensors: bool = False) -> bool:
     """Was one side computed, and the other one not taken from it? `tensors`: both sides can be nothing else."""
+    if not _may_differ(left, right, ctx, tensors):
+        return False
+    return not is_handed_on(left, right, ctx) and not are_of_twins(left, right, ctx)
+
+
+def _may_differ(left: ast.expr, right: ast.expr, ctx: Context, tensors: bool) -> bool:
     computed = [side for side in (left, right) if is_computed(ctx.module, side)]
     if not computed:
         sides = (left, right)
@@ -247,7 +253,7 @@ def _differ_by_rounding(left: ast.expr, right: ast.expr, ctx: Context, tensors: 
         return results and not is_repeated(left, right, ctx) and not keep_bits(left, right, ctx)
     if any(_is_plain(one, other, ctx) for one, other in ((left, right), (right, left)) if one not in computed):
         return False
-    if len(computed) == 2 and (is_repeated(left, right, ctx) or are_rows_of_one(left, right, ctx)):
+    if are_rows_of_one(left, right, ctx) or (len(computed) == 2 and is_repeated(left, right, ctx)):
         return False
     if len(computed) == 1:
         other = right if computed[0] is left else left
@@ -308,10 +314,10 @@ def _is_plain(node: ast.expr, other: ast.expr, ctx: Context) -> bool:
         made = [name for part in _behind(node, ctx) if isinstance(part, ast.Call) for name in ctx.resolve(part.func)]
         if _ONES.intersection(made[:1]) and _is_summed(other, ctx):
             return False
-        return any(name in _PLAIN for name in made) or _holds_simple_numbers(node, ctx)
+        return any(name in _PLAIN for name in made) or is_simple_by_hand(node, other, ctx)
     if value == 1 and not isinstance(value, bool):
         return not _is_summed(other, ctx) or (isinstance(value, int) and not is_of_shares(ctx.module, other))
-    return not isinstance(value, float) or _is_simple(value)
+    return not isinstance(value, float) or is_simple(value)
 
 
 def _is_summed(node: ast.expr, ctx: Context) -> bool:
@@ -322,21 +328,6 @@ def _is_summed(node: ast.expr, ctx: Context) -> bool:
     if isinstance(made, ast.BinOp) and isinstance(made.op, ast.Add):
         return all(is_computed(ctx.module, side) for side in (made.left, made.right))
     return any(isinstance(part, ast.Attribute) and part.attr in _TO_ONE for part in _behind(node, ctx))
-
-
-def _is_simple(number: float) -> bool:
-    """Return whether a number has few binary digits, so that short sums and products of its like are exact."""
-    return abs(number) >= _HUGE or number * 16 == int(number * 16)
-
-
-def _holds_simple_numbers(node: ast.expr, ctx: Context) -> bool:
-    """`torch.tensor([0.5, 1.0])`, also under a name or seen through `.view(-1)`."""
-    node = source_of(node, ctx)
-    if not isinstance(node, ast.Call) or not node.args or not _LITERALS.intersection(ctx.resolve(node.func)):
-        return False
-    numbers = [part.value for part in ast.walk(node.args[0]) if isinstance(part, ast.Constant)]
-    names = any(isinstance(part, (ast.Name, ast.Call)) for part in ast.walk(node.args[0]))
-    return not names and all(isinstance(number, (int, float)) and _is_simple(number) for number in numbers)
 
 
 def _behind(node: ast.expr, ctx: Context) -> Iterator[ast.AST]:

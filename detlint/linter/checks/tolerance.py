@@ -11,11 +11,13 @@ from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.numbers.arrays import FILLED
 from detlint.linter.numbers.computed import is_computed
 from detlint.linter.numbers.differences import difference
+from detlint.linter.numbers.frames import Frame
 from detlint.linter.numbers.given_to_helpers import given_to_compare, unviewed
 from detlint.linter.numbers.insisting import insists_on_bound, is_answer, is_meant_to_differ
 from detlint.linter.numbers.kept_bits import keep_bits
 from detlint.linter.numbers.one_source import is_passed, source_of
 from detlint.linter.numbers.precision import EPSILON, cast_to_coarse, is_cast_result, precision
+from detlint.linter.numbers.small_integers import are_small_integers
 from detlint.linter.numbers.tolerances import Tolerance, allowed, registered, registered_runs, said
 from detlint.linter.source.names import unpacked
 from detlint.linter.source.nodes import identifier
@@ -139,7 +141,9 @@ def _finding(node: ast.expr, what: str, tolerance: Tolerance, dtype: str, ctx: C
 
 
 def _is_worked_out(side: ast.expr, ctx: Context) -> bool:
-    """Return whether a side was computed, and is no copy or selection that keeps the bits of its dtype."""
+    """Return whether a side was computed and rounded, and is no copy or selection that keeps the bits of its dtype."""
+    if are_small_integers(Frame(ctx.module), side):
+        return False
     made = [unpacked(binding) for binding in ctx.module.definitions(side)] if isinstance(side, ast.Name) else [side]
     worked_out = is_computed(ctx.module, side) or any(isinstance(value, ast.BinOp) for value in made)
     return worked_out or is_cast_result(ctx.module, side)

@@ -11,7 +11,7 @@ from detlint.linter.analysis.program import Program
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.values import Kind
 from detlint.linter.programs.devices import may_move_to_cuda, moves_to_cuda, uses_cuda
-from detlint.linter.programs.environment import EnvironmentWrite, environment_writes
+from detlint.linter.programs.environment import EnvironmentWrite, environment_writes, is_put_back
 from detlint.linter.randomness.seeding import seeding_of
 from detlint.linter.source.nodes import identifier, walk
 
@@ -26,8 +26,10 @@ _SPAWNS = ("multiprocessing.", "torch.multiprocessing.", "concurrent.futures.Pro
 
 @check_file("DET406")
 def late_environment(ctx: Context) -> Iterator[Finding]:
-    """Silent where a child process gets the variable."""
+    """Silent where a child process gets the variable, and where it is put back as it was."""
     for write in environment_writes(ctx.module, ctx.constant):
+        if is_put_back(write, ctx.module, ctx.constant):
+            continue
         if write.variable == _HASH_SEED and not _reaches_child(write, ctx):
             yield ctx.finding(write.node, name=_HASH_SEED, when="while the interpreter runs")
         elif write.variable == _WORKSPACE and _after_cuda(write, ctx):

@@ -9,11 +9,15 @@ from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.returned import made_results
 from detlint.linter.analysis.taken import elements_of, entries_at, taken
 from detlint.linter.analysis.values import Kind
-from detlint.linter.numbers.arrays import FILLED, is_array, is_empty
+from detlint.linter.numbers.arrays import FILLED, is_array, is_empty, is_mean_of_one_number
 from detlint.linter.numbers.exact_results import only_selects, promises_text
 from detlint.linter.numbers.frames import Frame
+from detlint.linter.numbers.hand_worked import is_written_out
 from detlint.linter.numbers.named_results import ARITHMETIC, is_result_by_name
 from detlint.linter.numbers.network_parts import is_run_of_part
+from detlint.linter.numbers.small_integers import are_small_integers
+from detlint.linter.numbers.value_parts import walk_values
+from detlint.linter.numbers.written_results import written_as
 from detlint.linter.programs.called_models import (
     is_engine_run,
     is_layer,
@@ -50,6 +54,7 @@ _DERIVATIVES = frozenset(
     }
 )
 _STARTS = (*FILLED, "zeros_like", "empty_like", "ones_like")
+_ON_HOST = ("numpy", "math")
 _NUMERICAL = ("torch", "numpy", "einops")
 _TRANSPOSING = frozenset({"T", "mT", "H", "mH", "t", "transpose"})
 _LAST = -1
@@ -93,10 +98,10 @@ def _is_computed(frame: Frame, node: ast.expr, depth: int) -> bool:
         branches = [branch for branch in (node.body, node.orelse) if not is_empty(branch)]
         return bool(branches) and all(_is_computed(frame, branch, inner) for branch in branches)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ARITHMETIC):
-        return _is_rounded_arithmetic(frame, node, inner)
+        return _is_rounded_arithmetic(frame, node, inner) and not are_small_integers(frame, node)
     if isinstance(node, (ast.UnaryOp, ast.Subscript, ast.Attribute)):
         return _keeps(frame, node, inner)
-    return isinstance(node, ast.Call) and _is_computed_call(frame, node, inner)
+    return isinstance(node, ast.Call) and _is_computed_call(frame, node, inner) and not are_small_integers(frame, node)
 
 
 def _is_added_in_rounds(module: Module, binding: Binding) -> bool:
@@ -202,7 +207,7 @@ def _is_untold(frame: Frame, node: ast.expr) -> bool:
 
 def _has_fractions(frame: Frame, node: ast.expr, depth: int = 4) -> bool:
     """Return whether random numbers or shares stand somewhere in a computation: they may be rounded anywhere."""
-    for part in ast.walk(node):
+    for part in walk_values(node):
         if not rounding_table().shares.isdisjoint(identifier(part).split("_")):
             return True
         if isinstance(part, ast.Call):
@@ -268,7 +273,9 @@ def _is_computed_call(frame: Frame, call: ast.Call, depth: int) -> bool:
     names = module.inference.callees(call)
     if any(value.is_integral for value in module.inference.values(call)):
         return False
-    if isinstance(function, ast.Attribute) and _is_comparison(function.value):
+    if isinstance(function, ast.Attribute) and (
+        _is_comparison(written_as(module, function.value)) or is_mean_of_one_number(function)
+    ):
         return False  # a share of hits: a count, divided once
     if any(name in _WRAPPERS for name in names):
         whole = len(call.args) == 1 and names == ("builtins.round",)
@@ -277,6 +284,8 @@ def _is_computed_call(frame: Frame, call: ast.Call, depth: int) -> bool:
     table = rounding_table()
     owner, _, last = names[0].rpartition(".") if names else ("", "", "")
     numerical = owner.partition(".")[0] in _NUMERICAL
+    if owner in _ON_HOST and call.args and is_written_out(module, call.args[0]):
+        return False  # the same constant in every run
     if last in table.rounding and numerical and not any(map(_is_comparison, call.args[:1])):
         return True
     if _is_of_library(module, call) or is_engine_run(module, call) or is_model_run(module, call):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 
 from detlint.linter.analysis.project import Module
+from detlint.linter.numbers.arrays import FILLED
+from detlint.linter.numbers.tensor_writes import written_into
 from detlint.linter.programs.called_models import run_functions
 from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode, unpacked
 from detlint.linter.source.nodes import identifier, walk
@@ -58,17 +60,34 @@ def _is_own(module: Module, node: ast.expr, steps: int) -> bool:
         bindings = module.definitions(node)
         return bool(bindings) and all(
             binding.kind is BindingKind.PARAMETER
-            or ((value := unpacked(binding)) is not None and _is_own(module, value, steps - 1))
+            or (
+                (value := unpacked(binding)) is not None
+                and (_is_own(module, value, steps - 1) or _is_filled_with_own(module, node, value, steps - 1))
+            )
             for binding in bindings
         )
-    if isinstance(node, ast.Subscript):
+    if isinstance(node, ast.Subscript) or (isinstance(node, ast.Attribute) and node.attr in rounding_table().keeping):
         return _is_own(module, node.value, steps - 1)
     return isinstance(node, ast.Call) and _selects(module, node, steps)
 
 
+def _is_filled_with_own(module: Module, name: ast.Name, made: ast.expr, steps: int) -> bool:
+    """`states` after `states = torch.zeros(n).transpose(0, 1)` and `states[i] = x[start:end].T`."""
+    while isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute) and _is_view(made.func.attr):
+        made = made.func.value
+    if not isinstance(made, ast.Call) or identifier(made.func).removesuffix("_like") not in FILLED:
+        return False
+    written = list(written_into(module, name, sums=False))
+    return bool(written) and all(part is not None and _is_own(module, part, steps) for part in written)
+
+
+def _is_view(name: str) -> bool:
+    return name in rounding_table().keeping - _ADDS_UP
+
+
 def _selects(module: Module, call: ast.Call, steps: int) -> bool:
     name = identifier(call.func)
-    if name not in rounding_table().keeping - _ADDS_UP and name != _CHOOSING:
+    if not _is_view(name) and name != _CHOOSING:
         return False
     of_torch = any(each.startswith(("torch.", "numpy.")) for each in module.inference.callees(call))
     receiver = call.func.value if isinstance(call.func, ast.Attribute) else None

@@ -21,6 +21,7 @@ _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
 }
 # One rounding more than what a division of two counts makes of them.
 _FEW = 2
+_DEPTH = 8
 
 
 def is_worked_by_hand(module: Module, node: ast.expr) -> bool:
@@ -28,6 +29,30 @@ def is_worked_by_hand(module: Module, node: ast.expr) -> bool:
     node = written_as(module, node)
     worked = _worked(node) if isinstance(node, ast.BinOp) else None
     return worked is not None and worked[1] >= _FEW
+
+
+def is_written_out(module: Module, node: ast.expr) -> bool:
+    """`(0.7, 0.15, 0.15)`, `4.0 * scale` with `scale = 1.5`: nothing but numbers."""
+    node = _filled_in(module, node)
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return all(is_written_out(module, element) for element in node.elts)
+    number = node.operand if isinstance(node, ast.UnaryOp) else node
+    return isinstance(number, ast.Constant) or _worked(node) is not None
+
+
+def exact_number(module: Module, node: ast.expr) -> float | None:
+    """Return what arithmetic on numbers gives without rounding, `6.0` of `4.0 * scale` with `scale = 1.5`, or None."""
+    worked = _worked(_filled_in(module, node))
+    return worked[0] if worked is not None and not worked[1] else None
+
+
+def _filled_in(module: Module, node: ast.expr, depth: int = _DEPTH) -> ast.expr:
+    """Return arithmetic with what its names stand for."""
+    node = written_as(module, node)
+    if not isinstance(node, ast.BinOp) or not depth:
+        return node
+    left, right = (_filled_in(module, side, depth - 1) for side in (node.left, node.right))
+    return ast.BinOp(left, node.op, right)
 
 
 def is_made_of_tensors(module: Module, node: ast.expr) -> bool:

@@ -53,7 +53,18 @@ def _keeps_bits(node: ast.expr, ctx: Context, made: list[ast.Call], of_others: b
     }
     if of_others and not any(word in name for name in (*names, function.name) for word in table.saving):
         names -= table.loading
-    return bool(names & table.exact_calls) or _seeds_again(function, made, ctx)
+    return bool(names & table.exact_calls) or _goes_there_and_back(function) or _seeds_again(function, made, ctx)
+
+
+def _goes_there_and_back(function: FunctionNode) -> bool:
+    """`net.save_params(path)` and `other.load_params(path)`: what one call writes another one of its kind reads."""
+    called = {identifier(part.func) for part in walk(function) if isinstance(part, ast.Call)}
+    return any(
+        f"{read}{name[len(write) :]}" in called
+        for name in called
+        for write, read in rounding_table().round_trips
+        if name.startswith(write)
+    )
 
 
 def _is_said(node: ast.expr, ctx: Context) -> bool:

@@ -6,6 +6,7 @@ import ast
 from string import digits
 
 from detlint.linter.analysis.project import Module
+from detlint.linter.numbers.exact_results import only_selects
 from detlint.linter.source.names import Binding, BindingKind, unpacked
 from detlint.linter.source.nodes import identifier
 from detlint.linter.tables.gradients import gradient_table
@@ -61,7 +62,8 @@ def is_called_result(module: Module, node: ast.expr, depth: int = _DEPTH) -> boo
     name = identifier(node.func)
     if isinstance(node.func, ast.Attribute) and name in rounding_table().keeping:
         return is_called_result(module, node.func.value, depth)
-    return name == name.lower() and not rounding_table().measures.isdisjoint(name.split("_"))
+    words, table = name.split("_"), rounding_table()
+    return name == name.lower() and not table.measures.isdisjoint(words) and table.counted.isdisjoint(words)
 
 
 def _words(name: str) -> list[str]:
@@ -95,7 +97,8 @@ def is_of_operation(module: Module, node: ast.expr, depth: int = _DEPTH) -> bool
     if isinstance(node.func, ast.Attribute) and name in table.keeping:
         return is_of_operation(module, node.func.value, depth)
     words = set(name.split("_"))
-    return name == name.lower() and not words.isdisjoint(table.operations) and words.isdisjoint(table.preparing)
+    named = name == name.lower() and not words.isdisjoint(table.operations) and words.isdisjoint(table.preparing)
+    return named and not only_selects(module, node)
 
 
 def _first_result(binding: Binding) -> ast.expr | None:

@@ -3,31 +3,47 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterator
 
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.taken import elements_of, entries_at, taken
+from detlint.linter.numbers.computed import is_computed
+from detlint.linter.numbers.named_results import is_of_operation
 from detlint.linter.numbers.settings_around import are_set_apart
+from detlint.linter.programs.called_models import is_moving_layer
 from detlint.linter.source.names import BindingKind, unpacked
 from detlint.linter.source.nodes import arguments_of, identifier, walk
 from detlint.linter.tables.rounding import rounding_table
 
 # Views on the way from one side of a comparison to the other.
 _MOST_VIEWS = 12
+# `net.forward(x)` is what `net(x)` runs.
+_FORWARD = ".forward"
+# The fraction that powers of two have.
+_HALF = 0.5
 # Settings that pick the kernels.
 _SWITCHES = "torch.backends."
 
 
 def is_repeated(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
     """Is one computation done twice, with nothing put into what it computes with in between?"""
+    made = [(made_as(left, ctx) or left, made_as(right, ctx) or right)]
     if _origin(left, ctx) != _origin(right, ctx):
-        return False
-    first, second = sorted((made_as(left, ctx) or left, made_as(right, ctx) or right), key=lambda made: made.lineno)
+        if _worked_out(left, ctx) != _worked_out(right, ctx):
+            return False
+        made = list(zip(_calls_behind(left, ctx), _calls_behind(right, ctx), strict=False))
+    return not any(_is_changed_between(one, other, ctx) for one, other in made)
+
+
+def _is_changed_between(one: ast.expr, other: ast.expr, ctx: Context) -> bool:
+    """Is something put into what a computation is done with, or another kernel chosen, before it is done again?"""
+    first, second = sorted((one, other), key=lambda made: made.lineno)
     if are_set_apart(first, second, ctx):
-        return False
+        return True
     with_names = {part.id for part in ast.walk(first) if isinstance(part, ast.Name)}
     function = ctx.function(first)
-    return function is None or not any(
+    return function is not None and any(
         isinstance(part, (ast.Attribute, ast.Subscript))
         and isinstance(part.ctx, ast.Store)
         and first.lineno < part.lineno < second.lineno
@@ -88,17 +104,17 @@ def source_of(node: ast.expr, ctx: Context, depth: int = 6) -> ast.expr:
     if isinstance(node, ast.Subscript):
         inner = node.value
     elif isinstance(node, ast.Call):
-        inner = _viewed(node, ctx)
+        inner = _viewed(node, ctx, rounding_table().keeping)
     elif isinstance(node, ast.Name):
         made = [unpacked(binding) or binding.value for binding in ctx.module.definitions(node)]
         inner = made[0] if len(made) == 1 else None
     return node if inner is None or depth == 0 else source_of(inner, ctx, depth - 1)
 
 
-def _viewed(call: ast.Call, ctx: Context) -> ast.expr | None:
+def _viewed(call: ast.Call, ctx: Context, names: frozenset[str]) -> ast.expr | None:
     """Return `x` of `x.view(-1)` and of `torch.flip(x, [0])`."""
     function = call.func
-    if identifier(function) not in rounding_table().keeping or not isinstance(function, ast.Attribute):
+    if identifier(function) not in names or not isinstance(function, ast.Attribute):
         return None
     if ctx.resolve(function.value):
         return call.args[0] if call.args else None
@@ -121,6 +137,47 @@ def _origin(node: ast.expr, ctx: Context, steps: int = _MOST_VIEWS) -> str:
     return ast.unparse(node)
 
 
+def _worked_out(node: ast.expr, ctx: Context, steps: int = _MOST_VIEWS) -> str:
+    """The text of `grad(net(x), x)[0]`, of `dx` after `out = net(x)` and `dx, dw = grad(out, x)`."""
+    if not steps:
+        return ast.unparse(node)
+    if isinstance(node, ast.Name):
+        behind = _behind(node, ctx)
+        return node.id if behind is None else f"{_worked_out(behind[0], ctx, steps - 1)}{list(behind[1]) or ''}"
+    if isinstance(node, ast.Subscript):
+        return f"{_worked_out(node.value, ctx, steps)}[{ast.unparse(node.slice)}]"
+    if isinstance(node, ast.Call):
+        given = [_worked_out(argument, ctx, steps - 1) for argument in node.args]
+        given += [f"{named.arg}={_worked_out(named.value, ctx, steps - 1)}" for named in node.keywords]
+        return f"{ast.unparse(node.func).removesuffix(_FORWARD)}({', '.join(given)})"
+    return ast.unparse(node)
+
+
+def _calls_behind(node: ast.expr, ctx: Context, steps: int = _MOST_VIEWS) -> Iterator[ast.expr]:
+    """Yield the calls of such a text, the last one first."""
+    behind = _behind(node, ctx) if isinstance(node, ast.Name) else None
+    inner = [behind[0]] if behind is not None else []
+    if isinstance(node, ast.Subscript):
+        inner = [node.value]
+    elif isinstance(node, ast.Call):
+        yield node
+        inner = arguments_of(node)
+    for part in inner if steps else ():
+        yield from _calls_behind(part, ctx, steps - 1)
+
+
+def _behind(name: ast.Name, ctx: Context) -> tuple[ast.expr, tuple[int, ...]] | None:
+    """Return the call that computed what a name is, or of several results one at a place; None for all other names.
+
+    A model that a call gave may have been changed since.
+    """
+    if not is_computed(ctx.module, name) and not is_of_operation(ctx.module, name):
+        return None
+    found = ctx.module.definitions(name)
+    made = found[0].value if len(found) == 1 and found[0].kind is BindingKind.ASSIGN else None
+    return (made, found[0].index) if isinstance(made, (ast.Call, ast.Subscript)) else None
+
+
 def _root(node: ast.expr) -> str:
     """`net` of `net[0].weight`."""
     while isinstance(node, (ast.Attribute, ast.Subscript)):
@@ -139,27 +196,51 @@ def _are_entries(left: ast.Subscript, right: ast.Subscript, ctx: Context) -> boo
 
 def _picked_from(node: ast.expr, ctx: Context, steps: int = _MOST_VIEWS) -> Iterator[ast.expr]:
     """Yield what made the tensors that `node` is a view, a selection or put together of, the nearest first."""
-    table = rounding_table()
-    inner: list[ast.expr] = []
-    if isinstance(node, ast.Subscript):
-        inner = [node.value]
-    elif isinstance(node, ast.Call) and identifier(node.func) in table.joining and node.args:
-        inner = elements_of(ctx.module, node.args[0])
-    elif isinstance(node, ast.Call) and identifier(node.func) not in table.adding:
-        inner = [viewed] if (viewed := _viewed(node, ctx)) is not None else []
-    elif isinstance(node, ast.Name):
-        for binding in ctx.module.definitions(node):
-            inner += taken(ctx.module, binding)
-        made = made_as(node, ctx) or _cut_up(node, ctx) if not inner else None
-        inner += [made] if made is not None else []
+    inner = _parts(node, ctx)
+    if isinstance(node, ast.Name):
         yield from inner
     for part in inner if steps else ():
         yield from _picked_from(part, ctx, steps - 1)
 
 
+def _parts(node: ast.expr, ctx: Context) -> list[ast.expr]:
+    """Return what an expression takes its numbers from as they are: `scores` of `scores.topk(3).values`, `-scores`."""
+    table = rounding_table()
+    if isinstance(node, ast.Subscript) or (isinstance(node, ast.Attribute) and node.attr in table.keeping):
+        return [node.value]
+    if isinstance(node, ast.UnaryOp):
+        return [node.operand] if isinstance(node.op, ast.USub) else []
+    if isinstance(node, ast.BinOp):
+        return _scaled(node, ctx)
+    if isinstance(node, ast.Name):
+        found = [part for binding in ctx.module.definitions(node) for part in taken(ctx.module, binding)]
+        made = made_as(node, ctx) or _cut_up(node, ctx) if not found else None
+        return [made] if made is not None else found
+    if not isinstance(node, ast.Call) or identifier(node.func) in table.adding:
+        return []
+    if identifier(node.func) in table.joining and node.args:
+        return elements_of(ctx.module, node.args[0])
+    if is_moving_layer(ctx.module, node.func):
+        return node.args[:1]
+    viewed = _viewed(node, ctx, table.keeping | table.picking)
+    return [viewed] if viewed is not None else []
+
+
+def _scaled(node: ast.BinOp, ctx: Context) -> list[ast.expr]:
+    """Return `x` of `x * 2`, `x / 4` and `x + 0`, which round nothing."""
+    number, other = ctx.constant(node.right), node.left
+    if isinstance(node.op, (ast.Mult, ast.Add)) and not isinstance(number, (int, float)):
+        number, other = ctx.constant(node.left), node.right
+    if not isinstance(number, (int, float)):
+        return []
+    if isinstance(node.op, (ast.Mult, ast.Div)):
+        return [other] if abs(math.frexp(number)[0]) == _HALF else []
+    return [other] if isinstance(node.op, (ast.Add, ast.Sub)) and number == 0 else []
+
+
 def _cut_up(node: ast.Name, ctx: Context) -> ast.expr | None:
-    """`first, second = outs.chunk(2)`."""
+    """`first, second = outs.chunk(2)`, `top, places = scores.topk(3)`."""
     found = ctx.module.definitions(node)
     whole = found[0].value if len(found) == 1 else None
-    cut = isinstance(whole, ast.Call) and identifier(whole.func) in rounding_table().keeping
+    cut = isinstance(whole, ast.Call) and identifier(whole.func) in rounding_table().keeping | rounding_table().picking
     return whole if cut else None

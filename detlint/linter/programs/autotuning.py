@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.releases import COMPARED
 from detlint.linter.programs.kernels import computes_floats
 from detlint.linter.source.names import FunctionNode
 from detlint.linter.source.nodes import identifier, walk
@@ -26,12 +27,36 @@ def depends_on_choice(kernel: FunctionNode, tuner: ast.Call, ctx: Context) -> bo
     A sum over the elements of a tile goes through lanes and warps: another tile or another number of warps adds them in
     another order. What is only computed element by element comes out the same.
     """
-    varied = [name for name, values in _tried(tuner, ctx).items() if _differ(values)]
+    tried = _tried(tuner, ctx)
+    varied = [name for name, values in tried.items() if _differ(values)]
     if any(_SPLITS.search(name) for name in varied):
         return True
     if _INERT.issuperset(varied):
         return False
-    return any(_sums_floats(part, inside) for code, inside in _run_by(kernel, ctx) for part in walk(code))
+    settled = _settled(tried)
+    return any(
+        _sums_floats(part, inside) and (code is not kernel or not _is_ruled_out(part, settled, ctx))
+        for code, inside in _run_by(kernel, ctx)
+        for part in walk(code)
+    )
+
+
+def _settled(tried: dict[str, set[str]]) -> dict[str, int]:
+    return {name: int(*values) for name, values in tried.items() if not _differ(values)}
+
+
+def _is_ruled_out(part: ast.AST, settled: dict[str, int], ctx: Context) -> bool:
+    """Does code stand beside `if SPLIT_K == 1:` where everything that is tried has one there?"""
+    return any(
+        isinstance(test, ast.Compare)
+        and isinstance(test.left, ast.Name)
+        and test.left.id in settled
+        and len(test.ops) == 1
+        and (compare := COMPARED.get(type(test.ops[0]))) is not None
+        and isinstance(number := ctx.constant(test.comparators[0]), int)
+        and compare(settled[test.left.id], number) is not holds
+        for test, holds in ctx.module.index.branches_around(part)
+    )
 
 
 def adds_two_parts(call: ast.Call, ctx: Context) -> bool:
@@ -41,6 +66,8 @@ def adds_two_parts(call: ast.Call, ctx: Context) -> bool:
     """
     kernel = ctx.function(call)
     tuners = [each for each in kernel.decorator_list if isinstance(each, ast.Call)] if kernel is not None else []
+    if any(_is_ruled_out(call, _settled(_tried(tuner, ctx)), ctx) for tuner in tuners):
+        return True
     tests = [identifier(part) for test, _ in ctx.module.index.branches_around(call) for part in walk(test)]
     return any(
         _SPLITS.search(name) and name in tests and values <= {"1", "2"}

@@ -30,6 +30,12 @@ def is_layer(module: Module, called: ast.expr) -> bool:
     )
 
 
+def is_moving_layer(module: Module, called: ast.expr) -> bool:
+    """`nn.Identity()`, `nn.Flatten()`: layers of torch that give the numbers that they are given."""
+    found = [value for value in module.inference.values(called) if value.kind is Kind.MODULE]
+    return bool(found) and all(value.type.startswith("torch.nn.") and not _computes(value.type) for value in found)
+
+
 def is_recurrent(module: Module, called: ast.expr) -> bool:
     """`nn.GRU(8, 8)`, which gives its outputs and its last state."""
     types = (value.type for value in module.inference.values(called))

@@ -13,6 +13,9 @@ from detlint.linter.analysis.project import Module
 Constant = Callable[["ast.expr | None"], object]
 
 
+_READERS = frozenset({"os.getenv", "os.environ.get", "os.environ.pop"})
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class EnvironmentWrite:
     """`os.environ["NAME"] = value` in one of its spellings; `value` is None where it is not written out."""
@@ -26,6 +29,19 @@ def environment_writes(module: Module, constant: Constant) -> Iterator[Environme
     """Yield the writes of a file to `os.environ`, in source order; `constant` gives the value of a name."""
     found = [*_assigned(module, constant), *_called(module, constant)]
     yield from sorted(found, key=lambda write: (write.node.lineno, write.node.col_offset))
+
+
+def is_put_back(write: EnvironmentWrite, module: Module, constant: Constant) -> bool:
+    """`os.environ["NAME"] = before`, after `before = os.environ.get("NAME")`: as it was when somebody looked."""
+    read = write.value
+    if isinstance(read, ast.Name):
+        read = next((binding.value for binding in module.definitions(read) if not binding.index), None)
+    if isinstance(read, ast.Subscript):
+        return _is_environment(module, read.value) and constant(read.slice) == write.variable
+    if not isinstance(read, ast.Call) or not read.args or _READERS.isdisjoint(module.inference.callees(read)):
+        return False
+    stand_ins = [*read.args[1:], *(keyword.value for keyword in read.keywords)]
+    return constant(read.args[0]) == write.variable and all(constant(other) is None for other in stand_ins)
 
 
 def _assigned(module: Module, constant: Constant) -> Iterator[EnvironmentWrite]:

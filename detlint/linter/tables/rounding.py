@@ -12,12 +12,15 @@ _NAMES = (
     "rounding",
     "floating",
     "keeping",
+    "picking",
     "adding",
+    "summing",
     "elementwise",
     "fractions",
     "draws",
     "results",
     "measures",
+    "counted",
     "operations",
     "entries",
     "parts",
@@ -43,7 +46,7 @@ _NAMES = (
     "whole",
     "switches",
 )
-_EXACT = ("calls", "loading", "saving", "seeding", "flags", "words")
+_EXACT = ("calls", "round_trips", "loading", "saving", "seeding", "flags", "words")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +56,15 @@ class RoundingTable:
     rounding: frozenset[str]
     floating: frozenset[str]
     keeping: frozenset[str]
+    picking: frozenset[str]
     adding: frozenset[str]
+    summing: frozenset[str]
     elementwise: frozenset[str]
     fractions: frozenset[str]
     draws: frozenset[str]
     results: frozenset[str]
     measures: frozenset[str]
+    counted: frozenset[str]
     operations: frozenset[str]
     entries: frozenset[str]
     parts: frozenset[str]
@@ -86,6 +92,7 @@ class RoundingTable:
     loading: frozenset[str]
     saving: tuple[str, ...]
     exact_calls: frozenset[str]
+    round_trips: tuple[tuple[str, str], ...]
     seeding: frozenset[str]
     exact_flags: tuple[str, ...]
     exact_words: tuple[str, ...]
@@ -107,6 +114,7 @@ def rounding_table(path: Path = RULES_FOLDER / "rounding.toml") -> RoundingTable
         saving=tuple(exact["saving"]),
         seeding=frozenset(exact["seeding"]),
         exact_calls=frozenset(exact["calls"]),
+        round_trips=tuple((pair.split()[0], pair.split()[-1]) for pair in exact["round_trips"]),
         exact_flags=tuple(exact["flags"]),
         exact_words=tuple(exact["words"]),
     )
