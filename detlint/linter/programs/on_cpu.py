@@ -38,6 +38,8 @@ _FACTORIES = frozenset(
     for name in ("arange", "empty", "eye", "full", "linspace", "ones", "rand", "randint", "randn", "tensor", "zeros")
 )
 _OF_NUMBERS = frozenset({"torch.tensor"})
+# They make one where another tensor is, if no device is named.
+_LIKE = frozenset(f"torch.{name}_like" for name in ("empty", "full", "ones", "rand", "randint", "randn", "zeros"))
 # Their targets and lengths may stay on the CPU; cuDNN even asks for that.
 _MIXING = frozenset({"ctc_loss", "CTCLoss"})
 _SETS_DEFAULT = ("set_default_device", "set_default_tensor_type")
@@ -119,9 +121,9 @@ def _is_model_of_file(call: ast.Call, ctx: Context) -> bool:
 
 
 def _is_made_on_cpu(operand: ast.expr, ctx: Context, makers: Set[str], steps: int = 4) -> bool:
-    """`torch.from_numpy(rows)`, `torch.zeros(3)` with no device, also as a view or by name.
+    """`torch.from_numpy(rows)`, `torch.zeros(3)` with no device, `rows.cpu()`, `torch.zeros_like(rows)` of such a one.
 
-    A copy to a device is no view.
+    Also as a view or by name. A copy to a device is no view, and what numbers are read from is no tensor.
     """
     if isinstance(operand, ast.Name):
         made = [binding.value if binding.kind is BindingKind.ASSIGN else None for binding in _bindings(operand, ctx)]
@@ -135,9 +137,14 @@ def _is_made_on_cpu(operand: ast.expr, ctx: Context, makers: Set[str], steps: in
     names = ctx.callees(operand)
     if not makers.isdisjoint(names):
         return not _FROM_NUMPY.isdisjoint(names) or _keeps_default_device(operand, ctx)
+    if not _LIKE.isdisjoint(names):
+        kept = operand.args and _keeps_default_device(operand, ctx)
+        return bool(kept) and _is_made_on_cpu(operand.args[0], ctx, makers, steps - 1)
     function = operand.func
     if not isinstance(function, ast.Attribute):
         return False
+    if _copies_to_cpu(operand, function, ctx):
+        return True
     view = function.attr in _VIEWS or _only_converts(operand, function, ctx)
     return view and _is_made_on_cpu(function.value, ctx, makers, steps - 1)
 
@@ -192,6 +199,13 @@ def _only_converts(call: ast.Call, function: ast.Attribute, ctx: Context) -> boo
     return function.attr == "to" and not call.keywords and bool(dtypes) and all(dtypes)
 
 
+def _copies_to_cpu(call: ast.Call, function: ast.Attribute, ctx: Context) -> bool:
+    """`rows.cpu()`, `rows.to("cpu")`."""
+    if function.attr in _MOVES:
+        return any(ctx.constant(given) == "cpu" for given in arguments_of(call))
+    return function.attr == "cpu"
+
+
 def _is_moved_to_cpu(tensor: ast.expr, ctx: Context, steps: int = 4) -> bool:
     """`labels` of `labels = labels.cpu()`, `labels.view(-1)` of that: the last move of a tensor was to the CPU."""
     if isinstance(tensor, ast.Name):
@@ -204,7 +218,7 @@ def _is_moved_to_cpu(tensor: ast.expr, ctx: Context, steps: int = 4) -> bool:
     if not isinstance(method, ast.Attribute) or not isinstance(tensor, ast.Call):
         return False
     if method.attr in _MOVES and not _only_converts(tensor, method, ctx):
-        return any(ctx.constant(given) == "cpu" for given in arguments_of(tensor))
+        return _copies_to_cpu(tensor, method, ctx)
     return method.attr == "cpu" or _is_moved_to_cpu(method.value, ctx, steps)
 
 
