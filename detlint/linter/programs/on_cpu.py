@@ -11,8 +11,9 @@ from detlint.linter.analysis.callers import calls_of, is_used_elsewhere
 from detlint.linter.analysis.calls import dtype_named
 from detlint.linter.analysis.program import outermost_definition
 from detlint.linter.analysis.testcode import is_unit_test, runs_own_tests
+from detlint.linter.analysis.values import Kind
 from detlint.linter.programs.data_code import prepares_data
-from detlint.linter.programs.devices import device_around
+from detlint.linter.programs.devices import calls_for_cuda, device_around
 from detlint.linter.programs.off_cuda import is_off_cuda
 from detlint.linter.programs.training import file_trains
 from detlint.linter.source.names import Binding, BindingKind, FunctionNode, unpacked
@@ -63,7 +64,7 @@ def runs_on_cpu(call: ast.Call, tensor: ast.expr | None, operands: Iterable[ast.
     if _stays_on_cpu(tensor) or prepares_data(call, ctx) or _tests_on_cpu(ctx):
         return True
     if ctx.program is not None and _is_model_of_file(call, ctx) and ctx.module.project.once(_trains_on_cpu, ctx.module):
-        return True
+        return not ctx.module.project.once(calls_for_cuda, ctx.module)
     if tensor is not None and _is_moved_to_cpu(tensor, ctx):
         return True
     operands = tuple(operands)
@@ -113,11 +114,18 @@ def _trains_on_cpu(module: Module) -> bool:
 
 
 def _is_model_of_file(call: ast.Call, ctx: Context) -> bool:
-    """Does a call stand in a class that its own file makes something of, and no other file may put on a device?"""
+    """Does a call stand in a class that its own file makes something of, and no other file may put on a device?
+
+    A layer may be made by a function of the file too, or where the file runs from top to bottom.
+    """
     owner = outermost_definition(ctx.module, call)
-    if not isinstance(owner, ast.ClassDef) or owner.name not in ctx.module.index.calls_by_name:
+    if not isinstance(owner, ast.ClassDef) and not any(value.kind is Kind.MODULE for value in ctx.values(call)):
         return False
-    return not is_used_elsewhere(owner.name, ctx)
+    if owner is None:
+        statement = ctx.statement(call)
+        targets = statement.targets if isinstance(statement, ast.Assign) else []
+        return not any(isinstance(target, ast.Name) and is_used_elsewhere(target.id, ctx) for target in targets)
+    return owner.name in ctx.module.index.calls_by_name and not is_used_elsewhere(owner.name, ctx)
 
 
 def _is_made_on_cpu(operand: ast.expr, ctx: Context, makers: Set[str], steps: int = 4) -> bool:
