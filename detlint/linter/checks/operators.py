@@ -19,6 +19,7 @@ from detlint.linter.gradients.flow import can_need_gradient, runs_trained_models
 from detlint.linter.gradients.learned import is_learned, is_read_by_many
 from detlint.linter.gradients.unapplied import is_never_applied
 from detlint.linter.indices.arguments import LayerArguments, SourceArguments, branches
+from detlint.linter.indices.few_repeats import repeats_twice_at_most
 from detlint.linter.indices.own_size import keeps_size
 from detlint.linter.indices.repeating import may_repeat
 from detlint.linter.indices.sparse_graphs import multiplies_sparse
@@ -231,6 +232,8 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
     if any(all(are_counted(value, ctx) for value in sums) for sums in _added(call)) or _is_entry(call, ctx):
         return False
     if keeps_size(_input(call), call.argument("size").value, call.name, ctx):
+        return False
+    if repeats_twice_at_most(call.argument("repeats").value, ctx):
         return False
     if operator.only_repeating and not _repeats(call, ctx):
         return False
