@@ -9,6 +9,7 @@ from collections.abc import Collection, Container, Iterator, Mapping
 from detlint.conditions import Truth
 from detlint.findings import Finding
 from detlint.linter.analysis.context import Call, Context
+from detlint.linter.analysis.guards import is_settled
 from detlint.linter.analysis.made_by_callers import made_by_callers
 from detlint.linter.analysis.never_taken import is_never_run, is_switched_off
 from detlint.linter.analysis.registry import check_file
@@ -22,6 +23,7 @@ from detlint.linter.indices.own_size import keeps_size
 from detlint.linter.indices.repeating import may_repeat
 from detlint.linter.indices.sparse_graphs import multiplies_sparse
 from detlint.linter.modes.derived_layers import constructions, overrides, replaces_forward
+from detlint.linter.numbers.few_repeats import repeats_twice_at_most
 from detlint.linter.numbers.whole_numbers import are_counted
 from detlint.linter.programs.autotuning import adds_two_parts
 from detlint.linter.programs.kernels import KERNEL_LANGUAGES
@@ -140,21 +142,25 @@ def _hazards(ctx: Context) -> Iterator[tuple[Call, Operator]]:
     for calls in operator_calls(ctx):
         for call, operators in calls:
             operator = next((each for each in operators if _applies(each, call, ctx)), None)
-            if operator is not None and not _is_out_of_play(call.node, ctx):
+            if operator is not None and not _is_out_of_play(call.node, operator, ctx):
                 if (call.node.lineno, operator.name) not in seen:
                     seen.add((call.node.lineno, operator.name))
                     yield call, operator
                 break
 
 
-def _is_out_of_play(node: ast.Call, ctx: Context) -> bool:
-    """Does it never run, only to be timed, or only where nobody asks for deterministic algorithms?"""
+def _is_out_of_play(node: ast.Call, operator: Operator, ctx: Context) -> bool:
+    """Does it never run, only to be timed, or only where a request for deterministic algorithms settles the matter?"""
     if is_never_run(node, ctx) or is_only_timed(node, ctx) or is_speed_test(ctx):
         return True
-    return any(
-        isinstance(test, ast.Call) and identifier(test.func) == _ASKS and not holds
-        for test, holds in ctx.module.index.conditions_around(node)
-    )
+    return is_settled(node, lambda test, holds: _is_decided(test, holds, operator), ctx)
+
+
+def _is_decided(test: ast.expr, asked: bool, operator: Operator) -> bool:
+    """`if torch.are_deterministic_algorithms_enabled():`: not so, nobody asks; so, it is deterministic or it raises."""
+    if not isinstance(test, ast.Call) or identifier(test.func) != _ASKS:
+        return False
+    return not asked or operator.with_flag == "deterministic"
 
 
 def _derived(ctx: Context) -> Iterator[tuple[Call, Operator]]:
@@ -226,6 +232,8 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
     if any(all(are_counted(value, ctx) for value in sums) for sums in _added(call)) or _is_entry(call, ctx):
         return False
     if keeps_size(_input(call), call.argument("size").value, call.name, ctx):
+        return False
+    if repeats_twice_at_most(call.argument("repeats").value, ctx):
         return False
     if operator.only_repeating and not _repeats(call, ctx):
         return False

@@ -13,6 +13,7 @@ from detlint.linter.gradients.branches import is_unrecorded
 from detlint.linter.gradients.entered import is_entered_unrecorded
 from detlint.linter.gradients.provenance import computes, is_data, without_gradient_dtype
 from detlint.linter.gradients.run_unrecorded import Part, is_only_run_unrecorded
+from detlint.linter.gradients.sampling import runs_sampling_loop
 from detlint.linter.gradients.served import is_made_with_weights, is_only_served
 from detlint.linter.gradients.serving import serves
 from detlint.linter.gradients.turned_on import is_turned_on_to_infer
@@ -195,6 +196,8 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
     prepares = table.data_functions.match(function.name) and not _generates_in_training(function, owner, ctx)
     if (evaluates(function) and not _is_part_of_forward(function, owner, ctx)) or prepares:
         return True
+    if runs_sampling_loop(function, ctx) and not _is_called_in_training(function, ctx):
+        return True
     if _differentiates(function, ctx):
         return True
     if not in_model and _is_of_program(ctx) and not trains(module.tree) and function.name != "forward":
@@ -319,6 +322,10 @@ def _generates_in_training(function: FunctionNode, owner: ast.ClassDef | None, c
         and not gradient_table().names_data(made)
         and all(site is not None and _is_in_training(site[1], site[0]) for site in sites)
     )
+
+
+def _is_called_in_training(function: FunctionNode, ctx: Context) -> bool:
+    return any(site is not None and _is_in_training(site[1], site[0]) for site in calls_of(function, ctx))
 
 
 def _is_in_training(call: ast.Call, ctx: Context) -> bool:

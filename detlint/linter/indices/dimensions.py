@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from detlint.conditions import Truth
 from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.calls import argument_of
+from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.returned import returned_by
 from detlint.linter.analysis.values import Kind, Value
 from detlint.linter.source.names import FUNCTIONS, BindingKind
@@ -78,6 +79,9 @@ def dimensions(node: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> int | N
         return asked
     if isinstance(node, ast.Name):
         return _of_name(node, ctx, steps)
+    if isinstance(node, ast.Attribute):
+        kept = only_value(ctx.module, node)
+        return dimensions(kept, ctx, steps - 1) if kept is not None else None
     if isinstance(node, ast.Call):
         return _of_call(node, ctx, steps)
     if isinstance(node, ast.Subscript):

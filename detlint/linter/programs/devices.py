@@ -62,6 +62,11 @@ def uses_cuda(ctx: Context) -> bool:
     return False
 
 
+def calls_for_cuda(module: Module) -> bool:
+    """Return whether a file calls code of the project that names a CUDA device, whatever that is called."""
+    return any(_picks_cuda(call, module) for calls in module.index.calls_by_name.values() for call in calls)
+
+
 def _is_an_option(ctx: Context) -> bool:
     """`torch.device(config.device)`: who lets the user choose a device means that work may be done on CUDA."""
     made = (call for call in calls_named(ctx.module, ("device",)) if len(call.args) == 1 and not call.keywords)

@@ -23,6 +23,9 @@ _DEVICE = re.compile(r"(^|_)device(_?type)?$|^type$", re.IGNORECASE)
 # What a program notes once, when it starts: `IS_CUDA_AVAILABLE`, `cuda_available`.
 _NOTED = re.compile(r"^_?((is|has)_)?cuda_(is_)?available$", re.IGNORECASE)
 _MOVES = frozenset({"cuda", "to"})
+# Kernels of another device, and the names without which no code calls them.
+_KERNELS = ("torch_npu.npu_", "torch.ops.npu.")
+_VENDORS = frozenset({"npu", "torch_npu"})
 
 
 def is_off_cuda(call: ast.Call, operands: Iterable[ast.expr | None], ctx: Context, calls: int = 2) -> bool:
@@ -30,6 +33,8 @@ def is_off_cuda(call: ast.Call, operands: Iterable[ast.expr | None], ctx: Contex
 
     Nothing is known of operands that are moved, perhaps to that very device.
     """
+    if _is_beside_kernel(call, ctx):
+        return True
     if is_settled(call, lambda test, holds: _is_elsewhere(test, holds, ctx), ctx):
         return not any(_is_moved(part, ctx) for operand in operands if operand is not None for part in walk(operand))
     function = ctx.function(call) if calls else None
@@ -37,6 +42,20 @@ def is_off_cuda(call: ast.Call, operands: Iterable[ast.expr | None], ctx: Contex
         return False
     sites = list(calls_of(function, ctx))
     return bool(sites) and all(site is not None and is_off_cuda(site[1], (), site[0], calls - 1) for site in sites)
+
+
+def _is_beside_kernel(call: ast.Call, ctx: Context) -> bool:
+    """Does the function call a kernel of another device whenever it makes the call: `torch_npu.npu_swiglu(x)`?"""
+    index, function = ctx.module.index, ctx.function(call)
+    if function is None or _VENDORS.isdisjoint(index.names_used):
+        return False
+    conditions = set(index.branches_around(call))
+    kernels = (
+        part
+        for part in walk(function)
+        if isinstance(part, ast.Call) and any(name.startswith(_KERNELS) for name in ctx.callees(part))
+    )
+    return any(conditions.issuperset(index.branches_around(kernel)) for kernel in kernels)
 
 
 def _is_elsewhere(test: ast.expr, holds: bool, ctx: Context) -> bool:

@@ -11,8 +11,9 @@ from detlint.linter.analysis.callers import calls_of, is_used_elsewhere
 from detlint.linter.analysis.calls import dtype_named
 from detlint.linter.analysis.program import outermost_definition
 from detlint.linter.analysis.testcode import is_unit_test, runs_own_tests
+from detlint.linter.analysis.values import Kind
 from detlint.linter.programs.data_code import prepares_data
-from detlint.linter.programs.devices import device_around
+from detlint.linter.programs.devices import calls_for_cuda, device_around
 from detlint.linter.programs.off_cuda import is_off_cuda
 from detlint.linter.programs.training import file_trains
 from detlint.linter.source.names import Binding, BindingKind, FunctionNode, unpacked
@@ -38,6 +39,8 @@ _FACTORIES = frozenset(
     for name in ("arange", "empty", "eye", "full", "linspace", "ones", "rand", "randint", "randn", "tensor", "zeros")
 )
 _OF_NUMBERS = frozenset({"torch.tensor"})
+# They make one where another tensor is, if no device is named.
+_LIKE = frozenset(f"torch.{name}_like" for name in ("empty", "full", "ones", "rand", "randint", "randn", "zeros"))
 # Their targets and lengths may stay on the CPU; cuDNN even asks for that.
 _MIXING = frozenset({"ctc_loss", "CTCLoss"})
 _SETS_DEFAULT = ("set_default_device", "set_default_tensor_type")
@@ -61,7 +64,7 @@ def runs_on_cpu(call: ast.Call, tensor: ast.expr | None, operands: Iterable[ast.
     if _stays_on_cpu(tensor) or prepares_data(call, ctx) or _tests_on_cpu(ctx):
         return True
     if ctx.program is not None and _is_model_of_file(call, ctx) and ctx.module.project.once(_trains_on_cpu, ctx.module):
-        return True
+        return not ctx.module.project.once(calls_for_cuda, ctx.module)
     if tensor is not None and _is_moved_to_cpu(tensor, ctx):
         return True
     operands = tuple(operands)
@@ -111,17 +114,24 @@ def _trains_on_cpu(module: Module) -> bool:
 
 
 def _is_model_of_file(call: ast.Call, ctx: Context) -> bool:
-    """Does a call stand in a class that its own file makes something of, and no other file may put on a device?"""
+    """Does a call stand in a class that its own file makes something of, and no other file may put on a device?
+
+    A layer may be made by a function of the file too, or where the file runs from top to bottom.
+    """
     owner = outermost_definition(ctx.module, call)
-    if not isinstance(owner, ast.ClassDef) or owner.name not in ctx.module.index.calls_by_name:
+    if not isinstance(owner, ast.ClassDef) and not any(value.kind is Kind.MODULE for value in ctx.values(call)):
         return False
-    return not is_used_elsewhere(owner.name, ctx)
+    if owner is None:
+        statement = ctx.statement(call)
+        targets = statement.targets if isinstance(statement, ast.Assign) else []
+        return not any(isinstance(target, ast.Name) and is_used_elsewhere(target.id, ctx) for target in targets)
+    return owner.name in ctx.module.index.calls_by_name and not is_used_elsewhere(owner.name, ctx)
 
 
 def _is_made_on_cpu(operand: ast.expr, ctx: Context, makers: Set[str], steps: int = 4) -> bool:
-    """`torch.from_numpy(rows)`, `torch.zeros(3)` with no device, also as a view or by name.
+    """`torch.from_numpy(rows)`, `torch.zeros(3)` with no device, `rows.cpu()`, `torch.zeros_like(rows)` of such a one.
 
-    A copy to a device is no view.
+    Also as a view or by name. A copy to a device is no view, and what numbers are read from is no tensor.
     """
     if isinstance(operand, ast.Name):
         made = [binding.value if binding.kind is BindingKind.ASSIGN else None for binding in _bindings(operand, ctx)]
@@ -135,9 +145,14 @@ def _is_made_on_cpu(operand: ast.expr, ctx: Context, makers: Set[str], steps: in
     names = ctx.callees(operand)
     if not makers.isdisjoint(names):
         return not _FROM_NUMPY.isdisjoint(names) or _keeps_default_device(operand, ctx)
+    if not _LIKE.isdisjoint(names):
+        kept = operand.args and _keeps_default_device(operand, ctx)
+        return bool(kept) and _is_made_on_cpu(operand.args[0], ctx, makers, steps - 1)
     function = operand.func
     if not isinstance(function, ast.Attribute):
         return False
+    if _copies_to_cpu(operand, function, ctx):
+        return True
     view = function.attr in _VIEWS or _only_converts(operand, function, ctx)
     return view and _is_made_on_cpu(function.value, ctx, makers, steps - 1)
 
@@ -192,6 +207,13 @@ def _only_converts(call: ast.Call, function: ast.Attribute, ctx: Context) -> boo
     return function.attr == "to" and not call.keywords and bool(dtypes) and all(dtypes)
 
 
+def _copies_to_cpu(call: ast.Call, function: ast.Attribute, ctx: Context) -> bool:
+    """`rows.cpu()`, `rows.to("cpu")`."""
+    if function.attr in _MOVES:
+        return any(ctx.constant(given) == "cpu" for given in arguments_of(call))
+    return function.attr == "cpu"
+
+
 def _is_moved_to_cpu(tensor: ast.expr, ctx: Context, steps: int = 4) -> bool:
     """`labels` of `labels = labels.cpu()`, `labels.view(-1)` of that: the last move of a tensor was to the CPU."""
     if isinstance(tensor, ast.Name):
@@ -204,7 +226,7 @@ def _is_moved_to_cpu(tensor: ast.expr, ctx: Context, steps: int = 4) -> bool:
     if not isinstance(method, ast.Attribute) or not isinstance(tensor, ast.Call):
         return False
     if method.attr in _MOVES and not _only_converts(tensor, method, ctx):
-        return any(ctx.constant(given) == "cpu" for given in arguments_of(tensor))
+        return _copies_to_cpu(tensor, method, ctx)
     return method.attr == "cpu" or _is_moved_to_cpu(method.value, ctx, steps)
 
 
