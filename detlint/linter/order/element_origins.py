@@ -243,6 +243,8 @@ class ElementOrigins:
             return Sort.HASHED
         if not steps and node.attr in self._table.attributes["hashed_by_value"]:
             return Sort.NUMBERS
+        if steps and steps[0] is not Move.ITERATED and node.attr in self._table.attributes["of_numbers"]:
+            return Sort.NUMBERS
         passing = node.attr in ("values", "index", "T", "data")
         if not passing:
             self._note(node.attr, steps)
