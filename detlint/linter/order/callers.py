@@ -46,11 +46,14 @@ def is_given_in_vain(sink: str, ctx: Context, depth: int = _MOST_FUNCTIONS) -> b
         return all(tests.of_parameter(*taker) for taker in takers)
     used = False
     for module, function in versions(sink):
+        owner = module.index.class_at(function)
         for site in results_of(function, ctx.elsewhere(module)):
             if site is None:
                 return False
             where, given = site
             unasked = is_test_file(where.module) and not is_test_file(sink.module)
+            if isinstance(given, ast.Attribute) and owner is not None:  # a property: others may have one of that name
+                unasked = unasked or is_of_another_class(given, where, owner, ctx.elsewhere(module))
             if unasked or sink.function in where.ancestors(given):
                 continue
             if not _Disregard(where, depth - 1).of_result(given, sink.places):
