@@ -29,20 +29,24 @@ _DEPTH = 6
 _MOST_FUNCTIONS = 3  # that hand an order on to their own callers
 
 
-def is_given_in_vain(sink: str, ctx: Context, depth: int = _MOST_FUNCTIONS) -> bool:
+def is_given_in_vain(
+    sink: str, ctx: Context, depth: int = _MOST_FUNCTIONS, asked: frozenset[FunctionNode] = frozenset()
+) -> bool:
     """Return whether an order ends in what a function gives to callers who all ignore it, and there are some.
 
     Tests say nothing about the use that a function has; a function handed on as a value may be called by anybody.
+    What leads back to a function that is being asked about adds nothing to its uses.
     """
     if isinstance(sink, KeptIn):
-        return _Disregard(ctx.elsewhere(sink.module), depth - 1).of_attribute(sink.target, _DEPTH)
+        return _Disregard(ctx.elsewhere(sink.module), depth - 1, asked).of_attribute(sink.target, _DEPTH)
     if not isinstance(sink, GivenBack) or not depth:
         return False
-    if is_only_expected(sink):
+    if sink.function in asked or is_only_expected(sink):
         return True
+    asked |= {sink.function}
     takers = list(takers_of(sink.module.inference, sink.function))
     if takers:
-        tests = _Disregard(ctx.elsewhere(sink.module), depth - 1)
+        tests = _Disregard(ctx.elsewhere(sink.module), depth - 1, asked)
         return all(tests.of_parameter(*taker) for taker in takers)
     used = False
     for module, function in versions(sink):
@@ -54,20 +58,30 @@ def is_given_in_vain(sink: str, ctx: Context, depth: int = _MOST_FUNCTIONS) -> b
             unasked = is_test_file(where.module) and not is_test_file(sink.module)
             if isinstance(given, ast.Attribute) and owner is not None:  # a property: others may have one of that name
                 unasked = unasked or is_of_another_class(given, where, owner, ctx.elsewhere(module))
-            if unasked or sink.function in where.ancestors(given):
+            if unasked or sink.function in where.ancestors(given) or _is_dropped(given, where):
                 continue
-            if not _Disregard(where, depth - 1).of_result(given, sink.places):
+            if not _Disregard(where, depth - 1, asked).of_result(given, sink.places):
                 return False
             used = True
     return used
 
 
 class _Disregard:
-    """Answers whether code of one file is known to have no use for an order. `functions` may hand it on from here."""
+    """Answers whether code of one file is known to have no use for an order. `functions` may hand it on from here.
 
-    def __init__(self, ctx: Context, functions: int, attributes: frozenset[_Attribute] = frozenset()) -> None:
+    `asked` and `attributes` are being asked about: functions that give it, attributes that keep it.
+    """
+
+    def __init__(
+        self,
+        ctx: Context,
+        functions: int,
+        asked: frozenset[FunctionNode],
+        attributes: frozenset[_Attribute] = frozenset(),
+    ) -> None:
         self._ctx = ctx
-        self._attributes = attributes  # that are being asked about
+        self._asked = asked
+        self._attributes = attributes
         self._tracer = OrderTracer(ctx.module)
         self._functions = functions
         self._bindings: set[Binding] = set()  # that are being asked about
@@ -103,11 +117,8 @@ class _Disregard:
         if tracer.shown(node):
             return True
         inner = depth - 1
-        if isinstance(
-            parent, ast.Expr
-        ):  # a step of the object's own, or of the file's, and nobody keeps what comes of it
-            called = node.func if isinstance(node, ast.Call) else node
-            return is_own(called) or identifier(called).startswith("_")
+        if isinstance(parent, ast.Expr):
+            return _is_own_step(node)
         if isinstance(parent, ast.Compare):
             return all(isinstance(test, (ast.In, ast.NotIn)) for test in parent.ops) and node is not parent.left
         if isinstance(parent, ast.Call):
@@ -135,7 +146,7 @@ class _Disregard:
         if isinstance(parent, (ast.Return, ast.YieldFrom)):
             function = tracer.index.function_at(parent)
             handed_on = GivenBack(self._ctx.module, function, "") if function is not None else ""
-            return is_given_in_vain(handed_on, self._ctx, self._functions)
+            return is_given_in_vain(handed_on, self._ctx, self._functions, self._asked)
         if isinstance(parent, ast.IfExp) and node is not parent.test:
             return self.of(parent, inner)
         if isinstance(parent, (ast.If, ast.IfExp, ast.While, ast.Assert)):
@@ -163,11 +174,14 @@ class _Disregard:
         return stores_under_own_name(call, made_names(loop, names, self._ctx), self._ctx) is Truth.YES
 
     def _changes_itself(self, call: ast.Call, names: frozenset[str]) -> bool:
-        """`metric.reset()`, `scorer.update(scores)`: the element changes, by what it is told of no other."""
+        """`metric.reset()`, `scorer.update(scores)`: the element, or a part of it, by what it is told of no other."""
         method = call.func
         if not isinstance(method, ast.Attribute) or method.attr not in self._tracer.table.methods["resetting"]:
             return False
-        return isinstance(method.value, ast.Name) and method.value.id in names
+        changed = method.value
+        while isinstance(changed, ast.Attribute):
+            changed = changed.value
+        return isinstance(changed, ast.Name) and changed.id in names
 
     def _fills_own(self, call: ast.Call, body: LoopBody) -> bool:
         """`groups[name].append(row)`: each element has a list of its own in a dict of which nobody asks the order."""
@@ -211,7 +225,7 @@ class _Disregard:
         return bool(others) and all(map(self._tracer.shown, others))
 
     def _leads_nowhere(self, sink: str | None) -> bool:
-        return sink is None or is_given_in_vain(sink, self._ctx, self._functions)
+        return sink is None or is_given_in_vain(sink, self._ctx, self._functions, self._asked)
 
     def _of_comprehension(self, loop: ast.comprehension, depth: int) -> bool:
         around = self._tracer.index.parents[loop]
@@ -267,7 +281,7 @@ class _Disregard:
         return False
 
     def _of(self, module: Module) -> _Disregard:
-        return _Disregard(self._ctx.elsewhere(module), self._functions, self._attributes)
+        return _Disregard(self._ctx.elsewhere(module), self._functions, self._asked, self._attributes)
 
     def _run_by(self, call: ast.Call) -> Iterator[tuple[Module, FunctionNode]]:
         """Yield the functions of the project that a call runs: also the `__init__` of what it makes."""
@@ -309,7 +323,7 @@ class _Disregard:
             where, use = read
             if is_test_file(where.module) or is_of_another_class(use, where, owner, self._ctx):
                 continue
-            reader = _Disregard(where, self._functions, asked)
+            reader = _Disregard(where, self._functions, self._asked, asked)
             if not reader.of(use, depth - 1):
                 return False
             taken_up = taken_up or reader._takes_up(use)
@@ -324,6 +338,8 @@ class _Disregard:
 
     def _of_container(self, container: ast.expr, depth: int) -> bool:
         """Return whether a list that is filled here is not asked for its order either."""
+        if isinstance(container, ast.Attribute) and is_own(container):
+            return self.of_attribute(container, depth)
         bindings = self._tracer.module.definitions(container) if isinstance(container, ast.Name) else ()
         return bool(bindings) and all(self._of_binding(binding, depth) for binding in bindings)
 
@@ -348,6 +364,18 @@ class _Disregard:
         sorts = [fixed for use in uses for fixed in self._tracer.fixes(use)]
         before = [use for use in uses if flow.path(binding.node, use, avoiding=sorts)] if sorts else uses
         return bool(uses) and all(self.of(use, depth) for use in before)
+
+
+def _is_own_step(node: ast.expr) -> bool:
+    """A step of the object's own, or of the file's, and nobody keeps what comes of it."""
+    called = node.func if isinstance(node, ast.Call) else node
+    return is_own(called) or identifier(called).startswith("_")
+
+
+def _is_dropped(given: ast.expr, where: Context) -> bool:
+    """`model.remove_hooks()`, which says nothing of what others make of what it gives."""
+    parent = where.parent(given)
+    return isinstance(parent, ast.Expr) and not _is_own_step(given)
 
 
 def _is_joined(node: ast.AST) -> TypeGuard[ast.expr]:
