@@ -17,7 +17,7 @@ from detlint.linter.order.form import Form, GivenBack, KeptIn, Trail, names_in
 from detlint.linter.order.loop import LoopBody
 from detlint.linter.order.meant import filled_in, is_of_another_class, is_only_expected, versions
 from detlint.linter.order.own_names import is_run_for_each, made_names, stores_under_own_name
-from detlint.linter.source.names import FUNCTIONS, Binding, FunctionNode
+from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode
 from detlint.linter.source.nodes import identifier, is_own
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def is_given_in_vain(
                 unasked = unasked or is_of_another_class(given, where, owner, ctx.elsewhere(module))
             if unasked or sink.function in where.ancestors(given) or _is_dropped(given, where):
                 continue
-            if not _Disregard(where, depth - 1, asked).of_result(given, sink.places):
+            if not _Disregard(where, depth - 1, asked).of_result(given, sink.places, sink.nested):
                 return False
             used = True
     return used
@@ -91,25 +91,30 @@ class _Disregard:
         binding = self._tracer.parameter(function, parameter.arg)
         return binding is not None and self._of_part(binding)
 
-    def of_result(self, given: ast.expr, places: frozenset[int]) -> bool:
+    def of_result(self, given: ast.expr, places: frozenset[int], nested: bool) -> bool:
         """Return whether that is known of what a function gives, in a tuple at `places`: `groups, _ = split(nodes)`."""
         statement = self._tracer.index.parents.get(given)
         if isinstance(statement, ast.Await):
-            return self.of_result(statement, places)
+            return self.of_result(statement, places, nested)
         target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
-        parts = [part for part in target.elts if isinstance(part, ast.Name)] if isinstance(target, ast.Tuple) else []
-        if not places or not isinstance(target, ast.Tuple) or len(parts) < len(target.elts):
-            return self.of(given)
-        bindings = [self._tracer.binding_of(parts[place]) for place in places if place < len(parts)]
-        return all(binding is not None and self._of_part(binding) for binding in bindings)
+        parts = target.elts if isinstance(target, ast.Tuple) else []
+        if not places or not parts or not all(isinstance(part, ast.Name) or _is_own_attribute(part) for part in parts):
+            return self.of(given, nested=nested and not places)
+        return all(place < len(parts) and self._of_place(parts[place], nested) for place in places)
 
-    def _of_part(self, binding: Binding) -> bool:
+    def _of_place(self, target: ast.expr, nested: bool) -> bool:
+        if isinstance(target, ast.Attribute):  # `self.groups, self.names = split(nodes)`
+            return self.of_attribute(target, _DEPTH, nested)
+        binding = self._tracer.binding_of(target) if isinstance(target, ast.Name) else None
+        return binding is not None and self._of_part(binding, nested)
+
+    def _of_part(self, binding: Binding, nested: bool = False) -> bool:
         """Of what comes along with other things; nothing need be done with it."""
         uses = self._tracer.module.flow(binding.scope).uses(binding)
-        return isinstance(binding.scope.node, FUNCTIONS) and all(self.of(use) for use in uses)
+        return isinstance(binding.scope.node, FUNCTIONS) and all(self.of(use, nested=nested) for use in uses)
 
-    def of(self, node: ast.expr, depth: int = _DEPTH) -> bool:
-        """Return whether the code around an expression is known to have no use for its order."""
+    def of(self, node: ast.expr, depth: int = _DEPTH, nested: bool = False) -> bool:
+        """Return whether the code around an expression is known to have no use for its order, or that inside it."""
         tracer = self._tracer
         parent = tracer.index.parents.get(node)
         if depth == 0 or parent is None:
@@ -134,7 +139,11 @@ class _Disregard:
         if isinstance(parent, ast.For):
             return node is parent.iter and self._of_loop(parent)
         if isinstance(parent, ast.Assign):
-            return len(parent.targets) == 1 and self._of_target(parent.targets[0], inner)
+            return len(parent.targets) == 1 and self._of_target(parent.targets[0], inner, nested)
+        if isinstance(parent, ast.Subscript):  # `groups[i]`, of which the order stands inside
+            return (
+                nested and node is parent.value and not isinstance(parent.slice, ast.Slice) and self.of(parent, depth)
+            )
         if isinstance(parent, ast.Dict):
             return any(
                 tracer.is_lookup_key(key)
@@ -145,7 +154,7 @@ class _Disregard:
             return self.of(parent, inner)
         if isinstance(parent, (ast.Return, ast.YieldFrom)):
             function = tracer.index.function_at(parent)
-            handed_on = GivenBack(self._ctx.module, function, "") if function is not None else ""
+            handed_on = GivenBack(self._ctx.module, function, "", nested=nested) if function is not None else ""
             return is_given_in_vain(handed_on, self._ctx, self._functions, self._asked)
         if isinstance(parent, ast.IfExp) and node is not parent.test:
             return self.of(parent, inner)
@@ -296,20 +305,17 @@ class _Disregard:
         binding = self._tracer.parameter(function, parameter)
         return binding is not None and self._of_binding(binding, depth)
 
-    def _of_target(self, target: ast.expr, depth: int) -> bool:
+    def _of_target(self, target: ast.expr, depth: int, nested: bool) -> bool:
         """`config["target_modules"] = names`, `config.target_modules = names`, or a variable."""
         if isinstance(target, ast.Subscript):
             return self._tracer.is_lookup_key(target.slice)
         if isinstance(target, ast.Attribute):
             own = is_own(target)
-            return self.of_attribute(target, depth) if own else self._tracer.is_lookup(target.attr)
-        return self._of_variable(target, depth)
-
-    def _of_variable(self, target: ast.expr, depth: int) -> bool:
+            return self.of_attribute(target, depth, nested) if own else self._tracer.is_lookup(target.attr)
         binding = self._tracer.binding_of(target) if isinstance(target, ast.Name) else None
-        return binding is not None and self._of_binding(binding, depth)
+        return binding is not None and self._of_binding(binding, depth, nested)
 
-    def of_attribute(self, target: ast.Attribute, depth: int) -> bool:
+    def of_attribute(self, target: ast.Attribute, depth: int, nested: bool = False) -> bool:
         """`self.names = names`: does the project read it, and never for its order? Its length alone tells nothing."""
         name, owner = target.attr, self._tracer.index.class_at(target)
         if owner is None or depth == 0:
@@ -324,7 +330,7 @@ class _Disregard:
             if is_test_file(where.module) or is_of_another_class(use, where, owner, self._ctx):
                 continue
             reader = _Disregard(where, self._functions, self._asked, asked)
-            if not reader.of(use, depth - 1):
+            if not reader.of(use, depth - 1, nested):
                 return False
             taken_up = taken_up or reader._takes_up(use)
         return taken_up
@@ -343,15 +349,15 @@ class _Disregard:
         bindings = self._tracer.module.definitions(container) if isinstance(container, ast.Name) else ()
         return bool(bindings) and all(self._of_binding(binding, depth) for binding in bindings)
 
-    def _of_binding(self, binding: Binding, depth: int) -> bool:
+    def _of_binding(self, binding: Binding, depth: int, nested: bool = False) -> bool:
         if binding in self._bindings:
             return True
         self._bindings.add(binding)
-        found = self._of_uses(binding, depth)
+        found = self._of_uses(binding, depth, nested)
         self._bindings.remove(binding)
         return found
 
-    def _of_uses(self, binding: Binding, depth: int) -> bool:
+    def _of_uses(self, binding: Binding, depth: int, nested: bool) -> bool:
         module = self._tracer.module
         if isinstance(binding.scope.node, ast.Module):
             if is_used_elsewhere(binding.name, self._ctx):
@@ -362,8 +368,9 @@ class _Disregard:
         longer = self._tracer.made_longer(binding, flow)
         uses = list(dict.fromkeys(use for each in (binding, *longer) for use in flow.uses(each)))
         sorts = [fixed for use in uses for fixed in self._tracer.fixes(use)]
-        before = [use for use in uses if flow.path(binding.node, use, avoiding=sorts)] if sorts else uses
-        return bool(uses) and all(self.of(use, depth) for use in before)
+        made = None if binding.kind is BindingKind.PARAMETER else binding.node  # there from the beginning
+        before = [use for use in uses if flow.path(made, use, avoiding=sorts)] if sorts else uses
+        return bool(uses) and all(self.of(use, depth, nested) for use in before)
 
 
 def _is_own_step(node: ast.expr) -> bool:
@@ -376,6 +383,10 @@ def _is_dropped(given: ast.expr, where: Context) -> bool:
     """`model.remove_hooks()`, which says nothing of what others make of what it gives."""
     parent = where.parent(given)
     return isinstance(parent, ast.Expr) and not _is_own_step(given)
+
+
+def _is_own_attribute(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and is_own(node)
 
 
 def _is_joined(node: ast.AST) -> TypeGuard[ast.expr]:

@@ -360,7 +360,8 @@ class OrderCalls(OrderArrays):
             if found is not None or lookup or not self.is_finished_work:
                 return found
         places = frozenset(() if trail.place is None else (trail.place,))
-        return None if lookup else GivenBack(self.module, function, f"what {function.name}() {word}", places)
+        text = f"what {function.name}() {word}"
+        return None if lookup else GivenBack(self.module, function, text, places, nested=trail.is_nested)
 
     def _is_kept_or_viewed(self, call: ast.Call) -> bool:
         """`self.files = self.files_by_label()`, `files_by_label().items()`."""
