@@ -12,12 +12,12 @@ from detlint.linter.tables.order import order_table
 if TYPE_CHECKING:
     from detlint.linter.analysis.project import Module
 
-_MOST_CALLS = 3
+_MOST_STEPS = 4  # through names and calls, which may lead back to themselves
 
 
 def is_taken_for_new_memory(taken: ast.expr, module: Module) -> bool:
     """`pool.pop() if pool else torch.empty(size)`: whoever may get memory that holds anything goes by nothing in it."""
-    return any(_is_unwritten(other, module, _MOST_CALLS) for other in _instead(taken, module))
+    return any(_is_unwritten(other, module, _MOST_STEPS) for other in _instead(taken, module))
 
 
 def _instead(taken: ast.expr, module: Module) -> Iterator[ast.expr]:
@@ -39,19 +39,21 @@ def _instead(taken: ast.expr, module: Module) -> Iterator[ast.expr]:
             yield other.value
 
 
-def _is_unwritten(node: ast.expr, module: Module, calls: int) -> bool:
+def _is_unwritten(node: ast.expr, module: Module, steps: int) -> bool:
+    if not steps:
+        return False
     if isinstance(node, ast.Name):
         made = [binding.value for binding in module.definitions(node) if not binding.index]
         written = any(_writes(use, module) for use in module.index.uses_of(node))
-        return not written and any(each is not None and _is_unwritten(each, module, calls) for each in made)
+        return not written and any(each is not None and _is_unwritten(each, module, steps - 1) for each in made)
     if not isinstance(node, ast.Call):
         return False
     names = module.inference.callees(node)
     if not order_table().functions["unwritten"].isdisjoint(names):
         return True
-    definitions = [module.project.definition(name) for name in names] if calls else []
+    definitions = [module.project.definition(name) for name in names]
     return any(
-        _is_unwritten(returned.value, where, calls - 1)
+        _is_unwritten(returned.value, where, steps - 1)
         for where, function in filter(None, definitions)
         if isinstance(function, FUNCTIONS)
         for returned in where.flow(where.index.scopes[function]).returns()
