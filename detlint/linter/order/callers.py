@@ -19,7 +19,7 @@ from detlint.linter.order.meant import filled_in, gives_entries, is_of_another_c
 from detlint.linter.order.own_names import is_run_for_each, made_names, stores_under_own_name
 from detlint.linter.order.put_away import asks_whether_any, entries_read, taken_from_list
 from detlint.linter.order.records import parts_read
-from detlint.linter.source.names import FUNCTIONS, Binding, FunctionNode
+from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode
 from detlint.linter.source.nodes import identifier, is_own
 
 if TYPE_CHECKING:
@@ -31,31 +31,38 @@ _DEPTH = 10
 _MOST_FUNCTIONS = 3  # that hand an order on to their own callers
 
 
-def is_given_in_vain(sink: str, ctx: Context, depth: int = _MOST_FUNCTIONS) -> bool:
+def is_given_in_vain(
+    sink: str, ctx: Context, depth: int = _MOST_FUNCTIONS, asked: frozenset[FunctionNode] = frozenset()
+) -> bool:
     """Return whether an order ends in what a function gives to callers who all ignore it, and there are some.
 
     Tests say nothing about the use that a function has; a function handed on as a value may be called by anybody.
+    What leads back to a function that is being asked about adds nothing to its uses.
     """
     if isinstance(sink, KeptIn):
-        return _Disregard(ctx.elsewhere(sink.module), depth - 1).of_attribute(sink.target, _DEPTH)
+        return _Disregard(ctx.elsewhere(sink.module), depth - 1, asked).of_attribute(sink.target, _DEPTH)
     if not isinstance(sink, GivenBack) or not depth:
         return False
-    if is_only_expected(sink):
+    if sink.function in asked or is_only_expected(sink):
         return True
+    asked |= {sink.function}
     takers = list(takers_of(sink.module.inference, sink.function))
     if takers:
-        tests = _Disregard(ctx.elsewhere(sink.module), depth - 1)
+        tests = _Disregard(ctx.elsewhere(sink.module), depth - 1, asked)
         return all(tests.of_parameter(*taker) for taker in takers)
     used = False
     for module, function in versions(sink):
+        owner = module.index.class_at(function)
         for site in results_of(function, ctx.elsewhere(module)):
             if site is None:
                 return False
             where, given = site
             unasked = is_test_file(where.module) and not is_test_file(sink.module)
-            if unasked or sink.function in where.ancestors(given):
+            if isinstance(given, ast.Attribute) and owner is not None:  # a property: others may have one of that name
+                unasked = unasked or is_of_another_class(given, where, owner, ctx.elsewhere(module))
+            if unasked or sink.function in where.ancestors(given) or _is_dropped(given, where):
                 continue
-            ignored = _Disregard(where, depth - 1).of_result(given, sink.places)
+            ignored = _Disregard(where, depth - 1, asked).of_result(given, sink.places, sink.nested)
             if ignored is Truth.NO:
                 return False
             used = used or ignored is Truth.YES
@@ -63,11 +70,21 @@ def is_given_in_vain(sink: str, ctx: Context, depth: int = _MOST_FUNCTIONS) -> b
 
 
 class _Disregard:
-    """Answers whether code of one file is known to have no use for an order. `functions` may hand it on from here."""
+    """Answers whether code of one file is known to have no use for an order. `functions` may hand it on from here.
 
-    def __init__(self, ctx: Context, functions: int, attributes: frozenset[_Attribute] = frozenset()) -> None:
+    `asked` and `attributes` are being asked about: functions that give it, attributes that keep it.
+    """
+
+    def __init__(
+        self,
+        ctx: Context,
+        functions: int,
+        asked: frozenset[FunctionNode],
+        attributes: frozenset[_Attribute] = frozenset(),
+    ) -> None:
         self._ctx = ctx
-        self._attributes = attributes  # that are being asked about
+        self._asked = asked
+        self._attributes = attributes
         self._tracer = OrderTracer(ctx.module)
         self._functions = functions
         self._bindings: set[Binding] = set()  # that are being asked about
@@ -77,38 +94,42 @@ class _Disregard:
         binding = self._tracer.parameter(function, parameter.arg)
         return binding is not None and self._of_part(binding)
 
-    def of_result(self, given: ast.expr, places: frozenset[int | str]) -> Truth:
+    def of_result(self, given: ast.expr, places: frozenset[int | str], nested: bool) -> Truth:
         """Return whether that is known of what a function gives, in a tuple at `places`: `groups, _ = split(nodes)`.
 
         So of entries of a record. Who reads none of those says nothing of their use.
         """
         statement = self._tracer.index.parents.get(given)
         if isinstance(statement, ast.Await):
-            return self.of_result(statement, places)
+            return self.of_result(statement, places, nested)
         keys = frozenset(place for place in places if isinstance(place, str))
         read = parts_read(given, keys, self._tracer) if keys and keys == places else None
         if read is not None:
             return Truth.of(self._of_all(read, _DEPTH)) if read else Truth.UNKNOWN
-        return Truth.of(
-            self._of_parts(given, frozenset(place for place in places if isinstance(place, int) and not keys))
-        )
+        numbered = frozenset(place for place in places if isinstance(place, int) and not keys)
+        return Truth.of(self._of_parts(given, numbered, nested))
 
-    def _of_parts(self, given: ast.expr, places: frozenset[int]) -> bool:
+    def _of_parts(self, given: ast.expr, places: frozenset[int], nested: bool) -> bool:
         statement = self._tracer.index.parents.get(given)
         target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
-        parts = [part for part in target.elts if isinstance(part, ast.Name)] if isinstance(target, ast.Tuple) else []
-        if not places or not isinstance(target, ast.Tuple) or len(parts) < len(target.elts):
-            return self.of(given)
-        bindings = [self._tracer.binding_of(parts[place]) for place in places if place < len(parts)]
-        return all(binding is not None and self._of_part(binding) for binding in bindings)
+        parts = target.elts if isinstance(target, ast.Tuple) else []
+        if not places or not parts or not all(isinstance(part, ast.Name) or _is_own_attribute(part) for part in parts):
+            return self.of(given, nested=nested and not places)
+        return all(place < len(parts) and self._of_place(parts[place], nested) for place in places)
 
-    def _of_part(self, binding: Binding) -> bool:
+    def _of_place(self, target: ast.expr, nested: bool) -> bool:
+        if isinstance(target, ast.Attribute):  # `self.groups, self.names = split(nodes)`
+            return self.of_attribute(target, _DEPTH, nested)
+        binding = self._tracer.binding_of(target) if isinstance(target, ast.Name) else None
+        return binding is not None and self._of_part(binding, nested)
+
+    def _of_part(self, binding: Binding, nested: bool = False) -> bool:
         """Of what comes along with other things; nothing need be done with it."""
         uses = self._tracer.module.flow(binding.scope).uses(binding)
-        return isinstance(binding.scope.node, FUNCTIONS) and all(self.of(use) for use in uses)
+        return isinstance(binding.scope.node, FUNCTIONS) and all(self.of(use, nested=nested) for use in uses)
 
-    def of(self, node: ast.expr, depth: int = _DEPTH) -> bool:
-        """Return whether the code around an expression is known to have no use for its order."""
+    def of(self, node: ast.expr, depth: int = _DEPTH, nested: bool = False) -> bool:
+        """Return whether the code around an expression is known to have no use for its order, or that inside it."""
         tracer = self._tracer
         parent = tracer.index.parents.get(node)
         if depth == 0 or parent is None:
@@ -116,11 +137,8 @@ class _Disregard:
         if tracer.shown(node):
             return True
         inner = depth - 1
-        if isinstance(
-            parent, ast.Expr
-        ):  # a step of the object's own, or of the file's, and nobody keeps what comes of it
-            called = node.func if isinstance(node, ast.Call) else node
-            return is_own(called) or identifier(called).startswith("_")
+        if isinstance(parent, ast.Expr):
+            return _is_own_step(node)
         if isinstance(parent, ast.Compare):
             return asks_whether_any(node, parent)
         if isinstance(parent, ast.Call):
@@ -136,9 +154,9 @@ class _Disregard:
         if isinstance(parent, ast.For):
             return node is parent.iter and self._of_loop(parent)
         if isinstance(parent, ast.Assign):
-            return len(parent.targets) == 1 and self._of_target(parent.targets[0], inner)
+            return len(parent.targets) == 1 and self._of_target(parent.targets[0], inner, nested)
         if isinstance(parent, ast.NamedExpr):
-            return self._of_variable(parent.target, inner) and self.of(parent, inner)
+            return self._of_variable(parent.target, inner, nested) and self.of(parent, inner, nested)
         if isinstance(parent, ast.List) and parent.elts == [node] and not isinstance(node, ast.Starred):
             return self._of_all(taken_from_list(parent, self._ctx), inner)
         if isinstance(parent, ast.Dict):
@@ -151,12 +169,13 @@ class _Disregard:
             return self.of(parent, inner)
         if isinstance(parent, (ast.Return, ast.YieldFrom)):
             function = tracer.index.function_at(parent)
-            handed_on = GivenBack(self._ctx.module, function, "") if function is not None else ""
-            return is_given_in_vain(handed_on, self._ctx, self._functions)
+            handed_on = GivenBack(self._ctx.module, function, "", nested=nested) if function is not None else ""
+            return is_given_in_vain(handed_on, self._ctx, self._functions, self._asked)
         if isinstance(parent, ast.IfExp) and node is not parent.test:
             return self.of(parent, inner)
-        if isinstance(parent, ast.Subscript):  # `times[0]` where there is one
-            return node is parent.value and tracer.is_only_element(node)
+        if isinstance(parent, ast.Subscript):  # `times[0]` where there is one; `groups[i]`, where the order is inside
+            inside = nested and not isinstance(parent.slice, ast.Slice) and self.of(parent, depth)
+            return node is parent.value and (inside or tracer.is_only_element(node))
         if isinstance(parent, (ast.If, ast.IfExp, ast.While, ast.Assert)):
             return node is parent.test
         return isinstance(parent, ast.UnaryOp)  # `not names`
@@ -182,11 +201,14 @@ class _Disregard:
         return stores_under_own_name(call, made_names(loop, names, self._ctx), self._ctx) is Truth.YES
 
     def _changes_itself(self, call: ast.Call, names: frozenset[str]) -> bool:
-        """`metric.reset()`, `scorer.update(scores)`: the element changes, by what it is told of no other."""
+        """`metric.reset()`, `scorer.update(scores)`: the element, or a part of it, by what it is told of no other."""
         method = call.func
         if not isinstance(method, ast.Attribute) or method.attr not in self._tracer.table.methods["resetting"]:
             return False
-        return isinstance(method.value, ast.Name) and method.value.id in names
+        changed = method.value
+        while isinstance(changed, ast.Attribute):
+            changed = changed.value
+        return isinstance(changed, ast.Name) and changed.id in names
 
     def _fills_own(self, call: ast.Call, body: LoopBody) -> bool:
         """`groups[name].append(row)`: each element has a list of its own in a dict of which nobody asks the order."""
@@ -231,7 +253,7 @@ class _Disregard:
         return bool(others) and all(map(self._tracer.shown, others))
 
     def _leads_nowhere(self, sink: str | None) -> bool:
-        return sink is None or is_given_in_vain(sink, self._ctx, self._functions)
+        return sink is None or is_given_in_vain(sink, self._ctx, self._functions, self._asked)
 
     def _of_comprehension(self, loop: ast.comprehension, depth: int) -> bool:
         around = self._tracer.index.parents[loop]
@@ -289,7 +311,7 @@ class _Disregard:
         return False
 
     def _of(self, module: Module) -> _Disregard:
-        return _Disregard(self._ctx.elsewhere(module), self._functions, self._attributes)
+        return _Disregard(self._ctx.elsewhere(module), self._functions, self._asked, self._attributes)
 
     def _run_by(self, call: ast.Call) -> Iterator[tuple[Module, FunctionNode]]:
         """Yield the functions of the project that a call runs: also the `__init__` of what it makes."""
@@ -304,24 +326,24 @@ class _Disregard:
         binding = self._tracer.parameter(function, parameter)
         return binding is not None and self._of_binding(binding, depth)
 
-    def _of_target(self, target: ast.expr, depth: int) -> bool:
+    def _of_target(self, target: ast.expr, depth: int, nested: bool) -> bool:
         """`config["target_modules"] = names`, `config.target_modules = names`, or a variable."""
         if isinstance(target, ast.Subscript):
             read = entries_read(target.value, self._ctx)
             return self._tracer.is_lookup_key(target.slice) or self._of_all(read, depth - 1)
         if isinstance(target, ast.Attribute):
             own = is_own(target)
-            return self.of_attribute(target, depth) if own else self._tracer.is_lookup(target.attr)
-        return self._of_variable(target, depth)
+            return self.of_attribute(target, depth, nested) if own else self._tracer.is_lookup(target.attr)
+        return self._of_variable(target, depth, nested)
 
     def _of_all(self, parts: list[ast.expr] | None, depth: int) -> bool:
         return parts is not None and depth > 0 and all(self.of(part, depth) for part in parts)
 
-    def _of_variable(self, target: ast.expr, depth: int) -> bool:
+    def _of_variable(self, target: ast.expr, depth: int, nested: bool) -> bool:
         binding = self._tracer.binding_of(target) if isinstance(target, ast.Name) else None
-        return binding is not None and self._of_binding(binding, depth)
+        return binding is not None and self._of_binding(binding, depth, nested)
 
-    def of_attribute(self, target: ast.Attribute, depth: int) -> bool:
+    def of_attribute(self, target: ast.Attribute, depth: int, nested: bool = False) -> bool:
         """`self.names = names`: does the project read it, and never for its order?
 
         Its length alone tells nothing, unless it is that of an object which gives its entries without it.
@@ -338,8 +360,8 @@ class _Disregard:
             where, use = read
             if is_test_file(where.module) or is_of_another_class(use, where, owner, self._ctx):
                 continue
-            reader = _Disregard(where, self._functions, asked)
-            if not reader.of(use, depth - 1):
+            reader = _Disregard(where, self._functions, self._asked, asked)
+            if not reader.of(use, depth - 1, nested):
                 return False
             taken_up = taken_up or reader._takes_up(use)
             own_length = own_length or reader._tracer.is_own_length(use)
@@ -354,18 +376,20 @@ class _Disregard:
 
     def _of_container(self, container: ast.expr, depth: int) -> bool:
         """Return whether a list that is filled here is not asked for its order either."""
+        if isinstance(container, ast.Attribute) and is_own(container):
+            return self.of_attribute(container, depth)
         bindings = self._tracer.module.definitions(container) if isinstance(container, ast.Name) else ()
         return bool(bindings) and all(self._of_binding(binding, depth) for binding in bindings)
 
-    def _of_binding(self, binding: Binding, depth: int) -> bool:
+    def _of_binding(self, binding: Binding, depth: int, nested: bool = False) -> bool:
         if binding in self._bindings:
             return True
         self._bindings.add(binding)
-        found = self._of_uses(binding, depth)
+        found = self._of_uses(binding, depth, nested)
         self._bindings.remove(binding)
         return found
 
-    def _of_uses(self, binding: Binding, depth: int) -> bool:
+    def _of_uses(self, binding: Binding, depth: int, nested: bool) -> bool:
         module = self._tracer.module
         if isinstance(binding.scope.node, ast.Module):
             if is_used_elsewhere(binding.name, self._ctx):
@@ -376,8 +400,25 @@ class _Disregard:
         longer = self._tracer.made_longer(binding, flow)
         uses = list(dict.fromkeys(use for each in (binding, *longer) for use in flow.uses(each)))
         sorts = [fixed for use in uses for fixed in self._tracer.fixes(use)]
-        before = [use for use in uses if flow.path(binding.node, use, avoiding=sorts)] if sorts else uses
-        return bool(uses) and all(self.of(use, depth) for use in before)
+        made = None if binding.kind is BindingKind.PARAMETER else binding.node  # there from the beginning
+        before = [use for use in uses if flow.path(made, use, avoiding=sorts)] if sorts else uses
+        return bool(uses) and all(self.of(use, depth, nested) for use in before)
+
+
+def _is_own_step(node: ast.expr) -> bool:
+    """A step of the object's own, or of the file's, and nobody keeps what comes of it."""
+    called = node.func if isinstance(node, ast.Call) else node
+    return is_own(called) or identifier(called).startswith("_")
+
+
+def _is_dropped(given: ast.expr, where: Context) -> bool:
+    """`model.remove_hooks()`, which says nothing of what others make of what it gives."""
+    parent = where.parent(given)
+    return isinstance(parent, ast.Expr) and not _is_own_step(given)
+
+
+def _is_own_attribute(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and is_own(node)
 
 
 def _is_joined(node: ast.AST) -> TypeGuard[ast.expr]:

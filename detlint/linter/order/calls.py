@@ -80,6 +80,8 @@ class OrderCalls(OrderArrays):
             lists = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "items"
             unsorted = trail.subset or (trail.form is Form.NESTED and lists)  # the lists inside stay as they are
             return self.destination(call, trail) if unsorted else None
+        if trail.form is Form.NESTED and not trail.subset and self.settles_each(call, names):
+            return None
         if self._numbers(node, call, names) or (trail.form is Form.GRAPH and self._numbers_nodes(call, names)):
             return NUMBERING
         if "builtins.zip" in names and self._pairs_entries(node, call):
@@ -358,7 +360,8 @@ class OrderCalls(OrderArrays):
             if found is not None or lookup or not self.is_finished_work:
                 return found
         places = frozenset(() if trail.place is None else (trail.place,))
-        return None if lookup else GivenBack(self.module, function, f"what {function.name}() {word}", places)
+        text = f"what {function.name}() {word}"
+        return None if lookup else GivenBack(self.module, function, text, places, nested=trail.is_nested)
 
     def _is_kept_or_viewed(self, call: ast.Call) -> bool:
         """`self.files = self.files_by_label()`, `files_by_label().items()`."""

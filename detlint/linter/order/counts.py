@@ -11,6 +11,7 @@ from detlint.linter.analysis.element_fills import put_in
 from detlint.linter.analysis.element_sort import Move, Steps
 from detlint.linter.order.form import CHOICE, names_in
 from detlint.linter.order.questions import OrderQuestions
+from detlint.linter.order.spares import is_taken_for_new_memory
 from detlint.linter.programs.trial_runs import SHAPES
 from detlint.linter.source.names import FUNCTIONS, LOOPS
 from detlint.linter.source.nodes import identifier
@@ -187,7 +188,8 @@ class OrderCounts(OrderQuestions):
             return None
         if self._is_asked_for_form(chosen, self._shared_by(node)) or self.is_only_element(node):
             return None
-        if self._stands_for_all(node, chosen) or (isinstance(node, ast.GeneratorExp) and self._seeks_one(node)):
+        sought = isinstance(node, ast.GeneratorExp) and self._seeks_one(node)
+        if sought or self._stands_for_all(node, chosen) or is_taken_for_new_memory(chosen, self.module):
             return None
         if isinstance(parent, ast.Call) and {"builtins.len", "builtins.isinstance", "builtins.type"}.intersection(
             self.inference.callees(parent)

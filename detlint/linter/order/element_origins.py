@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.callers import calls_of
@@ -16,14 +15,17 @@ from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.element_fills import may_be, put_in
 from detlint.linter.analysis.element_sort import Move, Sort, Steps, as_tuple, documented, together
 from detlint.linter.analysis.values import Kind, Value
+from detlint.linter.order.asked import Asked
 from detlint.linter.order.declared import declared, declared_attribute, is_record, is_tuple_type, sort_of_class
 from detlint.linter.order.element_uses import elements_of, is_part_of_array, loads, sort_of_use
+from detlint.linter.order.own_hashes import hashed_parts, hashes_itself
 from detlint.linter.order.takers import uses_of
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind
 from detlint.linter.source.nodes import arguments_of, is_own
 from detlint.linter.tables.elements import element_table
 
 if TYPE_CHECKING:
+    from detlint.linter.analysis.classes import ClassInfo
     from detlint.linter.analysis.context import Context
 
 
@@ -33,19 +35,6 @@ _MOST_CALLERS = 2
 _OBJECTS = {Kind.STRING, Kind.INSTANCE, Kind.MODULE, Kind.FUNCTION, Kind.CLASS, Kind.TENSOR}
 _OF_NUMBERS = (ast.FloorDiv, ast.Pow, ast.LShift, ast.RShift)  # what no text, set or path knows
 _NUMBERS = {Kind.NUMBER, Kind.BOOL, Kind.ARRAY}
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What was asked on the way to an answer, in all files together: questions, and names that elements go by.
-
-    `elements` are those of what is put in, `keys` those of records, as in `row["label"]`.
-    """
-
-    sorts: dict[tuple[ast.AST, Steps], Sort] = field(default_factory=dict)
-    names: list[str] = field(default_factory=list)
-    elements: list[str] = field(default_factory=list)
-    keys: list[str] = field(default_factory=list)
 
 
 class ElementOrigins:
@@ -87,10 +76,7 @@ class ElementOrigins:
     def _hashes_itself(self, value: Value) -> bool:
         """An instance of a class of the project that says how it is hashed, or of a data class, by its fields."""
         info = self._ctx.inference.class_named(value.type) if value.kind is Kind.INSTANCE else None
-        if info is None:
-            return False
-        declares = any(isinstance(part, ast.AnnAssign) for part in info.node.body)
-        return "__hash__" in info.methods or declares or is_record(info)
+        return info is not None and hashes_itself(info)
 
     def _by_form(self, node: ast.expr, steps: Steps, callers: int) -> Sort:
         if isinstance(node, ast.Name):
@@ -243,6 +229,8 @@ class ElementOrigins:
             return Sort.HASHED
         if not steps and node.attr in self._table.attributes["hashed_by_value"]:
             return Sort.NUMBERS
+        if steps and steps[0] is not Move.ITERATED and node.attr in self._table.attributes["of_numbers"]:
+            return Sort.NUMBERS
         passing = node.attr in ("values", "index", "T", "data")
         if not passing:
             self._note(node.attr, steps)
@@ -311,11 +299,18 @@ class ElementOrigins:
     def _record(self, node: ast.Call, names: Iterable[str], callers: int) -> Sort:
         """`Edge(source, target)` of a named tuple, by what its fields are declared to be, or else by what is given."""
         infos = [info for info in map(self._ctx.inference.class_named, names) if info is not None]
-        sorts = [sort_of_class(info) for info in infos]
+        sorts = [sort if (sort := sort_of_class(info)) is not Sort.UNKNOWN else self._hashed(info) for info in infos]
+        self.asked.by_value.extend(info.name for info, sort in zip(infos, sorts, strict=True) if sort is Sort.NUMBERS)
         told = set(sorts) - {Sort.UNKNOWN}
         if not told and (any(map(is_record, infos)) or is_tuple_type(node.func, self._ctx.module)):
             sorts = [as_tuple(self.of(given, (), callers) for given in arguments_of(node))]
         return together(sorts)
+
+    def _hashed(self, info: ClassInfo) -> Sort:
+        """By what the number is made of that `__hash__` gives."""
+        aside = Asked(self.asked.sorts)  # the names of its parts say nothing of the objects
+        there = ElementOrigins(self._ctx.elsewhere(info.module), aside)
+        return as_tuple(there.of(part, steps) for part, steps in hashed_parts(info))
 
     def _iterator(self, node: ast.Call, name: str, rest: Steps, callers: int) -> Sort | None:
         """What iterating over `zip(…)`, `map(…)` and their like gives; None where it is none of them."""

@@ -76,34 +76,47 @@ class Trail:
     calls: int = 0
     entered: tuple[Entered, ...] = ()
 
+    @property
+    def is_nested(self) -> bool:
+        """Does it stand in a container, the tuple that is returned left out?"""
+        return self.form is Form.NESTED and (self.place is None or self.boxes > 0)
+
 
 class GivenBack(str):
     """A destination: `what files() returns`, with the function and its module, whose callers can be asked.
 
     `places` are where the order stands in a tuple or a record that is returned; none where it is all that is, or who
-    knows where.
+    knows where. What is `nested` stands there inside a list or a dict, so that taking one of these is no choice.
     """
 
     module: Module
     function: FunctionNode
     places: frozenset[int | str]
+    nested: bool
 
     def __new__(
-        cls, module: Module, function: FunctionNode, text: str, places: frozenset[int | str] = frozenset()
+        cls,
+        module: Module,
+        function: FunctionNode,
+        text: str,
+        places: frozenset[int | str] = frozenset(),
+        *,
+        nested: bool = False,
     ) -> GivenBack:
         """Say in `text` that what `function` returns, or yields, keeps the order."""
         self = super().__new__(cls, text)
-        self.module, self.function, self.places = module, function, places
+        self.module, self.function, self.places, self.nested = module, function, places, nested
         return self
 
     def beside(self, other: GivenBack) -> GivenBack:
         """Both of two things that a function gives in one tuple."""
         known = self.function is other.function and self.places and other.places
-        return GivenBack(self.module, self.function, str(self), self.places | other.places if known else frozenset())
+        places = self.places | other.places if known else frozenset()
+        return GivenBack(self.module, self.function, str(self), places, nested=self.nested and other.nested)
 
     def under(self, text: str) -> GivenBack:
         """The same, said otherwise: `self._files`, which a method returns."""
-        return GivenBack(self.module, self.function, text, self.places)
+        return GivenBack(self.module, self.function, text, self.places, nested=self.nested)
 
 
 class KeptIn(str):

@@ -39,7 +39,7 @@ class OrderItems(OrderCalls):
         if _is_mask(index) or _names_columns(index) or any(map(_is_whole, first)):  # `waves[:, :length]`
             return self.destination(parent, trail)
         if isinstance(index, ast.Slice):
-            whole = _is_whole(index)
+            whole = _is_whole(index) or self._is_rest(parent)
             parted = not (whole or self._is_chunk(parent))
             trail = replace(trail, behind=False)
             sliced = replace(trail, subset=True) if parted else trail
@@ -51,6 +51,8 @@ class OrderItems(OrderCalls):
             return self.destination(parent, trail)
         if isinstance(index, ast.Constant):
             other = self._is_just_added(parent) or (trail.behind and parent.slice is index and index.value == 0)
+            if not other and self._is_taken_off(parent):
+                return self.taken_out(node, parent)
             return None if other else self.choice(node, parent)
         return self._by_position(parent, index)
 
@@ -90,6 +92,21 @@ class OrderItems(OrderCalls):
             and loop in self.index.ancestors(call)
             for call in self.index.calls_by_name.get("append", ())
         )
+
+    def _is_taken_off(self, item: ast.Subscript) -> bool:
+        """`node = todo[0]` in a loop that goes on with the rest: the next one, and no choice."""
+        around = (parent for parent in self.index.ancestors(item) if isinstance(parent, (*FUNCTIONS, *LOOPS)))
+        loop = next(around, None)
+        text = ast.unparse(item.value)
+        return isinstance(loop, ast.While) and ast.unparse(item) == f"{text}[0]" and _takes_off(loop, text)
+
+    def _is_rest(self, item: ast.Subscript) -> bool:
+        """`todo = todo[1:]` in a loop that takes up `todo[0]`: all that is left to go through."""
+        loop = next((parent for parent in self.index.ancestors(item) if isinstance(parent, ast.While)), None)
+        text = ast.unparse(item.value)
+        if loop is None or ast.unparse(self.index.statement(item)) != f"{text} = {text}[1:]":
+            return False
+        return any(isinstance(part, ast.Subscript) and ast.unparse(part) == f"{text}[0]" for part in ast.walk(loop))
 
     def _by_position(self, item: ast.Subscript, index: ast.expr) -> str | None:
         """`files[i]`, `files[i:i + 8]`: in a loop over the positions items follow the order as if it ran over them."""
@@ -219,7 +236,7 @@ class OrderItems(OrderCalls):
         inner = replace(trail, form=Form.SEQUENCE)
         return LoopEffects(self, loop, elements, positions, items, inner).destination()
 
-    def taken_out(self, node: ast.expr, call: ast.Call) -> str | None:
+    def taken_out(self, node: ast.expr, call: ast.expr) -> str | None:
         """`todo.pop()`: in a loop that empties what it is taken from it is an iteration, elsewhere a choice."""
         statement = self.index.statement(call)
         names = {name for target in getattr(statement, "targets", ()) for name in names_in(target)}
@@ -304,6 +321,12 @@ def _leaves_rest(index: ast.Slice) -> bool:
 def _goes_in_steps(places: ast.expr) -> bool:
     """`range(rank, len(names), world_size)`."""
     return isinstance(places, ast.Call) and getattr(places.func, "id", "") == "range" and len(places.args) == 3
+
+
+def _takes_off(loop: ast.While, text: str) -> bool:
+    """Does a loop do away with the first one of `todo`: `todo = todo[1:]`, `del todo[0]`, `todo.pop(0)`?"""
+    removing = (f"{text} = {text}[1:]", f"del {text}[0]", f"{text}.pop(0)")
+    return any(isinstance(part, ast.stmt) and ast.unparse(part) in removing for part in ast.walk(loop))
 
 
 def _leaves_some(test: ast.expr, emptied: ast.expr) -> bool:

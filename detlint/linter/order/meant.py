@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.calls_elsewhere import heirs_with
+from detlint.linter.analysis.values import Kind
 from detlint.linter.modes.runs import is_left_open
 from detlint.linter.order.form import GivenBack
 from detlint.linter.source.names import FunctionNode
@@ -77,11 +78,23 @@ def _reads(info: ClassInfo, attribute: str) -> bool:
 
 
 def is_of_another_class(use: ast.Attribute, where: Context, owner: ast.ClassDef, ctx: Context) -> bool:
-    """Is it `self.names` of a class that neither inherits from `owner` nor is one that `owner` inherits from?"""
+    """Is it `names` of an object whose class neither inherits from `owner` nor is one that `owner` inherits from?
+
+    So for `self`, and for a variable of which it is known what it holds.
+    """
     around = where.module.index.class_at(use) if is_own(use) else None
-    if around is None:
-        return False
-    asked, other = ctx.module.qualified(owner), where.module.qualified(around)
-    below = {each.name for each in where.inference.mro(where.inference.class_info(around))}
+    found = [where.inference.class_info(around)] if around is not None else _classes_of(use.value, where)
+    asked = ctx.module.qualified(owner)
     above = {each.name for each in ctx.inference.mro(ctx.inference.class_info(owner))}
-    return asked not in below and other not in above
+    below = ({each.name for each in where.inference.mro(info)} for info in found)
+    return bool(found) and all(
+        asked not in names and info.name not in above for info, names in zip(found, below, strict=True)
+    )
+
+
+def _classes_of(node: ast.expr, where: Context) -> list[ClassInfo]:
+    """Return the classes of the project that an object may be of; none where it may be something else."""
+    held = [value for value in where.values(node) if value.kind is not Kind.NONE]
+    found = [where.inference.class_named(value.type) for value in held if value.kind in (Kind.INSTANCE, Kind.MODULE)]
+    known = [info for info in found if info is not None]
+    return known if len(known) == len(held) else []

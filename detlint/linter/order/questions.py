@@ -251,6 +251,14 @@ class OrderQuestions:
         sorting = self.is_sorting(names) or any(map(self._is_defined_to_sort, names))
         return sorting and not leaves_ties(call, self.inference)
 
+    def settles_each(self, call: ast.Call, names: Iterable[str]) -> bool:
+        """`map(max, zip(*rows))`, `map(sorted, groups)`: of each sequence that stands inside no order is left."""
+        if "builtins.map" not in names or not call.args:
+            return False
+        functions = self.table.functions
+        settling = functions["sorting"] | functions["membership"]
+        return not settling.isdisjoint(self.inference.resolve(call.args[0]))
+
     def is_sorting(self, names: Iterable[str]) -> bool:
         """Return whether a function is one of those that the table says sort."""
         return not self.table.functions["sorting"].isdisjoint(names)

@@ -12,7 +12,8 @@ from detlint.linter.analysis.elements import gone_through
 from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.parameters import annotation_values
 from detlint.linter.analysis.values import Kind
-from detlint.linter.order.element_origins import Asked, ElementOrigins
+from detlint.linter.order.asked import Asked
+from detlint.linter.order.element_origins import ElementOrigins
 from detlint.linter.order.element_uses import elements_of, used_as
 from detlint.linter.order.takers import holder_taken_as, uses_of
 from detlint.linter.source.names import Binding, BindingKind
@@ -212,7 +213,10 @@ def has_fixed_order(node: ast.expr, ctx: Context, numbering: bool) -> bool:
     if used is Sort.NUMBERS:
         return True
     origins = ElementOrigins(ctx)
-    found = together((used, origins.of(node, (Move.ITERATED,))))
+    made = origins.of(node, (Move.ITERATED,))
+    if made is Sort.NUMBERS and origins.asked.by_value:
+        return True  # that they have parts, as other objects do, says nothing then
+    found = together((used, made))
     if found is Sort.UNKNOWN:
         found = together((holder_taken_as(node, ctx), origins.by_use(elements_of(node, ctx)), _searched_for(node, ctx)))
     return found is Sort.NUMBERS or (found is Sort.UNKNOWN and _called_numbers(node, origins.asked, ctx, numbering))

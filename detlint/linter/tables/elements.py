@@ -11,7 +11,7 @@ from detlint.tables import RULES_FOLDER, read_table, word_lists
 
 _FUNCTIONS = ("numbers", "texts", "passing", "flattening", "of_numbers", "counting", "reading", "holding")
 _METHODS = ("numbers", "texts", "passing")
-_ATTRIBUTES = ("texts", "hashed_by_value", "numbers")
+_ATTRIBUTES = ("texts", "hashed_by_value", "of_numbers", "numbers")
 _NAMES = ("numbers", "numbered", "named", "texts", "either", "alike")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _ID = frozenset({"id"})

@@ -19,6 +19,7 @@ _FUNCTIONS = (
     "joining",
     "mapping",
     "pairing",
+    "unwritten",
     "growing",
     "numbering-nodes",
     "sorting",
