@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Container, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 
 from detlint.conditions import Truth
 from detlint.findings import Finding
@@ -51,8 +51,7 @@ def no_deterministic_implementation(ctx: Context) -> Iterator[Finding]:
 
     What cannot differ as it is called and only raises is reported where the program asks for deterministic algorithms.
     """
-    for call, operator in _hazards(ctx):
-        yield _finding(call, operator, ctx)
+    yield from _findings(_hazards(ctx), ctx)
 
 
 @check_file("DET302")
@@ -60,8 +59,7 @@ def deterministic_only_on_request(ctx: Context) -> Iterator[Finding]:
     """As DET301; silent too where the program asks for deterministic algorithms."""
     hazards = list(_hazards(ctx))
     if hazards and not asks_for_deterministic_algorithms(ctx):
-        for call, operator in hazards:
-            yield _finding(call, operator, ctx)
+        yield from _findings(hazards, ctx)
 
 
 @check_file("DET304")
@@ -80,10 +78,15 @@ def duplicate_index_write(ctx: Context) -> Iterator[Finding]:
 
 @check_file("DET306")
 def nondeterministic_third_party(ctx: Context) -> Iterator[Finding]:
-    """A finding a call; one a class for layers and one a kernel for atomics: the others are related places."""
+    """Silent on what the flag makes deterministic where the program asks for it."""
     hazards = [*_hazards(ctx), *_derived(ctx)]
     if any(operator.with_flag == "deterministic" for _, operator in hazards) and asks_for_deterministic_algorithms(ctx):
         hazards = [(call, operator) for call, operator in hazards if operator.with_flag != "deterministic"]
+    yield from _findings(hazards, ctx)
+
+
+def _findings(hazards: Iterable[tuple[Call, Operator]], ctx: Context) -> Iterator[Finding]:
+    """Yield one a call; one a class for layers and one a kernel for atomics: the others are related places."""
     groups: dict[tuple[ast.AST | None, str], list[tuple[Call, Operator]]] = {}
     for call, operator in hazards:
         region = _region(call.node, ctx) if _is_layer(call) or call.name.startswith(KERNEL_LANGUAGES) else call.node
