@@ -95,7 +95,7 @@ def _lint_module(
 
 
 def _that_run(findings: Iterable[Finding], module: Module) -> Iterator[Finding]:
-    """Yield the findings in code that something leads to; after a `return` or in a skipped test nothing can go wrong."""
+    """Yield the findings in code that something leads to: not after a `return`, nor in a test that is skipped."""
     dead: list[Location] | None = None
     for finding in findings:
         if dead is None:

@@ -212,14 +212,23 @@ def _calls_in(
         names = ctx.resolve(use)
         if qualified not in names and (names or isinstance(use, ast.Name) or (free and is_own(use))):
             continue
-        parent = ctx.parent(use)
+        called = _launched(use, ctx)
+        parent = ctx.parent(called)
         found += 1
         if isinstance(function, ast.ClassDef) and _only_names(use, ctx):
             continue
-        if not isinstance(parent, ast.Call) or parent.func is not use or found > _MOST_CALLS:
+        if not isinstance(parent, ast.Call) or parent.func is not called or found > _MOST_CALLS:
             yield None
         elif function not in index.ancestors(parent):
             yield ctx, parent
+
+
+def _launched(use: ast.expr, ctx: Context) -> ast.expr:
+    """Return the `kernel[grid]` of `kernel[grid](x)`, which calls a kernel of Triton or Numba; else the use itself."""
+    launcher = ctx.parent(use)
+    if isinstance(launcher, ast.Subscript) and launcher.value is use and isinstance(ctx.parent(launcher), ast.Call):
+        return launcher
+    return use
 
 
 def _calls_of_instances(owner: ast.ClassDef, ctx: Context) -> Iterator[CallSite | None]:

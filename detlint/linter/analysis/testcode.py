@@ -75,7 +75,12 @@ def skipped_tests(module: Module) -> Iterator[ast.stmt]:
     if "skip" not in module.index.names_used:
         return
     index = module.index
-    for node in (*index.of_type(ast.FunctionDef), *index.of_type(ast.AsyncFunctionDef), *index.of_type(ast.ClassDef)):
+    definitions: list[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef] = [
+        *index.of_type(ast.FunctionDef),
+        *index.of_type(ast.AsyncFunctionDef),
+        *index.of_type(ast.ClassDef),
+    ]
+    for node in definitions:
         marks = (module.inference.resolve(decorating(decorator)) for decorator in node.decorator_list)
         if any(not _SKIPS.isdisjoint(names) for names in marks):
             yield node

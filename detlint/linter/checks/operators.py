@@ -24,6 +24,7 @@ from detlint.linter.indices.sparse_graphs import multiplies_sparse
 from detlint.linter.modes.derived_layers import constructions, overrides, replaces_forward
 from detlint.linter.numbers.whole_numbers import are_counted
 from detlint.linter.programs.autotuning import adds_two_parts
+from detlint.linter.programs.compiled_branches import is_compiled_out
 from detlint.linter.programs.kernels import KERNEL_LANGUAGES
 from detlint.linter.programs.on_cpu import is_only_built_with, runs_on_cpu
 from detlint.linter.programs.operator_calls import operator_calls, operator_entries
@@ -229,7 +230,7 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
         return False
     if operator.only_repeating and not _repeats(call, ctx):
         return False
-    if call.name.startswith(KERNEL_LANGUAGES) and adds_two_parts(call.node, ctx):
+    if call.name.startswith(KERNEL_LANGUAGES) and _is_alone(call.node, ctx):
         return False
     if uses == [] and call.name.startswith("torch.nn.") and is_never_applied(call.node, ctx):
         return False
@@ -253,6 +254,11 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
     weighted = any(word in call.name for word in _WEIGHTED) and "padding_mode" not in operator.when
     inputs = [(use, None if weighted or not use.args else use.args[0]) for use in uses]
     return any(can_need_gradient(use, tensor, ctx) for use, tensor in inputs)
+
+
+def _is_alone(call: ast.Call, ctx: Context) -> bool:
+    """Does a kernel add so little to a place that no order matters, or is it compiled without the call?"""
+    return adds_two_parts(call, ctx) or is_compiled_out(call, ctx)
 
 
 def _repeats(call: Call, ctx: Context) -> bool:

@@ -26,7 +26,7 @@ def depends_on_choice(kernel: FunctionNode, tuner: ast.Call, ctx: Context) -> bo
     A sum over the elements of a tile goes through lanes and warps: another tile or another number of warps adds them in
     another order. What is only computed element by element comes out the same.
     """
-    varied = [name for name, values in _tried(tuner, ctx).items() if _differ(values)]
+    varied = [name for name, values in _written(tuner, ctx).items() if _differ(values)]
     if any(_SPLITS.search(name) for name in varied):
         return True
     if _INERT.issuperset(varied):
@@ -46,7 +46,7 @@ def adds_two_parts(call: ast.Call, ctx: Context) -> bool:
         _SPLITS.search(name) and name in tests and values <= {"1", "2"}
         for tuner in tuners
         if any(keyword.arg == "reset_to_zero" for keyword in tuner.keywords)
-        for name, values in _tried(tuner, ctx).items()
+        for name, values in _written(tuner, ctx).items()
     )
 
 
@@ -73,17 +73,22 @@ def _sums_floats(node: ast.AST, ctx: Context) -> bool:
     return bool(node.args) and not _REDUCTIONS.isdisjoint(names) and computes_floats(node.args[0], ctx)
 
 
-def _tried(tuner: ast.Call, ctx: Context) -> dict[str, set[str]]:
+def _written(tuner: ast.Call, ctx: Context) -> dict[str, set[str]]:
     """Return the values that are tried, as they are written, by the name of what they are given to."""
+    return {name: {ast.unparse(value) for value in values} for name, values in tried(tuner, ctx).items()}
+
+
+def tried(tuner: ast.Call, ctx: Context) -> dict[str, list[ast.expr]]:
+    """Return the values that are tried by the name of what they are given to."""
     named = [keyword.value for keyword in tuner.keywords if keyword.arg == "configs"]
     configs = next(iter(named or tuner.args), None)
-    tried: dict[str, set[str]] = {}
+    found: dict[str, list[ast.expr]] = {}
     for node, inside in _written_out(configs, ctx):
         for part in walk(node):
             if isinstance(part, ast.Call) and _CONFIGURATION in inside.callees(part):
                 for name, value in _given(part):
-                    tried.setdefault(name, set()).add(ast.unparse(value))
-    return tried
+                    found.setdefault(name, []).append(value)
+    return found
 
 
 def _given(configuration: ast.Call) -> Iterator[tuple[str, ast.expr]]:
