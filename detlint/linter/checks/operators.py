@@ -8,6 +8,8 @@ from collections.abc import Collection, Container, Iterator, Mapping
 
 from detlint.conditions import Truth
 from detlint.findings import Finding
+from detlint.linter.analysis.callers import CallSite, calls_of
+from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.made_by_callers import made_by_callers
 from detlint.linter.analysis.never_taken import is_never_run, is_switched_off
@@ -31,7 +33,7 @@ from detlint.linter.programs.operator_calls import operator_calls, operator_entr
 from detlint.linter.programs.timing import is_only_timed, is_speed_test
 from detlint.linter.programs.training import file_trains
 from detlint.linter.randomness.determinism import asks_for_deterministic_algorithms
-from detlint.linter.source.names import FUNCTIONS, parameters
+from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode, parameters
 from detlint.linter.source.nodes import arguments_of, identifier, walk
 from detlint.operators import CAUSES, WITH_FLAG, Operator
 from detlint.rulebook import Trigger
@@ -226,6 +228,8 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
         return False
     if any(all(are_counted(value, ctx) for value in sums) for sums in _added(call)) or _is_entry(call, ctx):
         return False
+    if _is_left_to_caller(operator, call, ctx):
+        return False
     if keeps_size(_input(call), call.argument("size").value, call.name, ctx):
         return False
     if operator.only_repeating and not _repeats(call, ctx):
@@ -254,6 +258,27 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
     weighted = any(word in call.name for word in _WEIGHTED) and "padding_mode" not in operator.when
     inputs = [(use, None if weighted or not use.args else use.args[0]) for use in uses]
     return any(can_need_gradient(use, tensor, ctx) for use, tensor in inputs)
+
+
+def _is_left_to_caller(operator: Operator, call: Call, ctx: Context) -> bool:
+    """`deterministic=deterministic` in a function that takes it as well, which nobody in the project calls without it.
+
+    What stands in for the operator elsewhere is such a function. `forward` is called in ways that are not followed.
+    """
+    remedy, function = _ARGUMENT.fullmatch(operator.instead), ctx.function(call.node)
+    given = call.argument(remedy["name"]).value if remedy is not None else None
+    if remedy is None or function is None or function.name == "forward" or not isinstance(given, ast.Name):
+        return False
+    if [binding.kind for binding in ctx.module.definitions(given)] != [BindingKind.PARAMETER]:
+        return False
+    is_local = ctx.module.index.function_at(function) is not None
+    return all(is_local if site is None else _gives(function, given.id, site) for site in calls_of(function, ctx))
+
+
+def _gives(function: FunctionNode, parameter: str, site: CallSite) -> bool:
+    ctx, call = site
+    given = argument_of(function, parameter, call, skip_self=True)
+    return given is not None and ctx.truth(given) is not Truth.NO
 
 
 def _is_alone(call: ast.Call, ctx: Context) -> bool:
