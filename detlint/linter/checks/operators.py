@@ -30,6 +30,7 @@ from detlint.linter.programs.compiled_branches import is_compiled_out
 from detlint.linter.programs.kernels import KERNEL_LANGUAGES
 from detlint.linter.programs.on_cpu import is_only_built_with, runs_on_cpu
 from detlint.linter.programs.operator_calls import operator_calls, operator_entries
+from detlint.linter.programs.own_places import adds_to_own_place
 from detlint.linter.programs.timing import is_only_timed, is_speed_test
 from detlint.linter.programs.training import file_trains
 from detlint.linter.randomness.determinism import asks_for_deterministic_algorithms
@@ -283,7 +284,7 @@ def _gives(function: FunctionNode, parameter: str, site: CallSite) -> bool:
 
 def _is_alone(call: ast.Call, ctx: Context) -> bool:
     """Does a kernel add so little to a place that no order matters, or is it compiled without the call?"""
-    return adds_two_parts(call, ctx) or is_compiled_out(call, ctx)
+    return adds_two_parts(call, ctx) or adds_to_own_place(call, ctx) or is_compiled_out(call, ctx)
 
 
 def _repeats(call: Call, ctx: Context) -> bool:
