@@ -24,6 +24,7 @@ from detlint.linter.indices.own_size import keeps_size
 from detlint.linter.indices.repeating import may_repeat
 from detlint.linter.indices.sparse_graphs import multiplies_sparse
 from detlint.linter.modes.derived_layers import constructions, overrides, replaces_forward
+from detlint.linter.numbers.rough_tests import is_only_tested_roughly
 from detlint.linter.numbers.whole_numbers import are_counted
 from detlint.linter.programs.autotuning import adds_two_parts
 from detlint.linter.programs.compiled_branches import is_compiled_out
@@ -152,8 +153,8 @@ def _hazards(ctx: Context) -> Iterator[tuple[Call, Operator]]:
 
 
 def _is_out_of_play(node: ast.Call, ctx: Context) -> bool:
-    """Does it never run, only to be timed, or only where nobody asks for deterministic algorithms?"""
-    if is_never_run(node, ctx) or is_only_timed(node, ctx) or is_speed_test(ctx):
+    """Does it never run, only to be timed or tested roughly, or where nobody asks for deterministic algorithms?"""
+    if is_never_run(node, ctx) or is_only_timed(node, ctx) or is_speed_test(ctx) or is_only_tested_roughly(node, ctx):
         return True
     return any(
         isinstance(test, ast.Call) and identifier(test.func) == _ASKS and not holds
