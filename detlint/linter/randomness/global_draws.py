@@ -7,7 +7,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from detlint.linter.analysis.callers import all_callers_give
 from detlint.linter.analysis.context import Call, Context
+from detlint.linter.analysis.defaults import may_be_none
+from detlint.linter.analysis.guards import compared, is_settled
 from detlint.linter.analysis.origins import made_by
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.randomness.messages import only_words_a_message
@@ -17,6 +20,9 @@ from detlint.linter.source.nodes import arguments_of, identifier, walk
 from detlint.randomness import load_sources
 from detlint.rulebook import Trigger
 
+_META = "meta"
+# Modules that draw from a global generator, and that one itself.
+_GLOBAL = frozenset({"numpy.random", "random", "torch", "torch.default_generator"})
 _INITIALISES = re.compile(r"(^|_)(init|initiali[sz]e|reset)(_|$)")
 
 
@@ -105,9 +111,32 @@ def matters(draw: Drawn, ctx: Context) -> bool:
 
 
 def _holds_nothing(made: ast.Call, ctx: Context) -> bool:
-    """`torch.rand(8, 8, device="meta")`, `torch.rand(8, 8).to("meta")`: a tensor on that device has a form alone."""
+    """`torch.rand(8, 8, device="meta")`, `torch.rand(8, 8).to("meta")`: a tensor on that device has a form alone.
+
+    So where a condition asks for that device: `if get_device() == "meta":`.
+    """
     moved = ctx.parent(ctx.parent(made) or made)
     moves = isinstance(moved, ast.Call) and identifier(moved.func) == "to" and ctx.parent(made) is moved.func
     places = [word.value for word in made.keywords if word.arg == "device"]
     places += arguments_of(moved) if isinstance(moved, ast.Call) and moves else []
-    return any(ctx.constant(place) == "meta" for place in places)
+    return any(ctx.constant(place) == _META for place in places) or is_settled(made, _asks_for_meta, ctx)
+
+
+def _asks_for_meta(test: ast.expr, holds: bool) -> bool:
+    if isinstance(test, ast.Attribute):
+        return holds and test.attr == f"is_{_META}"
+    found = compared(test) if isinstance(test, ast.Compare) else None
+    return found is not None and found[1] is holds and [literal.value for literal in found[0]] == [_META]
+
+
+def is_replaced(draw: Drawn, ctx: Context) -> bool:
+    """`rng.rand(3)` after `if rng is None: rng = numpy.random`: does every call of the function give a generator?"""
+    receiver = draw.node.func.value if isinstance(draw.node.func, ast.Attribute) else None
+    function = ctx.function(draw.node)
+    if not isinstance(receiver, ast.Name) or function is None:
+        return False
+    return all_callers_give(function, receiver.id, ctx, _is_own_generator)
+
+
+def _is_own_generator(given: ast.expr, ctx: Context) -> bool:
+    return not may_be_none(given, ctx) and _GLOBAL.isdisjoint(ctx.resolve(given))
