@@ -15,6 +15,7 @@ from detlint.linter.analysis.origins import made_by
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.randomness.messages import only_words_a_message
 from detlint.linter.randomness.purpose import decides
+from detlint.linter.randomness.seed_fields import fills_seed_field
 from detlint.linter.source.names import parameters
 from detlint.linter.source.nodes import arguments_of, identifier, walk
 from detlint.randomness import load_sources
@@ -102,7 +103,9 @@ def _initialises(call: ast.Call, ctx: Context) -> bool:
 def matters(draw: Drawn, ctx: Context) -> bool:
     if draw.library == "torch" and load_sources().indifferent.measures(ctx.module.name.rpartition(".")[2]):
         return False  # get_flops.py: an input of the right shape
-    if _holds_nothing(draw.node, ctx) or only_words_a_message(draw.node, draw.name, ctx):
+    if _holds_nothing(draw.node, ctx) or fills_seed_field(draw.node, ctx):
+        return False
+    if only_words_a_message(draw.node, draw.name, ctx):
         return False
     last = draw.name.rpartition(".")[2]
     if last == "shuffle" or last.endswith("_"):
