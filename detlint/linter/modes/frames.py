@@ -15,6 +15,7 @@ from detlint.linter.source.nodes import identifier, walk
 # Spreads a rate over layers, from the first to the last; and what makes a list of it.
 _SPREADS = "linspace"
 _AS_LIST = frozenset({"chunk", "numpy", "split", "tolist"})
+_MAX_STEPS = 6  # from what a layer is given back to there
 
 
 if TYPE_CHECKING:
@@ -48,22 +49,29 @@ class Frame:
             return literal_of(node) if not self._holds_zeros(node) else 0
         return MISSING if _is_rebound(self.function, node.id) else self._given(node.id)
 
-    def _holds_zeros(self, rates: ast.expr) -> bool:
+    def _holds_zeros(self, rates: ast.expr, steps: int = _MAX_STEPS) -> bool:
         """`[x.item() for x in torch.linspace(0, rate, depth)]` where the rate is 0: one for each layer, and all are."""
+        if not steps:
+            return False
         if isinstance(rates, ast.Name):
             made = _only_assigned(self.function, rates.id)
-            return self._holds_zeros(made) if made is not None else number_of(self.literal(rates)) == 0
+            return self._holds_zeros(made, steps - 1) if made is not None else self._is_zero(rates)
         if isinstance(rates, ast.Subscript):
-            return self._holds_zeros(rates.value)
+            return self._holds_zeros(rates.value, steps - 1)
         if isinstance(rates, ast.ListComp):
-            return _goes_through(rates) and self._holds_zeros(rates.generators[0].iter)
+            return _goes_through(rates) and self._holds_zeros(rates.generators[0].iter, steps - 1)
         if not isinstance(rates, ast.Call):
             return False
         if identifier(rates.func) == _SPREADS:
             ends = rates.args[:2]
-            return len(ends) == 2 and all(number_of(self.literal(end)) == 0 for end in ends)
+            return len(ends) == 2 and all(
+                isinstance(end, (ast.Name, ast.Constant)) and self._is_zero(end) for end in ends
+            )
         method = rates.func if isinstance(rates.func, ast.Attribute) else None
-        return method is not None and method.attr in _AS_LIST and self._holds_zeros(method.value)
+        return method is not None and method.attr in _AS_LIST and self._holds_zeros(method.value, steps - 1)
+
+    def _is_zero(self, rate: ast.expr) -> bool:
+        return number_of(self.literal(rate)) == 0
 
     def given(self, name: str) -> tuple[Module, ast.expr] | None:
         """Return what a parameter is, and the module that says so: what callers pass, else its default."""
@@ -137,7 +145,9 @@ class Frame:
 
 
 def _only_assigned(function: FunctionNode, name: str) -> ast.expr | None:
-    """Return what a variable of a function is set to, where that is done once."""
+    """Return what a variable of a function is set to, where that is done once, and it is no parameter."""
+    if any(argument.arg == name for argument, _ in parameters(function.args)):
+        return None
     stores = [part for part in walk(function) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)]
     statements = [part for part in walk(function) if isinstance(part, ast.Assign)]
     values = [part.value for part in statements if [getattr(t, "id", "") for t in part.targets] == [name]]
