@@ -12,6 +12,7 @@ from detlint.linter.analysis.context import Call, Context, FileFacts
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.analysis.project import Module, Project
 from detlint.linter.analysis.registry import Check, checks
+from detlint.linter.analysis.testcode import skipped_tests
 from detlint.linter.analysis.written_calls import written_out
 from detlint.linter.indices.arguments import matches
 from detlint.linter.jobs import FileResult, Options
@@ -94,11 +95,12 @@ def _lint_module(
 
 
 def _that_run(findings: Iterable[Finding], module: Module) -> Iterator[Finding]:
-    """Yield the findings in code that something leads to; after a `return` nothing can go wrong."""
+    """Yield the findings in code that something leads to: not after a `return`, nor in a test that is skipped."""
     dead: list[Location] | None = None
     for finding in findings:
         if dead is None:
-            dead = [module.source.location(statement) for statement in dead_statements(module.tree)]
+            never_run = (*dead_statements(module.tree), *skipped_tests(module))
+            dead = [module.source.location(statement) for statement in never_run]
         here = finding.location
         if not any(each.cell == here.cell and each.line <= here.line <= each.end_line for each in dead):
             yield finding

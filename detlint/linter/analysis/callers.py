@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.outline import is_registered
 from detlint.linter.analysis.program import outermost_definition
+from detlint.linter.analysis.written_calls import started
 from detlint.linter.source.names import FunctionNode
 from detlint.linter.source.nodes import identifier, is_own
 
@@ -31,7 +32,7 @@ CallSite = tuple["Context", ast.Call]
 Given = tuple[ast.expr, "Context"]
 
 
-def calls_of(function: FunctionNode | ast.ClassDef, ctx: Context) -> Iterator[CallSite | None]:
+def calls_of(function: FunctionNode | ast.ClassDef, ctx: Context, *, handed: bool = False) -> Iterator[CallSite | None]:
     """Yield each call of `function` in the project, those of its own file first; None for a use that is no call.
 
     The `forward` of a module is called where its instances are, that of an operator where its `apply` is. A function
@@ -44,14 +45,14 @@ def calls_of(function: FunctionNode | ast.ClassDef, ctx: Context) -> Iterator[Ca
         yield from _calls_of_apply(owner, ctx) if applied else _calls_of_instances(owner, ctx)
         return
     qualified = ctx.module.qualified(function)
-    yield from _calls_in(function, qualified, ctx, free=owner is None)
+    yield from _calls_in(function, qualified, ctx, free=owner is None, handed=handed)
     local = ctx.module.index.function_at(function) is not None
     if not local and not function.name.startswith("__"):
         for other in _mentioning(function.name, ctx):
             if other is None:
                 yield None
                 return
-            yield from _calls_in(function, qualified, other, free=owner is None)
+            yield from _calls_in(function, qualified, other, free=owner is None, handed=handed)
 
 
 def results_of(function: FunctionNode, ctx: Context) -> Iterator[tuple[Context, ast.expr] | None]:
@@ -211,7 +212,7 @@ def _names(ctx: Context, name: str) -> Iterator[ast.Name | ast.Attribute]:
 
 
 def _calls_in(
-    function: FunctionNode | ast.ClassDef, qualified: str, ctx: Context, *, free: bool
+    function: FunctionNode | ast.ClassDef, qualified: str, ctx: Context, *, free: bool, handed: bool
 ) -> Iterator[CallSite | None]:
     """Yield the calls that one file makes; a method of something unknown may be the one that is meant.
 
@@ -224,14 +225,26 @@ def _calls_in(
         names = ctx.resolve(use)
         if qualified not in names and (names or isinstance(use, ast.Name) or (free and is_own(use))):
             continue
-        parent = ctx.parent(use)
+        called = _launched(use, ctx)
+        parent = ctx.parent(called)
         found += 1
         if isinstance(function, ast.ClassDef) and _only_names(use, ctx):
             continue
-        if not isinstance(parent, ast.Call) or parent.func is not use or found > _MOST_CALLS:
+        start = started(ctx.module, use) if handed else None
+        if start is not None and found <= _MOST_CALLS:
+            yield ctx, start
+        elif not isinstance(parent, ast.Call) or parent.func is not called or found > _MOST_CALLS:
             yield None
         elif function not in index.ancestors(parent):
             yield ctx, parent
+
+
+def _launched(use: ast.expr, ctx: Context) -> ast.expr:
+    """Return the `kernel[grid]` of `kernel[grid](x)`, which calls a kernel of Triton or Numba; else the use itself."""
+    launcher = ctx.parent(use)
+    if isinstance(launcher, ast.Subscript) and launcher.value is use and isinstance(ctx.parent(launcher), ast.Call):
+        return launcher
+    return use
 
 
 def _calls_of_instances(owner: ast.ClassDef, ctx: Context) -> Iterator[CallSite | None]:

@@ -46,7 +46,8 @@ def _passed(parameter: ast.arg, ctx: Context, steps: int) -> list[object]:
     if not isinstance(function, FUNCTIONS) or function.name == "forward":
         return []
     owner = ctx.module.index.class_at(function)
-    sites = list(calls_of(owner if owner is not None and function.name == "__init__" else function, ctx))
+    called = owner if owner is not None and function.name == "__init__" else function
+    sites = list(calls_of(called, ctx, handed=True))
     found: list[object] = []
     for site in sites:
         if site is None:

@@ -14,7 +14,7 @@ from detlint.linter.analysis.commands import is_handed_to_reader
 from detlint.linter.analysis.outline import as_attribute, is_main_guard
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.used_names import names_led_to
-from detlint.linter.source.names import FUNCTIONS
+from detlint.linter.source.names import FUNCTIONS, BindingKind
 from detlint.linter.source.nodes import decorating, identifier, walk
 from detlint.randomness import load_sources
 
@@ -295,12 +295,22 @@ def executes(module: Module, statement: ast.stmt) -> bool:
         names = module.inference.resolve(statement.value.func)
         text = ast.unparse(statement.value.func)
         last = text.rpartition(".")[2]
-        if in_package(module) and last not in _WORK and not load_sources().smoke_test.entries.search(last):
+        quiet = last not in _WORK and not load_sources().smoke_test.entries.search(last)
+        if quiet and (in_package(module) or _tells_library(module, statement.value, names)):
             return False  # modules of a package call what sets them up: _init_api(), lazy_export_all()
         if not names and not isinstance(statement.value.func, (ast.Name, ast.Attribute)):
             return False
         return not any(name.startswith(_SETUP_CALLS) for name in (*names, text)) and "regist" not in text.lower()
     return False
+
+
+def _tells_library(module: Module, call: ast.Call, names: tuple[str, ...]) -> bool:
+    """`nest_asyncio.apply()`: is another library told something, and given nothing to work with?"""
+    library = call.func.value if isinstance(call.func, ast.Attribute) else None
+    if call.args or call.keywords or not isinstance(library, ast.Name):
+        return False
+    imported = [binding.kind for binding in module.index.root.bindings.get(library.id, ())] == [BindingKind.IMPORT]
+    return imported and not any(module.project.find(name.partition(".")[0], module) for name in names or (library.id,))
 
 
 def _trains(module: Module, statement: ast.stmt) -> bool:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from pathlib import Path
 
 from detlint.linter.analysis.outline import is_main_guard
 from detlint.linter.analysis.program import program_of
 from detlint.linter.analysis.project import Module
 from detlint.linter.source.names import FUNCTIONS
-from detlint.linter.source.nodes import identifier
+from detlint.linter.source.nodes import decorating, identifier
 
 _FOLDERS = frozenset({"test", "tests", "testing", "unittests"})
 _EXPECTING = frozenset({"raises", "assertRaises", "assertRaisesRegex"})
+# Decorators that say so of a test whatever the machine; `skipif` and `skipUnless` ask first.
+_SKIPS = frozenset({"pytest.mark.skip", "unittest.skip"})
 _RUNNERS = ("unittest.", "pytest.", "absl.testing.", "numpy.testing.")
 
 
@@ -65,6 +68,22 @@ def is_meant_to_fail(node: ast.AST, module: Module) -> bool:
         if any(identifier(call.func) in _EXPECTING for call in calls):
             return True
     return False
+
+
+def skipped_tests(module: Module) -> Iterator[ast.stmt]:
+    """Yield the tests, and classes of tests, that no test runner runs: `@pytest.mark.skip(reason="too slow")`."""
+    if "skip" not in module.index.names_used:
+        return
+    index = module.index
+    definitions: list[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef] = [
+        *index.of_type(ast.FunctionDef),
+        *index.of_type(ast.AsyncFunctionDef),
+        *index.of_type(ast.ClassDef),
+    ]
+    for node in definitions:
+        marks = (module.inference.resolve(decorating(decorator)) for decorator in node.decorator_list)
+        if any(not _SKIPS.isdisjoint(names) for names in marks):
+            yield node
 
 
 def _only_sets_up(module: Module) -> bool:

@@ -49,7 +49,7 @@ def is_asked_about(value: ast.expr, ctx: Context) -> bool:
 def _is_left_out(function: FunctionNode, parameter: str, ctx: Context, depth: int, *, used: bool) -> bool:
     owner = ctx.module.index.class_at(function)
     called = owner if function.name == "__init__" and owner is not None else function
-    sites = list(calls_of(called, ctx))
+    sites = list(calls_of(called, ctx, handed=True))
     if any(site is None for site in sites):
         return False
     calls = [site for site in sites if site is not None and not is_test_file(site[0].module)]

@@ -1,4 +1,7 @@
-"""Calls with all their arguments: those that `**` spreads, and those that a `functools.partial` was given before."""
+"""Calls with all their arguments: those that `**` spreads, and those that a `functools.partial` was given before.
+
+So those that nobody writes as such: `map` calls what it is given, and so does a process.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,8 @@ if TYPE_CHECKING:
     from detlint.linter.analysis.project import Module
 
 _PARTIAL = "functools.partial"
+# What a process, a thread or a pool of them calls, and with which arguments.
+_STARTED = {"initializer": "initargs", "target": "args"}
 
 
 def written_out(module: Module, call: ast.Call, called: str) -> ast.Call:
@@ -60,3 +65,19 @@ def mapped(module: Module, call: ast.Call) -> ast.Call | None:
     if "builtins.map" not in module.inference.resolve(call.func):
         return None
     return ast.copy_location(ast.Call(call.args[0], call.args[1:], []), call)
+
+
+def started(module: Module, use: ast.expr) -> ast.Call | None:
+    """Return the call that `Pool(2, initializer=prepare, initargs=(rows, None))` makes of `prepare`.
+
+    None of anything else, and of arguments that are not written out.
+    """
+    keyword = module.index.parents.get(use)
+    around = module.index.parents.get(keyword) if isinstance(keyword, ast.keyword) else None
+    if not isinstance(keyword, ast.keyword) or not isinstance(around, ast.Call) or keyword.arg not in _STARTED:
+        return None
+    given = {word.arg: word.value for word in around.keywords}
+    arguments = given.get(_STARTED[keyword.arg], ast.Tuple([], ast.Load()))
+    if not isinstance(arguments, (ast.Tuple, ast.List)) or not given.keys().isdisjoint({None, "kwargs"}):
+        return None
+    return ast.copy_location(ast.Call(use, arguments.elts, []), around)

@@ -20,7 +20,7 @@ from detlint.linter.programs.loader_workers import in_loader_worker
 from detlint.linter.programs.program_start import insert_at_start
 from detlint.linter.programs.smoke import is_smoke_test
 from detlint.linter.randomness.early_weights import built_before_seed
-from detlint.linter.randomness.global_draws import Drawn, global_draws, matters
+from detlint.linter.randomness.global_draws import Drawn, global_draws, is_replaced, matters
 from detlint.linter.randomness.seeded_later import is_seeded_later
 from detlint.linter.randomness.seeding import Seeding, seeding_of
 from detlint.linter.randomness.unused_seeds import seed_defaults, unused_seeds
@@ -84,8 +84,10 @@ def _what(draw: Drawn) -> str:
 def _unseeded_draws(ctx: Context, options: Container[ast.Call]) -> Iterator[Finding]:
     """Yield a finding at the first draw from each library that the program never seeds."""
     assert ctx.program is not None
-    others = (draw for draw in global_draws(ctx) if draw.node not in options)
-    drawn = tuple(draw for draw in others if ctx.program.runs(ctx.module, draw.node))
+    others = (
+        draw for draw in global_draws(ctx) if draw.node not in options and ctx.program.runs(ctx.module, draw.node)
+    )
+    drawn = tuple(draw for draw in others if not is_replaced(draw, ctx))
     if not drawn:
         return
     seeding = seeding_of(ctx.program)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from detlint.findings import Finding
 from detlint.linter.analysis.callers import calls_of, is_set_from_outside, is_used_elsewhere
 from detlint.linter.analysis.context import Call, Context
+from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.testcode import is_test_file, is_unit_test
 from detlint.linter.analysis.unpassed import is_left_out, is_never_passed, optional_in
@@ -46,7 +47,23 @@ def unseeded_generator(call: Call, ctx: Context) -> Iterator[Finding]:
     if asked and all(asked):
         return  # nothing is drawn from it: what comes of the number is for the rule about seeds
     constant = torch and not any(asked)
+    if constant and _is_all_there_is(call.node, ctx):
+        return
     yield ctx.finding(call.node, call=f"{call.name}()", consequence=_CONSTANT if constant else _SYSTEM)
+
+
+def _is_all_there_is(made: ast.Call, ctx: Context) -> bool:
+    """Is it the one generator of a program in which no seed is asked for or set, so that there is none to ignore?"""
+    if ctx.program is None or len(ctx.module.index.calls_by_name.get(identifier(made.func), ())) > 1:
+        return False
+    names = (*ctx.module.index.names_used, *ctx.module.index.root.bindings, *_parameters_of(ctx.module))
+    texts = (constant.value for constant in ctx.module.index.of_type(ast.Constant))
+    options = (text for text in texts if isinstance(text, str) and " " not in text)
+    return not any("seed" in word.lower() for word in (*names, *options)) and not seeding_of(ctx.program).seeds
+
+
+def _parameters_of(module: Module) -> Iterator[str]:
+    return (parameter.arg for parameter in module.index.of_type(ast.arg))
 
 
 @check_file("DET102")

@@ -8,6 +8,8 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 
 from detlint.conditions import Truth
 from detlint.findings import Finding
+from detlint.linter.analysis.callers import CallSite, calls_of
+from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.guards import is_settled
 from detlint.linter.analysis.made_by_callers import made_by_callers
@@ -24,15 +26,18 @@ from detlint.linter.indices.repeating import may_repeat
 from detlint.linter.indices.sparse_graphs import multiplies_sparse
 from detlint.linter.modes.derived_layers import constructions, overrides, replaces_forward
 from detlint.linter.numbers.few_repeats import repeats_twice_at_most
+from detlint.linter.numbers.rough_tests import is_only_tested_roughly
 from detlint.linter.numbers.whole_numbers import are_counted
 from detlint.linter.programs.autotuning import adds_two_parts
+from detlint.linter.programs.compiled_branches import is_compiled_out
 from detlint.linter.programs.kernels import KERNEL_LANGUAGES
 from detlint.linter.programs.on_cpu import is_only_built_with, runs_on_cpu
 from detlint.linter.programs.operator_calls import operator_calls, operator_entries
+from detlint.linter.programs.own_places import adds_to_own_place
 from detlint.linter.programs.timing import is_only_timed, is_speed_test
 from detlint.linter.programs.training import file_trains
 from detlint.linter.randomness.determinism import asks_for_deterministic_algorithms
-from detlint.linter.source.names import FUNCTIONS, parameters
+from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode, parameters
 from detlint.linter.source.nodes import arguments_of, identifier, walk
 from detlint.operators import CAUSES, WITH_FLAG, Operator
 from detlint.rulebook import Trigger
@@ -153,8 +158,8 @@ def _hazards(ctx: Context) -> Iterator[tuple[Call, Operator]]:
 
 
 def _is_out_of_play(node: ast.Call, operator: Operator, ctx: Context) -> bool:
-    """Does it never run, only to be timed, or only where a request for deterministic algorithms settles the matter?"""
-    if is_never_run(node, ctx) or is_only_timed(node, ctx) or is_speed_test(ctx):
+    """Does it never run, only to be timed or tested roughly, or where a request for determinism settles the matter?"""
+    if is_never_run(node, ctx) or is_only_timed(node, ctx) or is_speed_test(ctx) or is_only_tested_roughly(node, ctx):
         return True
     return is_settled(node, lambda test, holds: _is_decided(test, holds, operator), ctx)
 
@@ -234,13 +239,15 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
         return False
     if any(all(are_counted(value, ctx) for value in sums) for sums in _added(call)) or _is_entry(call, ctx):
         return False
+    if _is_left_to_caller(operator, call, ctx):
+        return False
     if keeps_size(_input(call), call.argument("size").value, call.name, ctx):
         return False
     if repeats_twice_at_most(call.argument("repeats").value, ctx):
         return False
     if operator.only_repeating and not _repeats(call, ctx):
         return False
-    if call.name.startswith(KERNEL_LANGUAGES) and adds_two_parts(call.node, ctx):
+    if call.name.startswith(KERNEL_LANGUAGES) and _is_alone(call.node, ctx):
         return False
     if uses == [] and call.name.startswith("torch.nn.") and is_never_applied(call.node, ctx):
         return False
@@ -264,6 +271,32 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
     weighted = any(word in call.name for word in _WEIGHTED) and "padding_mode" not in operator.when
     inputs = [(use, None if weighted or not use.args else use.args[0]) for use in uses]
     return any(can_need_gradient(use, tensor, ctx) for use, tensor in inputs)
+
+
+def _is_left_to_caller(operator: Operator, call: Call, ctx: Context) -> bool:
+    """`deterministic=deterministic` in a function that takes it as well, which nobody in the project calls without it.
+
+    What stands in for the operator elsewhere is such a function. `forward` is called in ways that are not followed.
+    """
+    remedy, function = _ARGUMENT.fullmatch(operator.instead), ctx.function(call.node)
+    given = call.argument(remedy["name"]).value if remedy is not None else None
+    if remedy is None or function is None or function.name == "forward" or not isinstance(given, ast.Name):
+        return False
+    if [binding.kind for binding in ctx.module.definitions(given)] != [BindingKind.PARAMETER]:
+        return False
+    is_local = ctx.module.index.function_at(function) is not None
+    return all(is_local if site is None else _gives(function, given.id, site) for site in calls_of(function, ctx))
+
+
+def _gives(function: FunctionNode, parameter: str, site: CallSite) -> bool:
+    ctx, call = site
+    given = argument_of(function, parameter, call, skip_self=True)
+    return given is not None and ctx.truth(given) is not Truth.NO
+
+
+def _is_alone(call: ast.Call, ctx: Context) -> bool:
+    """Does a kernel add so little to a place that no order matters, or is it compiled without the call?"""
+    return adds_two_parts(call, ctx) or adds_to_own_place(call, ctx) or is_compiled_out(call, ctx)
 
 
 def _repeats(call: Call, ctx: Context) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from detlint.findings import Finding
 from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.never_taken import is_switched_off
 from detlint.linter.analysis.origins import origins
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.analysis.project import Module
@@ -21,6 +22,7 @@ from detlint.linter.randomness.purpose import draws_decide
 from detlint.linter.randomness.repeatable import SALTED, made_up, why_unrepeatable
 from detlint.linter.randomness.seed_helpers import SeedHelpers
 from detlint.linter.randomness.seeding import Seed, seeds_in
+from detlint.linter.randomness.told_seeds import can_be_given_again
 from detlint.linter.randomness.unused_seeds import seed_defaults
 from detlint.linter.source.names import parameters
 from detlint.linter.source.nodes import identifier
@@ -64,10 +66,10 @@ def _found(ctx: Context) -> Iterator[tuple[ast.expr, str, ast.expr]]:
         yield seed.node, _WHERE_NONE, seed.node
     if not _holds_source(module):
         return
-    for value in _seed_values(ctx):
+    for value in (value for value in _seed_values(ctx) if not is_switched_off(value, ctx)):
         for origin in origins(module, value, (module,)):
             source = why_unrepeatable(origin)
-            if source and origin.module is module:
+            if source and origin.module is module and not can_be_given_again(origin.node, ctx):
                 yield origin.node, source, value
                 break
 

@@ -5,29 +5,86 @@ from __future__ import annotations
 import ast
 from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.context import MISSING
 from detlint.linter.source.names import FunctionNode, parameters
-from detlint.linter.source.nodes import walk
+from detlint.linter.source.nodes import identifier, walk
+
+# Spreads a rate over layers, from the first to the last; and what makes a list of it.
+_SPREADS = "linspace"
+_AS_LIST = frozenset({"chunk", "numpy", "split", "tolist"})
+_MAX_STEPS = 6  # from what a layer is given back to there
+
+
+if TYPE_CHECKING:
+    from detlint.linter.analysis.project import Module
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A constructor or function that is being read, the call that runs it, and the frame of that call."""
+    """A constructor or function that is being read, the call that runs it, and the frame of that call.
+
+    `module` is that of the function, `at` that of the call, where somebody may ask what is given.
+    """
 
     function: FunctionNode
     call: ast.Call | None
     caller: Frame | None
+    module: Module | None = None
+    at: Module | None = None
 
     def literal(self, node: ast.expr) -> object:
         """Return the constant that an expression of this function has: written there, or what callers pass for a name.
 
         `MISSING` where that cannot be told.
         """
+        if isinstance(node, ast.Subscript):
+            return 0 if self._holds_zeros(node.value) else MISSING
+        if isinstance(node, ast.IfExp):
+            body, other = self.literal(node.body), self.literal(node.orelse)
+            return body if body == other else MISSING
         if not isinstance(node, ast.Name):
-            return literal_of(node)
+            return literal_of(node) if not self._holds_zeros(node) else 0
         return MISSING if _is_rebound(self.function, node.id) else self._given(node.id)
+
+    def _holds_zeros(self, rates: ast.expr, steps: int = _MAX_STEPS) -> bool:
+        """`[x.item() for x in torch.linspace(0, rate, depth)]` where the rate is 0: one for each layer, and all are."""
+        if not steps:
+            return False
+        if isinstance(rates, ast.Name):
+            made = _only_assigned(self.function, rates.id)
+            return self._holds_zeros(made, steps - 1) if made is not None else self._is_zero(rates)
+        if isinstance(rates, ast.Subscript):
+            return self._holds_zeros(rates.value, steps - 1)
+        if isinstance(rates, ast.ListComp):
+            return _goes_through(rates) and self._holds_zeros(rates.generators[0].iter, steps - 1)
+        if not isinstance(rates, ast.Call):
+            return False
+        if identifier(rates.func) == _SPREADS:
+            ends = rates.args[:2]
+            return len(ends) == 2 and all(
+                isinstance(end, (ast.Name, ast.Constant)) and self._is_zero(end) for end in ends
+            )
+        method = rates.func if isinstance(rates.func, ast.Attribute) else None
+        return method is not None and method.attr in _AS_LIST and self._holds_zeros(method.value, steps - 1)
+
+    def _is_zero(self, rate: ast.expr) -> bool:
+        return number_of(self.literal(rate)) == 0
+
+    def given(self, name: str) -> tuple[Module, ast.expr] | None:
+        """Return what a parameter is, and the module that says so: what callers pass, else its default."""
+        if self.call is None or _is_rebound(self.function, name):
+            return None
+        given = argument_of(self.function, name, self.call, skip_self=True)
+        if given is None:
+            default = next((value for argument, value in parameters(self.function.args) if argument.arg == name), None)
+            if self.module is None or default is None or _spread(self.call):
+                return None
+            return self.module, default
+        handed_on = self.caller.given(given.id) if self.caller is not None and isinstance(given, ast.Name) else None
+        return handed_on or ((self.at, given) if self.at is not None else None)
 
     def literals(self) -> Hashable:
         """Return what tells this call of the function from others: the constants that it is given, roughly."""
@@ -85,6 +142,24 @@ class Frame:
         if outer and not own:
             return self.caller._handed_on(outer, name, default) if self.caller is not None else MISSING
         return literal_of(default) if _is_only_spread(self.function, kept.arg) else MISSING
+
+
+def _only_assigned(function: FunctionNode, name: str) -> ast.expr | None:
+    """Return what a variable of a function is set to, where that is done once, and it is no parameter."""
+    if any(argument.arg == name for argument, _ in parameters(function.args)):
+        return None
+    stores = [part for part in walk(function) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)]
+    statements = [part for part in walk(function) if isinstance(part, ast.Assign)]
+    values = [part.value for part in statements if [getattr(t, "id", "") for t in part.targets] == [name]]
+    return values[0] if len(values) == 1 and sum(store.id == name for store in stores) == 1 else None
+
+
+def _goes_through(listed: ast.ListComp) -> bool:
+    """`[x for x in rates]`, `[x.item() for x in rates]`, `[float(x) for x in rates]`."""
+    each = listed.elt
+    if isinstance(each, ast.Call):
+        each = each.func.value if isinstance(each.func, ast.Attribute) and not each.args else (each.args or [each])[0]
+    return len(listed.generators) == 1 and identifier(each) == identifier(listed.generators[0].target) != ""
 
 
 def literal_of(node: ast.expr | None) -> object:

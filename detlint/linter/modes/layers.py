@@ -79,7 +79,10 @@ class ModelParts:
             if drops and _is_layer_by_name(module, call):
                 return True
             self._unknown |= drops or (
-                not names and _may_make_a_layer(call) and not _is_gone_through(module, call.func)
+                not names
+                and _may_make_a_layer(call)
+                and not _is_gone_through(module, call.func)
+                and not _is_given_steady(call.func, frame)
             )
         return any(self._named(name, module, call, frame) for name in names)
 
@@ -96,7 +99,7 @@ class ModelParts:
         definition = module.project.definition(name)
         if definition is not None:
             self._unknown |= frame is None and takes_parts(module, call, definition)
-            return self._definition(*definition, written_out(module, call, name), frame)
+            return self._definition(*definition, written_out(module, call, name), frame, module)
         if name.startswith("torch.nn.functional.") and name.rpartition(".")[2] in _FUNCTIONAL:
             return self._functional and any("training" in ast.unparse(argument) for argument in arguments_of(call))
         last = name.rpartition(".")[2]
@@ -126,22 +129,22 @@ class ModelParts:
         return False
 
     def _definition(
-        self, module: Module, found: FunctionNode | ast.ClassDef, call: ast.Call, frame: Frame | None
+        self, module: Module, found: FunctionNode | ast.ClassDef, call: ast.Call, frame: Frame | None, at: Module
     ) -> bool:
         if isinstance(found, ast.ClassDef):
             info = module.inference.class_info(found)
             if switches_itself(info, as_made=self._made):
                 self._unknown = True  # whatever it holds, it sees to the mode of that
                 return False
-            return self._class(info, call, frame)
-        return self._body(module, found, Frame(found, call, frame))
+            return self._class(info, call, frame, at)
+        return self._body(module, found, Frame(found, call, frame, module, at))
 
-    def _class(self, info: ClassInfo, call: ast.Call | None, frame: Frame | None) -> bool:
+    def _class(self, info: ClassInfo, call: ast.Call | None, frame: Frame | None, at: Module | None = None) -> bool:
         inference = info.module.inference
         is_module = inference.is_module_class(info.name)  # the flag of a data set is not that of a model
         for ancestor in inference.mro(info):
             built = ancestor.methods.get("__init__")
-            inner = Frame(built, call, frame) if built is not None else None
+            inner = Frame(built, call, frame, ancestor.module, at) if built is not None else None
             if self._body(ancestor.module, ancestor.node, inner):
                 return True
             draws = draws_in_training(ancestor.module, ancestor.node) if is_module else Truth.NO
@@ -333,6 +336,17 @@ def _may_make_a_layer(call: ast.Call) -> bool:
         return name.startswith(("from_", "create_", "build", "make_", "load_")) and name != "load_state_dict"
     makes = name.endswith(_MAKES_LAYERS) and not name.startswith(_MAKES_OTHERS)
     return name[:1].isupper() or makes or name.startswith(("build", "make_"))
+
+
+def _is_given_steady(called: ast.expr, frame: Frame | None) -> bool:
+    """`norm_layer(8)`, where callers give `nn.LayerNorm` or a `partial` of it: a layer that knows no mode."""
+    found = frame.given(called.id) if frame is not None and isinstance(called, ast.Name) else None
+    if found is None:
+        return False
+    module, made = found
+    of_partial = isinstance(made, ast.Call) and identifier(made.func) == "partial" and made.args
+    names = module.inference.resolve(made.args[0] if isinstance(made, ast.Call) and of_partial else made)
+    return bool(names) and all(_is_known(name) and load_layers().layers.get(name) is None for name in names)
 
 
 def _is_gone_through(module: Module, called: ast.expr) -> bool:

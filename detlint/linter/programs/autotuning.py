@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator
 
 from detlint.linter.analysis.context import Context
-from detlint.linter.analysis.releases import COMPARED
+from detlint.linter.programs.compiled_branches import is_compiled_out
+from detlint.linter.programs.configurations import definitions, tried
 from detlint.linter.programs.kernels import computes_floats
 from detlint.linter.source.names import FunctionNode
 from detlint.linter.source.nodes import identifier, walk
 
-_CONFIGURATION = "triton.Config"
 _REDUCTIONS = frozenset({"triton.language.sum", "triton.language.reduce"})
 _ATOMIC = "triton.language.atomic_add"
 # In so many parts a sum is computed that are then added up: each number of parts rounds differently.
@@ -27,35 +27,15 @@ def depends_on_choice(kernel: FunctionNode, tuner: ast.Call, ctx: Context) -> bo
     A sum over the elements of a tile goes through lanes and warps: another tile or another number of warps adds them in
     another order. What is only computed element by element comes out the same.
     """
-    tried = _tried(tuner, ctx)
-    varied = [name for name, values in tried.items() if _differ(values)]
+    varied = [name for name, values in _written(tuner, ctx).items() if _differ(values)]
     if any(_SPLITS.search(name) for name in varied):
         return True
     if _INERT.issuperset(varied):
         return False
-    settled = _settled(tried)
     return any(
-        _sums_floats(part, inside) and (code is not kernel or not _is_ruled_out(part, settled, ctx))
+        _sums_floats(part, inside) and not is_compiled_out(part, inside)
         for code, inside in _run_by(kernel, ctx)
         for part in walk(code)
-    )
-
-
-def _settled(tried: dict[str, set[str]]) -> dict[str, int]:
-    return {name: int(*values) for name, values in tried.items() if not _differ(values)}
-
-
-def _is_ruled_out(part: ast.AST, settled: dict[str, int], ctx: Context) -> bool:
-    """Does code stand beside `if SPLIT_K == 1:` where everything that is tried has one there?"""
-    return any(
-        isinstance(test, ast.Compare)
-        and isinstance(test.left, ast.Name)
-        and test.left.id in settled
-        and len(test.ops) == 1
-        and (compare := COMPARED.get(type(test.ops[0]))) is not None
-        and isinstance(number := ctx.constant(test.comparators[0]), int)
-        and compare(settled[test.left.id], number) is not holds
-        for test, holds in ctx.module.index.branches_around(part)
     )
 
 
@@ -66,14 +46,12 @@ def adds_two_parts(call: ast.Call, ctx: Context) -> bool:
     """
     kernel = ctx.function(call)
     tuners = [each for each in kernel.decorator_list if isinstance(each, ast.Call)] if kernel is not None else []
-    if any(_is_ruled_out(call, _settled(_tried(tuner, ctx)), ctx) for tuner in tuners):
-        return True
     tests = [identifier(part) for test, _ in ctx.module.index.branches_around(call) for part in walk(test)]
     return any(
         _SPLITS.search(name) and name in tests and values <= {"1", "2"}
         for tuner in tuners
         if any(keyword.arg == "reset_to_zero" for keyword in tuner.keywords)
-        for name, values in _tried(tuner, ctx).items()
+        for name, values in _written(tuner, ctx).items()
     )
 
 
@@ -82,12 +60,7 @@ def _run_by(kernel: FunctionNode, ctx: Context) -> Iterator[tuple[ast.AST, Conte
     yield kernel, ctx
     for part in walk(kernel):
         if isinstance(part, ast.Call):
-            yield from _definitions(part, ctx)
-
-
-def _definitions(call: ast.Call, ctx: Context) -> Iterator[tuple[ast.AST, Context]]:
-    found = (ctx.module.project.definition(name) for name in ctx.callees(call))
-    yield from ((made[1], ctx.elsewhere(made[0])) for made in found if made is not None)
+            yield from definitions(part, ctx)
 
 
 def _sums_floats(node: ast.AST, ctx: Context) -> bool:
@@ -100,41 +73,11 @@ def _sums_floats(node: ast.AST, ctx: Context) -> bool:
     return bool(node.args) and not _REDUCTIONS.isdisjoint(names) and computes_floats(node.args[0], ctx)
 
 
-def _tried(tuner: ast.Call, ctx: Context) -> dict[str, set[str]]:
+def _written(tuner: ast.Call, ctx: Context) -> dict[str, set[str]]:
     """Return the values that are tried, as they are written, by the name of what they are given to."""
-    named = [keyword.value for keyword in tuner.keywords if keyword.arg == "configs"]
-    configs = next(iter(named or tuner.args), None)
-    tried: dict[str, set[str]] = {}
-    for node, inside in _written_out(configs, ctx):
-        for part in walk(node):
-            if isinstance(part, ast.Call) and _CONFIGURATION in inside.callees(part):
-                for name, value in _given(part):
-                    tried.setdefault(name, set()).add(ast.unparse(value))
-    return tried
-
-
-def _given(configuration: ast.Call) -> Iterator[tuple[str, ast.expr]]:
-    """Yield what `triton.Config({"BLOCK": 64}, num_warps=4)` sets."""
-    meta = configuration.args[0] if configuration.args else None
-    if isinstance(meta, ast.Dict):
-        for key, value in zip(meta.keys, meta.values, strict=True):
-            if isinstance(key, ast.Constant):
-                yield str(key.value), value
-    yield from ((keyword.arg, keyword.value) for keyword in configuration.keywords if keyword.arg)
+    return {name: {ast.unparse(value) for value in values} for name, values in tried(tuner, ctx).items()}
 
 
 def _differ(values: set[str]) -> bool:
     """Are there several, or one that is no number but the variable of a loop?"""
     return len(values) > 1 or not all(value.isdigit() for value in values)
-
-
-def _written_out(node: ast.expr | None, ctx: Context) -> Iterator[tuple[ast.AST, Context]]:
-    """Yield an expression, and what it names or calls: a list above the kernel, a function that makes one."""
-    for part in walk(node) if node is not None else ():
-        if part is node:
-            yield part, ctx
-        if isinstance(part, ast.Name):
-            values = (binding.value for binding in ctx.module.definitions(part))
-            yield from ((value, ctx) for value in values if value is not None)
-        elif isinstance(part, ast.Call):
-            yield from _definitions(part, ctx)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.guards import compared, is_settled
 from detlint.linter.analysis.only_values import only_value
+from detlint.linter.source.names import FUNCTIONS
 from detlint.linter.source.nodes import identifier, walk
 
 if TYPE_CHECKING:
@@ -22,6 +23,11 @@ _OTHERS = frozenset(f"is_{name}" for name in ("cpu", "hpu", "meta", "mps", "mtia
 _DEVICE = re.compile(r"(^|_)device(_?type)?$|^type$", re.IGNORECASE)
 # What a program notes once, when it starts: `IS_CUDA_AVAILABLE`, `cuda_available`.
 _NOTED = re.compile(r"^_?((is|has)_)?cuda_(is_)?available$", re.IGNORECASE)
+# The same of what stands in a machine instead, and the functions that look for it: `is_npu_available()`.
+_OTHER_NOTED = re.compile(r"^_?((is|has)_)?(torch_)?(hpu|mlu|mps|mtia|musa|npu|xpu)_(is_)?available$", re.IGNORECASE)
+_OTHERS_AVAILABLE = frozenset(
+    f"torch.{name}.is_available" for name in ("hpu", "mlu", "mps", "mtia", "musa", "npu", "xpu")
+)
 _MOVES = frozenset({"cuda", "to"})
 # Kernels of another device, and the names without which no code calls them.
 _KERNELS = ("torch_npu.npu_", "torch.ops.npu.")
@@ -31,12 +37,16 @@ _VENDORS = frozenset({"npu", "torch_npu"})
 def is_off_cuda(call: ast.Call, operands: Iterable[ast.expr | None], ctx: Context, calls: int = 2) -> bool:
     """Return whether conditions keep CUDA away from a call, or from all calls of the function that it stands in.
 
-    Nothing is known of operands that are moved, perhaps to that very device.
+    So those under which the function or its class is defined. Nothing is known of operands that are moved, perhaps to
+    that very device.
     """
     if _is_beside_kernel(call, ctx):
         return True
     if is_settled(call, lambda test, holds: _is_elsewhere(test, holds, ctx), ctx):
         return not any(_is_moved(part, ctx) for operand in operands if operand is not None for part in walk(operand))
+    definitions = (around for around in ctx.ancestors(call) if isinstance(around, (*FUNCTIONS, ast.ClassDef)))
+    if any(is_settled(around, lambda test, holds: _is_elsewhere(test, holds, ctx), ctx) for around in definitions):
+        return True
     function = ctx.function(call) if calls else None
     if function is None or function.name == "forward":
         return False
@@ -62,12 +72,22 @@ def _is_elsewhere(test: ast.expr, holds: bool, ctx: Context) -> bool:
     """Is work done on another device where a condition holds (or does not)?"""
     if isinstance(test, (ast.Name, ast.Attribute)) and _NOTED.match(identifier(test)):
         return not holds
+    if _finds_other(test, ctx):
+        return holds
     if isinstance(test, ast.Attribute):
         return holds if test.attr in _OTHERS else test.attr == "is_cuda" and not holds
     if isinstance(test, ast.Call):
         begins = identifier(test.func) == "startswith" and [ctx.constant(part) for part in test.args] == [_CUDA]
         return not holds and (begins or _AVAILABLE in ctx.callees(test))
     return isinstance(test, ast.Compare) and _is_other_device(test, holds, ctx)
+
+
+def _finds_other(test: ast.expr, ctx: Context) -> bool:
+    """`IS_NPU_AVAILABLE`, `is_torch_npu_available()`, `torch.xpu.is_available()`."""
+    if isinstance(test, ast.Call) and not _OTHERS_AVAILABLE.isdisjoint(ctx.callees(test)):
+        return True
+    asked = test.func if isinstance(test, ast.Call) else test
+    return isinstance(asked, (ast.Name, ast.Attribute)) and _OTHER_NOTED.match(identifier(asked)) is not None
 
 
 def _is_other_device(test: ast.Compare, holds: bool, ctx: Context) -> bool:

@@ -34,8 +34,8 @@ def is_smoke_test(module: Module) -> bool:
     if not is_trial(module):
         if module.source.is_notebook:  # which shows the values of what stands in a line of its own
             return False
-        executed = (node for node in module.tree.body if not isinstance(node, (*FUNCTIONS, ast.ClassDef)))
-        return tells_times_only(module, executed)
+        executed = [node for node in module.tree.body if not isinstance(node, (*FUNCTIONS, ast.ClassDef))]
+        return tells_times_only(module, executed) or (not guards and shows_forms_only(module, executed))
     if _defines_model(module) or _runs_tests(module, guards) or all(map(_only_makes, guards)):
         return True
     if all(_ends_in_debugger(module, guard) for guard in guards):

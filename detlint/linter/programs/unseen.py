@@ -23,6 +23,10 @@ _QUIET = (
     *("torch.", "warnings.", "numpy.random.", "random.", "time.", "gc.", "sys.path.", "logging.", "os.environ"),
     *("builtins.next", "builtins.list.", "builtins.dict.", "builtins.set."),
 )
+_GRADIENTS = frozenset({"backward", "zero_grad"})  # kept where they are, for others to show
+# Comparisons that last bits do not decide; methods that go through a model by name.
+_ROUGH = frozenset({"allclose", "isclose"})
+_BY_NAME = frozenset({"named_buffers", "named_children", "named_modules", "named_parameters"})
 _PARTS = (ast.BinOp, ast.Tuple, ast.List, ast.Compare, ast.UnaryOp, ast.BoolOp, ast.IfExp, ast.Starred, ast.JoinedStr)
 
 
@@ -82,6 +86,8 @@ def _shows(module: Module, node: ast.AST) -> bool:
         return not all(_is_quiet(owner, found, _DEPTH) for owner, found in functions)
     if functions:
         return not all(_is_quiet(owner, found, _DEPTH) for owner, found in functions)
+    if isinstance(node.func, ast.Attribute) and node.func.attr in _GRADIENTS:
+        return False
     return not definitions and not (names and all(name.startswith(_QUIET) for name in names))
 
 
@@ -140,18 +146,20 @@ def _tells_form(module: Module, node: ast.expr, steps: int = _STEPS) -> bool:
 
 
 def _counts(module: Module, binding: Binding) -> bool:
-    """`i` of `for i, batch in enumerate(loader)`."""
+    """`i` of `for i, batch in enumerate(loader)`, `name` of `for name, weight in model.named_parameters()`."""
     first = binding.kind is BindingKind.ITERATION and binding.index == (0,)
-    return (
-        first
-        and isinstance(binding.value, ast.Call)
-        and "builtins.enumerate" in module.inference.callees(binding.value)
-    )
+    if not first or not isinstance(binding.value, ast.Call):
+        return False
+    return identifier(binding.value.func) in _BY_NAME or "builtins.enumerate" in module.inference.callees(binding.value)
 
 
 def _gives_form(module: Module, call: ast.Call, steps: int) -> bool:
     last = identifier(call.func)
-    if last in _FORMS or any(name.startswith(_ASKING_SYSTEM) for name in module.inference.callees(call)):
+    if (
+        last in _FORMS
+        or last in _ROUGH
+        or any(name.startswith(_ASKING_SYSTEM) for name in module.inference.callees(call))
+    ):
         return True
     return last in _WORDED and all(_tells_form(module, given, steps) for given in arguments_of(call))
 

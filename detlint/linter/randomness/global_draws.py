@@ -7,17 +7,23 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from detlint.linter.analysis.callers import all_callers_give
 from detlint.linter.analysis.context import Call, Context
+from detlint.linter.analysis.defaults import may_be_none
 from detlint.linter.analysis.origins import made_by
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.programs.meta_device import has_form_alone
 from detlint.linter.randomness.messages import only_words_a_message
 from detlint.linter.randomness.purpose import decides
+from detlint.linter.randomness.seed_fields import fills_seed_field
 from detlint.linter.source.names import parameters
 from detlint.linter.source.nodes import identifier, walk
 from detlint.randomness import load_sources
 from detlint.rulebook import Trigger
 
+_META = "meta"
+# Modules that draw from a global generator, and that one itself.
+_GLOBAL = frozenset({"numpy.random", "random", "torch", "torch.default_generator"})
 _INITIALISES = re.compile(r"(^|_)(init|initiali[sz]e|reset)(_|$)")
 
 
@@ -97,9 +103,24 @@ def _initialises(call: ast.Call, ctx: Context) -> bool:
 def matters(draw: Drawn, ctx: Context) -> bool:
     if draw.library == "torch" and load_sources().indifferent.measures(ctx.module.name.rpartition(".")[2]):
         return False  # get_flops.py: an input of the right shape
-    if has_form_alone(draw.node, ctx) or only_words_a_message(draw.node, draw.name, ctx):
+    if has_form_alone(draw.node, ctx) or fills_seed_field(draw.node, ctx):
+        return False
+    if only_words_a_message(draw.node, draw.name, ctx):
         return False
     last = draw.name.rpartition(".")[2]
     if last == "shuffle" or last.endswith("_"):
         return True  # changes its argument in place
     return decides(draw.node, ctx)
+
+
+def is_replaced(draw: Drawn, ctx: Context) -> bool:
+    """`rng.rand(3)` after `if rng is None: rng = numpy.random`: does every call of the function give a generator?"""
+    receiver = draw.node.func.value if isinstance(draw.node.func, ast.Attribute) else None
+    function = ctx.function(draw.node)
+    if not isinstance(receiver, ast.Name) or function is None:
+        return False
+    return all_callers_give(function, receiver.id, ctx, _is_own_generator)
+
+
+def _is_own_generator(given: ast.expr, ctx: Context) -> bool:
+    return not may_be_none(given, ctx) and _GLOBAL.isdisjoint(ctx.resolve(given))

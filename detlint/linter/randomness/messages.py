@@ -27,6 +27,11 @@ def only_words_a_message(draw: ast.Call, name: str, ctx: Context) -> bool:
     return written and _is_shown(draw, ctx, _MAX_STEPS, within=False)
 
 
+def is_told(value: ast.expr, ctx: Context) -> bool:
+    """Return whether a value goes into what people are told, alone or as a part of it, and nowhere else."""
+    return _is_shown(value, ctx, _MAX_STEPS, within=True)
+
+
 def _is_shown(text: ast.expr, ctx: Context, steps: int, *, within: bool) -> bool:
     """Does a text only go into what people are told, as a part of it: `within`? One alone may be what was drawn for."""
     parent = ctx.parent(text)

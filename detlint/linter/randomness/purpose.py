@@ -6,6 +6,7 @@ Example inputs for tracing, shapes, ports and pauses decide nothing: any other d
 from __future__ import annotations
 
 import ast
+import re
 
 from detlint.linter.analysis.callers import is_used_elsewhere
 from detlint.linter.analysis.context import Context
@@ -34,6 +35,8 @@ _EXPORTERS = (
 )
 # Methods called for an effect that no value has a part in.
 _QUIET = frozenset({"requires_grad_", "retain_grad", "share_memory_", "pin_memory", "detach_", "record_stream"})
+# Names of texts that only have to be another one each time.
+_IDENTIFIES = re.compile(r"(^|_)(guid|id|nonce|slug|suffix)$")
 _CONVERSIONS = frozenset(
     {"int", "str", "float", "abs", "round", "tuple", "list", "dict", "iter", "enumerate"}
     | {"numpy.array", "numpy.asarray"}
@@ -114,18 +117,34 @@ def _argument_decides(argument: ast.expr, call: ast.Call, ctx: Context, depth: i
         return False
     if isinstance(call.func, ast.Attribute) and call.func.attr in table.attributes:
         return False
+    if _joins(call) and _is_kept_as_id(call, ctx):
+        return False
     converts = any(name.removeprefix("builtins.") in _CONVERSIONS for name in names) or _joins(call)
     converts = converts or not ctx.inference.types.bars.isdisjoint(names)
-    computes = bool(names) and all(name.startswith("torch.") for name in names)
+    computes = (bool(names) and all(name.startswith("torch.") for name in names)) or _only_keeps(names, ctx)
     if converts or (computes and not isinstance(ctx.parent(call), ast.Expr)) or _is_model(call, ctx):
         return decides(call, ctx, depth + 1)
     return True
+
+
+def _only_keeps(names: tuple[str, ...], ctx: Context) -> bool:
+    """`Vector3dVector(points)`: an object of another library, which does something with a value when it is asked to."""
+    lasts = [name.rpartition(".")[2] for name in names]
+    classes = bool(lasts) and all(last[:1].isupper() and not last.isupper() for last in lasts)
+    return classes and all(ctx.module.project.definition(name) is None for name in names)
 
 
 def _joins(call: ast.Call) -> bool:
     """`"".join(letters)`."""
     function = call.func
     return isinstance(function, ast.Attribute) and function.attr == "join" and isinstance(function.value, ast.Constant)
+
+
+def _is_kept_as_id(text: ast.Call, ctx: Context) -> bool:
+    """`player_id = "".join(letters)`: a word that nothing else goes by."""
+    statement = ctx.parent(text)
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return bool(targets) and all(_IDENTIFIES.search(identifier(target)) for target in targets)
 
 
 def _measures(function: ast.expr) -> bool:
