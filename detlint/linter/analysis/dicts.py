@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.only_values import only_value
 from detlint.linter.source.names import FUNCTIONS, BindingKind
+from detlint.linter.source.nodes import is_own
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.project import Module
@@ -19,8 +20,8 @@ _MAX_STEPS = 8  # of names, keys and functions that lead on: `options = options[
 def written_items(module: Module, node: ast.expr, steps: int = _MAX_STEPS) -> Mapping[str, ast.expr] | None:
     """Return the items of `{"size": 8}` or `dict(size=8)`, also under a name or key that nothing else touches.
 
-    So of what a function of the file gives back. None of anything else, and of a dictionary that is put together: an
-    absent key is absent for sure.
+    So of what a function or a property of the file gives back. None of anything else, and of a dictionary that is put
+    together: an absent key is absent for sure.
     """
     if not steps:
         return None
@@ -33,7 +34,7 @@ def written_items(module: Module, node: ast.expr, steps: int = _MAX_STEPS) -> Ma
             return None
         return written_items(module, only.value, steps - 1)
     if isinstance(node, ast.Attribute):
-        kept = only_value(module, node)
+        kept = only_value(module, node) or _computed(module, node)
         if kept is None or _is_changed(module, node.attr):
             return None
         return written_items(module, kept, steps - 1)
@@ -50,19 +51,27 @@ def written_items(module: Module, node: ast.expr, steps: int = _MAX_STEPS) -> Ma
         given = {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg is not None}
         return given if len(given) == len(node.keywords) else None
     if isinstance(node, ast.Call):
-        made = _given_back(module, node)
-        return written_items(module, made, steps - 1) if isinstance(made, (ast.Dict, ast.Call)) else None
+        definitions = [module.project.definition(name) for name in module.inference.callees(node)]
+        made = _given_back(module, definitions[0]) if len(definitions) == 1 else None
+        return written_items(module, made, steps - 1) if made is not None else None
     return None
 
 
-def _given_back(module: Module, call: ast.Call) -> ast.expr | None:
-    """Return what a function of the file gives back, in the one place where it does."""
-    definitions = [module.project.definition(name) for name in module.inference.callees(call)]
-    found = definitions[0] if len(definitions) == 1 else None
+def _computed(module: Module, node: ast.Attribute) -> ast.expr | None:
+    """Return what a property of the class around gives back."""
+    owner = module.index.class_at(node) if is_own(node) else None
+    if owner is None:
+        return None
+    return _given_back(module, module.inference.property_of(module.inference.class_info(owner), node.attr))
+
+
+def _given_back(module: Module, found: tuple[Module, ast.AST] | None) -> ast.Dict | ast.Call | None:
+    """Return what a function of the file makes and gives back, in the one place where it does."""
     if found is None or found[0] is not module or not isinstance(found[1], FUNCTIONS):
         return None
-    returned = tuple(module.flow(module.index.scopes[found[1]]).returns())
-    return returned[0].value if len(returned) == 1 else None
+    returned = [statement.value for statement in module.flow(module.index.scopes[found[1]]).returns()]
+    made = returned[0] if len(returned) == 1 else None
+    return made if isinstance(made, (ast.Dict, ast.Call)) else None
 
 
 def looped_items(module: Module, key: ast.expr) -> Mapping[str, ast.expr]:

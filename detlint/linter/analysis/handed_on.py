@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.calls import argument_of, functions_called
+from detlint.linter.analysis.made_by_callers import left_over
+from detlint.linter.analysis.only_values import only_value
+from detlint.linter.analysis.values import load_types
 from detlint.linter.source.names import FunctionNode, parameters
 from detlint.linter.source.nodes import arguments_of
 
@@ -15,33 +18,61 @@ if TYPE_CHECKING:
 
 
 def handed_on(module: Module, call: ast.Call, parameter: str) -> Iterator[tuple[tuple[str, ...], ast.Call]]:
-    """Yield what a function of another file returns a call of, by its names, and that call as `call` has it made.
+    """Yield what a function of the project returns a call of, by its names, and that call as `call` has it made.
 
-    Only where `parameter` is handed on, and every argument is one of the function's own or written out.
+    Only where `parameter` is handed on, and every argument is one of the function's own or written out. A parameter by
+    its name only where the function is of another file: in its own, callers are asked for it.
     """
     for owner, function in functions_called(module.inference, call):
-        if owner is module or all(argument.arg != parameter for argument, _ in parameters(function.args)):
+        named = any(argument.arg == parameter for argument, _ in parameters(function.args))
+        if owner is module and named:
             continue
         for statement in owner.flow(owner.index.scopes[function]).returns():
-            inner = statement.value
-            if isinstance(inner, ast.Call) and _takes(inner, parameter):
+            inner = _wrapped(owner, statement.value)
+            if inner is not None and (_takes(inner, parameter) if named else _takes_the_rest(inner, function)):
                 written = _as_called(inner, function, call)
                 if written is not None:
                     yield owner.inference.callees(inner), written
+
+
+def _wrapped(module: Module, node: ast.expr | None) -> ast.Call | None:
+    """Return `nn.Conv1d(…)` of `weight_norm(nn.Conv1d(…))`, and of a name that it was given before."""
+    made = only_value(module, node) if isinstance(node, ast.Name) else node
+    if not isinstance(made, ast.Call):
+        return None
+    wraps = bool(made.args) and any(name in load_types().wrappers for name in module.inference.callees(made))
+    return _wrapped(module, made.args[0]) if wraps else made
 
 
 def _takes(inner: ast.Call, parameter: str) -> bool:
     return any(isinstance(value, ast.Name) and value.id == parameter for value in arguments_of(inner))
 
 
+def _takes_the_rest(inner: ast.Call, function: FunctionNode) -> bool:
+    """`def conv(*args, **options): return nn.Conv1d(*args, **options)`."""
+    return any(keyword.arg is None and _is_gathered(keyword.value, function.args.kwarg) for keyword in inner.keywords)
+
+
+def _is_gathered(value: ast.expr, gathering: ast.arg | None) -> bool:
+    return gathering is not None and isinstance(value, ast.Name) and value.id == gathering.arg
+
+
 def _as_called(inner: ast.Call, function: FunctionNode, call: ast.Call) -> ast.Call | None:
     """Return the inner call with what the outer one gives in the place of the function's parameters."""
-    args = [_given(value, function, call) for value in inner.args]
-    keywords = [(keyword.arg, _given(keyword.value, function, call)) for keyword in inner.keywords]
+    rest, gathers = left_over(call, function, call.func), function.args
+    args: list[ast.expr | None] = []
+    for value in inner.args:
+        starred = isinstance(value, ast.Starred) and _is_gathered(value.value, gathers.vararg)
+        args += rest.args if starred else [_given(value, function, call)]
+    keywords: list[ast.keyword] = []
+    for keyword in inner.keywords:
+        spread = keyword.arg is None and _is_gathered(keyword.value, gathers.kwarg)
+        given = _given(keyword.value, function, call) if keyword.arg is not None else None
+        if not spread and given is None:
+            return None
+        keywords += rest.keywords if spread or given is None else [ast.keyword(keyword.arg, given)]
     known = [value for value in args if value is not None]
-    named = [ast.keyword(name, value) for name, value in keywords if name is not None and value is not None]
-    complete = len(known) == len(args) and len(named) == len(keywords)
-    return ast.copy_location(ast.Call(call.func, known, named), call) if complete else None
+    return ast.copy_location(ast.Call(call.func, known, keywords), call) if len(known) == len(args) else None
 
 
 def _given(value: ast.expr, function: FunctionNode, call: ast.Call) -> ast.expr | None:

@@ -22,7 +22,7 @@ def made_by_callers(call: ast.Call, ctx: Context) -> list[tuple[CallSite, ast.Ca
     for site in calls_of(function, ctx):
         if site is None:
             return []
-        found.append((site, _rest(site[1], function, call.func)))
+        found.append((site, left_over(site[1], function, call.func)))
     return found
 
 
@@ -35,7 +35,7 @@ def _hands_all_on(call: ast.Call, function: FunctionNode) -> bool:
     return bool(given) and given == gathered and len(given) == len(call.args) + len(call.keywords)
 
 
-def _rest(made: ast.Call, function: FunctionNode, called: ast.expr) -> ast.Call:
+def left_over(made: ast.Call, function: FunctionNode, called: ast.expr) -> ast.Call:
     """Return the call of `called` with what is left of `made` when the function's own parameters have taken theirs."""
     named = [argument for argument, _ in parameters(function.args)]
     own = {argument.arg for argument in named}

@@ -69,9 +69,17 @@ def _given(name: str, call: Call, ctx: Context) -> Found | None:
 
 
 def _written(options: ast.expr, ctx: Context) -> ast.Dict | None:
-    """Return the dictionary that options are, written in the call or under a name."""
+    """Return the dictionary that options are, in the call or under a name, also as `dict(max_autotune=True)`."""
     made = [value.node for value in ctx.values(options)]
+    if len(made) == 1 and isinstance(made[0], ast.Call) and "builtins.dict" in ctx.callees(made[0]):
+        return _of_keywords(made[0])
     return made[0] if len(made) == 1 and isinstance(made[0], ast.Dict) else None
+
+
+def _of_keywords(call: ast.Call) -> ast.Dict:
+    """Return the display of what a call is given by name."""
+    named = [keyword for keyword in call.keywords if keyword.arg is not None]
+    return ast.Dict([ast.Constant(keyword.arg) for keyword in named], [keyword.value for keyword in named])
 
 
 def _names_mode(node: ast.AST, ctx: Context) -> bool:
@@ -165,10 +173,8 @@ def _patched(ctx: Context) -> Iterator[tuple[ast.Call, str]]:
     """`torch._inductor.config.patch(max_autotune=True)`, or the same with a dictionary."""
     for call in calls_named(ctx.module, ("patch",)):
         if f"{_CONFIG}patch" in ctx.callees(call):
-            keys = [ast.Constant(keyword.arg) for keyword in call.keywords if keyword.arg is not None]
-            named = ast.Dict([*keys], [keyword.value for keyword in call.keywords if keyword.arg is not None])
             written = [_written(argument, ctx) for argument in call.args[:1]]
-            for options in [named, *(each for each in written if each is not None)]:
+            for options in [_of_keywords(call), *(each for each in written if each is not None)]:
                 if option := _autotuning_option(options, ctx):
                     yield call, option
 

@@ -369,7 +369,9 @@ def _uses(call: Call, ctx: Context) -> list[ast.Call] | None:
         return [parent]
     names = sorted(set(_made_of(call.node, ctx)))
     found = [use for name in names for use in ctx.module.index.calls_by_name.get(name, ())]
-    return [use for use in found if any(value.node is call.node for value in ctx.values(use.func))]
+    made = [call.node, *(value.node for value in ctx.values(call.node))]  # a function of the project may make it
+    known = frozenset(node for node in made if node is not None)
+    return [use for use in found if any(value.node in known for value in ctx.values(use.func))]
 
 
 def _made_of(node: ast.expr, ctx: Context) -> Iterator[str]:

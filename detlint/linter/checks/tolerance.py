@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from detlint.findings import Finding
 from detlint.linter.analysis.context import Call, Context
+from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.numbers.arrays import FILLED
 from detlint.linter.numbers.computed import is_computed
 from detlint.linter.numbers.differences import difference
+from detlint.linter.numbers.dtype_branches import dtype_branches
 from detlint.linter.numbers.frames import Frame
 from detlint.linter.numbers.given_to_helpers import given_to_compare, unviewed
 from detlint.linter.numbers.insisting import insists_on_bound, is_answer, is_meant_to_differ
@@ -37,7 +39,19 @@ def tolerance_below_precision(call: Call, ctx: Context) -> Iterator[Finding]:
         return
     what, tolerance, sides = call.name.rpartition(".")[2], allowed(call, ctx), _sides(call, ctx)
     found = list(_judged(call.node, what, tolerance, sides, ctx)) if tolerance is not None else []
+    found = found or list(_judged_by_dtype(call, what, sides, ctx))
     yield from found or _judged_where_called(call, what, sides, ctx)
+
+
+def _judged_by_dtype(call: Call, what: str, sides: list[ast.expr], ctx: Context) -> Iterator[Finding]:
+    """`if dtype == torch.float16: rtol, atol = 1e-5, 1e-6`, and then `torch.allclose(ours, theirs, rtol, atol)`."""
+    for branch in dtype_branches((call.argument(each.name).value for each in call.trigger.parameters[2:]), ctx):
+        tolerance = allowed(call, ctx, branch)
+        if tolerance is not None and tolerance.is_finer_than(branch.dtype) and _is_rounded(sides, ctx):
+            places = dict.fromkeys(map(ctx.statement, branch.values.values()))
+            set_here = [(ctx.module, place, f"set for {branch.dtype}") for place in places]
+            yield _finding(call.node, what, tolerance, branch.dtype, ctx, set_here)
+            return
 
 
 def _judged_where_called(call: Call, what: str, sides: list[ast.expr], ctx: Context) -> Iterator[Finding]:
@@ -115,13 +129,18 @@ def _too_coarse(tolerance: Tolerance, sides: list[ast.expr], ctx: Context) -> st
     """Return the dtype behind what is compared where it cannot hold what the tolerance asks for."""
     if tolerance.bound >= _COARSEST / 2:
         return None
-    if any(is_passed(side, other, ctx) for side in sides for other in sides if other is not side):
-        return None  # a part of what a call is given may come back as it was
     dtypes = [dtype for side in sides if (dtype := precision(ctx.module, side)) is not None]
-    if not dtypes or not (any(_is_worked_out(side, ctx) for side in sides) or _are_both_cast(sides, ctx)):
+    if not dtypes or not _is_rounded(sides, ctx):
         return None
     coarsest = max(dtypes, key=lambda dtype: EPSILON[dtype])
     return coarsest if tolerance.is_finer_than(coarsest) else None
+
+
+def _is_rounded(sides: list[ast.expr], ctx: Context) -> bool:
+    """Was one side worked out? A part of what a call is given may come back as it was."""
+    if any(is_passed(side, other, ctx) for side in sides for other in sides if other is not side):
+        return False
+    return any(_is_worked_out(side, ctx) for side in sides) or _are_both_cast(sides, ctx)
 
 
 def _are_both_cast(sides: list[ast.expr], ctx: Context) -> bool:
@@ -136,8 +155,16 @@ def _are_both_cast(sides: list[ast.expr], ctx: Context) -> bool:
     return views[0] != views[1] and not keep_bits(sides[0], sides[1], ctx)
 
 
-def _finding(node: ast.expr, what: str, tolerance: Tolerance, dtype: str, ctx: Context) -> Finding:
-    return ctx.finding(node, call=what, tolerance=tolerance.text, dtype=dtype, eps=f"{EPSILON[dtype]:g}")
+def _finding(
+    node: ast.expr,
+    what: str,
+    tolerance: Tolerance,
+    dtype: str,
+    ctx: Context,
+    related: Sequence[tuple[Module, ast.AST, str]] = (),
+) -> Finding:
+    eps = f"{EPSILON[dtype]:g}"
+    return ctx.finding(node, related=related, call=what, tolerance=tolerance.text, dtype=dtype, eps=eps)
 
 
 def _is_worked_out(side: ast.expr, ctx: Context) -> bool:

@@ -136,7 +136,7 @@ class NamedMemory:
                 return False
         elif not added and (outcome is not Fate.READ or _reads_a_part(use, self._writes, ctx)):
             return False
-        return not reads_what_rounds_left(use, [*self._writes, *self._others], ctx)
+        return not reads_what_rounds_left(use, [*self._writes, *self._others], self._target, ctx)
 
     def _is_shown_on_the_way(self, use: ast.Name, place: ast.expr) -> bool:
         """`print("out:", out)`, and then `kernel[grid](x, out)`: is what is shown written before all that counts?"""

@@ -117,11 +117,16 @@ def _is_size_of(test: ast.expr, made: ast.expr) -> bool:
     return any(isinstance(part, ast.expr) and ast.unparse(part) == size for part in ast.walk(made))
 
 
-def reads_what_rounds_left(use: ast.AST, writes: Sequence[ast.AST], ctx: Context) -> bool:
-    """`if i == 0: … else: y = x * last` in a loop that sets `last`: the first round does not come there."""
+def reads_what_rounds_left(use: ast.AST, writes: Sequence[ast.AST], made: ast.AST, ctx: Context) -> bool:
+    """`if i == 0: … else: y = x * last` in a loop that sets `last`: the first round does not come there.
+
+    A condition that the memory is `made` on tells no round from another.
+    """
     tests: list[ast.expr] = []
+    given = set(ctx.module.index.branches_around(made))
+    branches = dict(ctx.module.index.branches_around(use))
     for parent in ctx.ancestors(use):
-        if isinstance(parent, ast.If):
+        if isinstance(parent, ast.If) and (parent.test, branches.get(parent.test)) not in given:
             tests.append(parent.test)
         elif isinstance(parent, LOOPS) and any(parent in ctx.ancestors(write) for write in writes):
             counters = (

@@ -13,6 +13,7 @@ _OVER_ALL = frozenset({"torch.all", "numpy.all", "builtins.all"})
 _OVER_ANY = frozenset({"torch.any", "numpy.any", "builtins.any"})
 _OF_ARRAYS = frozenset(f"{library}.{name}" for library in ("torch", "numpy") for name in ("all", "any"))
 _SAME_TRUTH = ("builtins.bool", "builtins.int")
+_WARNING = frozenset({"warn", "warning", "error", "critical"})
 _HANDED_ON = ("item", "tolist", "numpy", "cpu")
 
 
@@ -145,8 +146,16 @@ def _refuses(difference: ast.expr, ctx: Context) -> bool:
 
 
 def _is_refused(denial: ast.UnaryOp, ctx: Context) -> bool:
-    """`if not torch.equal(a, b): raise ValueError(…)` insists on equality."""
-    return _is_raised_upon(denial, ctx)
+    """`if not torch.equal(a, b): raise ValueError(…)` insists on equality, and so does a warning there."""
+    return _is_raised_upon(denial, ctx) or _is_warned_of(denial, ctx)
+
+
+def _is_warned_of(test: ast.expr, ctx: Context) -> bool:
+    """`if not torch.equal(a, b): warnings.warn("outputs differ")`."""
+    around = ctx.parent(test)
+    steps = around.body if isinstance(around, ast.If) and around.test is test else []
+    calls = (step.value for step in steps if isinstance(step, ast.Expr) and isinstance(step.value, ast.Call))
+    return any(identifier(call.func) in _WARNING and isinstance(call.func, ast.Attribute) for call in calls)
 
 
 def _is_raised_upon(test: ast.expr, ctx: Context) -> bool:

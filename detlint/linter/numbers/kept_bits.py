@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 
 from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.taken import made_by
-from detlint.linter.programs.called_models import is_engine_run
+from detlint.linter.numbers.twins import are_built_apart
+from detlint.linter.programs.called_models import is_engine_run, is_layer
 from detlint.linter.source.names import COMPREHENSIONS, FUNCTIONS, FunctionNode
 from detlint.linter.source.nodes import identifier, walk
 from detlint.linter.tables.rounding import rounding_table
@@ -18,7 +20,8 @@ def keep_bits(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
     if is_run_by_engine(ctx.module, left) is not is_run_by_engine(ctx.module, right):
         return False
     made = [call for side in (left, right) for call in made_by(ctx.module, side)]
-    if _conversions(left, ctx) != _conversions(right, ctx):
+    converted = _conversions(left, ctx) != _conversions(right, ctx)
+    if converted or _is_one_a_program(left, right, ctx.module) or are_built_apart(left, right, ctx):
         return _is_said(left, ctx)
     return _keeps_bits(left, ctx, made, of_others=is_loaded(ctx.module, left) or is_loaded(ctx.module, right))
 
@@ -32,6 +35,23 @@ def is_loaded(module: Module, node: ast.expr) -> bool:
 def is_run_by_engine(module: Module, node: ast.expr) -> bool:
     """`session.run(None, inputs)[0]`."""
     return any(is_engine_run(module, call) for call in made_by(module, node))
+
+
+def _is_one_a_program(left: ast.expr, right: ast.expr, module: Module) -> bool:
+    """`net(x)` of a module and `loaded(x)` of `loaded = torch.jit.load(path)`, whose code was put together anew."""
+    models = [call.func for side in (left, right) for call in list(made_by(module, side))[:1]]
+    others = [model for model in models if not _is_program(module, model)]
+    return len(models) > len(others) == 1 and is_layer(module, others[0])
+
+
+def _is_program(module: Module, called: ast.expr) -> bool:
+    """`torch.jit.load(path).eval()`, and a name or an attribute that is set to it."""
+    made = only_value(module, called)
+    while isinstance(made, ast.Call):
+        if not rounding_table().programs.isdisjoint(module.inference.callees(made)):
+            return True
+        made = made.func.value if isinstance(made.func, ast.Attribute) else None
+    return False
 
 
 def _keeps_bits(node: ast.expr, ctx: Context, made: list[ast.Call], of_others: bool) -> bool:

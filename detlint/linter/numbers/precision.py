@@ -251,15 +251,22 @@ def _default(module: Module, node: ast.AST, *, of_file: bool = False) -> str | N
     function = module.index.function_at(node)
     parts = ast.walk(module.tree if of_file or function is None else function)
     wider = (part for part in parts if isinstance(part, ast.Attribute) and part.attr in ("double", "float64"))
-    return "float32" if all(_is_asked_for(module, part) for part in wider) else None
+    return "float32" if all(_is_asked_for(module, part, function) for part in wider) else None
 
 
-def _is_asked_for(module: Module, name: ast.expr) -> bool:
-    """`isinstance(x, (np.float32, np.float64))`."""
+def _is_asked_for(module: Module, name: ast.expr, function: FunctionNode | None) -> bool:
+    """`isinstance(x, (np.float32, np.float64))`; elsewhere, also `x.dtype in (torch.float32, torch.float64)`."""
+    elsewhere = module.index.function_at(name) is not function
     return any(
-        isinstance(around, ast.Call) and identifier(around.func) == "isinstance"
+        (isinstance(around, ast.Call) and identifier(around.func) == "isinstance")
+        or (elsewhere and isinstance(around, ast.Compare) and _asks_for_dtype(around))
         for around in module.index.ancestors(name)
     )
+
+
+def _asks_for_dtype(test: ast.Compare) -> bool:
+    """Is it asked for one of several dtypes, as numbers of any are treated?"""
+    return isinstance(test.ops[0], (ast.In, ast.NotIn)) and identifier(test.left) == "dtype"
 
 
 def _coarsest(module: Module, nodes: list[ast.expr], depth: int) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 from detlint.linter.analysis.calls import dtype_named
 from detlint.linter.analysis.context import MISSING, Call, Context
@@ -13,7 +14,6 @@ from detlint.linter.analysis.dicts import written_items
 from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.parametrized import runs_of
 from detlint.linter.analysis.unsaid import stand_in
-from detlint.linter.numbers.given_to_helpers import Site
 from detlint.linter.numbers.precision import EPSILON
 from detlint.linter.source.names import FUNCTIONS, parameters
 from detlint.linter.source.nodes import identifier, walk
@@ -26,6 +26,15 @@ _DECIMALS = {"decimal": 1.5, "places": 0.5}
 _DTYPES = (*EPSILON, "half", "double", "float")
 _NAMED = {"fp16": "float16", "half": "float16", "bf16": "bfloat16", "fp32": "float32"}
 _RELATIVE, _ABSOLUTE = ("rtol", "rel"), ("atol", "abs")
+
+
+class Teller(Protocol):
+    """Knows what some names are: parameters where a function is called, variables in a branch."""
+
+    @property
+    def inside(self) -> Context: ...
+
+    def given(self, name: ast.expr, /) -> ast.expr | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +50,10 @@ class Tolerance:
         return self.bound < EPSILON[dtype] * (1 if self.is_relative else 0.5)
 
 
-def allowed(call: Call, ctx: Context, site: Site | None = None) -> Tolerance | None:
+def allowed(call: Call, ctx: Context, site: Teller | None = None) -> Tolerance | None:
     """Return what a call that compares allows, or None where it is not known, beyond all floats, or zero on purpose.
 
-    `site`: as this caller of the helper around has it.
+    `site`: as this caller of the helper around has it, or as it is in this branch.
     """
     try:
         return _allowed(call, ctx, site)
@@ -65,7 +74,7 @@ def is_left_unread(call: ast.Call, ctx: Context) -> bool:
     return False
 
 
-def _allowed(call: Call, ctx: Context, site: Site | None) -> Tolerance | None:
+def _allowed(call: Call, ctx: Context, site: Teller | None) -> Tolerance | None:
     names = {parameter.name for parameter in call.trigger.parameters}
     if "delta" in names and call.argument("delta").given:
         return _of_number("delta", 1.0, ctx.constant(call.argument("delta").value))
@@ -85,7 +94,7 @@ def _allowed(call: Call, ctx: Context, site: Site | None) -> Tolerance | None:
     return Tolerance(text, relative + absolute, is_relative=absolute == 0)
 
 
-def said(node: ast.expr | None, ctx: Context, site: Site | None = None) -> object:
+def said(node: ast.expr | None, ctx: Context, site: Teller | None = None) -> object:
     """Return the number that a tolerance always is, or is unless somebody says otherwise: `rtol=rtol`, `args.rtol`."""
     constant = ctx.constant(node)
     given = site.given(node) if site is not None and node is not None else None
@@ -110,7 +119,7 @@ def registered(table: ast.Dict, ctx: Context) -> Iterator[tuple[ast.expr, str, T
     """Yield the keys of a table by dtype, with the tolerance that stands there for relative and absolute errors."""
     of_tolerances: bool | None = None
     for key, value in zip(table.keys, table.values, strict=True):
-        dtype = _dtype(key, ctx) if key is not None else None
+        dtype = spelled_dtype(key, ctx) if key is not None else None
         if key is None or dtype is None:
             continue
         if of_tolerances is None:
@@ -131,13 +140,14 @@ def registered_runs(decorator: ast.Call, ctx: Context) -> Iterator[tuple[ast.exp
     for run in runs if len(names) > len(places) else ():
         given = [ctx.constant(run[place]) for place in places if place < len(run)]
         numbers = [number for number in given if isinstance(number, float)]
-        dtypes = [(part, dtype) for part in run if (dtype := _dtype(part, ctx)) is not None]
+        dtypes = [(part, dtype) for part in run if (dtype := spelled_dtype(part, ctx)) is not None]
         if len(numbers) == len(places) and len(dtypes) == 1 and max(numbers) > 0:
             text = ", ".join(f"{names[place]}={number:g}" for place, number in zip(places, numbers, strict=True))
             yield *dtypes[0], Tolerance(text, max(numbers))
 
 
-def _dtype(key: ast.expr, ctx: Context) -> str | None:
+def spelled_dtype(key: ast.expr, ctx: Context) -> str | None:
+    """Return the dtype of floats that `torch.half` or `"bf16"` stands for."""
     if isinstance(key, ast.Constant):
         word = key.value if isinstance(key.value, str) else ""
         word = _NAMED.get(word, word)

@@ -1,4 +1,4 @@
-"""Do two models compute alike? They were made alike, and one was given the weights of the other."""
+"""Do two models with the same weights compute alike? They do if they were made alike, and not with other kernels."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.taken import made_by
 from detlint.linter.source.nodes import arguments_of, identifier, walk
+from detlint.linter.tables.rounding import rounding_table
 
 _COPY = "copy_"
 
@@ -22,6 +23,18 @@ def are_of_twins(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
         return False
     names, function = {identifier(ours.func), identifier(theirs.func)}, ctx.function(left)
     return len(names) == 2 and function is not None and any(_copies(part, names) for part in walk(function))
+
+
+def are_built_apart(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
+    """`net(x)` and `other(x)` of `net = Net(8)` and `other = Net(8, fused=True)`: one class, and other kernels."""
+    called = [next((call.func for call in made_by(ctx.module, side)), None) for side in (left, right)]
+    makers = [only_value(ctx.module, model) if model is not None else None for model in called]
+    ours, theirs = (maker if isinstance(maker, ast.Call) else None for maker in makers)
+    if ours is None or theirs is None or ast.unparse(ours.func) != ast.unparse(theirs.func):
+        return False
+    options = [{keyword.arg: ast.unparse(keyword.value) for keyword in maker.keywords} for maker in (ours, theirs)]
+    names = {name for name in {*options[0], *options[1]} if options[0].get(name) != options[1].get(name)}
+    return any(name is not None and not rounding_table().kernels.isdisjoint(name.split("_")) for name in names)
 
 
 def _text(node: ast.expr | None) -> str:

@@ -220,8 +220,12 @@ class ScopeBuilder:
 
 def unpacked(binding: Binding) -> ast.expr | None:
     """Return what a name is bound to where that is written in its place: `f` of `drop, act = f, g`, or else None."""
-    value = binding.value
-    for position in binding.index:
+    return element_at(binding.value, binding.index)
+
+
+def element_at(value: ast.expr | None, place: Iterable[int]) -> ast.expr | None:
+    """Return what stands at a place of tuples and lists that are written out."""
+    for position in place:
         inner = value.elts if isinstance(value, (ast.Tuple, ast.List)) else []
         plain = 0 <= position < len(inner) and not any(isinstance(part, ast.Starred) for part in inner)
         value = inner[position] if plain else None

@@ -30,6 +30,8 @@ _NAMES = (
     "preparing",
     "reading",
     "compiling",
+    "programs",
+    "kernels",
     "shares",
     "layers",
     "moving",
@@ -74,6 +76,8 @@ class RoundingTable:
     preparing: frozenset[str]
     reading: frozenset[str]
     compiling: frozenset[str]
+    programs: frozenset[str]
+    kernels: frozenset[str]
     shares: frozenset[str]
     layers: frozenset[str]
     moving: tuple[str, ...]
