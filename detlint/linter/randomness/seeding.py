@@ -160,6 +160,10 @@ class Seeding:
         """
         return seed.node if seed.module is module else self.call_of(seed, (module,))
 
+    def has_place_in(self, module: Module) -> bool:
+        """Does a module seed anything?"""
+        return any(self.place_in(module, seed) is not None for seed in self.seeds)
+
     def call_of(self, seed: Seed, places: Sequence[Module]) -> ast.Call | None:
         """Return the first call in `places` that leads to a seed, through functions whose names speak of seeding."""
         wanted = [(seed.module, seed.module.index.function_at(seed.node))]
