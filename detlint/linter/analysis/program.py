@@ -271,7 +271,10 @@ def _decorator_names(module: Module, decorator: ast.expr) -> tuple[str, ...]:
     called = decorating(decorator)
     last = identifier(called)
     possible = {last, *module.index.aliases.get(last, ())}
-    return () if _ENTRY_LASTS.isdisjoint(possible) else module.inference.resolve(called)
+    if _ENTRY_LASTS.isdisjoint(possible):
+        return ()
+    held = module.inference.values(called.value) if isinstance(called, ast.Attribute) else ()  # made in another file
+    return (*module.inference.resolve(called), *(f"{value.type}.{last}" for value in held if value.type))
 
 
 def executes(module: Module, statement: ast.stmt) -> bool:
