@@ -242,6 +242,8 @@ class Seeding:
         return tuple(found)
 
     def _turns_on(self, module: Module, node: ast.AST) -> bool:
+        if self.program.starts_another(module, outermost_definition(module, node)):
+            return self.reach.leads_to(module, node)
         return self.program.runs(module, node) and not stays_off(module, node, self.program)
 
     def _asks(self, seed: Seed) -> bool:
