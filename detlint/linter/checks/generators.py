@@ -11,7 +11,7 @@ from detlint.linter.analysis.callers import calls_of, is_set_from_outside, is_us
 from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.testcode import is_test_file, is_unit_test
-from detlint.linter.analysis.unpassed import callers_of, is_left_out, is_never_passed, optional_in
+from detlint.linter.analysis.unpassed import callers_of, is_asked_about, is_left_out, is_never_passed, optional_in
 from detlint.linter.randomness.ignored_seeds import ignored_seeds
 from detlint.linter.randomness.left_out_generators import left_out_generators
 from detlint.linter.randomness.left_out_seeds import calls_without_seed
@@ -122,11 +122,12 @@ def _has_seed(call: Call, generator: OwnGenerator, ctx: Context) -> bool:
 def _is_seed(value: ast.expr, ctx: Context) -> bool:
     """Not None; a field of a class that is None by default is there to be set, and a parameter of a public function.
 
-    Not where callers in the project leave it out, of a private function, or in a file of the library that seeds others.
+    Not where callers in the project leave it out, of a private function, or in a file of the library that seeds others;
+    what the function asks about first, `default_rng(seed) if seed is not None else rng`, is provided for.
     """
     if isinstance(value, ast.Name):
         function = optional_in(value, ctx)
-        if function is not None and is_left_out(function, value.id, ctx):
+        if function is not None and not is_asked_about(value, ctx) and is_left_out(function, value.id, ctx):
             return not _PRIVATE.match(function.name) and not _is_meant_to_repeat(function, ctx)
     return isinstance(value, ast.Attribute) or ctx.constant(value) is not None
 
