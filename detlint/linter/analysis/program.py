@@ -35,6 +35,10 @@ _ENTRY_DECORATORS = (
     "draccus.wrap",
     "nemo.core.config.hydra_runner",
 )
+# Those that start the file which they stand in, and register nothing with one that imports it.
+_STARTING = frozenset(
+    {"hydra.main", "sacred.Experiment.automain", "pyrallis.wrap", "draccus.wrap", "nemo.core.config.hydra_runner"}
+)
 _SUBCOMMAND = (".cli.command", ".app.command")  # of a group of commands that another file makes
 _ENTRY_LASTS = frozenset(name.rpartition(".")[2] for name in (*_ENTRY_DECORATORS, *_SUBCOMMAND))
 # Functions of a command that declare its options.
@@ -133,7 +137,7 @@ class Program:
             return module is self.module or not any(
                 isinstance(parent, ast.If) and is_main_guard(parent) for parent in module.index.ancestors(node)
             )
-        if definition.decorator_list:
+        if definition.decorator_list and not self.starts_another(module, definition):
             return True
         if definition.name not in self._used:
             return False
@@ -145,6 +149,13 @@ class Program:
             for each in module.outline.definitions
             if each.name == definition.name
             for method in each.methods
+        )
+
+    def starts_another(self, module: Module, definition: ast.AST | None) -> bool:
+        """Is this the main function of a program of its own, which this one only imports: `@hydra.main` above it?"""
+        marks = getattr(definition, "decorator_list", [])
+        return module is not self.module and any(
+            not _STARTING.isdisjoint(_decorator_names(module, mark)) for mark in marks
         )
 
     @cached_property
@@ -271,7 +282,10 @@ def _decorator_names(module: Module, decorator: ast.expr) -> tuple[str, ...]:
     called = decorating(decorator)
     last = identifier(called)
     possible = {last, *module.index.aliases.get(last, ())}
-    return () if _ENTRY_LASTS.isdisjoint(possible) else module.inference.resolve(called)
+    if _ENTRY_LASTS.isdisjoint(possible):
+        return ()
+    held = module.inference.values(called.value) if isinstance(called, ast.Attribute) else ()  # made in another file
+    return (*module.inference.resolve(called), *(f"{value.type}.{last}" for value in held if value.type))
 
 
 def executes(module: Module, statement: ast.stmt) -> bool:

@@ -36,7 +36,9 @@ class Reach:
         if not self._program.runs(module, node):
             return None
         definition = outermost_definition(module, node)
-        if definition is None or module is self._program.module or definition.decorator_list:
+        if definition is None or module is self._program.module:
+            return module, node
+        if definition.decorator_list and not self._program.starts_another(module, definition):
             return module, node
         key = (module, definition)
         if key not in self._known:

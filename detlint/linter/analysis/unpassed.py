@@ -27,6 +27,18 @@ def is_left_out(function: FunctionNode, parameter: str, ctx: Context) -> bool:
     return _is_left_out(function, parameter, ctx, _DEPTH, used=True)
 
 
+def callers_of(function: FunctionNode, ctx: Context, *, handed: bool = False) -> list[CallSite] | None:
+    """Return the calls of a function, or of the class that it makes, outside tests; None if others may call it too.
+
+    With `handed`, calls that a pool or a thread makes of it count as well.
+    """
+    owner = ctx.module.index.class_at(function)
+    called = owner if function.name == "__init__" and owner is not None else function
+    sites = list(calls_of(called, ctx, handed=handed))
+    known = [site for site in sites if site is not None]
+    return None if len(known) < len(sites) else [site for site in known if not is_test_file(site[0].module)]
+
+
 def optional_in(name: ast.Name, ctx: Context) -> FunctionNode | None:
     """Return the function of which a name is a parameter, None by default, and nothing else where it is read."""
     bindings = ctx.module.definitions(name)
@@ -47,13 +59,8 @@ def is_asked_about(value: ast.expr, ctx: Context) -> bool:
 
 
 def _is_left_out(function: FunctionNode, parameter: str, ctx: Context, depth: int, *, used: bool) -> bool:
-    owner = ctx.module.index.class_at(function)
-    called = owner if function.name == "__init__" and owner is not None else function
-    sites = list(calls_of(called, ctx, handed=True))
-    if any(site is None for site in sites):
-        return False
-    calls = [site for site in sites if site is not None and not is_test_file(site[0].module)]
-    if used and not calls:
+    calls = callers_of(function, ctx, handed=True)
+    if calls is None or (used and not calls):
         return False
     return all(_leaves_out(function, parameter, site, depth) for site in calls)
 

@@ -12,13 +12,13 @@ from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.testcode import is_test_file, is_unit_test
-from detlint.linter.analysis.unpassed import is_left_out, is_never_passed, optional_in
+from detlint.linter.analysis.unpassed import callers_of, is_asked_about, is_left_out, is_never_passed, optional_in
 from detlint.linter.randomness.ignored_seeds import ignored_seeds
 from detlint.linter.randomness.left_out_generators import left_out_generators
 from detlint.linter.randomness.left_out_seeds import calls_without_seed
 from detlint.linter.randomness.purpose import draws_decide
 from detlint.linter.randomness.seeding import seeding_of
-from detlint.linter.source.names import FUNCTIONS, BindingKind
+from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode
 from detlint.linter.source.nodes import identifier, is_own
 from detlint.randomness import OwnGenerator, load_sources
 
@@ -77,8 +77,7 @@ def seed_left_out(ctx: Context) -> Iterator[Finding]:
     calls: dict[str, list[ast.Call]] = {}
     for name, call in calls_without_seed(ctx):
         calls.setdefault(name, []).append(call)
-    seeding = seeding_of(ctx.program) if calls else None
-    if seeding is None or all(seeding.place_in(ctx.module, seed) is None for seed in seeding.seeds):
+    if not calls or not _seeds(ctx):
         return
     for first, *more in calls.values():
         related = [(ctx.module, other, "left out here too") for other in more]
@@ -138,12 +137,26 @@ def _has_seed(call: Call, generator: OwnGenerator, ctx: Context) -> bool:
 
 
 def _is_seed(value: ast.expr, ctx: Context) -> bool:
-    """Not None; a field of a class that is None by default is there to be set, and a parameter of a public function."""
+    """Not None; a field of a class that is None by default is there to be set, and a parameter of a public function.
+
+    Not where callers in the project leave it out, of a private function, or in a file of the library that seeds others;
+    what the function asks about first, `default_rng(seed) if seed is not None else rng`, is provided for.
+    """
     if isinstance(value, ast.Name):
         function = optional_in(value, ctx)
-        if function is not None and _PRIVATE.match(function.name) and is_left_out(function, value.id, ctx):
-            return False
+        if function is not None and not is_asked_about(value, ctx) and is_left_out(function, value.id, ctx):
+            return not _PRIVATE.match(function.name) and not _is_meant_to_repeat(function, ctx)
     return isinstance(value, ast.Attribute) or ctx.constant(value) is not None
+
+
+def _is_meant_to_repeat(function: FunctionNode, ctx: Context) -> bool:
+    """Does a file of the library that calls a function seed something? Of one of a program the call is the finding."""
+    return any(site.program is None and _seeds(site) for site, _ in callers_of(function, ctx) or ())
+
+
+def _seeds(ctx: Context) -> bool:
+    """Does the file itself seed a global generator?"""
+    return seeding_of(ctx.program_or_library).has_place_in(ctx.module)
 
 
 def _is_unused(node: ast.Call, ctx: Context) -> bool:

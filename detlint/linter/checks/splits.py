@@ -19,7 +19,7 @@ from detlint.linter.analysis.testcode import is_unit_test
 from detlint.linter.analysis.unpassed import is_never_passed
 from detlint.linter.randomness.global_draws import Drawn, global_draws
 from detlint.linter.randomness.ignored_seeds import seed_beside
-from detlint.linter.randomness.project_seeds import project_seeds
+from detlint.linter.randomness.project_seeds import project_seeds_globally
 from detlint.linter.randomness.repeated_splits import splits_nothing, why_drawn_again
 from detlint.linter.randomness.seeded_later import is_seeded_later
 from detlint.linter.randomness.seeding import Seed, depends_on_rank, seeding_of
@@ -303,7 +303,7 @@ def _may_be_seeded(node: ast.Call, library: str, ctx: Context) -> bool:
         return True
     if any(user.program is not None for user in users.values()) or _has_seed_at_hand(node, ctx):
         return False
-    return ctx.module.project.folder(ctx.module) is not None and project_seeds(ctx.module, in_tests=False)
+    return ctx.module.project.folder(ctx.module) is not None and project_seeds_globally(ctx.module, in_tests=False)
 
 
 def _has_seed_at_hand(node: ast.AST, ctx: Context) -> bool:

@@ -25,6 +25,7 @@ from detlint.linter.programs.evaluation import (
     runs_without_gradients,
     without_gradients,
 )
+from detlint.linter.programs.step_calls import leads_to_training
 from detlint.linter.programs.training import file_trains, guarded_by_mode, training_steps, trains
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode
 from detlint.linter.source.nodes import arguments_of, decorating, identifier, is_own, walk
@@ -178,7 +179,9 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
     function = module.index.function_at(node)
     owner = module.index.class_at(node)
     in_model = owner is not None and module.inference.is_module_class(module.qualified(owner))
-    if (owner is not None and _never_records(owner, in_model, ctx)) or prepares_data(node, ctx) or in_data_module(ctx):
+    if owner is not None and _never_records(owner, in_model, ctx):
+        return True
+    if prepares_data(node, ctx) or in_data_module(node, ctx):
         return True
     if owner is not None and in_model and is_made_with_weights(module, owner):
         return True
@@ -190,7 +193,7 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
     ):
         return True
     if function is None:
-        return owner is None and ctx.program is not None and not trains(module.tree)
+        return owner is None and ctx.program is not None and not module.project.once(leads_to_training, module)
     if not in_model and _switches_to_eval(function, node, owner, ctx):
         return True
     prepares = table.data_functions.match(function.name) and not _generates_in_training(function, owner, ctx)
@@ -200,8 +203,9 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
         return True
     if _differentiates(function, ctx):
         return True
-    if not in_model and _is_of_program(ctx) and not trains(module.tree) and function.name != "forward":
-        return True  # a function of that name is given to some class
+    given = function.name == "forward"  # to some class
+    if not (in_model or given) and _is_of_program(ctx) and not module.project.once(leads_to_training, module):
+        return True
     outermost = outermost_definition(module, node)
     if outermost is not None and module.project.once(is_only_served, (module, outermost)):
         return True

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from detlint.conditions import Truth
 from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.only_values import only_value
+from detlint.linter.analysis.resolution import instance_attribute
 from detlint.linter.analysis.returned import returned_by
 from detlint.linter.analysis.values import Kind, Value
 from detlint.linter.source.names import FUNCTIONS, BindingKind
@@ -19,7 +20,7 @@ from detlint.linter.source.nodes import identifier
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
 
-_MAX_STEPS = 10
+_MAX_STEPS = 16
 _SAME = frozenset(
     {
         "float",
@@ -141,14 +142,14 @@ def _asked(node: ast.expr, ctx: Context) -> int | None:
 
 def _of_name(node: ast.Name, ctx: Context, steps: int) -> int | None:
     bindings = ctx.module.definitions(node)
-    found = {
-        dimensions(binding.value, ctx, steps - 1)
-        for binding in bindings
-        if binding.value is not None and not binding.index and isinstance(ctx.parent(binding.node), ast.Assign)
-    }
-    if len(bindings) == len(found) == 1 and None not in found:
-        return found.pop()
-    return _unpacked(node, ctx)
+    found: set[int | None] = set()
+    for binding in bindings:  # of several, each takes a step, so that there are never many of them
+        told = binding.value is not None and not binding.index and isinstance(ctx.parent(binding.node), ast.Assign)
+        known = dimensions(binding.value, ctx, max(steps - len(bindings), 0)) if told and binding.value else None
+        found.add(known)
+        if known is None or len(found) > 1:
+            return _unpacked(node, ctx)
+    return found.pop() if found else _unpacked(node, ctx)
 
 
 def _unpacked(node: ast.Name, ctx: Context) -> int | None:
@@ -187,15 +188,34 @@ def _of_call(node: ast.Call, ctx: Context, steps: int) -> int | None:
         return dimensions(node.args[0], ctx, steps - 1) if node.args else None
     layers = [value for value in ctx.values(node.func) if value.kind is Kind.MODULE]
     if layers and all(layer.type.startswith("torch.nn.") for layer in layers):
-        found = {_of_layer(layer, node, ctx, steps) for layer in layers}
-        return found.pop() if len(found) == 1 else None
+        return _agreed(_of_layer(layer, node, ctx, steps) for layer in layers)
     given = returned_by(tuple(re.sub(r"\.__call__$", ".forward", name) for name in names), ctx)
     if given is not None:
-        found = {dimensions(value, inside, steps - 1) for value, inside in given}
-        return found.pop() if len(found) == 1 else None
+        return _agreed(dimensions(value, inside, steps - 1) for value, inside in given)
+    if isinstance(node.func, ast.Name):
+        return _agreed(_of_handed_models(node.func, node, ctx, steps))
     if isinstance(node.func, ast.Attribute) and not any(name.startswith("torch.nn.") for name in names):
         return _of_method(node, node.func, ctx, steps)
     return None
+
+
+def _agreed(answers: Iterable[int | None]) -> int | None:
+    found = set(answers)
+    return found.pop() if len(found) == 1 else None
+
+
+def _of_handed_models(name: ast.Name, call: ast.Call, ctx: Context, steps: int) -> Iterator[int | None]:
+    """Yield what `net(x)` gives for each model that callers of the function around hand it as `net`."""
+    for argument, inside in _passed_for(name, ctx):
+        for model in inside.values(argument):
+            if model.kind is not Kind.MODULE:
+                yield None
+            elif model.type.startswith("torch.nn."):
+                yield _of_layer(model, call, ctx, steps - 1)
+            else:
+                forward = tuple(instance_attribute(inside.inference, model.type, "forward"))
+                given = returned_by(forward, inside) or ()
+                yield _agreed(dimensions(value, where, steps - 1) for value, where in given)
 
 
 def _of_method(node: ast.Call, function: ast.Attribute, ctx: Context, steps: int) -> int | None:

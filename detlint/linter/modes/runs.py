@@ -7,6 +7,7 @@ import builtins
 import re
 from collections.abc import Iterable, Iterator
 
+from detlint.layers import load_layers
 from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.calls_elsewhere import heirs_with
 from detlint.linter.analysis.classes import ClassInfo
@@ -250,22 +251,34 @@ def is_left_open(method: FunctionNode) -> bool:
 def _runs_layers(info: ClassInfo, method: FunctionNode) -> bool:
     """Does a method of a model call layers of it, or all of it (`self(x)`), and make no training step?
 
-    Or does one that it calls: `log_prob`, which calls `self.unroll`.
+    Or does one that it leads to: `log_prob`, which calls `self.unroll`.
     """
     own = _own_calls(method)
     if trains(method):
         return False
     if any(identifier(part) == "forward" or identifier(part) not in info.methods for part in own):
         return True
-    values = info.module.inference.values
-    inner = [part for name in map(identifier, own) if name in info.methods for part in _own_calls(info.methods[name])]
-    return any(value.kind is Kind.MODULE for part in inner for value in values(part))
+    reached = [method]
+    for each in reached:  # grows on the way
+        called = (info.methods.get(identifier(part)) for part in _own_calls(each))
+        reached += dict.fromkeys(found for found in called if found is not None and found not in reached)
+    return any(_is_held_layer(part, info) for each in reached for part in _called(each))
+
+
+def _is_held_layer(called: ast.expr, info: ClassInfo) -> bool:
+    """`self.encoder`, `self.heads[i]`: a layer of the project or of torch, or a model that another library makes."""
+    holder = called.value if isinstance(called, ast.Subscript) else called
+    values = info.module.inference.values(called) if is_own(holder) else ()
+    return any(value.kind is Kind.MODULE or load_layers().models.get(value.type) is not None for value in values)
 
 
 def _own_calls(method: FunctionNode) -> list[ast.expr]:
     """Return what a method calls of its object, or by the name of that."""
-    called = (part.func for part in walk(method) if isinstance(part, ast.Call))
-    return [part for part in called if is_own(part) or getattr(part, "id", "") == "self"]
+    return [part for part in _called(method) if is_own(part) or getattr(part, "id", "") == "self"]
+
+
+def _called(method: FunctionNode) -> list[ast.expr]:
+    return [part.func for part in walk(method) if isinstance(part, ast.Call)]
 
 
 def _calls_of_parameter(

@@ -5,6 +5,9 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from detlint.linter.programs.training import trains
+from detlint.linter.source.names import FunctionNode
+from detlint.linter.source.nodes import walk
 from detlint.linter.tables.gradients import gradient_table
 
 if TYPE_CHECKING:
@@ -16,12 +19,21 @@ def prepares_data(node: ast.AST, ctx: Context) -> bool:
     owner = ctx.module.index.class_at(node)
     if owner is not None and _is_layer(owner, ctx):
         return False
-    return (owner is not None and _is_data_class(owner, ctx)) or in_data_module(ctx)
+    return (owner is not None and _is_data_class(owner, ctx)) or in_data_module(node, ctx)
 
 
-def in_data_module(ctx: Context) -> bool:
-    """Return whether the file stands among those that prepare data."""
-    return any(gradient_table().data_modules.match(part) for part in ctx.module.name.split("."))
+def in_data_module(node: ast.AST, ctx: Context) -> bool:
+    """Return whether the file stands among those that prepare data; a function in it that trains does not."""
+    function = ctx.function(node)
+    named = any(map(gradient_table().data_modules.match, ctx.module.name.split(".")))
+    return named and (function is None or not _works_with_model(function))
+
+
+def _works_with_model(function: FunctionNode) -> bool:
+    """Does a function train, or switch a model to do so, or to test it: `model.eval()`?"""
+    calls = (part.func for part in walk(function) if isinstance(part, ast.Call) and not part.args)
+    switches = any(isinstance(called, ast.Attribute) and called.attr in ("train", "eval") for called in calls)
+    return switches or trains(function)
 
 
 def _is_layer(owner: ast.ClassDef, ctx: Context) -> bool:

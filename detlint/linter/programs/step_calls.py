@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.project import Module
-from detlint.linter.programs.training import training_steps
+from detlint.linter.programs.training import file_trains, training_steps
 from detlint.linter.source.names import FUNCTIONS, LOOPS, FunctionNode
 from detlint.linter.source.nodes import arguments_of, walk
 
 # How many functions lie between a call and the step that it makes.
 _DEPTH = 3
+# A function of such a name is worth a look: does it train?
+_MAY_TRAIN = re.compile(r"train|fit|learn|optimi|epoch", re.IGNORECASE)
+
+
+def leads_to_training(module: Module) -> bool:
+    """Does a file make training steps, or call functions of the project that do: `Trainer(model).train()`?"""
+    if file_trains(module):
+        return True
+    named = (call for name, calls in module.index.calls_by_name.items() if _MAY_TRAIN.search(name) for call in calls)
+    return any(makes_steps(module, call) for call in named)
 
 
 def makes_steps(module: Module, call: ast.Call, *, one: bool = False, depth: int = _DEPTH) -> bool:

@@ -8,34 +8,30 @@ from detlint.linter.randomness.seeding import seeds_in
 from detlint.randomness import load_sources
 
 _NUMBERS = ("seed", "random_seed")  # a variable far more often than a function that seeds
-_MOST_TESTS = 40  # where more files than these mention a word, not all of them are tests
+_MOST_TESTS = 40  # where more files than these mention a word, nobody looks what they are
 _OF_GENERATORS = "manual_seed"
 _MOST_READ = 8
 
 
-def project_seeds_globally(module: Module) -> bool:
-    """Does any file mention seeding but by seeding generators of its own: `torch.Generator().manual_seed(0)`?"""
-    for word in _words():
-        of_generators = word == _OF_GENERATORS
-        search = module.project.search(word, module, _MOST_READ if of_generators else 0)
-        if search is None or search.found is None:
-            return True
-        if search.found and not of_generators:
-            return True
-        if any(any(seeds_in(module.project.at(path))) for path in search.found):
-            return True
-    return False
+def project_seeds_globally(module: Module, *, in_tests: bool = True) -> bool:
+    """Does any file mention seeding but by seeding generators of its own: `torch.Generator().manual_seed(0)`?
+
+    Any that is no test, if those of tests do not count.
+    """
+    return any(_is_mentioned(word, module, in_tests) for word in _words())
 
 
-def project_seeds(module: Module, *, in_tests: bool = True) -> bool:
-    """Does any file of the project mention seeding, or any that is no test?"""
-    for word in _words():
-        search = module.project.search(word, module, 0 if in_tests else _MOST_TESTS)
-        if search is None or search.found is None:
-            return True
-        if not all(is_test_file(module.project.at(path)) for path in search.found):
-            return True
-    return False
+def _is_mentioned(word: str, module: Module, in_tests: bool) -> bool:
+    of_generators = word == _OF_GENERATORS
+    most = (_MOST_READ if of_generators else 0) if in_tests else _MOST_TESTS
+    search = module.project.search(word, module, most)
+    if search is None or search.found is None:
+        return True
+    if in_tests and not of_generators:
+        return bool(search.found)
+    files = (module.project.at(path) for path in search.found)
+    counted = (file for file in files if in_tests or not is_test_file(file))
+    return any(not of_generators or any(seeds_in(file)) for file in counted)
 
 
 def _words() -> list[str]:

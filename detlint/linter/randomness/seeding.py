@@ -160,6 +160,10 @@ class Seeding:
         """
         return seed.node if seed.module is module else self.call_of(seed, (module,))
 
+    def has_place_in(self, module: Module) -> bool:
+        """Does a module seed anything?"""
+        return any(self.place_in(module, seed) is not None for seed in self.seeds)
+
     def call_of(self, seed: Seed, places: Sequence[Module]) -> ast.Call | None:
         """Return the first call in `places` that leads to a seed, through functions whose names speak of seeding."""
         wanted = [(seed.module, seed.module.index.function_at(seed.node))]
@@ -238,6 +242,8 @@ class Seeding:
         return tuple(found)
 
     def _turns_on(self, module: Module, node: ast.AST) -> bool:
+        if self.program.starts_another(module, outermost_definition(module, node)):
+            return self.reach.leads_to(module, node)
         return self.program.runs(module, node) and not stays_off(module, node, self.program)
 
     def _asks(self, seed: Seed) -> bool:
