@@ -17,7 +17,7 @@ from detlint.linter.numbers.frames import Frame
 from detlint.linter.numbers.given_to_helpers import given_to_compare, unviewed
 from detlint.linter.numbers.insisting import insists_on_bound, is_answer, is_meant_to_differ
 from detlint.linter.numbers.kept_bits import keep_bits
-from detlint.linter.numbers.one_source import is_passed, source_of
+from detlint.linter.numbers.one_source import is_passed, is_repeated, source_of
 from detlint.linter.numbers.precision import EPSILON, cast_to_coarse, is_cast_result, precision
 from detlint.linter.numbers.small_integers import are_small_integers
 from detlint.linter.numbers.tolerances import Tolerance, allowed, registered, registered_runs, said
@@ -137,7 +137,9 @@ def _too_coarse(tolerance: Tolerance, sides: list[ast.expr], ctx: Context) -> st
 
 
 def _is_rounded(sides: list[ast.expr], ctx: Context) -> bool:
-    """Was one side worked out? A part of what a call is given may come back as it was."""
+    """Was one side worked out, and the other one otherwise? A part of what a call is given may come back as it was."""
+    if len(sides) == 2 and is_repeated(sides[0], sides[1], ctx):
+        return False
     if any(is_passed(side, other, ctx) for side in sides for other in sides if other is not side):
         return False
     return any(_is_worked_out(side, ctx) for side in sides) or _are_both_cast(sides, ctx)

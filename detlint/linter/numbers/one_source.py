@@ -28,12 +28,27 @@ _SWITCHES = "torch.backends."
 
 def is_repeated(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
     """Is one computation done twice, with nothing put into what it computes with in between?"""
-    made = [(made_as(left, ctx) or left, made_as(right, ctx) or right)]
-    if _origin(left, ctx) != _origin(right, ctx):
+    one, other = made_as(left, ctx) or left, made_as(right, ctx) or right
+    made = [(one, other)]
+    if _origin(left, ctx) != _origin(right, ctx) and not _are_given_alike(one, other):
         if _worked_out(left, ctx) != _worked_out(right, ctx):
             return False
         made = list(zip(_calls_behind(left, ctx), _calls_behind(right, ctx), strict=False))
     return not any(_is_changed_between(one, other, ctx) for one, other in made)
+
+
+def _are_given_alike(one: ast.expr, other: ast.expr) -> bool:
+    """`metric(pred, true)` and `metric(pred=pred, true=true)`: the same values in the same order, named or not."""
+    if not isinstance(one, ast.Call) or not isinstance(other, ast.Call) or ast.dump(one.func) != ast.dump(other.func):
+        return False
+    ours, theirs = (
+        [*((None, value) for value in call.args), *((named.arg, named.value) for named in call.keywords)]
+        for call in (one, other)
+    )
+    return len(ours) == len(theirs) and all(
+        ast.dump(value) == ast.dump(also) and (name == like or None in (name, like))
+        for (name, value), (like, also) in zip(ours, theirs, strict=True)
+    )
 
 
 def _is_changed_between(one: ast.expr, other: ast.expr, ctx: Context) -> bool:
@@ -126,7 +141,8 @@ def _origin(node: ast.expr, ctx: Context, steps: int = _MOST_VIEWS) -> str:
     if isinstance(node, ast.Name) and steps:
         for binding in ctx.module.definitions(node):
             if binding.kind is BindingKind.ITERATION:
-                return " ".join(_origin(element, ctx, steps - 1) for element in taken(ctx.module, binding)) or node.id
+                elements = taken(ctx.module, binding)
+                return " ".join(_origin_of_each(element, ctx, steps - 1) for element in elements) or node.id
             value = unpacked(binding)
             if value is not None:
                 return _origin(value, ctx, steps - 1)
@@ -135,6 +151,14 @@ def _origin(node: ast.expr, ctx: Context, steps: int = _MOST_VIEWS) -> str:
     if isinstance(node, ast.Subscript):
         return f"{_origin(node.value, ctx, steps)}[{ast.unparse(node.slice)}]"
     return ast.unparse(node)
+
+
+def _origin_of_each(element: ast.expr, ctx: Context, steps: int) -> str:
+    """`p.grad of net.parameters()`: what names in an element go through tells it from that of another list."""
+    names = [part for part in walk(element) if isinstance(part, ast.Name)]
+    bindings = [binding for name in names for binding in ctx.module.definitions(name)]
+    gone_through = [each.value for each in bindings if each.kind is BindingKind.ITERATION and each.value is not None]
+    return " of ".join([_origin(element, ctx, steps), *map(ast.unparse, gone_through)])
 
 
 def _worked_out(node: ast.expr, ctx: Context, steps: int = _MOST_VIEWS) -> str:
@@ -194,11 +218,16 @@ def _are_entries(left: ast.Subscript, right: ast.Subscript, ctx: Context) -> boo
     return bool(found[0] and found[1]) and found[0] != found[1]
 
 
-def _picked_from(node: ast.expr, ctx: Context, steps: int = _MOST_VIEWS) -> Iterator[ast.expr]:
-    """Yield what made the tensors that `node` is a view, a selection or put together of, the nearest first."""
+def _picked_from(node: ast.expr, ctx: Context, steps: int = _MOST_VIEWS) -> Iterator[ast.AST]:
+    """Yield what made the tensors that `node` is a view, a selection or put together of, the nearest first.
+
+    Of several results of one call it is the name that each is given that tells them apart.
+    """
     inner = _parts(node, ctx)
     if isinstance(node, ast.Name):
         yield from inner
+        bindings = ctx.module.definitions(node)
+        yield from (binding.node for binding in bindings if len(bindings) == 1)
     for part in inner if steps else ():
         yield from _picked_from(part, ctx, steps - 1)
 
