@@ -35,7 +35,7 @@ from detlint.linter.numbers.one_source import (
 )
 from detlint.linter.numbers.optimised import are_trained_apart
 from detlint.linter.numbers.simple_numbers import is_simple, is_simple_by_hand
-from detlint.linter.numbers.tolerances import is_left_unread
+from detlint.linter.numbers.tolerances import is_left_unread, is_set_for_case
 from detlint.linter.numbers.twins import are_of_twins
 from detlint.linter.numbers.wrappers import is_handed_on
 from detlint.linter.numbers.written_results import is_given_by_call, is_written_result
@@ -154,16 +154,17 @@ def exact_equality_of_results(ctx: Context) -> Iterator[Finding]:
 def exact_equality_in_test_case(call: ast.Call, ctx: Context) -> Iterator[Finding]:
     """`self.assertEqual(ours, theirs)` of a test case out of sight, which takes after the one of unittest.
 
-    Those of torch compare tensors within tolerances.
+    Those of torch compare tensors within tolerances, as others do that are told one.
     """
     owner = ctx.module.index.class_at(call)
     if owner is None or not is_own(call.func) or len(call.args) < 2:
         return
     if not ctx.rule.triggers_by_name.keys().isdisjoint(ctx.callees(call)):
         return
-    outside = ctx.inference.external_bases(ctx.inference.class_info(owner))
+    case = ctx.inference.class_info(owner)
+    outside = ctx.inference.external_bases(case)
     cases = [base for base in outside if base.endswith(_TEST_CASE) and not base.startswith("torch.")]
-    if cases and _differ(call.args[0], call.args[1], ctx):
+    if cases and not is_set_for_case(case, ctx) and _differ(call.args[0], call.args[1], ctx):
         yield ctx.finding(call, what="assertEqual")
 
 
