@@ -28,6 +28,7 @@ from detlint.linter.numbers.named_results import is_called_result, is_of_operati
 from detlint.linter.numbers.one_source import (
     are_rows_of_one,
     is_given_back,
+    is_given_by_mock,
     is_passed,
     is_recorded,
     is_repeated,
@@ -65,6 +66,8 @@ _TO_ONE = ("sum", "norm", "std", "var")
 _OF_TENSORS_ALONE = ("detach", "numpy", "cpu")
 _EXPECTED = frozenset({"expected", "reference", "golden", "desired"})
 _METHODS = ("equal", "eq", "allclose")
+# How one side may hold the very numbers of the other one.
+_SAME_NUMBERS = (is_passed, is_given_back, is_recorded, is_given_by_mock)
 _TEST_CASE = "TestCase"
 _APPROXIMATE = "pytest.approx"
 # Functions that compare within tolerances ask for equal bits where both are zero.
@@ -258,7 +261,7 @@ def _may_differ(left: ast.expr, right: ast.expr, ctx: Context, tensors: bool) ->
         return False
     if len(computed) == 1:
         other = right if computed[0] is left else left
-        if any(is_one(other, computed[0], ctx) for is_one in (is_passed, is_given_back, is_recorded)):
+        if any(is_one(other, computed[0], ctx) for is_one in _SAME_NUMBERS):
             return False
         given = _is_opaque(other, ctx) or (tensors and _is_expected(other, ctx))
         if not _is_value(other, ctx) and not (given and _is_fresh(computed[0], ctx)):

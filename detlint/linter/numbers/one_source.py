@@ -22,6 +22,9 @@ _MOST_VIEWS = 12
 _FORWARD = ".forward"
 # The fraction that powers of two have.
 _HALF = 0.5
+# How a mock is told what it gives.
+_GIVEN_BY_MOCK = "return_value"
+_OF_DATA = (BindingKind.ASSIGN, BindingKind.PARAMETER, BindingKind.ITERATION, BindingKind.AUGMENTED)
 # Settings that pick the kernels.
 _SWITCHES = "torch.backends."
 
@@ -105,6 +108,28 @@ def is_recorded(other: ast.expr, computed: ast.expr, ctx: Context) -> bool:
     if not isinstance(call, ast.Call) or not isinstance(maker, ast.Call) or source is other:
         return False
     return ast.unparse(call.func) in map(ast.unparse, arguments_of(maker))
+
+
+def is_given_by_mock(other: ast.expr, computed: ast.expr, ctx: Context) -> bool:
+    """`scores.mean()` of scores that a mock gives to what is tested: `patch(target, return_value=scores)`."""
+    if isinstance(other, ast.Constant):
+        return False
+    names = [part for part in walk(made_as(computed, ctx) or computed) if isinstance(part, ast.Name)]
+    bindings = {name: ctx.module.definitions(name) for name in names}
+    made = {name: found for name, found in bindings.items() if any(each.kind in _OF_DATA for each in found)}
+    return bool(made) and all(
+        any(_is_mocked(use, ctx) for binding in found for use in ctx.flow(name).uses(binding))
+        for name, found in made.items()
+    )
+
+
+def _is_mocked(use: ast.AST, ctx: Context) -> bool:
+    """`patch(target, return_value=scores)`, `loader.return_value = scores`."""
+    around = ctx.parent(use)
+    if isinstance(around, ast.keyword):
+        return around.arg == _GIVEN_BY_MOCK
+    targets = around.targets if isinstance(around, ast.Assign) else []
+    return any(isinstance(target, ast.Attribute) and target.attr == _GIVEN_BY_MOCK for target in targets)
 
 
 def made_as(node: ast.expr, ctx: Context) -> ast.expr | None:

@@ -24,6 +24,7 @@ from detlint.linter.tables.rounding import rounding_table
 EPSILON = {"float16": 9.77e-04, "bfloat16": 7.81e-03, "float32": 1.19e-07, "float64": 2.22e-16}
 _CASTS = {"half": "float16", "bfloat16": "bfloat16", "float": "float32", "double": "float64"}
 _DTYPES = ("dtype", "torch_dtype")
+_ADDING = ("sum", "nansum", "mean", "nanmean", "std", "var", "norm")
 _COARSE = ("float16", "bfloat16")
 _CONVERSIONS = ("to", "type", "astype")
 _FACTORIES = frozenset(
@@ -78,6 +79,9 @@ def _of_call(module: Module, call: ast.Call, depth: int) -> str | None:
     returned = [dtype for name in names if (dtype := _of_function(module, name, call, depth)) is not None]
     if returned:
         return max(returned, key=EPSILON.__getitem__)
+    added_up_in = _sum_dtype(module, call)
+    if added_up_in is not None:
+        return added_up_in
     receiver = [function.value] if isinstance(function, ast.Attribute) else []
     given = [] if isinstance(function, ast.Name) and _is_opaque(module, call) else call.args
     before = _coarsest(module, [*receiver, *given], depth)
@@ -87,6 +91,22 @@ def _of_call(module: Module, call: ast.Call, depth: int) -> str | None:
         return named  # what is only converted is exact in the finer dtype
     found = [dtype for dtype in (before, named) if dtype is not None]
     return max(found, key=EPSILON.__getitem__) if found else None
+
+
+def _sum_dtype(module: Module, call: ast.Call) -> str | None:
+    """`out.float().pow(2).mean()`: what is added up after it was made finer lies between the numbers of the coarser."""
+    if identifier(call.func) not in _ADDING or not isinstance(call.func, ast.Attribute):
+        return None
+    resolved = module.inference.resolve(call.func.value)
+    added: ast.expr | None = next(iter(call.args), None) if resolved else call.func.value
+    while isinstance(added, ast.Call) and isinstance(added.func, ast.Attribute):
+        cast = added.func.attr
+        written = _written_dtype(module, added) if cast in _CONVERSIONS else None
+        dtype = _CASTS.get(cast, written) if not added.args or written else None
+        if dtype is not None:
+            return None if dtype in _COARSE else dtype
+        added = added.func.value
+    return None
 
 
 def _around(module: Module, call: ast.Call) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.parametrized import given_in_turn
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.returned import made_results
 from detlint.linter.numbers.hand_worked import exact_number
@@ -30,6 +31,9 @@ def is_simple(number: float) -> bool:
 
 def is_simple_by_hand(node: ast.expr, other: ast.expr, ctx: Context) -> bool:
     """`torch.tensor([0.5, 1.0])`, `1.5 * 4.0`, and `math.sqrt(6.0)`, which another side is that is a root as well."""
+    runs = given_in_turn(ctx.module, node) if isinstance(node, ast.Name) else []
+    if runs:
+        return all(is_simple_by_hand(run, other, ctx) for run in runs)
     number = exact_number(ctx.module, node)
     if number is not None:
         return is_simple(number)
