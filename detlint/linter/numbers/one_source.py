@@ -31,13 +31,20 @@ _SWITCHES = "torch.backends."
 
 def is_repeated(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
     """Is one computation done twice, with nothing put into what it computes with in between?"""
-    one, other = made_as(left, ctx) or left, made_as(right, ctx) or right
-    made = [(one, other)]
-    if _origin(left, ctx) != _origin(right, ctx) and not _are_given_alike(one, other):
+    made = [(_made_at(left, ctx), _made_at(right, ctx))]
+    alike = _are_given_alike(made_as(left, ctx) or left, made_as(right, ctx) or right)
+    if not alike and _origin(left, ctx) != _origin(right, ctx):
         if _worked_out(left, ctx) != _worked_out(right, ctx):
             return False
         made = list(zip(_calls_behind(left, ctx), _calls_behind(right, ctx), strict=False))
     return not any(_is_changed_between(one, other, ctx) for one, other in made)
+
+
+def _made_at(node: ast.expr, ctx: Context) -> ast.expr:
+    """Return what a name stands for, alone or as one of several results, or any other expression as it is."""
+    found = ctx.module.definitions(node) if isinstance(node, ast.Name) else ()
+    only = found[0] if len(found) == 1 and found[0].kind is BindingKind.ASSIGN else None
+    return only.value if only is not None and only.value is not None else node
 
 
 def _are_given_alike(one: ast.expr, other: ast.expr) -> bool:
