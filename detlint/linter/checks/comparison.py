@@ -35,7 +35,7 @@ from detlint.linter.numbers.one_source import (
     made_as,
 )
 from detlint.linter.numbers.optimised import are_trained_apart
-from detlint.linter.numbers.simple_numbers import is_simple, is_simple_by_hand
+from detlint.linter.numbers.simple_numbers import is_filled_with_number, is_simple, is_simple_by_hand
 from detlint.linter.numbers.tolerances import is_left_unread, is_set_for_case
 from detlint.linter.numbers.twins import are_of_twins
 from detlint.linter.numbers.wrappers import is_handed_on
@@ -81,6 +81,8 @@ def exact_float_comparison(call: Call, ctx: Context) -> Iterator[Finding]:
     if any(name in _TOLERANCES and ctx.constant(call.argument(name).value) != 0 for name in names):
         return
     sides = [call.argument(name).value for name in names]
+    if _zero_is_said_of_number(call, names, sides, ctx):
+        return
     if call.trigger.name.startswith("torch.Tensor.") and isinstance(call.node.func, ast.Attribute):
         sides = [call.node.func.value, *sides]
     first, second = (*sides, None, None)[:2]
@@ -95,6 +97,12 @@ def exact_float_comparison(call: Call, ctx: Context) -> Iterator[Finding]:
         return
     if _differ(first, second, ctx, tensors) or (tensors and is_left_unread(call.node, ctx)):
         yield ctx.finding(call.node, what=call.name.rpartition(".")[2])
+
+
+def _zero_is_said_of_number(call: Call, names: list[str], sides: list[ast.expr | None], ctx: Context) -> bool:
+    """`assert_close(x.grad, torch.full_like(x, 0.205), rtol=0, atol=0)`: a number is told to be met exactly."""
+    said = any(name in _TOLERANCES and call.argument(name).given for name in names)
+    return said and any(side is not None and is_filled_with_number(side, ctx) for side in sides[:2])
 
 
 def _is_by_element(call: Call) -> bool:

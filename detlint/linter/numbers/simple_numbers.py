@@ -54,6 +54,13 @@ def _holds_simple_numbers(node: ast.expr, ctx: Context) -> bool:
     return not names and all(isinstance(number, (int, float)) and is_simple(number) for number in numbers)
 
 
+def is_filled_with_number(node: ast.expr, ctx: Context) -> bool:
+    """`torch.full_like(x, 0.205)`: one number that somebody chose."""
+    made = source_of(node, ctx)
+    number = made.args[1:2] if isinstance(made, ast.Call) and identifier(made.func) in ("full", "full_like") else []
+    return any(isinstance(ctx.constant(each), (int, float)) for each in number)
+
+
 def _is_root(module: Module, node: ast.expr, depth: int = _DEPTH) -> bool:
     """Is a root the last thing that is worked out: in `float(np.sqrt(x))`, in a function that gives such a one?"""
     node = written_as(module, node)
