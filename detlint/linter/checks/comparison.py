@@ -28,14 +28,15 @@ from detlint.linter.numbers.named_results import is_called_result, is_of_operati
 from detlint.linter.numbers.one_source import (
     are_rows_of_one,
     is_given_back,
+    is_given_by_mock,
     is_passed,
     is_recorded,
     is_repeated,
     made_as,
 )
 from detlint.linter.numbers.optimised import are_trained_apart
-from detlint.linter.numbers.simple_numbers import is_simple, is_simple_by_hand
-from detlint.linter.numbers.tolerances import is_left_unread
+from detlint.linter.numbers.simple_numbers import is_filled_with_number, is_simple, is_simple_by_hand
+from detlint.linter.numbers.tolerances import is_left_unread, is_set_for_case
 from detlint.linter.numbers.twins import are_of_twins
 from detlint.linter.numbers.wrappers import is_handed_on
 from detlint.linter.numbers.written_results import is_given_by_call, is_written_result
@@ -65,6 +66,8 @@ _TO_ONE = ("sum", "norm", "std", "var")
 _OF_TENSORS_ALONE = ("detach", "numpy", "cpu")
 _EXPECTED = frozenset({"expected", "reference", "golden", "desired"})
 _METHODS = ("equal", "eq", "allclose")
+# How one side may hold the very numbers of the other one.
+_SAME_NUMBERS = (is_passed, is_given_back, is_recorded, is_given_by_mock)
 _TEST_CASE = "TestCase"
 _APPROXIMATE = "pytest.approx"
 # Functions that compare within tolerances ask for equal bits where both are zero.
@@ -78,6 +81,8 @@ def exact_float_comparison(call: Call, ctx: Context) -> Iterator[Finding]:
     if any(name in _TOLERANCES and ctx.constant(call.argument(name).value) != 0 for name in names):
         return
     sides = [call.argument(name).value for name in names]
+    if _zero_is_said_of_number(call, names, sides, ctx):
+        return
     if call.trigger.name.startswith("torch.Tensor.") and isinstance(call.node.func, ast.Attribute):
         sides = [call.node.func.value, *sides]
     first, second = (*sides, None, None)[:2]
@@ -92,6 +97,12 @@ def exact_float_comparison(call: Call, ctx: Context) -> Iterator[Finding]:
         return
     if _differ(first, second, ctx, tensors) or (tensors and is_left_unread(call.node, ctx)):
         yield ctx.finding(call.node, what=call.name.rpartition(".")[2])
+
+
+def _zero_is_said_of_number(call: Call, names: list[str], sides: list[ast.expr | None], ctx: Context) -> bool:
+    """`assert_close(x.grad, torch.full_like(x, 0.205), rtol=0, atol=0)`: a number is told to be met exactly."""
+    said = any(name in _TOLERANCES and call.argument(name).given for name in names)
+    return said and any(side is not None and is_filled_with_number(side, ctx) for side in sides[:2])
 
 
 def _is_by_element(call: Call) -> bool:
@@ -154,16 +165,17 @@ def exact_equality_of_results(ctx: Context) -> Iterator[Finding]:
 def exact_equality_in_test_case(call: ast.Call, ctx: Context) -> Iterator[Finding]:
     """`self.assertEqual(ours, theirs)` of a test case out of sight, which takes after the one of unittest.
 
-    Those of torch compare tensors within tolerances.
+    Those of torch compare tensors within tolerances, as others do that are told one.
     """
     owner = ctx.module.index.class_at(call)
     if owner is None or not is_own(call.func) or len(call.args) < 2:
         return
     if not ctx.rule.triggers_by_name.keys().isdisjoint(ctx.callees(call)):
         return
-    outside = ctx.inference.external_bases(ctx.inference.class_info(owner))
+    case = ctx.inference.class_info(owner)
+    outside = ctx.inference.external_bases(case)
     cases = [base for base in outside if base.endswith(_TEST_CASE) and not base.startswith("torch.")]
-    if cases and _differ(call.args[0], call.args[1], ctx):
+    if cases and not is_set_for_case(case, ctx) and _differ(call.args[0], call.args[1], ctx):
         yield ctx.finding(call, what="assertEqual")
 
 
@@ -257,7 +269,7 @@ def _may_differ(left: ast.expr, right: ast.expr, ctx: Context, tensors: bool) ->
         return False
     if len(computed) == 1:
         other = right if computed[0] is left else left
-        if any(is_one(other, computed[0], ctx) for is_one in (is_passed, is_given_back, is_recorded)):
+        if any(is_one(other, computed[0], ctx) for is_one in _SAME_NUMBERS):
             return False
         given = _is_opaque(other, ctx) or (tensors and _is_expected(other, ctx))
         if not _is_value(other, ctx) and not (given and _is_fresh(computed[0], ctx)):

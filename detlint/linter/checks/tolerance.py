@@ -9,6 +9,7 @@ from detlint.findings import Finding
 from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.registry import check, check_file
+from detlint.linter.analysis.taken import made_by
 from detlint.linter.numbers.arrays import FILLED
 from detlint.linter.numbers.computed import is_computed
 from detlint.linter.numbers.differences import difference
@@ -17,12 +18,12 @@ from detlint.linter.numbers.frames import Frame
 from detlint.linter.numbers.given_to_helpers import given_to_compare, unviewed
 from detlint.linter.numbers.insisting import insists_on_bound, is_answer, is_meant_to_differ
 from detlint.linter.numbers.kept_bits import keep_bits
-from detlint.linter.numbers.one_source import is_passed, source_of
+from detlint.linter.numbers.one_source import is_passed, is_repeated, source_of
 from detlint.linter.numbers.precision import EPSILON, cast_to_coarse, is_cast_result, precision
 from detlint.linter.numbers.small_integers import are_small_integers
 from detlint.linter.numbers.tolerances import Tolerance, allowed, registered, registered_runs, said
 from detlint.linter.source.names import unpacked
-from detlint.linter.source.nodes import identifier
+from detlint.linter.source.nodes import arguments_of, identifier
 
 _LESS = ("assertLess", "assertLessEqual")
 _COARSEST = max(EPSILON.values())
@@ -137,10 +138,27 @@ def _too_coarse(tolerance: Tolerance, sides: list[ast.expr], ctx: Context) -> st
 
 
 def _is_rounded(sides: list[ast.expr], ctx: Context) -> bool:
-    """Was one side worked out? A part of what a call is given may come back as it was."""
+    """Was one side worked out, and the other one otherwise? A part of what a call is given may come back as it was."""
+    if len(sides) == 2 and is_repeated(sides[0], sides[1], ctx):
+        return False
+    if any(_is_worked_in_whole(side, other, ctx) for side in sides for other in sides if other is not side):
+        return False
     if any(is_passed(side, other, ctx) for side in sides for other in sides if other is not side):
         return False
     return any(_is_worked_out(side, ctx) for side in sides) or _are_both_cast(sides, ctx)
+
+
+def _is_worked_in_whole(expected: ast.expr, result: ast.expr, ctx: Context) -> bool:
+    """`[[2.0, 6.0]]`, which a call is meant to give that is given whole numbers: products and sums of such are exact.
+
+    What is meant to be zero or one may have been divided on the way.
+    """
+    frame = Frame(ctx.module)
+    numbers = [part.value for part in ast.walk(source_of(expected, ctx)) if isinstance(part, ast.Constant)]
+    if not any(isinstance(number, float) and abs(number) > 1 for number in numbers):
+        return False
+    given = next(filter(None, map(arguments_of, made_by(ctx.module, result))), [])
+    return bool(given) and all(are_small_integers(frame, each) for each in (expected, *given))
 
 
 def _are_both_cast(sides: list[ast.expr], ctx: Context) -> bool:

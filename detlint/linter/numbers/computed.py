@@ -15,7 +15,7 @@ from detlint.linter.numbers.frames import Frame
 from detlint.linter.numbers.hand_worked import is_written_out
 from detlint.linter.numbers.named_results import ARITHMETIC, is_result_by_name
 from detlint.linter.numbers.network_parts import is_run_of_part
-from detlint.linter.numbers.small_integers import are_small_integers
+from detlint.linter.numbers.small_integers import are_small_integers, is_exact_of_whole
 from detlint.linter.numbers.value_parts import walk_values
 from detlint.linter.numbers.written_results import written_as
 from detlint.linter.programs.called_models import (
@@ -286,6 +286,8 @@ def _is_computed_call(frame: Frame, call: ast.Call, depth: int) -> bool:
     numerical = owner.partition(".")[0] in _NUMERICAL
     if owner in _ON_HOST and call.args and is_written_out(module, call.args[0]):
         return False  # the same constant in every run
+    if numerical and is_exact_of_whole(frame, call):
+        return False
     if last in table.rounding and numerical and not any(map(_is_comparison, call.args[:1])):
         return True
     if _is_of_library(module, call) or is_engine_run(module, call) or is_model_run(module, call):

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
+from itertools import islice
 
+from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.taken import made_by
 from detlint.linter.numbers.twins import are_built_apart
 from detlint.linter.programs.called_models import is_engine_run, is_layer
-from detlint.linter.source.names import COMPREHENSIONS, FUNCTIONS, FunctionNode
+from detlint.linter.source.names import COMPREHENSIONS, FUNCTIONS, FunctionNode, parameters
 from detlint.linter.source.nodes import identifier, walk
 from detlint.linter.tables.rounding import rounding_table
+
+# How functions that compare are given what they say where that fails.
+_MESSAGES = ("msg", "err_msg")
+_PAIR = 2
+# Calls of a helper that are looked at.
+_MOST_CALLS = 20
 
 
 def keep_bits(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
@@ -65,15 +74,37 @@ def _keeps_bits(node: ast.expr, ctx: Context, made: list[ast.Call], of_others: b
         return False
     if _is_said(node, ctx):
         return True
-    table = rounding_table()
-    names = {
-        part.attr if isinstance(part, ast.Attribute) else part.id
-        for part in ast.walk(function)
-        if isinstance(part, (ast.Attribute, ast.Name))
-    }
+    table, names = rounding_table(), _names_in(function)
     if of_others and not any(word in name for name in (*names, function.name) for word in table.saving):
         names -= table.loading
-    return bool(names & table.exact_calls) or _goes_there_and_back(function) or _seeds_again(function, made, ctx)
+    return (
+        bool(names & table.exact_calls)
+        or _goes_there_and_back(function)
+        or _seeds_again(function, made, ctx)
+        or _is_kept_by_callers(function, made, ctx)
+    )
+
+
+def _names_in(function: FunctionNode) -> set[str]:
+    return {
+        part.attr if isinstance(part, ast.Attribute) else part.id
+        for part in walk(function)
+        if isinstance(part, (ast.Attribute, ast.Name))
+    }
+
+
+def _is_kept_by_callers(function: FunctionNode, made: list[ast.Call], ctx: Context) -> bool:
+    """`def assert_same(net, restored): assert torch.equal(net(x), restored(x))`, of a test that saves and loads."""
+    given = {argument.arg for argument, _ in parameters(function.args)}
+    if len(given.intersection(identifier(call.func) for call in made if isinstance(call.func, ast.Name))) < _PAIR:
+        return False
+    sites = list(islice(calls_of(function, ctx), _MOST_CALLS))
+    return bool(sites) and all(site is not None and _calls_exact(*site) for site in sites)
+
+
+def _calls_exact(inside: Context, call: ast.Call) -> bool:
+    caller = inside.function(call)
+    return caller is not None and not _names_in(caller).isdisjoint(rounding_table().exact_calls)
 
 
 def _goes_there_and_back(function: FunctionNode) -> bool:
@@ -88,8 +119,11 @@ def _goes_there_and_back(function: FunctionNode) -> bool:
 
 
 def _is_said(node: ast.expr, ctx: Context) -> bool:
-    """`def test_outputs_are_identical():`, `if is_deterministic:` around a comparison."""
+    """`def test_outputs_are_identical():`, `if is_deterministic:` around a comparison, or its message."""
     table, function, inner = rounding_table(), ctx.function(node), ctx.statement(node)
+    message = " ".join(_message_of(inner)).lower()
+    if any(word in message for word in table.exact_messages):
+        return True
     for around in ctx.ancestors(inner):
         if isinstance(around, ast.If) and inner in around.body:
             asked = [identifier(part) for part in ast.walk(around.test)]
@@ -101,6 +135,17 @@ def _is_said(node: ast.expr, ctx: Context) -> bool:
     parts = function.name.split("_") if function is not None else []
     said = "_".join(part for part in parts if part == part.lower())  # others name a class under test
     return any(word in said for word in table.exact_words)
+
+
+def _message_of(comparison: ast.stmt) -> Iterator[str]:
+    """Yield the texts of what `assert same, "not deterministic"` says, and of `self.assertEqual(a, b, msg="…")`."""
+    said = [comparison.msg] if isinstance(comparison, ast.Assert) and comparison.msg is not None else []
+    call = comparison.value if isinstance(comparison, ast.Expr) else None
+    if isinstance(call, ast.Call):
+        said = [*call.args[2:3], *(named.value for named in call.keywords if named.arg in _MESSAGES)]
+    for part in (part for text in said for part in walk(text)):
+        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+            yield part.value
 
 
 def _conversions(side: ast.expr, ctx: Context) -> set[str]:

@@ -22,18 +22,43 @@ _MOST_VIEWS = 12
 _FORWARD = ".forward"
 # The fraction that powers of two have.
 _HALF = 0.5
+# How a mock is told what it gives.
+_GIVEN_BY_MOCK = "return_value"
+_OF_DATA = (BindingKind.ASSIGN, BindingKind.PARAMETER, BindingKind.ITERATION, BindingKind.AUGMENTED)
 # Settings that pick the kernels.
 _SWITCHES = "torch.backends."
 
 
 def is_repeated(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
     """Is one computation done twice, with nothing put into what it computes with in between?"""
-    made = [(made_as(left, ctx) or left, made_as(right, ctx) or right)]
-    if _origin(left, ctx) != _origin(right, ctx):
+    made = [(_made_at(left, ctx), _made_at(right, ctx))]
+    alike = _are_given_alike(made_as(left, ctx) or left, made_as(right, ctx) or right)
+    if not alike and _origin(left, ctx) != _origin(right, ctx):
         if _worked_out(left, ctx) != _worked_out(right, ctx):
             return False
         made = list(zip(_calls_behind(left, ctx), _calls_behind(right, ctx), strict=False))
     return not any(_is_changed_between(one, other, ctx) for one, other in made)
+
+
+def _made_at(node: ast.expr, ctx: Context) -> ast.expr:
+    """Return what a name stands for, alone or as one of several results, or any other expression as it is."""
+    found = ctx.module.definitions(node) if isinstance(node, ast.Name) else ()
+    only = found[0] if len(found) == 1 and found[0].kind is BindingKind.ASSIGN else None
+    return only.value if only is not None and only.value is not None else node
+
+
+def _are_given_alike(one: ast.expr, other: ast.expr) -> bool:
+    """`metric(pred, true)` and `metric(pred=pred, true=true)`: the same values in the same order, named or not."""
+    if not isinstance(one, ast.Call) or not isinstance(other, ast.Call) or ast.dump(one.func) != ast.dump(other.func):
+        return False
+    ours, theirs = (
+        [*((None, value) for value in call.args), *((named.arg, named.value) for named in call.keywords)]
+        for call in (one, other)
+    )
+    return len(ours) == len(theirs) and all(
+        ast.dump(value) == ast.dump(also) and (name == like or None in (name, like))
+        for (name, value), (like, also) in zip(ours, theirs, strict=True)
+    )
 
 
 def _is_changed_between(one: ast.expr, other: ast.expr, ctx: Context) -> bool:
@@ -92,6 +117,28 @@ def is_recorded(other: ast.expr, computed: ast.expr, ctx: Context) -> bool:
     return ast.unparse(call.func) in map(ast.unparse, arguments_of(maker))
 
 
+def is_given_by_mock(other: ast.expr, computed: ast.expr, ctx: Context) -> bool:
+    """`scores.mean()` of scores that a mock gives to what is tested: `patch(target, return_value=scores)`."""
+    if isinstance(other, ast.Constant):
+        return False
+    names = [part for part in walk(made_as(computed, ctx) or computed) if isinstance(part, ast.Name)]
+    bindings = {name: ctx.module.definitions(name) for name in names}
+    made = {name: found for name, found in bindings.items() if any(each.kind in _OF_DATA for each in found)}
+    return bool(made) and all(
+        any(_is_mocked(use, ctx) for binding in found for use in ctx.flow(name).uses(binding))
+        for name, found in made.items()
+    )
+
+
+def _is_mocked(use: ast.AST, ctx: Context) -> bool:
+    """`patch(target, return_value=scores)`, `loader.return_value = scores`."""
+    around = ctx.parent(use)
+    if isinstance(around, ast.keyword):
+        return around.arg == _GIVEN_BY_MOCK
+    targets = around.targets if isinstance(around, ast.Assign) else []
+    return any(isinstance(target, ast.Attribute) and target.attr == _GIVEN_BY_MOCK for target in targets)
+
+
 def made_as(node: ast.expr, ctx: Context) -> ast.expr | None:
     """Return the expression that a name stands for, or None where there are several or it is a parameter."""
     found = ctx.module.definitions(node) if isinstance(node, ast.Name) else ()
@@ -126,7 +173,8 @@ def _origin(node: ast.expr, ctx: Context, steps: int = _MOST_VIEWS) -> str:
     if isinstance(node, ast.Name) and steps:
         for binding in ctx.module.definitions(node):
             if binding.kind is BindingKind.ITERATION:
-                return " ".join(_origin(element, ctx, steps - 1) for element in taken(ctx.module, binding)) or node.id
+                elements = taken(ctx.module, binding)
+                return " ".join(_origin_of_each(element, ctx, steps - 1) for element in elements) or node.id
             value = unpacked(binding)
             if value is not None:
                 return _origin(value, ctx, steps - 1)
@@ -135,6 +183,14 @@ def _origin(node: ast.expr, ctx: Context, steps: int = _MOST_VIEWS) -> str:
     if isinstance(node, ast.Subscript):
         return f"{_origin(node.value, ctx, steps)}[{ast.unparse(node.slice)}]"
     return ast.unparse(node)
+
+
+def _origin_of_each(element: ast.expr, ctx: Context, steps: int) -> str:
+    """`p.grad of net.parameters()`: what names in an element go through tells it from that of another list."""
+    names = [part for part in walk(element) if isinstance(part, ast.Name)]
+    bindings = [binding for name in names for binding in ctx.module.definitions(name)]
+    gone_through = [each.value for each in bindings if each.kind is BindingKind.ITERATION and each.value is not None]
+    return " of ".join([_origin(element, ctx, steps), *map(ast.unparse, gone_through)])
 
 
 def _worked_out(node: ast.expr, ctx: Context, steps: int = _MOST_VIEWS) -> str:
@@ -194,11 +250,16 @@ def _are_entries(left: ast.Subscript, right: ast.Subscript, ctx: Context) -> boo
     return bool(found[0] and found[1]) and found[0] != found[1]
 
 
-def _picked_from(node: ast.expr, ctx: Context, steps: int = _MOST_VIEWS) -> Iterator[ast.expr]:
-    """Yield what made the tensors that `node` is a view, a selection or put together of, the nearest first."""
+def _picked_from(node: ast.expr, ctx: Context, steps: int = _MOST_VIEWS) -> Iterator[ast.AST]:
+    """Yield what made the tensors that `node` is a view, a selection or put together of, the nearest first.
+
+    Of several results of one call it is the name that each is given that tells them apart.
+    """
     inner = _parts(node, ctx)
     if isinstance(node, ast.Name):
         yield from inner
+        bindings = ctx.module.definitions(node)
+        yield from (binding.node for binding in bindings if len(bindings) == 1)
     for part in inner if steps else ():
         yield from _picked_from(part, ctx, steps - 1)
 

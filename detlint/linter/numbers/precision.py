@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from detlint.linter.analysis.calls import argument_of, dtype_named
 from detlint.linter.analysis.only_values import only_value
@@ -16,7 +16,7 @@ from detlint.linter.analysis.written_calls import written_out
 from detlint.linter.numbers.computed import is_computed
 from detlint.linter.programs.called_models import is_engine_run, is_model
 from detlint.linter.programs.left_on import takes_default
-from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode, parameters, unpacked
+from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, parameters, unpacked
 from detlint.linter.source.nodes import identifier, is_own, walk
 from detlint.linter.tables.rounding import rounding_table
 
@@ -24,6 +24,7 @@ from detlint.linter.tables.rounding import rounding_table
 EPSILON = {"float16": 9.77e-04, "bfloat16": 7.81e-03, "float32": 1.19e-07, "float64": 2.22e-16}
 _CASTS = {"half": "float16", "bfloat16": "bfloat16", "float": "float32", "double": "float64"}
 _DTYPES = ("dtype", "torch_dtype")
+_ADDING = ("sum", "nansum", "mean", "nanmean", "std", "var", "norm")
 _COARSE = ("float16", "bfloat16")
 _CONVERSIONS = ("to", "type", "astype")
 _FACTORIES = frozenset(
@@ -39,8 +40,9 @@ def precision(module: Module, node: ast.expr, depth: int = 8) -> str | None:
         bindings = module.definitions(node)
         if len(bindings) == 1 and bindings[0].kind is BindingKind.ITERATION:
             return _coarsest(module, taken(module, bindings[0]), depth - 1)
-        values = [unpacked(b) or b.value for b in bindings if b.kind is BindingKind.ASSIGN and b.value is not None]
-        return _coarsest(module, values, depth - 1) if len(values) == len(bindings) else None
+        if any(each.kind is not BindingKind.ASSIGN or each.value is None for each in bindings):
+            return None
+        return _coarsest_of(_of_assigned(module, binding, depth - 1) for binding in bindings)
     if isinstance(node, ast.BinOp):
         return _coarsest(module, [node.left, node.right], depth - 1)
     if isinstance(node, ast.IfExp):
@@ -61,6 +63,25 @@ def precision(module: Module, node: ast.expr, depth: int = 8) -> str | None:
     return _of_call(module, node, depth - 1) if isinstance(node, ast.Call) else None
 
 
+def _of_assigned(module: Module, binding: Binding, depth: int) -> str | None:
+    """`loss, grads = step(net, x)`: the dtype that one result was added up in, or else that of all of them."""
+    value = unpacked(binding) or binding.value
+    if len(binding.index) == 1 and isinstance(value, ast.Call):
+        found = [module.project.definition(name) for name in module.inference.callees(value)]
+        functions = [(owner, made) for owner, made in filter(None, found) if isinstance(made, FUNCTIONS)]
+        parts = [(owner, part) for owner, made in functions for part in _parts_at(owner, made, binding.index[0])]
+        dtypes = {_sum_dtype(owner, part) for owner, part in parts}
+        if len(dtypes) == 1 and None not in dtypes:
+            return dtypes.pop()
+    return precision(module, value, depth) if value is not None else None
+
+
+def _parts_at(owner: Module, function: FunctionNode, place: int) -> list[ast.expr | None]:
+    """Return what stands at a place of what each `return` of a function gives, None where that is no tuple."""
+    returned = [value.elts if isinstance(value, ast.Tuple) else [] for value in made_results(owner, function)]
+    return [elements[place] if 0 <= place < len(elements) else None for elements in returned]
+
+
 def _of_call(module: Module, call: ast.Call, depth: int) -> str | None:
     function = call.func
     names = module.inference.callees(call)
@@ -78,6 +99,8 @@ def _of_call(module: Module, call: ast.Call, depth: int) -> str | None:
     returned = [dtype for name in names if (dtype := _of_function(module, name, call, depth)) is not None]
     if returned:
         return max(returned, key=EPSILON.__getitem__)
+    if identifier(function) in _ADDING and (added_up_in := _sum_dtype(module, call)) is not None:
+        return added_up_in
     receiver = [function.value] if isinstance(function, ast.Attribute) else []
     given = [] if isinstance(function, ast.Name) and _is_opaque(module, call) else call.args
     before = _coarsest(module, [*receiver, *given], depth)
@@ -87,6 +110,23 @@ def _of_call(module: Module, call: ast.Call, depth: int) -> str | None:
         return named  # what is only converted is exact in the finer dtype
     found = [dtype for dtype in (before, named) if dtype is not None]
     return max(found, key=EPSILON.__getitem__) if found else None
+
+
+def _sum_dtype(module: Module, node: ast.expr | None) -> str | None:
+    """`out.float().pow(2).mean()`: what is added up after it was made finer lies between the numbers of the coarser."""
+    call = next((call for call in made_by(module, node) if identifier(call.func) in _ADDING), None) if node else None
+    if call is None or not isinstance(call.func, ast.Attribute):
+        return None
+    resolved = module.inference.resolve(call.func.value)
+    added: ast.expr | None = next(iter(call.args), None) if resolved else call.func.value
+    while isinstance(added, ast.Call) and isinstance(added.func, ast.Attribute):
+        cast = added.func.attr
+        written = _written_dtype(module, added) if cast in _CONVERSIONS else None
+        dtype = written if added.args else _CASTS.get(cast)
+        if dtype is not None:
+            return None if dtype in _COARSE else dtype
+        added = added.func.value
+    return None
 
 
 def _around(module: Module, call: ast.Call) -> str | None:
@@ -270,5 +310,9 @@ def _asks_for_dtype(test: ast.Compare) -> bool:
 
 
 def _coarsest(module: Module, nodes: list[ast.expr], depth: int) -> str | None:
-    found = [dtype for node in nodes if (dtype := precision(module, node, depth)) is not None]
+    return _coarsest_of(precision(module, node, depth) for node in nodes)
+
+
+def _coarsest_of(dtypes: Iterable[str | None]) -> str | None:
+    found = [dtype for dtype in dtypes if dtype is not None]
     return max(found, key=EPSILON.__getitem__) if found else None

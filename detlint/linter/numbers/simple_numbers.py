@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.parametrized import given_in_turn
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.returned import made_results
 from detlint.linter.numbers.hand_worked import exact_number
@@ -30,6 +31,9 @@ def is_simple(number: float) -> bool:
 
 def is_simple_by_hand(node: ast.expr, other: ast.expr, ctx: Context) -> bool:
     """`torch.tensor([0.5, 1.0])`, `1.5 * 4.0`, and `math.sqrt(6.0)`, which another side is that is a root as well."""
+    runs = given_in_turn(ctx.module, node) if isinstance(node, ast.Name) else []
+    if runs:
+        return all(is_simple_by_hand(run, other, ctx) for run in runs)
     number = exact_number(ctx.module, node)
     if number is not None:
         return is_simple(number)
@@ -48,6 +52,13 @@ def _holds_simple_numbers(node: ast.expr, ctx: Context) -> bool:
     numbers = [part.value for part in ast.walk(node.args[0]) if isinstance(part, ast.Constant)]
     names = any(isinstance(part, (ast.Name, ast.Call)) for part in ast.walk(node.args[0]))
     return not names and all(isinstance(number, (int, float)) and is_simple(number) for number in numbers)
+
+
+def is_filled_with_number(node: ast.expr, ctx: Context) -> bool:
+    """`torch.full_like(x, 0.205)`: one number that somebody chose."""
+    made = source_of(node, ctx)
+    number = made.args[1:2] if isinstance(made, ast.Call) and identifier(made.func) in ("full", "full_like") else []
+    return any(isinstance(ctx.constant(each), (int, float)) for each in number)
 
 
 def _is_root(module: Module, node: ast.expr, depth: int = _DEPTH) -> bool:

@@ -14,8 +14,9 @@ from detlint.linter.analysis.returned import made_results
 from detlint.linter.analysis.taken import elements_of, taken
 from detlint.linter.numbers.frames import Frame
 from detlint.linter.numbers.tensor_writes import written_into
+from detlint.linter.numbers.written_results import written_as
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode
-from detlint.linter.source.nodes import identifier
+from detlint.linter.source.nodes import identifier, walk
 from detlint.linter.tables.rounding import rounding_table
 
 # Thousands of products of two numbers up to this one add up to less than 2**24.
@@ -24,6 +25,9 @@ _SMALL = 64
 _DRAWS = ("randint", "integers", "random_integers", "randint_like", "random_")
 _DOUBLE = ("numpy.", "random.")
 # What makes whole numbers of fractions, and draws whose values are no further from zero than their numbers say.
+_MEANS = ("mean", "nanmean", "average")
+# What counts.
+_COUNTS = ("count", "count_nonzero", "len", "argmax", "argmin", "bincount", "one_hot", "nelement", "numel")
 _TO_INTEGERS = ("round", "floor", "ceil", "trunc")
 _NEAR_ZERO = ("rand", "randn", "uniform_", "rand_like", "randn_like")
 _FILLED = frozenset({"zeros", "ones", "eye", "identity"})
@@ -35,6 +39,21 @@ _DEPTH = 24
 def are_small_integers(frame: Frame, node: ast.expr) -> bool:
     """Return whether all numbers of an expression come of small whole ones, without a quotient or a root."""
     return _Search(frame).holds(node)
+
+
+def is_exact_of_whole(frame: Frame, call: ast.Call) -> bool:
+    """`np.mean(counts)`, an exact sum that is divided once, and the mask of zeros and infinities `torch.log(marks)`."""
+    method = isinstance(call.func, ast.Attribute) and not frame.module.inference.resolve(call.func.value)
+    given = call.func.value if method and isinstance(call.func, ast.Attribute) else next(iter(call.args), None)
+    if given is None:
+        return False
+    if identifier(call.func) in _MEANS:
+        return are_small_integers(frame, given)
+    marks = written_as(frame.module, given) if identifier(call.func) == "log" else None
+    written = marks.args[0] if isinstance(marks, ast.Call) and marks.args else None
+    parts = list(walk(written)) if isinstance(written, (ast.List, ast.Tuple)) else []
+    numbers = [part for part in parts if not isinstance(part, (ast.List, ast.Tuple))]
+    return bool(numbers) and all(isinstance(each, ast.Constant) and each.value in (0, 1) for each in numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +121,10 @@ class _Search:
         receiver = [call.func.value] if method and isinstance(call.func, ast.Attribute) else []
         if name in _DRAWS:
             return _draws_small(module, call, names)
+        if name in _COUNTS:
+            return True
+        if name == "arange":
+            return all(number is None or _is_small(number) for number in map(_number, call.args))
         if name in _TO_INTEGERS:
             return any(map(_is_near_zero, receiver or call.args[:1]))
         if name.removeprefix("new_").removesuffix("_like") in _FILLED:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from detlint.linter.analysis.calls import dtype_named
+from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.context import MISSING, Call, Context
 from detlint.linter.analysis.defaults import default_of, default_value
 from detlint.linter.analysis.dicts import written_items
@@ -16,13 +17,15 @@ from detlint.linter.analysis.parametrized import runs_of
 from detlint.linter.analysis.unsaid import stand_in
 from detlint.linter.numbers.precision import EPSILON
 from detlint.linter.source.names import FUNCTIONS, parameters
-from detlint.linter.source.nodes import identifier, walk
+from detlint.linter.source.nodes import identifier, is_own, walk
 
 # How the functions that compare name a relative and an absolute tolerance.
 _PAIRS = (("rtol", "atol"), ("rel_tol", "abs_tol"), ("rel", "abs"))
 _TOLERANCES = frozenset(name for pair in _PAIRS[:2] for name in pair)
 # Decimals stand for an absolute tolerance of so many units of the last one.
 _DECIMALS = {"decimal": 1.5, "places": 0.5}
+# Attributes by which test cases are told how far apart numbers may be.
+_OF_CASES = ("eps", "epsilon", "tol", "tolerance", "rtol", "atol", "precision", "delta")
 _DTYPES = (*EPSILON, "half", "double", "float")
 _NAMED = {"fp16": "float16", "half": "float16", "bf16": "bfloat16", "fp32": "float32"}
 _RELATIVE, _ABSOLUTE = ("rtol", "rel"), ("atol", "abs")
@@ -71,6 +74,16 @@ def is_left_unread(call: ast.Call, ctx: Context) -> bool:
         read = {part.id for part in walk(function) if isinstance(part, ast.Name)}
         if asked:
             return asked.isdisjoint(read) and ctx.module.index.class_at(function) is None
+    return False
+
+
+def is_set_for_case(case: ClassInfo, ctx: Context) -> bool:
+    """`self.eps = 1e-5` in a test case that does not read it: the base outside, which compares, does."""
+    family = ctx.inference.mro(case)
+    for name in {name for each in family for name in each.attributes if name.lstrip("_") in _OF_CASES}:
+        uses = [part for each in family for part in walk(each.node) if isinstance(part, ast.Attribute)]
+        if not any(is_own(use) and use.attr == name and isinstance(use.ctx, ast.Load) for use in uses):
+            return True
     return False
 
 

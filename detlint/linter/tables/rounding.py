@@ -48,7 +48,7 @@ _NAMES = (
     "whole",
     "switches",
 )
-_EXACT = ("calls", "round_trips", "loading", "saving", "seeding", "flags", "words")
+_EXACT = ("calls", "round_trips", "loading", "saving", "seeding", "flags", "messages", "words")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +99,7 @@ class RoundingTable:
     round_trips: tuple[tuple[str, str], ...]
     seeding: frozenset[str]
     exact_flags: tuple[str, ...]
+    exact_messages: tuple[str, ...]
     exact_words: tuple[str, ...]
 
 
@@ -120,5 +121,6 @@ def rounding_table(path: Path = RULES_FOLDER / "rounding.toml") -> RoundingTable
         exact_calls=frozenset(exact["calls"]),
         round_trips=tuple((pair.split()[0], pair.split()[-1]) for pair in exact["round_trips"]),
         exact_flags=tuple(exact["flags"]),
+        exact_messages=tuple(exact["messages"]),
         exact_words=tuple(exact["words"]),
     )
