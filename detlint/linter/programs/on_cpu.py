@@ -218,7 +218,7 @@ def _is_moved_to_cpu(tensor: ast.expr, ctx: Context, steps: int = 4) -> bool:
     """`labels` of `labels = labels.cpu()`, `labels.view(-1)` of that: the last move of a tensor was to the CPU."""
     if isinstance(tensor, ast.Name):
         bindings = ctx.module.definitions(tensor) if steps else ()
-        made = [unpacked(binding) if binding.kind is BindingKind.ASSIGN else None for binding in bindings]
+        made = [_tensor_bound(binding) for binding in bindings]
         return bool(made) and all(node is not None and _is_moved_to_cpu(node, ctx, steps - 1) for node in made)
     if isinstance(tensor, (ast.Subscript, ast.Attribute)):
         return _is_moved_to_cpu(tensor.value, ctx, steps)
@@ -228,6 +228,14 @@ def _is_moved_to_cpu(tensor: ast.expr, ctx: Context, steps: int = 4) -> bool:
     if method.attr in _MOVES and not _only_converts(tensor, method, ctx):
         return _copies_to_cpu(tensor, method, ctx)
     return method.attr == "cpu" or _is_moved_to_cpu(method.value, ctx, steps)
+
+
+def _tensor_bound(binding: Binding) -> ast.expr | None:
+    """Return what a variable is set to; of `[first] = rows.cpu()`, the tensor that it is a row of."""
+    if binding.kind is not BindingKind.ASSIGN:
+        return None
+    together = isinstance(binding.value, ast.Call) and len(binding.index) == 1
+    return binding.value if together else unpacked(binding)
 
 
 def _stays_on_cpu(node: ast.AST | None) -> bool:
