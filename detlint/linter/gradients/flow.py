@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 # Operators that are defined on bits and whole numbers, or whose derivative is zero everywhere.
 _UNDIFFERENTIATED = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift, ast.FloorDiv)
-_OUTSIDE_GRAPH = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter"})  # what they make begins a graph
 _LISTED = (ast.ListComp, ast.GeneratorExp)
 _INFERENCE = re.compile(r"\b(inference|predict(s|ion|or)?)\b|Predictor", re.IGNORECASE)
 _EXPORTING = "torch.onnx.is_in_onnx_export"
@@ -70,8 +69,6 @@ def _is_cut_off(node: ast.expr, ctx: Context, steps: int = 3) -> bool:
     if isinstance(parent, ast.Call) and node in parent.args:
         if node is parent.args[0] and "torch.autograd.grad" in ctx.callees(parent):
             return False  # the backward pass runs from there
-        if _OUTSIDE_GRAPH.issuperset(ctx.callees(parent) or [""]):
-            return True
         if _takes_numbers_alone(parent, ctx) or runs_without_gradients(ctx.module, parent) or _is_inferred(parent):
             return True
         names = ctx.callees(parent)
