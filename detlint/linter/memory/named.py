@@ -26,7 +26,7 @@ from detlint.linter.memory.needs import (
     reads_what_rounds_left,
     tests_of_need,
 )
-from detlint.linter.memory.on_request import is_filled_on_request
+from detlint.linter.memory.on_request import is_completed_by_callers, is_filled_on_request
 from detlint.linter.memory.padding import is_cleared_beside
 from detlint.linter.memory.parts import (
     are_alternatives,
@@ -135,7 +135,7 @@ class NamedMemory:
                 return False
             if is_shape_only(use, ctx) or self.is_made_larger or is_gradient_given_elsewhere(self._made, ctx):
                 return False
-            if is_filled_on_request(use, self._writes, ctx):
+            if is_filled_on_request(use, self._writes, ctx) or (self.in_part and is_completed_by_callers(use, ctx)):
                 return False
         elif not added and (outcome is not Fate.READ or _reads_a_part(use, self._writes, ctx)):
             return False
