@@ -26,13 +26,21 @@ def reads_of_other_name(stored: ast.expr, ctx: Context) -> dict[ast.Name, tuple[
     return {use: found for use, found in fates.items() if found[0] is Fate.READ}
 
 
+def reads_of_view(use: ast.Name, stored: ast.expr, ctx: Context) -> dict[ast.Name, ast.expr]:
+    """Return what reads memory by way of a view that has a name of its own: `part = memory[:, ::2]`."""
+    reads = reads_of_other_name(stored, ctx)
+    if not reads or use.id in {read.id for read in reads} or not _is_view(use, stored, ctx):
+        return {}
+    return {read: place for read, (_, place) in reads.items()}
+
+
 def is_copied(use: ast.expr, stored: ast.expr, ctx: Context) -> bool:
     """`best = memory.copy()`, `np.copy(memory)`."""
     calls = (part for part in (use, *_steps(use, stored, ctx)) if isinstance(part, ast.Call))
     return any(identifier(call.func) in memory_table().methods["copying"] for call in calls)
 
 
-def is_view(use: ast.expr, stored: ast.expr, ctx: Context) -> bool:
+def _is_view(use: ast.expr, stored: ast.expr, ctx: Context) -> bool:
     """`part = memory[:, ::2]`, `part = memory.select(0, 1)`: is the other name sure to share the memory?"""
     steps = _steps(use, stored, ctx)
     views = memory_table().methods["views"] - _MAY_COPY

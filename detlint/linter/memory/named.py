@@ -10,7 +10,7 @@ from itertools import combinations
 
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.guards import exclude_each_other
-from detlint.linter.memory.aliases import is_copied, is_view, reads_of_other_name
+from detlint.linter.memory.aliases import is_copied, reads_of_other_name, reads_of_view
 from detlint.linter.memory.containers import read_of_list
 from detlint.linter.memory.erased import is_erased
 from detlint.linter.memory.helpers import fills_in_part
@@ -105,8 +105,13 @@ class NamedMemory:
         """Return what reads the memory where nothing wrote it on some way there."""
         start, flow = self._ctx.statement(self._target), self._ctx.flow(self._target)
         for use, (outcome, place) in self._reads.items():
-            if self._counts(use, outcome, place) and flow.path(start, use, avoiding=self._barriers(use)):
-                return place
+            barriers = self._barriers(use)
+            if self._counts(use, outcome, place) and flow.path(start, use, avoiding=barriers):
+                reads = reads_of_view(use, place, self._ctx) or {use: place}
+                # What fills the memory until a view is read fills the view.
+                read = next((reads[each] for each in reads if flow.path(start, each, avoiding=barriers)), None)
+                if read is not None:
+                    return read
         return None
 
     def _counts(self, use: ast.Name, outcome: Fate, place: ast.expr) -> bool:
@@ -257,10 +262,7 @@ def settled(
             outcome = Fate.ADDED_TO if unwritten else Fate.UNTOUCHED
         elif outcome is Fate.MARKED:
             outcome = Fate.WRITTEN if writes or len(masked) > 1 else Fate.READ
-        elif outcome is Fate.STORED and (reads := reads_of_other_name(place, ctx)):
-            if is_view(use, place, ctx) and use.id not in {read.id for read in reads}:
-                settled.update(reads)  # what fills the memory until then fills the view
-                continue
+        elif outcome is Fate.STORED and reads_of_other_name(place, ctx):
             outcome = Fate.READ
         elif outcome is Fate.STORED and is_copied(use, place, ctx) and _is_used_after(use, outcomes, ctx):
             outcome = Fate.UNTOUCHED  # what writes the copy leaves this alone
