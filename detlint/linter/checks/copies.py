@@ -144,9 +144,11 @@ def _whole(part: ast.expr) -> ast.expr:
 def _read_of_buffer(buffer: ast.expr, copy: ast.Call, ctx: Context) -> ast.expr | None:
     if not _is_pinned(buffer, ctx):
         return None
-    running = Running(copy, ctx.flow(copy))
-    places = [buffer, *_holders(buffer, ctx)]
-    return next(filter(None, (read_of_place(place, running, ctx) for place in places)), None)
+    bindings = ctx.module.definitions(buffer) if isinstance(buffer, ast.Name) else ()
+    running = Running(copy, ctx.flow(copy), renewed=tuple(binding.node for binding in bindings))
+    found = read_of_place(buffer, running, ctx)
+    held = Running(copy, ctx.flow(copy))
+    return found or next(filter(None, (read_of_place(place, held, ctx) for place in _holders(buffer, ctx))), None)
 
 
 def _holders(buffer: ast.expr, ctx: Context) -> Iterator[ast.expr]:

@@ -18,6 +18,7 @@ from detlint.linter.memory.containers import (
     returned_container,
 )
 from detlint.linter.memory.helpers import fills_in_part
+from detlint.linter.memory.loaders import is_loaded
 from detlint.linter.memory.made import is_fresh
 from detlint.linter.memory.messages import is_cut_off_by_receivers
 from detlint.linter.memory.named import NamedMemory, allocates, is_parameter, settled, targets_of
@@ -36,11 +37,30 @@ def uninitialized_memory(call: Call, ctx: Context) -> Iterator[Finding]:
     if not is_fresh(call, ctx):
         return
     read = _read(call.node, ctx)
-    if read is not None and not _pads_message(call.node, read, ctx) and not _lengthens(read, call.node, ctx):
+    if read is None or is_loaded(_parameter_made(read, ctx), ctx):
+        return
+    if not _pads_message(call.node, read, ctx) and not _lengthens(read, call.node, ctx):
         returned = ctx.parent(read)
         text = ast.unparse(returned if isinstance(returned, ast.Return) and call.node in walk(read) else read)
         short = text if len(text) <= 60 else f"{text[:57]}..."
         yield ctx.finding(call.node, call=f"{call.name}()", read=short, line=ctx.line(read))
+
+
+def _parameter_made(read: ast.expr, ctx: Context) -> ast.expr | None:
+    """Return `nn.Parameter(torch.log(memory))`, which is all that is done with what was read.
+
+    So it is no other than a parameter of fresh memory.
+    """
+    result: ast.AST | None = ctx.parent(read) if isinstance(read, ast.Attribute) else read
+    while isinstance(result, ast.expr) and not is_parameter(result, ctx):
+        around = ctx.parent(result)
+        if isinstance(around, ast.Attribute):
+            around = ctx.parent(around)
+        computed = isinstance(around, ast.Call) and ctx.inference.types.tensors.issuperset(ctx.callees(around) or [""])
+        result = around if computed or isinstance(around, (ast.BinOp, ast.UnaryOp)) else None
+    around = ctx.parent(result) if isinstance(result, ast.expr) else None
+    around = ctx.parent(around) if isinstance(around, ast.keyword) else around
+    return around if isinstance(around, ast.Call) and around is not read else None
 
 
 def _pads_message(node: ast.Call, read: ast.expr, ctx: Context) -> bool:
@@ -166,8 +186,9 @@ def _read_of_name(target: ast.Name, made: ast.expr, ctx: Context, names: int, be
     if len(outcomes) == 1 and names and [outcome for outcome, _ in outcomes.values()] == [Fate.STORED]:
         return _read(next(iter(outcomes)), ctx, names, begun)  # under another name, and no longer under this one
     done = [(use, *found) for use, found in outcomes.items() if found[0] is not Fate.UNTOUCHED]
-    if [outcome for _, outcome, _ in done] == [Fate.RETURNED] and len(bindings) == 1 and not begun:
-        return _read_of_result(done[0][0], done[0][2], ctx, names)
+    if _is_all_returned(done, ctx) and len(bindings) == 1 and not begun:
+        found = (_read_of_result(use, place, ctx, names) for use, _, place in done)
+        return next((place for place in found if place is not None), None)
     if any(ctx.flow(use) is not flow for use in outcomes):
         return None  # a closure may write it
     if len(outcomes) == 1 and (held := _read_of_list(*next(iter(outcomes.items())), ctx)) is not None:
@@ -184,6 +205,12 @@ def _read_of_name(target: ast.Name, made: ast.expr, ctx: Context, names: int, be
         found = (_read_of_name(name, made, ctx, names - 1, begun=True) for name in memory.moved.values())
         read = next((place for place in found if place is not None), None)
     return read
+
+
+def _is_all_returned(done: list[tuple[ast.Name, Fate, ast.expr]], ctx: Context) -> bool:
+    """`return memory.select(1, 0), memory.select(1, 1)`: is all that is done with memory to return it, at one place?"""
+    returns = {ctx.statement(place) for _, _, place in done}
+    return {outcome for _, outcome, _ in done} == {Fate.RETURNED} and len(returns) == 1
 
 
 def _filled_and_given_back(

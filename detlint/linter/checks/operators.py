@@ -24,6 +24,7 @@ from detlint.linter.indices.arguments import LayerArguments, SourceArguments, br
 from detlint.linter.indices.own_size import keeps_size
 from detlint.linter.indices.repeating import may_repeat
 from detlint.linter.indices.sparse_graphs import multiplies_sparse
+from detlint.linter.indices.two_ranges import names_twice_at_most
 from detlint.linter.modes.derived_layers import constructions, overrides, replaces_forward
 from detlint.linter.numbers.few_repeats import repeats_twice_at_most
 from detlint.linter.numbers.rough_tests import is_only_tested_roughly
@@ -244,6 +245,8 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
     if keeps_size(_input(call), call.argument("size").value, call.name, ctx):
         return False
     if repeats_twice_at_most(call.argument("repeats").value, ctx):
+        return False
+    if operator.passes == ("backward",) and names_twice_at_most(call.argument("index").value, ctx):
         return False
     if operator.only_repeating and not _repeats(call, ctx):
         return False

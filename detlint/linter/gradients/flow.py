@@ -11,6 +11,7 @@ from detlint.linter.analysis.never_taken import is_switched_off
 from detlint.linter.analysis.program import outermost_definition
 from detlint.linter.gradients.branches import is_unrecorded
 from detlint.linter.gradients.entered import is_entered_unrecorded
+from detlint.linter.gradients.exported import is_exported
 from detlint.linter.gradients.provenance import computes, is_data, without_gradient_dtype
 from detlint.linter.gradients.run_unrecorded import Part, is_only_run_unrecorded
 from detlint.linter.gradients.sampling import runs_sampling_loop
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
 _UNDIFFERENTIATED = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift, ast.FloorDiv)
 _LISTED = (ast.ListComp, ast.GeneratorExp)
 _INFERENCE = re.compile(r"\b(inference|predict(s|ion|or)?)\b|Predictor", re.IGNORECASE)
-_EXPORTING = "torch.onnx.is_in_onnx_export"
-_EXPORT = re.compile(r"(^|_)(export|onnx|coreml|tflite|tensorrt|trt|openvino)(_|$)")
 # Base classes of what measures a model.
 _MEASURING = ("torchmetrics.",)
 
@@ -209,7 +208,7 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
     outermost = outermost_definition(module, node)
     if outermost is not None and module.project.once(is_only_served, (module, outermost)):
         return True
-    if is_turned_on_to_infer(node, ctx) or _is_exported(node, ctx):
+    if is_turned_on_to_infer(node, ctx) or is_exported(node, ctx):
         return True
     if function.name == "forward":
         return owner is not None and in_model and module.project.once(is_only_run_unrecorded, Part(owner, ctx))
@@ -356,17 +355,6 @@ def _differentiates(function: FunctionNode, ctx: Context) -> bool:
     if any(name in table.unrecorded_decorators for name in names):
         return True
     return table.derivatives.search(function.name) is not None and not trains(function)
-
-
-def _is_exported(node: ast.AST, ctx: Context) -> bool:
-    """`if torch.onnx.is_in_onnx_export():`, `def forward_export(self, x):` of a graph that runs without gradients."""
-    function = ctx.function(node)
-    if function is not None and _EXPORT.search(function.name):
-        return True
-    return any(
-        holds and isinstance(test, ast.Call) and _EXPORTING in ctx.callees(test)
-        for test, holds in ctx.module.index.conditions_around(node)
-    )
 
 
 def _callers_infer(function: FunctionNode, ctx: Context, depth: int) -> bool:

@@ -104,6 +104,7 @@ def _reads(module: Module, name: str, info: ClassInfo) -> bool:
     if any(_names(constant, name) for constant in module.index.of_type(ast.Constant)):
         return True
     uses = (use for use in _attributes(module, name) if not _is_asked_about(use, module))
+    uses = (use for use in uses if not _is_of_library(use, module))
     return any(not is_of_another(use, module, info) for use in uses)
 
 
@@ -117,6 +118,12 @@ def _is_asked_about(use: ast.Attribute, module: Module) -> bool:
             return False
         child = parent
     return False
+
+
+def _is_of_library(use: ast.Attribute, module: Module) -> bool:
+    """`F.ctc_loss`, `torch.nn.functional.ctc_loss`: a function, by way of what is imported, outside the project."""
+    names = module.inference.resolve(use)
+    return bool(names) and all(name.startswith("torch.") and module.project.definition(name) is None for name in names)
 
 
 def _attributes(module: Module, name: str) -> Iterator[ast.Attribute]:

@@ -18,11 +18,11 @@ from detlint.linter.analysis.words import MAX_CALLS, words_of
 from detlint.linter.indices.dimensions import dimensions, names_pixels
 from detlint.linter.indices.distinct_indices import (
     are_distinct,
-    belongs_to_one_choice,
     is_one_of_columns,
     is_permutation,
     names_rows_once,
 )
+from detlint.linter.indices.one_choice import belongs_to_one_choice
 from detlint.linter.indices.own_size import scale_of
 from detlint.linter.indices.positions import holds_positions
 from detlint.linter.indices.row_choices import chooses_in_rows

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
     from detlint.linter.analysis.values import Value
 
-# What a router gives: as many different experts a row as it chooses.
-_CHOSEN = re.compile(r"(^|_)(selected|chosen|topk|top_k|expert)_(\w+_)?(experts?|ids?|idx|index|indices)$")
 # What names the places of a sparse tensor, and what holds rows of an embedding alone.
 _PLACES = ("indices", "_indices")
 _GRADIENT = re.compile(r"(^|_)grads?(_|$)")
@@ -69,128 +67,9 @@ def names_rows_once(index: ast.expr, ctx: Context) -> bool:
     return coalesced and _GRADIENT.search(identifier(owner)) is not None
 
 
-def _unmoved(index: ast.expr, ctx: Context) -> ast.expr:
-    """Return the `rows` that `rows.to(device)` was, that `rows = rows.long()` set anew, or that `rows[:100]` is of."""
-    for _ in range(_MAX_STEPS):
-        if isinstance(index, ast.Name):
-            found = ctx.module.definitions(index)
-            made = found[0].value if len(found) == 1 and not found[0].index else None
-            moved = isinstance(made, ast.Call) and identifier(made.func) in SAME_ELEMENTS
-            if made is None or not (moved or _is_slice(made)):
-                return index
-            index = made
-        elif isinstance(index, ast.Subscript) and _is_slice(index):
-            index = index.value
-        elif not isinstance(index, ast.Call) or not isinstance(index.func, ast.Attribute):
-            return index
-        elif index.func.attr in SAME_ELEMENTS:
-            index = index.func.value
-        else:
-            return index
-    return index
-
-
-def _is_slice(node: ast.expr) -> bool:
-    return isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice)
-
-
 def _gives_inverse(call: ast.Call, ctx: Context) -> bool:
     asked = any(word.arg == "return_inverse" and ctx.constant(word.value) is True for word in call.keywords)
     return asked and not _UNIQUE.isdisjoint(ctx.callees(call))
-
-
-def belongs_to_one_choice(index: ast.expr, ctx: Context) -> bool:
-    """Does an index list who chose one of several things: `idx, rows = torch.where(one_hot(chosen)[expert])`?
-
-    Nobody chooses the same thing twice, so no row stands in the list twice.
-    """
-    if _is_part_of_sorted_choices(index, ctx):
-        return True
-    index = _unmoved(index, ctx)
-    found = ctx.module.definitions(index) if isinstance(index, ast.Name) else ()
-    if len(found) != 1 or len(found[0].index) != 1 or not isinstance(found[0].value, ast.Call):
-        return False
-    call = found[0].value
-    if "torch.where" not in ctx.callees(call) or len(call.args) != 1:
-        return False
-    return _marks_choices(call.args[0], ctx)
-
-
-def _is_part_of_sorted_choices(index: ast.expr, ctx: Context) -> bool:
-    """`rows = chosen.flatten().argsort() // k`, and of them `rows[start:end]`: those who chose one of the things."""
-    part, divided = False, False
-    for _ in range(2 * _MAX_STEPS):
-        if isinstance(index, ast.Name):
-            made = only_value(ctx.module, index)
-            if made is None:
-                return False
-            index = made
-        elif isinstance(index, ast.Subscript) and isinstance(index.slice, ast.Slice):
-            part = index.slice.lower is not None and index.slice.upper is not None
-            index = index.value
-        elif isinstance(index, ast.BinOp) and isinstance(index.op, ast.FloorDiv):
-            divided = True
-            index = index.left
-        elif not isinstance(index, ast.Call) or not isinstance(index.func, ast.Attribute):
-            return False
-        elif index.func.attr in _VIEWS:
-            index = index.func.value
-        else:
-            return part and divided and identifier(index.func) == "argsort"
-    return False
-
-
-def _marks_choices(mask: ast.expr, ctx: Context) -> bool:
-    """`one_hot(chosen).permute(2, 1, 0)[expert]`, `chosen == expert`, `mask[expert]` of a mask filled with these."""
-    picked = False
-    for _ in range(_MAX_STEPS):
-        if isinstance(mask, ast.Subscript):
-            mask, picked = mask.value, True
-        elif isinstance(mask, ast.Name):
-            made = [binding.value for binding in ctx.module.definitions(mask)]
-            if len(made) != 1 or made[0] is None:
-                return False
-            filled = _put_in_rows(mask, ctx) if picked else []
-            if filled:
-                return all(isinstance(value, ast.Compare) and _asks_who_chose(value) for value in filled)
-            mask = made[0]
-        elif isinstance(mask, ast.Compare):
-            return _asks_who_chose(mask)
-        elif isinstance(mask, ast.Call) and "torch.nn.functional.one_hot" in ctx.callees(mask):
-            return picked
-        elif isinstance(mask, ast.Call) and isinstance(mask.func, ast.Attribute):
-            mask = mask.func.value
-        else:
-            return False
-    return False
-
-
-def _put_in_rows(mask: ast.Name, ctx: Context) -> list[ast.expr]:
-    """Return what `mask[expert] = (chosen == expert).T` fills a tensor with, views left out."""
-    function = ctx.function(mask)
-    values = (
-        statement.value
-        for statement in ctx.module.index.of_type(ast.Assign)
-        for target in statement.targets
-        if isinstance(target, ast.Subscript) and getattr(target.value, "id", "") == mask.id
-        if ctx.function(statement) is function
-    )
-    return [_viewed(value) for value in values]
-
-
-def _viewed(node: ast.expr) -> ast.expr:
-    while isinstance(node, (ast.Call, ast.Attribute)):
-        function = node.func if isinstance(node, ast.Call) else node
-        if not isinstance(function, ast.Attribute):
-            break
-        node = function.value
-    return node
-
-
-def _asks_who_chose(test: ast.Compare) -> bool:
-    """`selected_experts == expert`, one of several that each row chose, going by the name."""
-    alike = len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq)
-    return alike and any(_CHOSEN.search(identifier(side)) for side in (test.left, *test.comparators))
 
 
 def is_permutation(index: ast.expr, ctx: Context, depth: int = 2) -> bool:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
 
 _MAX_STEPS = 4
+_SWAPPED = 2  # dimensions, by `transpose`
 _SAME_SHAPE = ("long", "int", "to", "type", "clamp", "clamp_min", "contiguous", "masked_fill")
 _SPREADING = ("unsqueeze", "expand", "expand_as", "repeat")
 _RESHAPING = ("flatten", "unsqueeze", "squeeze", "cuda", "cpu")
@@ -106,12 +107,38 @@ class SingleElements:
                 return self._has_one(function.value, dim - (place < dim), steps)
             # Counted from the end, what stands before an inserted last dimension moves one on.
             return place == -1 and self._has_one(function.value, dim + 1, steps)
+        if function.attr == "multinomial":
+            return self._draws_once(call, function, dim)
         sizes = _sizes(call)
+        if function.attr in ("permute", "transpose"):
+            source = self._before_turned(sizes, function.attr, dim)
+            return source is not None and self._has_one(function.value, source, steps)
         if function.attr in ("view", "reshape"):
             return self._is_sized_one(sizes, dim)
         if function.attr in ("expand", "repeat"):
             return self._stays_one(call, function, sizes, dim, steps)
         return self._keeps_one(call, dim)
+
+    def _draws_once(self, call: ast.Call, function: ast.Attribute, dim: int) -> bool:
+        """`torch.multinomial(weights, 1)`, `weights.multinomial(1)`: one draw a row."""
+        place = 1 if "torch.multinomial" in self._ctx.callees(call) else 0
+        named = [keyword.value for keyword in call.keywords if keyword.arg == "num_samples"]
+        draws = next(iter([*named, *call.args[place : place + 1]]), None)
+        return draws is not None and self._ctx.constant(draws) == 1 and dim in (-1, 1)
+
+    def _before_turned(self, order: list[ast.expr], method: str, dim: int) -> int | None:
+        """Return where the dimension was before `permute(0, 2, 1)` or `transpose(1, 2)`, counted from the same side."""
+        places = [place for place in map(self._ctx.constant, order) if type(place) is int]
+        if len(places) != len(order) or len({place < 0 for place in places}) != 1:
+            return None
+        if method == "permute":
+            place = places[dim] if -len(places) <= dim < len(places) else None
+            if place is None or (place < 0) is (dim < 0):
+                return place
+            return place - len(places) if dim < 0 else place + len(places)
+        if len(places) != _SWAPPED or (places[0] < 0) is not (dim < 0):
+            return None
+        return next((other for one, other in (places, places[::-1]) if one == dim), dim)
 
     def _keeps_one(self, node: ast.expr | None, dim: int) -> bool:
         """`scores.max(dim=-1, keepdim=True)`: the dimension is left, with one element, unless another one is."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.calls import functions_called, parameter_given
 from detlint.linter.analysis.values import Kind
 from detlint.linter.memory.host_copies import VIEWS, is_of_cpu
-from detlint.linter.memory.waits import WAITING_METHODS, waits_for
+from detlint.linter.memory.waits import WAITING_METHODS, waits_in
 from detlint.linter.programs.evaluation import without_gradients
 from detlint.linter.source.names import FUNCTIONS, Binding, FunctionNode
 from detlint.linter.source.nodes import identifier, is_own
@@ -50,7 +50,8 @@ _KEEPING = ("save_for_backward", "P2POp")  # functions of torch that keep a tens
 class Running:
     """A copy that runs: since `call`, or since the beginning of a function that is given it (then None).
 
-    `as_array`: it is looked at as an array of the CPU, `host.numpy()`, by whoever computes with that.
+    `as_array`: it is looked at as an array of the CPU, `host.numpy()`, by whoever computes with that. `renewed`: where
+    the buffer that it fills gets its name; after that the name means another buffer.
     """
 
     call: ast.Call | None
@@ -58,9 +59,10 @@ class Running:
     calls: int = 0
     seen: set[ast.AST] = field(default_factory=set, compare=False)
     as_array: bool = False
+    renewed: tuple[ast.AST, ...] = ()
 
     def reaches(self, goal: ast.AST, waits: list[ast.AST]) -> bool:
-        return goal in self.flow and self.flow.path(self.call, goal, avoiding=waits)
+        return goal in self.flow and self.flow.path(self.call, goal, avoiding=[*waits, *self.renewed])
 
 
 def read(node: ast.expr, copy: Running, ctx: Context) -> ast.expr | None:
@@ -224,7 +226,7 @@ def outlives(copy: Running, ctx: Context) -> bool:
         return False
     if any(word in function.name.lower() for word in (*ASIDE, *_PIPELINE)):
         return False
-    return not any(copy.flow.path(copy.call, wait) for wait in _waits("", copy, ctx))
+    return not any(copy.flow.path(copy.call, wait) for wait in waits_in(copy.flow, "", ctx))
 
 
 def _uses_streams(ctx: Context) -> bool:
@@ -263,7 +265,7 @@ def _is_given_away(container: ast.expr, copy: Running, ctx: Context) -> bool:
     bindings = ctx.module.definitions(container) if isinstance(container, ast.Name) else ()
     if not bindings or not all(isinstance(binding.node, ast.arg) for binding in bindings):
         return False
-    return copy.call is not None and not any(copy.flow.path(copy.call, wait) for wait in _waits("", copy, ctx))
+    return copy.call is not None and not any(copy.flow.path(copy.call, wait) for wait in waits_in(copy.flow, "", ctx))
 
 
 def _read_of_array_given(node: ast.expr, copy: Running, ctx: Context) -> ast.expr | None:
@@ -315,6 +317,8 @@ def _read_of_attribute(attribute: ast.Attribute, copy: Running, ctx: Context) ->
 def _read_of_argument(node: ast.expr, call: ast.Call, copy: Running, ctx: Context) -> ast.expr | None:
     names = ctx.callees(call)
     if any(name.endswith(_KEEPING) or name.startswith("torch.optim.") for name in names):
+        return None
+    if names and memory_table().functions["like"].issuperset(names):
         return None
     if _SEEN_AS.intersection(names):
         return read(call, replace(copy, as_array=True), ctx)
@@ -369,7 +373,7 @@ def read_of_name(name: str, copy: Running, ctx: Context, bindings: tuple[Binding
 
 def _read_of_uses(text: str, uses: Iterable[ast.expr], copy: Running, ctx: Context) -> ast.expr | None:
     waits: list[ast.AST] = []
-    for node in _waits(text, copy, ctx):
+    for node in waits_in(copy.flow, text, ctx):
         waits += [node, *_conditions_of(node, copy, ctx)]
     for use in uses:
         found = read(use, copy, ctx) if copy.reaches(use, waits) else None
@@ -377,14 +381,6 @@ def _read_of_uses(text: str, uses: Iterable[ast.expr], copy: Running, ctx: Conte
         if found is not None and (found not in copy.flow or copy.reaches(found, waits)):
             return found
     return None
-
-
-def _waits(text: str, copy: Running, ctx: Context) -> Iterator[ast.Call]:
-    """Yield the calls that wait for the device where a copy runs (see `waits_for`)."""
-    for name in ("to", *WAITING_METHODS):
-        for call in ctx.module.index.calls_by_name.get(name, ()):
-            if call in copy.flow and waits_for(call, text, ctx):
-                yield call
 
 
 def _conditions_of(wait: ast.Call, copy: Running, ctx: Context) -> list[ast.AST]:

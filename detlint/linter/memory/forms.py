@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _MAX_NAMES = 3
 # The form of what these give depends on what they are given.
-_SIZED_BY_VALUES = ("nonzero", "argwhere", "masked_select", "unique", "unique_consecutive", "bincount")
+SIZED_BY_VALUES = ("nonzero", "argwhere", "masked_select", "unique", "unique_consecutive", "bincount")
 
 
 def gives_form_alone(result: ast.expr, ctx: Context, names: int = _MAX_NAMES) -> bool:
@@ -40,7 +40,7 @@ def _keeps_form(result: ast.expr) -> bool:
     """Not so `x[memory]`, `memory.nonzero()`, as long as what is there says, or `memory.add_(1)`, in place."""
     called = identifier(result.func if isinstance(result, ast.Call) else result)
     in_place = isinstance(result, (ast.Attribute, ast.Call)) and called.endswith("_")
-    return not (isinstance(result, ast.Subscript) or in_place or called in _SIZED_BY_VALUES)
+    return not (isinstance(result, ast.Subscript) or in_place or called in SIZED_BY_VALUES)
 
 
 def _is_method_of_form(method: ast.Attribute, ctx: Context, names: int) -> bool:

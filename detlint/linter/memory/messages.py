@@ -9,10 +9,10 @@ from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.calls import functions_called, parameter_given
 from detlint.linter.memory.uses import Fate, fate
 from detlint.linter.source.names import FUNCTIONS
-from detlint.linter.source.nodes import arguments_of, walk
+from detlint.linter.source.nodes import arguments_of, identifier, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from detlint.linter.analysis.context import Context
 
@@ -24,6 +24,7 @@ _SENDING = frozenset(
     for name in ("all_gather", "all_gather_into_tensor", "gather", "all_to_all_single", "send", "isend")
 )
 _RECEIVING = frozenset(f"torch.distributed.{name}" for name in ("broadcast", "recv", "irecv"))
+_ASKING = frozenset({"torch.distributed.is_available", "torch.distributed.is_initialized"})
 _MOST_STEPS = 4  # from function to function, and from name to name
 
 
@@ -109,3 +110,38 @@ def _is_received(use: ast.Name, ctx: Context) -> bool:
     call = ctx.parent(use)
     call = ctx.parent(call) if isinstance(call, ast.keyword) else call
     return isinstance(call, ast.Call) and use in arguments_of(call) and not _RECEIVING.isdisjoint(ctx.callees(call))
+
+
+def tests_of_reception(
+    writes: Sequence[ast.expr], others: Sequence[ast.AST], read: ast.AST, ctx: Context
+) -> Iterator[ast.If]:
+    """Yield the `if dist.is_initialized():` around `dist.broadcast(out, 0)` after `if rank == 0: out = draw(n)`.
+
+    Where nobody sends, the process is the only one, and so the first.
+    """
+    around = set(ctx.ancestors(read))
+    if not any(_is_of_first_process(node, ctx) for node in (*writes, *others)):
+        return
+    for write in writes:
+        if isinstance(write, ast.Name) and _is_received(write, ctx):
+            tests = (parent for parent in ctx.ancestors(write) if isinstance(parent, ast.If) and parent not in around)
+            yield from (parent for parent in tests if _asks_for_others(parent.test, ctx))
+
+
+def _is_of_first_process(node: ast.AST, ctx: Context) -> bool:
+    """`if rank == 0:`, `if dist.get_rank() == 0:`."""
+    tests = (test for test, holds in ctx.module.index.branches_around(node) if holds and isinstance(test, ast.Compare))
+    return any(
+        isinstance(test.ops[0], ast.Eq) and ctx.constant(test.comparators[0]) == 0 and _is_rank(test.left)
+        for test in tests
+    )
+
+
+def _is_rank(node: ast.expr) -> bool:
+    return "rank" in identifier(node.func if isinstance(node, ast.Call) else node)
+
+
+def _asks_for_others(test: ast.expr, ctx: Context) -> bool:
+    """`dist.is_available() and dist.is_initialized()`, and nothing beside it."""
+    parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+    return all(isinstance(part, ast.Call) and not _ASKING.isdisjoint(ctx.callees(part)) for part in parts)

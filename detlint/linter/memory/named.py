@@ -10,21 +10,23 @@ from itertools import combinations
 
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.guards import exclude_each_other
+from detlint.linter.memory.aliases import is_copied, reads_of_other_name, reads_of_view
 from detlint.linter.memory.containers import read_of_list
 from detlint.linter.memory.erased import is_erased
 from detlint.linter.memory.helpers import fills_in_part
 from detlint.linter.memory.kept import is_read_where_kept
 from detlint.linter.memory.left_out import tests_left_to_loading
 from detlint.linter.memory.marks import write_one_number
-from detlint.linter.memory.messages import is_received_later
+from detlint.linter.memory.messages import is_received_later, tests_of_reception
 from detlint.linter.memory.needs import (
     guards_emptiness,
+    has_nothing_here,
     is_asked_for_form,
     is_in_each_round,
     reads_what_rounds_left,
     tests_of_need,
 )
-from detlint.linter.memory.on_request import is_filled_on_request
+from detlint.linter.memory.on_request import is_completed_by_callers, is_filled_on_request
 from detlint.linter.memory.padding import is_cleared_beside
 from detlint.linter.memory.parts import (
     are_alternatives,
@@ -37,11 +39,10 @@ from detlint.linter.memory.parts import (
     tells_extent,
 )
 from detlint.linter.memory.promised import is_gradient_given_elsewhere, is_shape_only
-from detlint.linter.memory.uses import Fate, fate
+from detlint.linter.memory.uses import Fate
 from detlint.linter.programs.unseen import tells_people
 from detlint.linter.source.names import FOR_LOOPS, LOOPS, Binding, FunctionNode
 from detlint.linter.source.nodes import arguments_of, identifier, walk
-from detlint.linter.tables.memory import memory_table
 
 # What is named so, or ends in `_`, may write the rest of memory of which a part is written.
 _COMPLETES = re.compile(
@@ -104,8 +105,13 @@ class NamedMemory:
         """Return what reads the memory where nothing wrote it on some way there."""
         start, flow = self._ctx.statement(self._target), self._ctx.flow(self._target)
         for use, (outcome, place) in self._reads.items():
-            if self._counts(use, outcome, place) and flow.path(start, use, avoiding=self._barriers(use)):
-                return place
+            barriers = self._barriers(use)
+            if self._counts(use, outcome, place) and flow.path(start, use, avoiding=barriers):
+                reads = reads_of_view(use, place, self._ctx) or {use: place}
+                # What fills the memory until a view is read fills the view.
+                read = next((reads[each] for each in reads if flow.path(start, each, avoiding=barriers)), None)
+                if read is not None:
+                    return read
         return None
 
     def _counts(self, use: ast.Name, outcome: Fate, place: ast.expr) -> bool:
@@ -128,11 +134,13 @@ class NamedMemory:
             return False
         if outcome is Fate.RETURNED:
             function = ctx.function(use)
-            if function is None or allocates(function) or guards_emptiness(use, ctx) or is_parameter(self._made, ctx):
+            if function is None or allocates(function) or is_parameter(self._made, ctx):
+                return False
+            if guards_emptiness(use, ctx) or has_nothing_here(use, self._made, ctx):
                 return False
             if is_shape_only(use, ctx) or self.is_made_larger or is_gradient_given_elsewhere(self._made, ctx):
                 return False
-            if is_filled_on_request(use, self._writes, ctx):
+            if is_filled_on_request(use, self._writes, ctx) or (self.in_part and is_completed_by_callers(use, ctx)):
                 return False
         elif not added and (outcome is not Fate.READ or _reads_a_part(use, self._writes, ctx)):
             return False
@@ -170,6 +178,7 @@ class NamedMemory:
             barriers += [*self._ends.values(), *_loops_of(self._writes, use, ctx), *_tried(self._writes, use, ctx)]
             barriers += tests_of_need(self._writes, use, self._target, self._made, ctx)
             barriers += tests_left_to_loading(self._writes, use, ctx)
+            barriers += tests_of_reception(self._writes, self._others, use, ctx)
         return barriers
 
 
@@ -241,7 +250,7 @@ def settled(
     writes = [
         use
         for use, (outcome, place) in outcomes.items()
-        if outcome is Fate.WRITTEN or (outcome is Fate.STORED and not _is_copied(use, place, ctx))
+        if outcome is Fate.WRITTEN or (outcome is Fate.STORED and not is_copied(use, place, ctx))
     ]
     masked = [place for _, place in outcomes.values() if identifier(place).startswith("masked_")]
     settled = {}
@@ -253,27 +262,12 @@ def settled(
             outcome = Fate.ADDED_TO if unwritten else Fate.UNTOUCHED
         elif outcome is Fate.MARKED:
             outcome = Fate.WRITTEN if writes or len(masked) > 1 else Fate.READ
-        elif outcome is Fate.STORED and _is_only_read(place, ctx):
+        elif outcome is Fate.STORED and reads_of_other_name(place, ctx):
             outcome = Fate.READ
-        elif outcome is Fate.STORED and _is_copied(use, place, ctx) and _is_used_after(use, outcomes, ctx):
+        elif outcome is Fate.STORED and is_copied(use, place, ctx) and _is_used_after(use, outcomes, ctx):
             outcome = Fate.UNTOUCHED  # what writes the copy leaves this alone
         settled[use] = (outcome, place)
     return settled
-
-
-def _is_only_read(stored: ast.expr, ctx: Context) -> bool:
-    """`seen = mask.unsqueeze(1)`, where all that is done with `seen` reads it."""
-    binding = ctx.binding(stored)
-    uses = ctx.flow(stored).uses(binding) if binding is not None else ()
-    fates = {fate(use, ctx)[0] for use in uses if ctx.flow(use) is ctx.flow(stored)}
-    return len(uses) > 0 and Fate.READ in fates and fates <= {Fate.READ, Fate.UNTOUCHED}
-
-
-def _is_copied(use: ast.expr, stored: ast.expr, ctx: Context) -> bool:
-    """`best = memory.copy()`, `np.copy(memory)`."""
-    handed = [use, *ctx.ancestors(use)]
-    calls = (part for part in handed[: handed.index(stored) + 1] if isinstance(part, ast.Call))
-    return any(identifier(call.func) in memory_table().methods["copying"] for call in calls)
 
 
 def _is_used_after(use: ast.Name, others: Iterable[ast.Name], ctx: Context) -> bool:
@@ -334,13 +328,16 @@ def _loops_of(writes: Sequence[ast.AST], read: ast.AST, ctx: Context) -> Iterato
 
 
 def _tried(writes: Sequence[ast.AST], read: ast.AST, ctx: Context) -> Iterator[ast.AST]:
-    """Yield each `try` with no handler that writes in any case: nothing follows it unless all of it was done."""
+    """Yield each `try` with no handler that writes in any case: nothing follows it unless all of it was done.
+
+    Nor its `finally`, where the memory is made in the `try` itself. A loop in it is taken to run.
+    """
     around = set(ctx.ancestors(read))
     for write in writes:
         for parent in ctx.ancestors(write):
             if isinstance(parent, ast.Try) and not parent.handlers and parent not in around:
-                yield parent
-            elif not isinstance(parent, (ast.expr, ast.Assign, ast.Expr, ast.Try, ast.With)):
+                yield from (parent, *parent.finalbody[:1])
+            elif not isinstance(parent, (ast.expr, ast.Assign, ast.Expr, ast.Try, ast.With, *LOOPS)):
                 break
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from detlint.linter.analysis.context import Context
+from detlint.linter.memory.padding import sizes_of
 from detlint.linter.source.names import FOR_LOOPS, LOOPS
 from detlint.linter.source.nodes import identifier, walk
 
@@ -46,6 +47,24 @@ def _says_nothing(test: ast.AST, holds: bool, ctx: Context) -> bool:
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return holds and _is_size_test(test.operand, ctx)
     return _NOTHING.search(identifier(test)) is not None
+
+
+def has_nothing_here(use: ast.AST, made: ast.expr, ctx: Context) -> bool:
+    """`if not rows or not columns: return out` of `out = torch.empty(len(rows), len(columns))`: it has no elements."""
+    counted = (size for size in sizes_of(made) if isinstance(size, ast.Call) and len(size.args) == 1)
+    lengths = {ast.unparse(size.args[0]) for size in counted if "builtins.len" in ctx.callees(size)}
+    return any(_is_none_of(test, holds, lengths) for test, holds in ctx.module.index.branches_around(use))
+
+
+def _is_none_of(test: ast.expr, holds: bool, lists: set[str]) -> bool:
+    """Is one of some lists known to be empty where a condition holds, or does not?"""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return _is_none_of(test.operand, not holds, lists)
+    if isinstance(test, ast.BoolOp):
+        # All of its parts hold, or none does; or nobody knows which.
+        settled = any if isinstance(test.op, ast.And) is holds else all
+        return settled(_is_none_of(part, holds, lists) for part in test.values)
+    return not holds and ast.unparse(test) in lists
 
 
 def is_asked_for_form(use: ast.Name, made: ast.expr, ctx: Context) -> bool:

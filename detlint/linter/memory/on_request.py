@@ -1,4 +1,7 @@
-"""Does a function fill the memory that it gives only where callers ask for that, and none of the others reads it?"""
+"""Does a function leave it to its callers to fill the memory that it gives, or a part of it?
+
+It fills it where callers ask for that, and none of the others reads it; or all callers write what it left out.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,9 @@ from detlint.conditions import Truth
 from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.calls import argument_of
 from detlint.linter.memory.attribute_fates import fate_under_names
-from detlint.linter.memory.uses import Fate
-from detlint.linter.source.names import BindingKind
+from detlint.linter.memory.uses import Fate, fate
+from detlint.linter.source.names import Binding, BindingKind
+from detlint.linter.source.nodes import walk
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +23,8 @@ if TYPE_CHECKING:
 
 # What a caller does that leaves filling to itself, or to what it hands the memory to.
 _FILLS = frozenset({Fate.WRITTEN, Fate.UNTOUCHED})
+
+_MOST_CALLS = 2
 
 
 def is_filled_on_request(returned: ast.expr, writes: Sequence[ast.expr], ctx: Context) -> bool:
@@ -36,6 +42,52 @@ def is_filled_on_request(returned: ast.expr, writes: Sequence[ast.expr], ctx: Co
             or fate_under_names(site[1], site[0])[0] in _FILLS
         )
         for site in sites
+    )
+
+
+def is_completed_by_callers(returned: ast.expr, ctx: Context, calls: int = _MOST_CALLS) -> bool:
+    """`return out, keys` after a part of `out` was written, where each caller goes on: `out[..., n:] = keys`.
+
+    A caller may hand it on to its own callers.
+    """
+    function = ctx.function(returned)
+    place = _place_in_result(returned, ctx)
+    if function is None or place is None or calls == 0:
+        return False
+    sites = list(calls_of(function, ctx))
+    return bool(sites) and all(
+        site is not None and _is_completed(_bound_to_part(site[1], place, site[0]), site[0], calls - 1)
+        for site in sites
+    )
+
+
+def _place_in_result(returned: ast.expr, ctx: Context) -> tuple[int, ...] | None:
+    """Return where a name stands in a result: `(0,)` for `out` of `return out, keys`, `()` where it is alone."""
+    parent = ctx.parent(returned)
+    if isinstance(parent, ast.Return):
+        return ()
+    together = isinstance(parent, ast.Tuple) and isinstance(ctx.parent(parent), ast.Return)
+    return (parent.elts.index(returned),) if isinstance(parent, ast.Tuple) and together else None
+
+
+def _bound_to_part(call: ast.Call, place: tuple[int, ...], ctx: Context) -> Binding | None:
+    """Return the variable that a caller puts it in: `out` of `out, keys = project(x)`."""
+    statement = ctx.parent(call)
+    names = (
+        [part for part in walk(statement) if isinstance(part, ast.Name)] if isinstance(statement, ast.Assign) else []
+    )
+    bound = (each for name in names for each in ctx.module.index.bindings_of(name) if each.node is name)
+    return next((each for each in bound if each.value is call and each.index == place), None)
+
+
+def _is_completed(binding: Binding | None, ctx: Context, calls: int) -> bool:
+    uses = ctx.flow(binding.node).uses(binding) if binding is not None else ()
+    written = any(
+        isinstance(part := ctx.parent(use), ast.Subscript) and part.value is use and isinstance(part.ctx, ast.Store)
+        for use in uses
+    )
+    return written or any(
+        fate(use, ctx)[0] is Fate.RETURNED and is_completed_by_callers(use, ctx, calls) for use in uses
     )
 
 

@@ -72,9 +72,19 @@ def fate(node: ast.expr, ctx: Context, depth: int = 2) -> tuple[Fate, ast.expr]:
 
 def _comes_to_nothing(reading: ast.expr, ctx: Context) -> bool:
     """Does nothing come out of a read but an error, the form of its result, or nothing yet?"""
-    if is_meant_to_fail(reading, ctx.module) or _is_only_recorded(reading, ctx):
+    if is_meant_to_fail(reading, ctx.module) or _is_only_recorded(reading, ctx) or _is_thrown_away(reading, ctx):
         return True
     return gives_form_alone(reading, ctx)
+
+
+def _is_thrown_away(reading: ast.expr, ctx: Context) -> bool:
+    """`torch.add(memory, x)`, a statement of its own in a function: a new tensor that nobody looks at."""
+    call = ctx.parent(reading) if isinstance(reading, ast.Attribute) else reading
+    if not isinstance(call, ast.Call) or not isinstance(ctx.parent(call), ast.Expr) or ctx.function(call) is None:
+        return False
+    names = set(ctx.callees(call))
+    into = identifier(call.func).endswith("_") or any(word.arg in ("out", None) for word in call.keywords)
+    return bool(names) and names <= ctx.inference.types.tensors and not into
 
 
 def _is_only_recorded(reading: ast.expr, ctx: Context) -> bool:

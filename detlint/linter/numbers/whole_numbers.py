@@ -10,6 +10,7 @@ from detlint.linter.analysis.only_values import only_value
 from detlint.linter.gradients.provenance import without_gradient_dtype
 from detlint.linter.gradients.writes import written_into
 from detlint.linter.source.names import FUNCTIONS, BindingKind, unpacked
+from detlint.linter.source.nodes import identifier
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
@@ -21,6 +22,7 @@ _CASTS = frozenset({"float", "double", "long", "int"})
 _MOVES = frozenset({"to", "cuda", "type", "type_as"})
 # What makes whole numbers of whole numbers.
 _KEEPING = (ast.Add, ast.Sub, ast.Mult)
+_COMPARING = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "isin", "isnan", "isfinite", "logical_and", "logical_or"})
 _VIEWS = frozenset({"view", "reshape", "flatten", "squeeze", "unsqueeze", "expand", "contiguous"})
 
 
@@ -90,11 +92,17 @@ def _holds_whole(node: ast.expr, ctx: Context) -> bool:
 
 
 def _is_comparison(node: ast.expr, ctx: Context) -> bool:
-    """`labels == x`, `~(a & b)` of such, also under a name."""
+    """`labels == x`, `labels.eq(x)`, `~(a & b)` of such, also under a name."""
     if isinstance(node, ast.UnaryOp):
         return isinstance(node.op, ast.Invert) and _is_comparison(node.operand, ctx)
     if isinstance(node, ast.BinOp):
         sides = (node.left, node.right)
         return isinstance(node.op, (ast.BitAnd, ast.BitOr)) and all(_is_comparison(side, ctx) for side in sides)
+    if isinstance(node, ast.Call):
+        return identifier(node.func) in _COMPARING and any(map(_is_of_torch, ctx.callees(node)))
     made = only_value(ctx.module, node) if isinstance(node, ast.Name) else None
     return isinstance(node, ast.Compare) or (made is not None and _is_comparison(made, ctx))
+
+
+def _is_of_torch(name: str) -> bool:
+    return name.startswith("torch.")

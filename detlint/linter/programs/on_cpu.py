@@ -17,7 +17,7 @@ from detlint.linter.programs.devices import calls_for_cuda, device_around
 from detlint.linter.programs.off_cuda import is_off_cuda
 from detlint.linter.programs.training import file_trains
 from detlint.linter.source.names import Binding, BindingKind, FunctionNode, unpacked
-from detlint.linter.source.nodes import arguments_of, identifier
+from detlint.linter.source.nodes import arguments_of, identifier, is_own
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
@@ -74,7 +74,7 @@ def runs_on_cpu(call: ast.Call, tensor: ast.expr | None, operands: Iterable[ast.
     if not mixes and any(_is_made_on_cpu(operand, ctx, _FROM_NUMPY | _FACTORIES) for operand in operands):
         return True
     made = tensor is not None and _is_made_on_cpu(tensor, ctx, _FROM_NUMPY | _FACTORIES)
-    return made or _is_taken_by_numpy(call, tensor, ctx)
+    return made or _is_taken_on_cpu(call, tensor, ctx)
 
 
 def is_only_built_with(function: FunctionNode, ctx: Context, calls: int = 3) -> bool:
@@ -173,16 +173,17 @@ def _keeps_default_device(made: ast.Call, ctx: Context) -> bool:
     )
 
 
-def _is_taken_by_numpy(call: ast.Call, tensor: ast.expr | None, ctx: Context, steps: int = 3) -> bool:
+def _is_taken_on_cpu(call: ast.Call, tensor: ast.expr | None, ctx: Context, steps: int = 3) -> bool:
     """`index_add(…).numpy()`, also by name and out of a function: what is on a device has to be copied back first."""
     in_place = isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_")
     if in_place and isinstance(tensor, ast.Name) and isinstance(ctx.parent(call), ast.Expr):
         uses = (use for binding in _bindings(tensor, ctx) for use in ctx.flow(tensor).uses(binding))
-        return any(_ends_in_numpy(use, ctx, steps) for use in uses if use.lineno > call.lineno)
-    return _ends_in_numpy(call, ctx, steps)
+        return any(_ends_on_cpu(use, ctx, steps) for use in uses if use.lineno > call.lineno)
+    return _ends_on_cpu(call, ctx, steps)
 
 
-def _ends_in_numpy(node: ast.expr, ctx: Context, steps: int) -> bool:
+def _ends_on_cpu(node: ast.expr, ctx: Context, steps: int) -> bool:
+    """Is a tensor made an array of NumPy, or added in place to a tensor of the CPU? Neither goes on from a device."""
     parent = ctx.parent(node)
     if isinstance(parent, ast.Attribute):
         method = ctx.parent(parent)
@@ -190,15 +191,57 @@ def _ends_in_numpy(node: ast.expr, ctx: Context, steps: int) -> bool:
             return False
         if parent.attr == "numpy":
             return not method.args and not method.keywords  # `numpy(force=True)` copies from wherever it is
-        return (parent.attr in _VIEWS or parent.attr == "detach") and _ends_in_numpy(method, ctx, steps)
+        return (parent.attr in _VIEWS or parent.attr == "detach") and _ends_on_cpu(method, ctx, steps)
+    if isinstance(parent, ast.BinOp):
+        return _ends_on_cpu(parent, ctx, steps)  # with what is beside it, which is no other device's
+    if isinstance(parent, ast.AugAssign) and parent.value is node:
+        return _is_kept_on_cpu(parent.target, ctx)
     binding = ctx.binding(node) if isinstance(parent, ast.Assign) and steps else None
     if binding is not None:
-        return any(_ends_in_numpy(use, ctx, steps - 1) for use in ctx.flow(node).uses(binding))
-    function = ctx.function(node) if isinstance(parent, ast.Return) and steps else None
+        return _is_used_on_cpu(binding, ctx, steps - 1)
+    display = parent if isinstance(parent, ast.Tuple) else None
+    returned = isinstance(ctx.parent(display) if display is not None else parent, ast.Return)
+    function = ctx.function(node) if returned and steps else None
     if function is None or function.name == "forward":
         return False
     sites = list(calls_of(function, ctx))
-    return bool(sites) and all(site is not None and _ends_in_numpy(site[1], site[0], steps - 1) for site in sites)
+    if display is None:
+        return bool(sites) and all(site is not None and _ends_on_cpu(site[1], site[0], steps - 1) for site in sites)
+    place = display.elts.index(node)
+    return bool(sites) and all(site is not None and _part_ends_on_cpu(site[1], place, site[0], steps) for site in sites)
+
+
+def _part_ends_on_cpu(call: ast.Call, place: int, ctx: Context, steps: int) -> bool:
+    """`union` of `inter, union = areas(x, y)`."""
+    statement = ctx.parent(call)
+    unpacked_to = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    if not isinstance(unpacked_to, ast.Tuple) or place >= len(unpacked_to.elts):
+        return False
+    target = unpacked_to.elts[place]
+    named = ctx.module.index.bindings_of(target) if isinstance(target, ast.Name) else ()
+    bound = [each for each in named if each.node is target]
+    return len(bound) == 1 and _is_used_on_cpu(bound[0], ctx, steps - 1)
+
+
+def _is_used_on_cpu(binding: Binding, ctx: Context, steps: int) -> bool:
+    return any(_ends_on_cpu(use, ctx, steps) for use in ctx.flow(binding.node).uses(binding))
+
+
+def _is_kept_on_cpu(total: ast.expr, ctx: Context) -> bool:
+    """`total` after `total = torch.zeros(n)`, `self.total` that its class sets to such a tensor and to no other."""
+    if isinstance(total, ast.Name):
+        return _is_made_on_cpu(total, ctx, _FACTORIES)
+    owner = ctx.module.index.class_at(total) if is_own(total) and isinstance(total, ast.Attribute) else None
+    if owner is None or not isinstance(total, ast.Attribute):
+        return False
+    writes = ctx.inference.attribute_writes(ctx.inference.class_info(owner), total.attr)
+    made = [write.value for cls, write in writes if cls.module is ctx.module]
+    # What is registered moves with its module.
+    return (
+        bool(made)
+        and all(isinstance(ctx.parent(value), ast.Assign) for value in made)
+        and all(_is_made_on_cpu(value, ctx, _FACTORIES) for value in made)
+    )
 
 
 def _only_converts(call: ast.Call, function: ast.Attribute, ctx: Context) -> bool:
@@ -218,7 +261,7 @@ def _is_moved_to_cpu(tensor: ast.expr, ctx: Context, steps: int = 4) -> bool:
     """`labels` of `labels = labels.cpu()`, `labels.view(-1)` of that: the last move of a tensor was to the CPU."""
     if isinstance(tensor, ast.Name):
         bindings = ctx.module.definitions(tensor) if steps else ()
-        made = [unpacked(binding) if binding.kind is BindingKind.ASSIGN else None for binding in bindings]
+        made = [_tensor_bound(binding) for binding in bindings]
         return bool(made) and all(node is not None and _is_moved_to_cpu(node, ctx, steps - 1) for node in made)
     if isinstance(tensor, (ast.Subscript, ast.Attribute)):
         return _is_moved_to_cpu(tensor.value, ctx, steps)
@@ -228,6 +271,14 @@ def _is_moved_to_cpu(tensor: ast.expr, ctx: Context, steps: int = 4) -> bool:
     if method.attr in _MOVES and not _only_converts(tensor, method, ctx):
         return _copies_to_cpu(tensor, method, ctx)
     return method.attr == "cpu" or _is_moved_to_cpu(method.value, ctx, steps)
+
+
+def _tensor_bound(binding: Binding) -> ast.expr | None:
+    """Return what a variable is set to; of `[first] = rows.cpu()`, the tensor that it is a row of."""
+    if binding.kind is not BindingKind.ASSIGN:
+        return None
+    together = isinstance(binding.value, ast.Call) and len(binding.index) == 1
+    return binding.value if together else unpacked(binding)
 
 
 def _stays_on_cpu(node: ast.AST | None) -> bool:
