@@ -133,6 +133,8 @@ class OrderTracer(OrderItems):
                 return PAIRING
             return self.destination(whole, replace(trail, form=Form.MAPPING))
         made = getattr(whole, "elt", whole)
+        if self.gives_handle(made) and not trail.subset:
+            return None
         tensors = (trail.tensors or bool(reading_calls(self, made))) and not is_measure(made)
         tensors = tensors or (trail.each_run and gives_floats(self, made))
         return self.destination(whole, replace(trail, form=Form.SEQUENCE, tensors=tensors))
