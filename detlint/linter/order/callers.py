@@ -47,6 +47,8 @@ def is_given_in_vain(
     if takers:
         tests = _Disregard(ctx.elsewhere(sink.module), depth - 1, asked)
         return all(tests.of_parameter(*taker) for taker in takers)
+    if _is_kept_in_vain(sink, _Disregard(ctx.elsewhere(sink.module), depth - 1, asked)):
+        return True
     used = False
     for module, function in versions(sink):
         owner = module.index.class_at(function)
@@ -64,6 +66,18 @@ def is_given_in_vain(
                 return False
             used = used or ignored is Truth.YES
     return used
+
+
+def _is_kept_in_vain(given: GivenBack, code: _Disregard) -> bool:
+    """`config.skipped = names; return config`: whoever gets it, the project reads that of a `Config` in any order."""
+    index, places = given.module.index, given.places
+    stores = [
+        node
+        for node in index.of_type(ast.Attribute)
+        if isinstance(node.ctx, ast.Store) and f".{node.attr}" in places and index.function_at(node) is given.function
+    ]
+    kept = {f".{store.attr}" for store in stores} == places
+    return kept and bool(stores) and all(code.of_attribute(store, _DEPTH, given.nested) for store in stores)
 
 
 class _Disregard(OrderUses):
@@ -262,8 +276,7 @@ class _Disregard(OrderUses):
             read = entries_read(target.value, self._ctx)
             return self._tracer.is_lookup_key(target.slice) or self._of_all(read, depth - 1)
         if isinstance(target, ast.Attribute):
-            own = is_own(target)
-            return self.of_attribute(target, depth, nested) if own else self._tracer.is_lookup(target.attr)
+            return self._tracer.is_lookup(target.attr) or self.of_attribute(target, depth, nested)
         return self._of_variable(target, depth, nested)
 
     def _of_all(self, parts: list[ast.expr] | None, depth: int) -> bool:
@@ -274,13 +287,14 @@ class _Disregard(OrderUses):
         return binding is not None and self._of_binding(binding, depth, nested)
 
     def of_attribute(self, target: ast.Attribute, depth: int, nested: bool = False) -> bool:
-        """`self.names = names`: does the project read it, and never for its order?
+        """`self.names = names`, `config.names = names`: does the project read it, and never for its order?
 
         Its length alone tells nothing, unless it is that of an object which gives its entries without it.
         """
-        name, owner = target.attr, self._tracer.index.class_at(target)
-        if owner is None or depth == 0:
+        name, info = target.attr, self._class_of(target.value)
+        if info is None or depth == 0:
             return False
+        owner, home = info.node, self._ctx.elsewhere(info.module)
         if (owner, name) in self._attributes:
             return True
         asked, taken_up, own_length = self._attributes | {(owner, name)}, False, False
@@ -288,14 +302,14 @@ class _Disregard(OrderUses):
             if read is None:
                 return False
             where, use = read
-            if is_test_file(where.module) or is_of_another_class(use, where, owner, self._ctx):
+            if is_test_file(where.module) or is_of_another_class(use, where, owner, home):
                 continue
             reader = _Disregard(where, self._functions, self._asked, asked)
             if not reader.of(use, depth - 1, nested):
                 return False
             taken_up = taken_up or reader._takes_up(use)
             own_length = own_length or reader._tracer.is_own_length(use)
-        return taken_up or (own_length and gives_entries(owner, name, self._ctx.module))
+        return taken_up or (own_length and gives_entries(owner, name, info.module))
 
     def _of_container(self, container: ast.expr, depth: int) -> bool:
         """Return whether a list that is filled here is not asked for its order either."""

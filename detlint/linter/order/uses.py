@@ -15,6 +15,7 @@ from detlint.linter.source.names import FunctionNode
 from detlint.linter.source.nodes import identifier, is_own
 
 if TYPE_CHECKING:
+    from detlint.linter.analysis.classes import ClassInfo
     from detlint.linter.analysis.context import Context
     from detlint.linter.analysis.project import Module
 
@@ -39,6 +40,25 @@ class OrderUses:
         while isinstance(changed, ast.Attribute):
             changed = changed.value
         return isinstance(changed, ast.Name) and changed.id in names
+
+    def _class_of(self, holder: ast.expr) -> ClassInfo | None:
+        """Return the class of the project that an object is of: of `self`, and of what is known to be of one alone.
+
+        What such a class inherits from elsewhere might read all of it, to save a config for example.
+        """
+        inference, owner = self._tracer.inference, self._tracer.index.class_at(holder)
+        if isinstance(holder, ast.Name) and holder.id in ("self", "cls"):
+            return inference.class_info(owner) if owner is not None else None
+        held = [value for value in inference.values(holder) if value.kind is not Kind.NONE]
+        found = [inference.class_named(value.type) for value in held]
+        only = found[0] if len(found) == 1 else None
+        alone = self._ctx.module.project.folder(self._ctx.module) is None  # nobody knows who else reads it
+        known = (
+            not alone
+            and only is not None
+            and self._tracer.table.functions["bases"].issuperset(inference.external_bases(only))
+        )
+        return only if known else None
 
     def _asks_kind(self, call: ast.AST | None) -> bool:
         """`isinstance(names, str)`."""
