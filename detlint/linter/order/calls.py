@@ -255,7 +255,7 @@ class OrderCalls(OrderArrays):
         return any(name.endswith(endings) and not name.startswith("builtins.") for name in names)
 
     def _received(self, node: ast.expr, call: ast.Call, names: tuple[str, ...], trail: Trail) -> str | None:
-        if trail.form is Form.MAPPING and not trail.subset:
+        if (trail.form is Form.MAPPING or self._only_steps(call, names)) and not trail.subset:
             return None
         if "builtins.next" in names:
             if trail.form is Form.WALK:
