@@ -52,13 +52,9 @@ class OrderUses:
         held = [value for value in inference.values(holder) if value.kind is not Kind.NONE]
         found = [inference.class_named(value.type) for value in held]
         only = found[0] if len(found) == 1 else None
-        alone = self._ctx.module.project.folder(self._ctx.module) is None  # nobody knows who else reads it
-        known = (
-            not alone
-            and only is not None
-            and self._tracer.table.functions["bases"].issuperset(inference.external_bases(only))
-        )
-        return only if known else None
+        if only is None or self._ctx.module.project.folder(self._ctx.module) is None:  # a lone file: others may read it
+            return None
+        return only if self._tracer.table.functions["bases"].issuperset(inference.external_bases(only)) else None
 
     def _asks_kind(self, call: ast.AST | None) -> bool:
         """`isinstance(names, str)`."""
