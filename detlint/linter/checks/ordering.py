@@ -8,7 +8,6 @@ from functools import cache
 
 from detlint.findings import Finding
 from detlint.linter.analysis.context import Call, Context
-from detlint.linter.analysis.origins import origins
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.repairs import Repair, replace, unsafe, wrap
@@ -16,6 +15,7 @@ from detlint.linter.analysis.testcode import is_unit_test
 from detlint.linter.analysis.values import Kind
 from detlint.linter.order.callers import is_given_in_vain
 from detlint.linter.order.destination import OrderTracer
+from detlint.linter.order.folders import is_just_made
 from detlint.linter.order.form import CHECKSUM, CHOICE, DRAWS, NUMBERING, PAIRING, SUM, WRITING, Form, Trail
 from detlint.linter.order.on_request import is_left_open_on_request
 from detlint.linter.order.sets import has_fixed_order, is_set, makes_set
@@ -64,12 +64,7 @@ def _serves_any(call: Call, ctx: Context) -> bool:
         return True
     method = call.node.func.value if isinstance(call.node.func, ast.Attribute) else None
     folders = [*call.node.args[:1], *([method] if method is not None else ())]
-    temporary = order_table().functions["temporary"]
-    return any(
-        isinstance(origin.node, ast.Call) and not temporary.isdisjoint(origin.module.inference.callees(origin.node))
-        for folder in folders
-        for origin in origins(ctx.module, folder, ())
-    )
+    return any(is_just_made(folder, ctx) for folder in folders)
 
 
 def _sorted_listing(call: Call, ctx: Context) -> Repair | None:

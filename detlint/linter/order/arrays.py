@@ -6,6 +6,7 @@ import ast
 
 from detlint.linter.analysis.values import Kind
 from detlint.linter.order.form import Form, Trail
+from detlint.linter.order.optimizers import only_steps
 from detlint.linter.order.places import OrderPlaces
 from detlint.linter.source.names import BindingKind
 from detlint.linter.source.nodes import arguments_of, identifier
@@ -52,6 +53,10 @@ class OrderArrays(OrderPlaces):
             return False
         named = {keyword.arg: keyword.value for keyword in call.keywords}
         return "lr" in named and node in (*call.args[:1], named.get("params"))
+
+    def _only_steps(self, call: ast.Call, names: tuple[str, ...]) -> bool:
+        """`optimizer = Adam(weights)`, of which a function wants nothing but steps."""
+        return any(name.startswith("torch.optim.") for name in names) and only_steps(call, self.module)
 
     def _joins_columns(self, call: ast.Call) -> bool:
         """`torch.cat(parts, dim=-1)`, `numpy.concatenate(parts, 1)`."""

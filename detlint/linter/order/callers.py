@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeGuard
 
 from detlint.conditions import Truth
 from detlint.linter.analysis.callers import is_used_elsewhere, reads_of_attributes, results_of
-from detlint.linter.analysis.calls import functions_called, parameter_given
+from detlint.linter.analysis.calls import parameter_given
 from detlint.linter.analysis.fixtures import takers_of
 from detlint.linter.analysis.testcode import is_test_file
-from detlint.linter.analysis.values import Kind
-from detlint.linter.order.destination import OrderTracer
+from detlint.linter.order.choice import LoopChoice
 from detlint.linter.order.form import Form, GivenBack, KeptIn, Trail, names_in
-from detlint.linter.order.loop import LoopBody
 from detlint.linter.order.meant import filled_in, gives_entries, is_of_another_class, is_only_expected, versions
-from detlint.linter.order.own_names import is_run_for_each, made_names, stores_under_own_name
 from detlint.linter.order.put_away import asks_whether_any, entries_read, taken_from_list
 from detlint.linter.order.records import parts_read
+from detlint.linter.order.uses import OrderUses
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode
 from detlint.linter.source.nodes import identifier, is_own
 
@@ -50,6 +47,8 @@ def is_given_in_vain(
     if takers:
         tests = _Disregard(ctx.elsewhere(sink.module), depth - 1, asked)
         return all(tests.of_parameter(*taker) for taker in takers)
+    if _is_kept_in_vain(sink, _Disregard(ctx.elsewhere(sink.module), depth - 1, asked)):
+        return True
     used = False
     for module, function in versions(sink):
         owner = module.index.class_at(function)
@@ -69,7 +68,19 @@ def is_given_in_vain(
     return used
 
 
-class _Disregard:
+def _is_kept_in_vain(given: GivenBack, code: _Disregard) -> bool:
+    """`config.skipped = names; return config`: whoever gets it, the project reads that of a `Config` in any order."""
+    index, places = given.module.index, given.places
+    stores = [
+        node
+        for node in index.of_type(ast.Attribute)
+        if isinstance(node.ctx, ast.Store) and f".{node.attr}" in places and index.function_at(node) is given.function
+    ]
+    kept = {f".{store.attr}" for store in stores} == places
+    return kept and bool(stores) and all(code.of_attribute(store, _DEPTH, given.nested) for store in stores)
+
+
+class _Disregard(OrderUses):
     """Answers whether code of one file is known to have no use for an order. `functions` may hand it on from here.
 
     `asked` and `attributes` are being asked about: functions that give it, attributes that keep it.
@@ -82,10 +93,9 @@ class _Disregard:
         asked: frozenset[FunctionNode],
         attributes: frozenset[_Attribute] = frozenset(),
     ) -> None:
-        self._ctx = ctx
+        super().__init__(ctx)
         self._asked = asked
         self._attributes = attributes
-        self._tracer = OrderTracer(ctx.module)
         self._functions = functions
         self._bindings: set[Binding] = set()  # that are being asked about
 
@@ -134,7 +144,7 @@ class _Disregard:
         parent = tracer.index.parents.get(node)
         if depth == 0 or parent is None:
             return False
-        if tracer.shown(node):
+        if tracer.shown(node) or self._is_text(node):
             return True
         inner = depth - 1
         if isinstance(parent, ast.Expr):
@@ -186,9 +196,10 @@ class _Disregard:
             return False
         numbers = self._tracer.positions(loop.target, loop.iter)
         names = names_in(loop.target) - numbers
-        body = LoopBody(self._tracer, loop, names, numbers)
+        body = LoopChoice(self._tracer, loop, names, numbers)
         return all(
             self._only_keeps(call)
+            or body.is_for_one(call)
             or body.stores_by_name(call)
             or self._fills_own(call, body)
             or self._is_handled_alone(call, loop, names)
@@ -196,21 +207,7 @@ class _Disregard:
             for call in body.actions()
         )
 
-    def _is_handled_alone(self, call: ast.Call, loop: ast.For, names: frozenset[str]) -> bool:
-        """`separate(model, path)`, a function of the project that writes a file named after this one."""
-        return stores_under_own_name(call, made_names(loop, names, self._ctx), self._ctx) is Truth.YES
-
-    def _changes_itself(self, call: ast.Call, names: frozenset[str]) -> bool:
-        """`metric.reset()`, `scorer.update(scores)`: the element, or a part of it, by what it is told of no other."""
-        method = call.func
-        if not isinstance(method, ast.Attribute) or method.attr not in self._tracer.table.methods["resetting"]:
-            return False
-        changed = method.value
-        while isinstance(changed, ast.Attribute):
-            changed = changed.value
-        return isinstance(changed, ast.Name) and changed.id in names
-
-    def _fills_own(self, call: ast.Call, body: LoopBody) -> bool:
+    def _fills_own(self, call: ast.Call, body: LoopChoice) -> bool:
         """`groups[name].append(row)`: each element has a list of its own in a dict of which nobody asks the order."""
         if not self._fills(call.func) or not isinstance(call.func.value, ast.Subscript):
             return False
@@ -231,27 +228,6 @@ class _Disregard:
         asserts = name.startswith("assert") and is_own(call.func)  # of each element by itself
         return name == "add" or by_name or asserts or self._asks_set(call) or self._updates_dict(call)
 
-    def _updates_dict(self, call: ast.Call) -> bool:
-        """`weights.update(shard)`: where the loop leads says whether anybody goes through what is in the dict."""
-        filled = call.func.value if isinstance(call.func, ast.Attribute) and call.func.attr == "update" else None
-        return filled is not None and {value.kind for value in self._tracer.inference.values(filled)} == {Kind.DICT}
-
-    def _fills(self, method: ast.AST) -> TypeGuard[ast.Attribute]:
-        """`names.append`, `names.extend`."""
-        methods = self._tracer.table.methods
-        return isinstance(method, ast.Attribute) and method.attr in methods["appending"] | methods["extending"]
-
-    def _is_shown(self, container: ast.expr) -> bool:
-        """Is a list only filled, asked whether it is empty, and shown to people?"""
-        index = self._tracer.index
-        scope = index.scope_at(container).lookup(container.id) if isinstance(container, ast.Name) else None
-        if scope is None or not isinstance(container, ast.Name):
-            return False
-        uses = [use for use in index.names_used[container.id] if index.scope_at(use).lookup(container.id) is scope]
-        reads = [use for use in uses if isinstance(use, ast.Name) and isinstance(use.ctx, ast.Load)]
-        others = [use for use in reads if not isinstance(index.parents[use], (ast.Attribute, ast.If))]
-        return bool(others) and all(map(self._tracer.shown, others))
-
     def _leads_nowhere(self, sink: str | None) -> bool:
         return sink is None or is_given_in_vain(sink, self._ctx, self._functions, self._asked)
 
@@ -264,7 +240,8 @@ class _Disregard:
     def _of_argument(self, given: ast.expr, call: ast.Call, depth: int) -> bool:
         tracer = self._tracer
         names, functions = tracer.inference.callees(call), tracer.table.functions
-        if tracer.sorts(call) or not functions["membership"].isdisjoint(names) or self._asks_set(call):
+        indifferent = functions["membership"] | functions["compiling"]
+        if tracer.sorts(call) or not indifferent.isdisjoint(names) or self._asks_set(call) or self._asks_kind(call):
             return True
         if not functions["carrying"].isdisjoint(names):
             return self.of(call, depth)
@@ -275,30 +252,6 @@ class _Disregard:
         if self._runs_for_each(given, call, names):
             return True
         return self._is_parameter_ignored(given, call, depth)
-
-    def _runs_for_each(self, given: ast.expr, call: ast.Call, names: tuple[str, ...]) -> bool:
-        """`pool.map(convert, files)`, of which nobody takes what it gives."""
-        table = self._tracer.table
-        maps = identifier(call.func) in table.methods["mapping"] or not table.functions["mapping"].isdisjoint(names)
-        whole = self._tracer.index.parents.get(call)
-        if isinstance(whole, ast.Call) and "builtins.list" in self._tracer.inference.callees(whole):
-            whole = self._tracer.index.parents.get(whole)
-        return (
-            maps
-            and call.args[1:2] == [given]
-            and isinstance(whole, ast.Expr)
-            and is_run_for_each(call.args[0], self._ctx)
-        )
-
-    def _asks_set(self, call: ast.Call) -> bool:
-        """`known.update(names)` of a set, `self.assertLen(names, 2)` of a test."""
-        tracer = self._tracer
-        if identifier(call.func) in tracer.table.methods["asserting"] and is_own(call.func):
-            return True
-        if not isinstance(call.func, ast.Attribute) or call.func.attr not in tracer.table.methods["membership"]:
-            return False
-        kinds = {value.kind for value in tracer.inference.values(call.func.value)}
-        return kinds == {Kind.SET} or call.func.attr == "isin"
 
     def _is_parameter_ignored(self, given: ast.expr, call: ast.Call, depth: int) -> bool:
         """Return whether the function of the project that gets an argument ignores its order, and all it may mean."""
@@ -313,15 +266,6 @@ class _Disregard:
     def _of(self, module: Module) -> _Disregard:
         return _Disregard(self._ctx.elsewhere(module), self._functions, self._asked, self._attributes)
 
-    def _run_by(self, call: ast.Call) -> Iterator[tuple[Module, FunctionNode]]:
-        """Yield the functions of the project that a call runs: also the `__init__` of what it makes."""
-        inference = self._ctx.inference
-        yield from functions_called(inference, call)
-        for info in filter(None, map(inference.class_named, inference.callees(call))):
-            maker = next((each for each in inference.mro(info) if "__init__" in each.methods), None)
-            if maker is not None:
-                yield maker.module, maker.methods["__init__"]
-
     def _of_named(self, function: FunctionNode, parameter: str, depth: int) -> bool:
         binding = self._tracer.parameter(function, parameter)
         return binding is not None and self._of_binding(binding, depth)
@@ -332,8 +276,7 @@ class _Disregard:
             read = entries_read(target.value, self._ctx)
             return self._tracer.is_lookup_key(target.slice) or self._of_all(read, depth - 1)
         if isinstance(target, ast.Attribute):
-            own = is_own(target)
-            return self.of_attribute(target, depth, nested) if own else self._tracer.is_lookup(target.attr)
+            return self._tracer.is_lookup(target.attr) or self.of_attribute(target, depth, nested)
         return self._of_variable(target, depth, nested)
 
     def _of_all(self, parts: list[ast.expr] | None, depth: int) -> bool:
@@ -344,13 +287,14 @@ class _Disregard:
         return binding is not None and self._of_binding(binding, depth, nested)
 
     def of_attribute(self, target: ast.Attribute, depth: int, nested: bool = False) -> bool:
-        """`self.names = names`: does the project read it, and never for its order?
+        """`self.names = names`, `config.names = names`: does the project read it, and never for its order?
 
         Its length alone tells nothing, unless it is that of an object which gives its entries without it.
         """
-        name, owner = target.attr, self._tracer.index.class_at(target)
-        if owner is None or depth == 0:
+        name, info = target.attr, self._class_of(target.value)
+        if info is None or depth == 0:
             return False
+        owner, home = info.node, self._ctx.elsewhere(info.module)
         if (owner, name) in self._attributes:
             return True
         asked, taken_up, own_length = self._attributes | {(owner, name)}, False, False
@@ -358,21 +302,14 @@ class _Disregard:
             if read is None:
                 return False
             where, use = read
-            if is_test_file(where.module) or is_of_another_class(use, where, owner, self._ctx):
+            if is_test_file(where.module) or is_of_another_class(use, where, owner, home):
                 continue
             reader = _Disregard(where, self._functions, self._asked, asked)
             if not reader.of(use, depth - 1, nested):
                 return False
             taken_up = taken_up or reader._takes_up(use)
             own_length = own_length or reader._tracer.is_own_length(use)
-        return taken_up or (own_length and gives_entries(owner, name, self._ctx.module))
-
-    def _takes_up(self, use: ast.Attribute) -> bool:
-        """Does a read do more than to count what is there, `len(data.names)`, and to add to it?"""
-        tracer = self._tracer
-        parent = tracer.index.parents.get(use)
-        tested = isinstance(parent, (ast.If, ast.IfExp, ast.While, ast.Assert, ast.UnaryOp, ast.BoolOp))
-        return not (tested or tracer.only_tests(use) or tracer.counts_entries(use) or tracer.only_fills(use))
+        return taken_up or (own_length and gives_entries(owner, name, info.module))
 
     def _of_container(self, container: ast.expr, depth: int) -> bool:
         """Return whether a list that is filled here is not asked for its order either."""

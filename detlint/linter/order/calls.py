@@ -68,7 +68,7 @@ class OrderCalls(OrderArrays):
     def _argument(self, node: ast.expr, call: ast.Call, trail: Trail) -> str | None:
         if node is call.func:
             return None
-        trail = replace(trail, behind=False)
+        given, trail = trail, replace(trail, behind=False, place=None)
         names = tuple(name.removesuffix(".__init__") for name in self.inference.callees(call))
         names += tuple(self._bases(names))
         functions = self.table.functions
@@ -142,7 +142,8 @@ class OrderCalls(OrderArrays):
             return None
         if trail.form is Form.TEXT and self._makes_over(node, call):
             return self.destination(call, trail)
-        found = self._through_function(node, call, names, trail) or self._held(call, names, trail)
+        record = replace(trail, place=given.place)
+        found = self._through_function(node, call, names, record) or self._held(call, names, trail)
         unknown = found is None and (trail.gathered or trail.partial) and trail.form is Form.SEQUENCE
         return self._worked_on(call, names) if unknown else found
 
@@ -255,7 +256,7 @@ class OrderCalls(OrderArrays):
         return any(name.endswith(endings) and not name.startswith("builtins.") for name in names)
 
     def _received(self, node: ast.expr, call: ast.Call, names: tuple[str, ...], trail: Trail) -> str | None:
-        if trail.form is Form.MAPPING and not trail.subset:
+        if (trail.form is Form.MAPPING or self._only_steps(call, names)) and not trail.subset:
             return None
         if "builtins.next" in names:
             if trail.form is Form.WALK:
@@ -315,7 +316,7 @@ class OrderCalls(OrderArrays):
                 if maker is None:
                     declares = any(isinstance(statement, ast.AnnAssign) for statement in function.body)
                     if declares and trail.form is not Form.MAPPING:
-                        return self.destination(call, replace(trail, form=Form.NESTED))  # a field of a data class
+                        return self.destination(call, replace(trail, form=Form.NESTED, place=None))  # a field of it
                     continue
                 module, function = maker.module, maker.methods["__init__"]
             is_method = module.index.class_at(function) is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from typing import TypeGuard
 
 from detlint.linter.order.form import names_in, stored_names
 from detlint.linter.order.loop import LoopBody
@@ -200,6 +201,25 @@ class LoopChoice(LoopBody):
             if isinstance(part, ast.Compare)
         )
 
+    def is_for_one(self, node: ast.AST) -> bool:
+        """`for kind in kinds: if node.kind == kind: found.append(node)`: one of them is that, or none.
+
+        What it is compared with must be the same for all of them, so that no other element has another turn.
+        """
+        target = self._body.target if isinstance(self._body, (ast.For, ast.AsyncFor)) else None
+        if not isinstance(target, ast.Name):
+            return False
+        around = {node, *self._index.ancestors(node)}
+        tests = [branch.test for branch in self._branches(node) if around.intersection(branch.body)]
+        parts = [part for test in tests for part in (test.values if _is_and(test) else [test])]
+        return any(
+            isinstance(part, ast.Compare)
+            and isinstance(part.ops[0], ast.Eq)
+            and any(_is_name(side, target) for side in (part.left, *part.comparators))
+            and not names_in(part) & (self._bound - {target.id})
+            for part in parts
+        )
+
     def _asks_of_all(self, test: ast.Call) -> bool:
         """`all(issubclass(kind, other) for other in kinds)`: of those gone through, one can be so beside all others."""
         others = test.args[0] if identifier(test.func) == "all" and test.args else None
@@ -271,6 +291,10 @@ def _compares(condition: ast.expr) -> bool:
 def _asks_for_checksum(test: ast.Compare) -> bool:
     """`digest in name`: whoever looks for a checksum looks for one thing."""
     return isinstance(test.ops[0], ast.In) and _CHECKSUM.search(identifier(test.left)) is not None
+
+
+def _is_and(test: ast.expr) -> TypeGuard[ast.BoolOp]:
+    return isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And)
 
 
 def _is_name(node: ast.expr, other: ast.expr) -> bool:

@@ -39,12 +39,21 @@ def declared_attribute(node: ast.Attribute, steps: Steps, module: Module) -> Sor
         types = {value.type for value in inference.values(node.value)}
         named = [info for info in map(inference.class_named, sorted(types)) if info is not None]
         infos = [each for info in named for each in inference.mro(info)] or list(module.classes.values())
-    fields = ((info.declared[node.attr], info.module) for info in infos if node.attr in info.declared)
+    fields = ((annotation, info.module) for info in infos for annotation in _annotations(info, node.attr))
     found = agreed(declared(annotation, steps, where) for annotation, where in fields)
     if found is not Sort.UNKNOWN:
         return found
     described = (documented(node.attr, info.node, steps) for info in infos)
     return agreed(sort for sort in described if sort is not Sort.UNKNOWN)
+
+
+def _annotations(info: ClassInfo, name: str) -> Iterator[ast.expr]:
+    """Yield what a class declares of an attribute, and what it says that a property gives."""
+    if name in info.declared:
+        yield info.declared[name]
+    method = info.methods.get(name)
+    if method is not None and method.returns is not None and info.module.inference.property_of(info, name) is not None:
+        yield method.returns
 
 
 def is_record(info: ClassInfo) -> bool:

@@ -30,6 +30,7 @@ from detlint.linter.order.sums import gives_floats, is_measure, reading_calls
 
 _WHOLE = ("values", "T", "iloc", "loc", "data")  # attributes that hold all of an array or a table
 _TAKING_APART = (ast.Assign, ast.Await, ast.NamedExpr, ast.Return, ast.Subscript)  # parents of what is one tuple still
+_TAKING_APART_BY_KEY = (*_TAKING_APART, ast.Attribute, ast.Call, ast.keyword)  # a record is one for who gets it too
 
 
 class OrderTracer(OrderItems):
@@ -39,7 +40,8 @@ class OrderTracer(OrderItems):
         """Return in words what takes over the order of `node`, or None where nothing is known to."""
         trail = trail or Trail()
         parent = self.index.parents.get(node)
-        if trail.place is not None and not isinstance(parent, _TAKING_APART):
+        apart = _TAKING_APART_BY_KEY if isinstance(trail.place, str) else _TAKING_APART
+        if trail.place is not None and not isinstance(parent, apart):
             trail = replace(trail, place=None)
         key = (node, trail.form, trail.subset, trail.tensors, trail.place, trail.boxes)
         if key in self._seen:
@@ -133,6 +135,8 @@ class OrderTracer(OrderItems):
                 return PAIRING
             return self.destination(whole, replace(trail, form=Form.MAPPING))
         made = getattr(whole, "elt", whole)
+        if self.gives_handle(made) and not trail.subset:
+            return None
         tensors = (trail.tensors or bool(reading_calls(self, made))) and not is_measure(made)
         tensors = tensors or (trail.each_run and gives_floats(self, made))
         return self.destination(whole, replace(trail, form=Form.SEQUENCE, tensors=tensors))
@@ -179,8 +183,13 @@ class OrderTracer(OrderItems):
             return self.destination(call, trail)
         if trail.form is Form.NESTED:
             if parent.attr in ("items", "values", "get", "pop"):
+                other = (
+                    call.args
+                    and isinstance(call.args[0], ast.Constant)
+                    and trail.place not in (None, call.args[0].value)
+                )
                 form = Form.SEQUENCE if parent.attr in ("get", "pop") else Form.NESTED
-                return self.destination(call, replace(trail, form=form))
+                return None if other else self.destination(call, replace(trail, form=form, place=None))
             if parent.attr in methods["carrying"] or self._gives_its_like(node, call):
                 return self.destination(call, trail)
             if parent.attr in methods["serializing"]:

@@ -99,11 +99,11 @@ class LoopEffects(LoopPartners):
         if together is not None:
             return together
         if isinstance(function, ast.Attribute):
-            given = arguments_of(node)
+            given = [value for value in arguments_of(node) if not self._is_handle(value)]
             if any(map(self._has_element, given)):
                 filling = function.attr in methods["appending"] | methods["extending"]
                 filled = self._outer(function.value) if filling and not self._starts_anew(function.value) else []
-                if filled:
+                if filled and not self.is_for_one(node):
                     trail = replace(self._trail, tensors=any(map(self._is_added_up_inexactly, given)))
                     if not any(map(self._is_shared, filled)):  # `rows[name].append(row)` of each name
                         trail = replace(trail, form=Form.MAPPING)

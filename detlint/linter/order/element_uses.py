@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 # With a number on the other side these work on numbers alone; `*` and `%` also work on text.
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Div, ast.FloorDiv, ast.Pow, ast.LShift, ast.RShift)
 _NUMBERED_PLACES = {Kind.TENSOR, Kind.LIST, Kind.TUPLE}  # what only a number can be an index of
+_NUMBER_TYPES = frozenset({"builtins.int", "builtins.float", "numbers.Integral", "numbers.Number", "numpy.integer"})
 _LISTING = frozenset({"builtins.list", "builtins.tuple", "builtins.iter", "builtins.next"})
 
 
@@ -28,7 +29,20 @@ def used_as(iterated: ast.expr, ctx: Context) -> Sort:
     if _is_joined(iterated, ctx):
         return Sort.HASHED
     uses = [sort_of_use(element, ctx) for element in elements_of(iterated, ctx)]
-    return Sort.NUMBERS if Sort.NUMBERS in uses else together([*uses, _listed_as(iterated, ctx)])
+    if Sort.NUMBERS in uses or _counts_listed(iterated, ctx):
+        return Sort.NUMBERS
+    return together([*uses, _listed_as(iterated, ctx)])
+
+
+def _counts_listed(iterated: ast.expr, ctx: Context) -> bool:
+    """`ranks = list(set(ranks))`, of which each is counted with further down: `rank < 0 for rank in ranks`."""
+    listed = ctx.parent(iterated)
+    if not isinstance(listed, ast.Call) or not _LISTING.intersection(ctx.callees(listed)):
+        return False
+    binding = ctx.binding(listed)
+    uses = ctx.flow(listed).uses(binding) if binding is not None and not binding.index else ()
+    elements = (element for use in uses for element in elements_of(use, ctx))
+    return any(sort_of_use(element, ctx) is Sort.NUMBERS for element in elements)
 
 
 def _is_counted_on(iterated: ast.expr, ctx: Context) -> bool:
@@ -116,7 +130,7 @@ def loads(name: str, inside: ast.AST) -> Iterator[ast.Name]:
 
 def sort_of_use(element: ast.expr, ctx: Context) -> Sort:
     """Return what an expression must be for what is done with it where it stands."""
-    if _counts_with(element, ctx) and not ctx.is_tensor(element):
+    if (_counts_with(element, ctx) and not ctx.is_tensor(element)) or _must_be_number(element, ctx):
         return Sort.NUMBERS
     if _has_parts(element, ctx) or _reads_as_text(element, ctx):
         return Sort.HASHED
@@ -138,6 +152,26 @@ def _counts_with(element: ast.expr, ctx: Context) -> bool:
         takes_numbers = element_table().functions["counting"]
         return parent.func is not element and bool(takes_numbers.intersection(ctx.callees(parent)))
     return isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.USub)
+
+
+def _must_be_number(element: ast.expr, ctx: Context) -> bool:
+    """`assert isinstance(rank, int)`, `if not all(isinstance(rank, int) for rank in ranks): raise …`."""
+    test: ast.AST | None = ctx.parent(element)
+    if not isinstance(test, ast.Call) or "builtins.isinstance" not in ctx.callees(test) or test.args[0] is not element:
+        return False
+    kinds = test.args[-1].elts if isinstance(test.args[-1], ast.Tuple) else test.args[-1:]
+    if not all(not _NUMBER_TYPES.isdisjoint(ctx.resolve(kind)) for kind in kinds):
+        return False
+    around = ctx.parent(test)
+    if isinstance(around, ast.GeneratorExp) and around.elt is test and not around.generators[0].ifs:
+        test = ctx.parent(around)
+        if not isinstance(test, ast.Call) or "builtins.all" not in ctx.callees(test):
+            return False
+        around = ctx.parent(test)
+    if isinstance(around, ast.Assert):
+        return around.test is test
+    branch = ctx.parent(around) if isinstance(around, ast.UnaryOp) and isinstance(around.op, ast.Not) else None
+    return isinstance(branch, ast.If) and branch.test is around and isinstance(branch.body[-1], ast.Raise)
 
 
 def _has_parts(element: ast.expr, ctx: Context) -> bool:

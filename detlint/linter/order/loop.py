@@ -54,6 +54,17 @@ class LoopBody:
         self._keys = elements
         self._elements = self._derived(elements)
 
+    def _is_handle(self, value: ast.expr) -> bool:
+        """`module.register_forward_hook(record)`: each has its own, and what it gives only removes it again.
+
+        Not `module.register_forward_hook(record(len(handles)))`, which says to each when its turn was.
+        """
+        if not self._places.gives_handle(value) or not self._has_element(value.func):
+            return False
+        told = [part for given in arguments_of(value) for part in ast.walk(given)]
+        counts = any(is_count(part) for part in told if isinstance(part, ast.Call))
+        return not counts and not any(map(self._has_position, told))
+
     def _derived(self, elements: frozenset[str]) -> frozenset[str]:
         """Return `elements` and every name that the body computes from them."""
         found = set(elements)

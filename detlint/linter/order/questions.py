@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.order.form import KEEPING_ORDER, KeptIn, names_in
@@ -108,6 +108,11 @@ class OrderQuestions:
     def is_checksum(self, node: ast.expr) -> bool:
         """`digest` of `digest = hashlib.md5()`."""
         return any(value.type in self.table.functions["hashing"] for value in self.inference.values(node))
+
+    def gives_handle(self, node: ast.expr) -> TypeGuard[ast.Call]:
+        """`module.register_forward_hook(record)`, of which only a handle is left."""
+        method = node.func if isinstance(node, ast.Call) else None
+        return isinstance(method, ast.Attribute) and method.attr in self.table.methods["hooking"]
 
     def is_progress_bar(self, call: ast.Call) -> bool:
         """`pbar(results)` of a variable that nothing is known about but its name."""

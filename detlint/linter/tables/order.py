@@ -42,11 +42,14 @@ _FUNCTIONS = (
     "showing",
     "ordered-sets",
     "temporary",
+    "unique",
+    "compiling",
     "running",
 )
 # How names begin or end; the others are whole names.
 _ENDS = ("receiving-endings", "indifferent")
 _METHODS = (
+    "hooking",
     "carrying",
     "rows",
     "records",
