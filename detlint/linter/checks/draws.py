@@ -21,6 +21,7 @@ from detlint.linter.programs.program_start import insert_at_start
 from detlint.linter.programs.smoke import is_smoke_test
 from detlint.linter.randomness.early_weights import built_before_seed
 from detlint.linter.randomness.global_draws import Drawn, global_draws, is_replaced, matters
+from detlint.linter.randomness.project_seeds import is_seeded_by_others
 from detlint.linter.randomness.seeded_later import is_seeded_later
 from detlint.linter.randomness.seeding import Seeding, seeding_of
 from detlint.linter.randomness.unused_seeds import seed_defaults, unused_seeds
@@ -101,6 +102,7 @@ def _unseeded_draws(ctx: Context, options: Container[ast.Call]) -> Iterator[Find
             early = [draw for draw in of_library if is_seeded_later(library, ctx.module, draw.node, seeding)]
             of_library = list(_drawn_seeds(of_library, seeding, library)) or early
         found = [draw for draw in of_library if matters(draw, ctx) and not is_switched_off(draw.node, ctx)]
+        found = [draw for draw in found if not is_seeded_by_others(draw.node, ctx)]
         if found:
             first, *more = found
             related = [(ctx.module, draw.node, f"{draw.name} draws from it too") for draw in more[:_RELATED]]

@@ -16,9 +16,9 @@ from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.programs.devices import moves_to_cuda, uses_cuda
 from detlint.linter.programs.program_start import insert_at_start
 from detlint.linter.programs.smoke import is_smoke_test
-from detlint.linter.programs.timing import BENCHMARK, CLOCKS, TIMES_CALLS, measures
+from detlint.linter.programs.timing import BENCHMARK, CLOCKS, TIMES_CALLS, measures, weighs_training
 from detlint.linter.programs.training import file_trains, may_train, training_steps, trains
-from detlint.linter.randomness.seeding import seeding_of, seeds_in
+from detlint.linter.randomness.seeding import Seed, seeding_of, seeds_in
 from detlint.linter.source.names import FUNCTIONS
 from detlint.linter.source.nodes import arguments_of, identifier, walk
 
@@ -31,6 +31,7 @@ _OPTIMIZES = "torch.optim."
 _TRAINERS = ("lightning.pytorch.Trainer.", "transformers.Trainer.", "transformers.Seq2SeqTrainer.", "trl.SFTTrainer.")
 # A method by such a name may be the step of a training loop: not `update` alone, which bars and tables have too.
 _STEPS = re.compile(r"^(optimi[sz]e$|(optimi[sz]e|train|update|fit)_)")
+_OTHER_DEVICES = ("torch.mps.", "torch.npu.", "torch.xpu.")
 _MOST_FILES = 16
 
 
@@ -40,7 +41,7 @@ def determinism_not_requested(ctx: Context) -> Iterator[Finding]:
 
     In a library, seeds are for its callers to make the most of, but for those of a trainer that stands beside them.
     """
-    if is_test_file(ctx.module) or _only_times(ctx):
+    if is_test_file(ctx.module) or _only_times(ctx) or weighs_training(ctx):
         return
     if ctx.program is None:
         place = _seeded_trainer(ctx)
@@ -48,7 +49,7 @@ def determinism_not_requested(ctx: Context) -> Iterator[Finding]:
             yield ctx.finding(place, who="trainer", work="trains")
         return
     seeding = seeding_of(ctx.program)
-    explicit = [seed for seed in seeding.of("torch") if seed.seeder is None or not seed.seeder.implicit]
+    explicit = [seed for seed in seeding.of("torch") if _is_explicit(seed)]
     if not explicit or is_smoke_test(ctx.module) or seeding.mentions_determinism:
         return
     work = (_work(ctx) if uses_cuda(ctx) else "") or _work_of_imports(ctx)
@@ -56,6 +57,13 @@ def determinism_not_requested(ctx: Context) -> Iterator[Finding]:
     place = next((place for place in places if place is not None and not _is_for_timing(place, ctx)), None)
     if place is not None:
         yield ctx.finding(place, repair=_requested(ctx), who="program", work=work)
+
+
+def _is_explicit(seed: Seed) -> bool:
+    """Not what a library does by the way, nor what seeds the devices of others: it is CUDA that is asked for."""
+    if seed.seeder is None:
+        return True
+    return not seed.seeder.implicit and not seed.seeder.call.name.startswith(_OTHER_DEVICES)
 
 
 def _seeded_trainer(ctx: Context) -> ast.Call | None:

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+
+from detlint.linter.analysis.callers import users_of
+from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.program import in_package
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.testcode import is_test_file
+from detlint.linter.programs.smoke import is_trial
 from detlint.linter.randomness.seeding import seeds_in
 from detlint.randomness import load_sources
 
@@ -36,6 +42,13 @@ def project_seeds(module: Module, *, in_tests: bool = True) -> bool:
         if not all(is_test_file(module.project.at(path)) for path in search.found):
             return True
     return False
+
+
+def is_seeded_by_others(node: ast.AST, ctx: Context) -> bool:
+    """Is this for other files of a package whose programs seed, and run here by a main guard that only tries it out?"""
+    if not in_package(ctx.module) or not is_trial(ctx.module) or not project_seeds_globally(ctx.module):
+        return False
+    return any(user.module is not ctx.module and not is_test_file(user.module) for user in users_of(node, ctx))
 
 
 def _words() -> list[str]:

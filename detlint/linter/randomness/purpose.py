@@ -48,6 +48,8 @@ def decides(node: ast.expr, ctx: Context, depth: int = 0) -> bool:
     parent = ctx.parent(node)
     if depth > _DEPTH or parent is None:
         return True
+    if _is_given_to_clock(node, ctx):
+        return False
     if isinstance(parent, ast.Attribute):
         return _attribute_decides(parent, ctx, depth)
     if isinstance(parent, (ast.Call, ast.keyword)):
@@ -135,6 +137,18 @@ def _measures(function: ast.expr) -> bool:
     """Does a function only measure or trace the model it gets, going by its name?"""
     name = identifier(function)
     return bool(load_sources().indifferent.measures(name))
+
+
+def _is_given_to_clock(node: ast.expr, ctx: Context) -> bool:
+    """`speed(lambda: model(x))`, `profiling.peak(lambda: model(x))`: what comes out is thrown away."""
+    for around in ctx.ancestors(node):
+        if isinstance(around, ast.stmt):
+            return False
+        call = ctx.parent(around) if isinstance(around, ast.Lambda) else None
+        if isinstance(call, ast.Call) and call.func is not around:
+            names = [identifier(call.func), *(part for name in ctx.callees(call) for part in name.split("."))]
+            return any(map(load_sources().indifferent.measures, names))
+    return False
 
 
 def _is_model(call: ast.Call, ctx: Context) -> bool:
