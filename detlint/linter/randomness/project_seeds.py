@@ -10,7 +10,7 @@ from detlint.linter.analysis.program import in_package
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.programs.smoke import is_trial
-from detlint.linter.randomness.seeding import seeds_in
+from detlint.linter.randomness.seeding import seeding_of, seeds_in
 from detlint.randomness import load_sources
 
 _NUMBERS = ("seed", "random_seed")  # a variable far more often than a function that seeds
@@ -46,9 +46,13 @@ def project_seeds(module: Module, *, in_tests: bool = True) -> bool:
 
 def is_seeded_by_others(node: ast.AST, ctx: Context) -> bool:
     """Is this for other files of a package whose programs seed, and run here by a main guard that only tries it out?"""
-    if not in_package(ctx.module) or not is_trial(ctx.module) or not project_seeds_globally(ctx.module):
+    if not in_package(ctx.module) or not is_trial(ctx.module):
         return False
-    return any(user.module is not ctx.module and not is_test_file(user.module) for user in users_of(node, ctx))
+    users = [user for user in users_of(node, ctx) if user.module is not ctx.module and not is_test_file(user.module)]
+    programs = (user.program for user in users if user.program is not None)
+    return bool(users) and (
+        project_seeds_globally(ctx.module) or any(seeding_of(program).seeds for program in programs)
+    )
 
 
 def _words() -> list[str]:
