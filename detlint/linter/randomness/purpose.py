@@ -6,6 +6,7 @@ Example inputs for tracing, shapes, ports and pauses decide nothing: any other d
 from __future__ import annotations
 
 import ast
+import re
 
 from detlint.linter.analysis.callers import is_used_elsewhere
 from detlint.linter.analysis.context import Context
@@ -35,6 +36,8 @@ _EXPORTERS = (
 )
 # Methods called for an effect that no value has a part in.
 _QUIET = frozenset({"requires_grad_", "retain_grad", "share_memory_", "pin_memory", "detach_", "record_stream"})
+# What takes gradients: optimizers, and who reads them or keeps what they change.
+_GRADIENTS = re.compile(r"^_?grads?$|step$|optim|clip_grad|register_\w*hook|state_dict|parameters$|^train|^fit$|^save")
 _CONVERSIONS = frozenset(
     {"int", "str", "float", "abs", "round", "tuple", "list", "dict", "iter", "enumerate"}
     | {"numpy.array", "numpy.asarray"}
@@ -103,9 +106,16 @@ def _attribute_decides(attribute: ast.Attribute, ctx: Context, depth: int) -> bo
     parent = ctx.parent(attribute)
     called = isinstance(parent, ast.Call) and parent.func is attribute
     if isinstance(parent, ast.Call) and called and isinstance(ctx.parent(parent), ast.Expr):
-        return attribute.attr not in _QUIET  # a method called for its effect: to_csv, backward
+        if attribute.attr == "backward":
+            return _reads_gradients(ctx)
+        return attribute.attr not in _QUIET  # a method called for its effect: to_csv
     result = parent if called else attribute
     return decides(result, ctx, depth + 1) if isinstance(result, ast.expr) else True
+
+
+def _reads_gradients(ctx: Context) -> bool:
+    """Does a file make a step with the gradients that it computes, look at them, or hold what might?"""
+    return any(_GRADIENTS.search(name) for name in ctx.module.index.names_used)
 
 
 def _argument_decides(argument: ast.expr, call: ast.Call, ctx: Context, depth: int) -> bool:
