@@ -10,6 +10,7 @@ from detlint.findings import Finding
 from detlint.linter.analysis.callers import users_of
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.program import Program
+from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.registry import check_file
 from detlint.linter.analysis.repairs import Repair, unsafe
 from detlint.linter.analysis.testcode import is_test_file
@@ -152,7 +153,7 @@ def _work(ctx: Context) -> str:
         if any(name.startswith(_OPTIMIZES) for name in names) or _steps(call, names, ctx):
             return "trains"
         last = identifier(call.func)
-        if _WORK.search(last) and any(module.project.definition(name) is not None for name in names):
+        if _WORK.search(last) and any(_is_no_check(module.project.definition(name)) for name in names):
             if "train" in last or "fit" in last:
                 return "trains"
             inferring = True
@@ -160,6 +161,15 @@ def _work(ctx: Context) -> str:
             return "trains"
         inferring |= any(name in _INFERS for name in names) or _sets_eval(call) or _runs_on_cuda(call, ctx)
     return "infers" if inferring else ""
+
+
+def _is_no_check(found: tuple[Module, ast.AST] | None) -> bool:
+    """Is something defined that does more than `validate_inputs(shape)`, which raises errors and gives nothing?"""
+    if found is None or not isinstance(found[1], FUNCTIONS) or "validate" not in found[1].name:
+        return found is not None
+    parts = list(walk(found[1]))
+    gives = any(isinstance(part, ast.Return) and part.value is not None for part in parts)
+    return gives or not any(isinstance(part, ast.Raise) for part in parts)
 
 
 def _steps(call: ast.Call, names: tuple[str, ...], ctx: Context) -> bool:
