@@ -12,7 +12,7 @@ from detlint.linter.analysis.context import Call, Context, FileFacts
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.analysis.project import Module, Project
 from detlint.linter.analysis.registry import Check, checks
-from detlint.linter.analysis.testcode import skipped_tests
+from detlint.linter.analysis.testcode import expected_failures, skipped_tests
 from detlint.linter.analysis.written_calls import written_out
 from detlint.linter.indices.arguments import matches
 from detlint.linter.jobs import FileResult, Options
@@ -95,11 +95,11 @@ def _lint_module(
 
 
 def _that_run(findings: Iterable[Finding], module: Module) -> Iterator[Finding]:
-    """Yield the findings in code that something leads to: not after a `return`, nor in a test that is skipped."""
+    """Yield the findings in code that gives anything: not after a `return`, nor in what a test skips or has to fail."""
     dead: list[Location] | None = None
     for finding in findings:
         if dead is None:
-            never_run = (*dead_statements(module.tree), *skipped_tests(module))
+            never_run = (*dead_statements(module.tree), *skipped_tests(module), *expected_failures(module))
             dead = [module.source.location(statement) for statement in never_run]
         here = finding.location
         if not any(each.cell == here.cell and each.line <= here.line <= each.end_line for each in dead):

@@ -63,11 +63,23 @@ def is_meant_to_fail(node: ast.AST, module: Module) -> bool:
     for parent in module.index.ancestors(node):
         if isinstance(parent, FUNCTIONS):
             return False
-        entered = parent.items if isinstance(parent, ast.With) else ()
-        calls = [item.context_expr for item in entered if isinstance(item.context_expr, ast.Call)]
-        if any(identifier(call.func) in _EXPECTING for call in calls):
+        if isinstance(parent, ast.With) and _expects_error(parent):
             return True
     return False
+
+
+def expected_failures(module: Module) -> Iterator[ast.stmt]:
+    """Yield what stands in a `with pytest.raises(ValueError):`."""
+    if _EXPECTING.isdisjoint(module.index.calls_by_name):
+        return
+    for node in module.index.of_type(ast.With):
+        if _expects_error(node):
+            yield from node.body
+
+
+def _expects_error(node: ast.With) -> bool:
+    calls = [item.context_expr for item in node.items if isinstance(item.context_expr, ast.Call)]
+    return any(identifier(call.func) in _EXPECTING for call in calls)
 
 
 def skipped_tests(module: Module) -> Iterator[ast.stmt]:

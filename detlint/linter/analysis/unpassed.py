@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from detlint.linter.analysis.callers import CallSite, calls_of
 from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.program import in_package
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode
 
@@ -60,9 +62,18 @@ def is_asked_about(value: ast.expr, ctx: Context) -> bool:
 
 def _is_left_out(function: FunctionNode, parameter: str, ctx: Context, depth: int, *, used: bool) -> bool:
     calls = callers_of(function, ctx, handed=True)
-    if calls is None or (used and not calls):
+    if calls is None or (not calls and (used or _is_offered(function, parameter, ctx))):
         return False
     return all(_leaves_out(function, parameter, site, depth) for site in calls)
+
+
+def _is_offered(function: FunctionNode, parameter: str, ctx: Context) -> bool:
+    """Does a package tell its users of a parameter, so that they pass it where they want to?"""
+    owner = ctx.module.index.class_at(function)
+    texts = [ast.get_docstring(each) or "" for each in (function, owner) if each is not None]
+    told = any(re.search(rf"\b{re.escape(parameter)}\b", text) for text in texts)
+    private = any(each.name.startswith("_") for each in (function, owner) if each and each.name != "__init__")
+    return told and not private and in_package(ctx.module) and ctx.program is None
 
 
 def _leaves_out(function: FunctionNode, parameter: str, site: CallSite, depth: int) -> bool:

@@ -18,6 +18,7 @@ from detlint.linter.analysis.repairs import Repair, replace, safe
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.analysis.unsaid import Found, spread
 from detlint.linter.randomness.trainer_settings import trainer_options
+from detlint.linter.source.names import FUNCTIONS
 from detlint.linter.source.nodes import identifier, is_own
 
 _CHOICE = re.compile(r"seed|determin|reproduc|benchmark|fast|speed|debug|autotune", re.IGNORECASE)
@@ -206,9 +207,10 @@ def _is_trial(node: ast.AST, ctx: Context) -> bool:
     """Is this a test that tries what happens? Code that prepares tests seeds or switches something else beside it."""
     if not is_test_file(ctx.module):
         return False
-    function = ctx.function(node)
-    if function is not None and function.name.startswith("test"):
+    around = [parent for parent in ctx.ancestors(node) if isinstance(parent, FUNCTIONS)]
+    if any(function.name.startswith("test") for function in around):
         return True
+    function = ctx.function(node)
     calls = ctx.module.index.of_type(ast.Call)
     seeds = (call for call in calls if _SEED.search(identifier(call.func)))
     switches = (write.node for write in attribute_writes(ctx.module, ("benchmark",)) if write.name == _BENCHMARK)

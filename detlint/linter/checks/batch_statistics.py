@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from detlint.conditions import Truth
@@ -17,7 +18,10 @@ from detlint.linter.analysis.unsaid import spread
 from detlint.linter.programs.evaluation import without_gradients
 from detlint.linter.programs.left_on import left_on
 from detlint.linter.programs.training import holds_in_eval_only, named_for_training, spared_by_mode, trains
-from detlint.linter.source.nodes import arguments_of, identifier
+from detlint.linter.source.names import FunctionNode
+from detlint.linter.source.nodes import arguments_of, identifier, walk
+
+_LOSS = re.compile(r"(^|_)loss(_|$)", re.IGNORECASE)
 
 
 @check("DET205")
@@ -30,7 +34,7 @@ def batch_statistics_at_inference(call: Call, ctx: Context) -> Iterator[Finding]
     if not reason:
         yield from _left_on(call, ctx)
         return
-    if function is not None and (trains(function) or named_for_training(function)):
+    if function is not None and (trains(function) or named_for_training(function) or _is_loss(function, ctx)):
         return
     yield ctx.finding(call.node, call=call.name.rpartition(".")[2], reason=reason)
 
@@ -171,6 +175,14 @@ def _standardises(call: Call, ctx: Context) -> bool:
     if kept is None or ctx.constant(kept) is not None:
         return False
     return ctx.module.index.class_at(call.node) is None or without_gradients(ctx.module, call.node)
+
+
+def _is_loss(function: FunctionNode, ctx: Context) -> bool:
+    """`return loss`, of a function by such a name outside a layer: losses standardise by the batch, and never infer."""
+    if not _LOSS.search(function.name) or ctx.module.index.class_at(function) is not None:
+        return False
+    results = [part.value for part in walk(function) if isinstance(part, ast.Return)]
+    return bool(results) and not any(isinstance(result, (ast.Tuple, ast.Dict, ast.List)) for result in results)
 
 
 def _is_weight(node: ast.expr | None) -> bool:

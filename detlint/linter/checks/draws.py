@@ -16,11 +16,13 @@ from detlint.linter.analysis.program import among_scripts
 from detlint.linter.analysis.registry import check_file
 from detlint.linter.analysis.repairs import Repair, unsafe
 from detlint.linter.analysis.testcode import is_test_file, is_unit_test
+from detlint.linter.order.spread_work import is_shuffled_to_spread
 from detlint.linter.programs.loader_workers import in_loader_worker
 from detlint.linter.programs.program_start import insert_at_start
 from detlint.linter.programs.smoke import is_smoke_test
 from detlint.linter.randomness.early_weights import built_before_seed
 from detlint.linter.randomness.global_draws import Drawn, global_draws, is_replaced, matters
+from detlint.linter.randomness.project_seeds import is_seeded_by_others
 from detlint.linter.randomness.seeded_later import is_seeded_later
 from detlint.linter.randomness.seeding import Seeding, seeding_of
 from detlint.linter.randomness.unused_seeds import seed_defaults, unused_seeds
@@ -101,12 +103,18 @@ def _unseeded_draws(ctx: Context, options: Container[ast.Call]) -> Iterator[Find
             early = [draw for draw in of_library if is_seeded_later(library, ctx.module, draw.node, seeding)]
             of_library = list(_drawn_seeds(of_library, seeding, library)) or early
         found = [draw for draw in of_library if matters(draw, ctx) and not is_switched_off(draw.node, ctx)]
+        found = [draw for draw in found if not _is_for_others(draw.node, ctx)]
         if found:
             first, *more = found
             related = [(ctx.module, draw.node, f"{draw.name} draws from it too") for draw in more[:_RELATED]]
             repair = None if seeding.of(library) else _seeded(library, ctx)
             it = "it before" if first in early else "it"
             yield ctx.finding(first.node, related=related, repair=repair, what=_what(first), it=it)
+
+
+def _is_for_others(draw: ast.Call, ctx: Context) -> bool:
+    """Is a draw for programs that seed, or to take other items first than other jobs do?"""
+    return is_seeded_by_others(draw, ctx) or is_shuffled_to_spread(draw, ctx)
 
 
 def _imported_draws(ctx: Context) -> Iterator[Finding]:

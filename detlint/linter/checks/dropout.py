@@ -15,6 +15,7 @@ from detlint.linter.analysis.defaults import truth_by_default
 from detlint.linter.analysis.guards import conditions_met, settled
 from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.passed import literals_of
+from detlint.linter.analysis.program import in_package
 from detlint.linter.analysis.registry import check
 from detlint.linter.analysis.repairs import Repair, operand, safe, set_argument, unsafe
 from detlint.linter.analysis.testcode import is_test_file
@@ -41,6 +42,8 @@ _MEANT = re.compile(r"mc_?drop|\bmc\b|monte|bayes|concrete|uncertain|variational
 # Names of what makes data: augmentation goes on where nothing trains, if somebody calls it there.
 _AUGMENTS = re.compile(r"augment|\btransforms?\b|corrupt|coarse|pixel|grid|random", re.IGNORECASE)
 
+# A parameter that says how much is dropped, of a function that drops and does no more.
+_RATE = re.compile(r"rate|prob|^p$")
 # Parameters that say how much is dropped, where it is not `p`.
 _ATTENTION_RATE = "dropout_p"
 _RATES = (_ATTENTION_RATE, "drop_prob")
@@ -225,7 +228,21 @@ def _is_called_in_training_only(function: FunctionNode, ctx: Context) -> bool:
     if named_for_training(function):
         return True
     sites = [site for method, where in _overridden(function, ctx) for site in calls_of(method, where)]
+    if not any(sites) and _is_offered(function, ctx):
+        return True
     return bool(sites) and all(site is not None and _is_for_training(*site) for site in sites)
+
+
+def _is_offered(function: FunctionNode, ctx: Context) -> bool:
+    """`def dropout(inputs, rate, seed=None):` of a package: whether to drop is up to whoever calls it, elsewhere."""
+    if ctx.module.index.class_at(function) is not None or not _DROPS.match(function.name) or not in_package(ctx.module):
+        return False
+    required = [parameter.arg for parameter, default in parameters(function.args) if default is None]
+    return any(_RATE.search(name) for name in required) and not any(map(asks_for_mode, _names_of(function)))
+
+
+def _names_of(function: FunctionNode) -> Iterator[ast.expr]:
+    return (ast.Name(parameter.arg) for parameter, _ in parameters(function.args))
 
 
 def _is_for_training(where: Context, site: ast.Call) -> bool:
@@ -367,6 +384,7 @@ def _attention_state(rate: ast.expr | None, name: str, ctx: Context) -> str:
         return ""
     value = ctx.constant(rate)
     if isinstance(value, (int, float)):
-        return f"{name} is always {value}"
+        # What another object holds may be nothing by default only; an attribute of the layer is there to be set.
+        return f"{name} is always {value}" if value or is_own(rate) else ""
     steady = steady_rate(rate, ctx)
     return f"{name} is {steady} in both modes" if steady else ""

@@ -20,7 +20,7 @@ from detlint.linter.analysis.values import Kind
 from detlint.linter.programs.evaluation import identifiers
 from detlint.linter.programs.loader_workers import worker_initialisers
 from detlint.linter.programs.smoke import is_smoke_test, is_trial
-from detlint.linter.randomness.project_seeds import project_seeds_globally
+from detlint.linter.randomness.project_seeds import is_seeded_by_others, project_seeds_globally
 from detlint.linter.randomness.purpose import decides
 from detlint.linter.randomness.repeatable import made_up, why_unrepeatable
 from detlint.linter.randomness.seeding import may_be_spread, seeding_of, seeds_in
@@ -151,7 +151,8 @@ def _runs_unseeded(node: ast.AST, ctx: Context) -> bool:
     its own: anywhere else that takes long, and says little of what else its programs import.
     """
     if ctx.program is not None and not is_smoke_test(ctx.module):
-        return ctx.program.runs(ctx.module, node) and not seeding_of(ctx.program).shared("torch")
+        runs = ctx.program.runs(ctx.module, node) and not seeding_of(ctx.program).shared("torch")
+        return runs and not is_seeded_by_others(node, ctx)
     if project_seeds_globally(ctx.module):
         return False
     users = (user for user in users_of(node, ctx) if not is_test_file(user.module) and not is_trial(user.module))

@@ -33,7 +33,7 @@ from detlint.linter.programs.autotuning import adds_two_parts
 from detlint.linter.programs.compiled_branches import is_compiled_out
 from detlint.linter.programs.kernels import KERNEL_LANGUAGES
 from detlint.linter.programs.on_cpu import is_only_built_with, runs_on_cpu
-from detlint.linter.programs.operator_calls import operator_calls, operator_entries
+from detlint.linter.programs.operator_calls import as_launched, operator_calls, operator_entries
 from detlint.linter.programs.own_places import adds_to_own_place
 from detlint.linter.programs.timing import is_only_timed, is_speed_test
 from detlint.linter.programs.training import file_trains
@@ -85,7 +85,7 @@ def duplicate_index_write(ctx: Context) -> Iterator[Finding]:
 @check_file("DET306")
 def nondeterministic_third_party(ctx: Context) -> Iterator[Finding]:
     """Silent on what the flag makes deterministic where the program asks for it."""
-    hazards = [*_hazards(ctx), *_derived(ctx)]
+    hazards = [(call, as_launched(operator, call, ctx)) for call, operator in (*_hazards(ctx), *_derived(ctx))]
     if any(operator.with_flag == "deterministic" for _, operator in hazards) and asks_for_deterministic_algorithms(ctx):
         hazards = [(call, operator) for call, operator in hazards if operator.with_flag != "deterministic"]
     yield from _findings(hazards, ctx)
@@ -160,7 +160,9 @@ def _hazards(ctx: Context) -> Iterator[tuple[Call, Operator]]:
 
 def _is_out_of_play(node: ast.Call, operator: Operator, ctx: Context) -> bool:
     """Does it never run, only to be timed or tested roughly, or where a request for determinism settles the matter?"""
-    if is_never_run(node, ctx) or is_only_timed(node, ctx) or is_speed_test(ctx) or is_only_tested_roughly(node, ctx):
+    if is_never_run(node, ctx) or is_only_timed(node, ctx) or is_speed_test(ctx):
+        return True
+    if is_only_tested_roughly(node, ctx, gradients=operator.passes == ("backward",)):
         return True
     return is_settled(node, lambda test, holds: _is_decided(test, holds, operator), ctx)
 

@@ -10,15 +10,16 @@ from detlint.findings import Finding
 from detlint.linter.analysis.callers import users_of
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.program import Program
+from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.registry import check_file
 from detlint.linter.analysis.repairs import Repair, unsafe
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.programs.devices import moves_to_cuda, uses_cuda
 from detlint.linter.programs.program_start import insert_at_start
 from detlint.linter.programs.smoke import is_smoke_test
-from detlint.linter.programs.timing import BENCHMARK, CLOCKS, TIMES_CALLS, measures
+from detlint.linter.programs.timing import BENCHMARK, CLOCKS, TIMES_CALLS, measures, weighs_training
 from detlint.linter.programs.training import file_trains, may_train, training_steps, trains
-from detlint.linter.randomness.seeding import seeding_of, seeds_in
+from detlint.linter.randomness.seeding import Seed, seeding_of, seeds_in
 from detlint.linter.source.names import FUNCTIONS
 from detlint.linter.source.nodes import arguments_of, identifier, walk
 
@@ -31,6 +32,7 @@ _OPTIMIZES = "torch.optim."
 _TRAINERS = ("lightning.pytorch.Trainer.", "transformers.Trainer.", "transformers.Seq2SeqTrainer.", "trl.SFTTrainer.")
 # A method by such a name may be the step of a training loop: not `update` alone, which bars and tables have too.
 _STEPS = re.compile(r"^(optimi[sz]e$|(optimi[sz]e|train|update|fit)_)")
+_OTHER_DEVICES = ("torch.mps.", "torch.npu.", "torch.xpu.")
 _MOST_FILES = 16
 
 
@@ -40,7 +42,7 @@ def determinism_not_requested(ctx: Context) -> Iterator[Finding]:
 
     In a library, seeds are for its callers to make the most of, but for those of a trainer that stands beside them.
     """
-    if is_test_file(ctx.module) or _only_times(ctx):
+    if is_test_file(ctx.module) or _only_times(ctx) or weighs_training(ctx):
         return
     if ctx.program is None:
         place = _seeded_trainer(ctx)
@@ -48,7 +50,7 @@ def determinism_not_requested(ctx: Context) -> Iterator[Finding]:
             yield ctx.finding(place, who="trainer", work="trains")
         return
     seeding = seeding_of(ctx.program)
-    explicit = [seed for seed in seeding.of("torch") if seed.seeder is None or not seed.seeder.implicit]
+    explicit = [seed for seed in seeding.of("torch") if _is_explicit(seed)]
     if not explicit or is_smoke_test(ctx.module) or seeding.mentions_determinism:
         return
     work = (_work(ctx) if uses_cuda(ctx) else "") or _work_of_imports(ctx)
@@ -56,6 +58,13 @@ def determinism_not_requested(ctx: Context) -> Iterator[Finding]:
     place = next((place for place in places if place is not None and not _is_for_timing(place, ctx)), None)
     if place is not None:
         yield ctx.finding(place, repair=_requested(ctx), who="program", work=work)
+
+
+def _is_explicit(seed: Seed) -> bool:
+    """Not what a library does by the way, nor what seeds the devices of others: it is CUDA that is asked for."""
+    if seed.seeder is None:
+        return True
+    return not seed.seeder.implicit and not seed.seeder.call.name.startswith(_OTHER_DEVICES)
 
 
 def _seeded_trainer(ctx: Context) -> ast.Call | None:
@@ -144,7 +153,7 @@ def _work(ctx: Context) -> str:
         if any(name.startswith(_OPTIMIZES) for name in names) or _steps(call, names, ctx):
             return "trains"
         last = identifier(call.func)
-        if _WORK.search(last) and any(module.project.definition(name) is not None for name in names):
+        if _WORK.search(last) and any(_is_no_check(module.project.definition(name)) for name in names):
             if "train" in last or "fit" in last:
                 return "trains"
             inferring = True
@@ -152,6 +161,15 @@ def _work(ctx: Context) -> str:
             return "trains"
         inferring |= any(name in _INFERS for name in names) or _sets_eval(call) or _runs_on_cuda(call, ctx)
     return "infers" if inferring else ""
+
+
+def _is_no_check(found: tuple[Module, ast.AST] | None) -> bool:
+    """Is something defined that does more than `validate_inputs(shape)`, which raises errors and gives nothing?"""
+    if found is None or not isinstance(found[1], FUNCTIONS) or "validate" not in found[1].name:
+        return found is not None
+    parts = list(walk(found[1]))
+    gives = any(isinstance(part, ast.Return) and part.value is not None for part in parts)
+    return gives or not any(isinstance(part, ast.Raise) for part in parts)
 
 
 def _steps(call: ast.Call, names: tuple[str, ...], ctx: Context) -> bool:

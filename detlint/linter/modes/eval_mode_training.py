@@ -186,11 +186,14 @@ class _Search:
 
 def is_for_one_turn(module: Module, node: ast.AST, loop: ast.AST) -> bool:
     """`if epoch == last:` holds in one turn of a loop, which may well be its end."""
+    child = node
     for parent in module.index.ancestors(node):
         if parent is loop:
             return False
-        if isinstance(parent, ast.If) and _asks_for_one(parent.test, set(_counters(loop))):
+        holds = isinstance(parent, ast.If) and child not in parent.orelse
+        if isinstance(parent, ast.If) and _asks_for_one(parent.test, set(_counters(loop)), holds=holds):
             return True
+        child = parent
     return False
 
 
@@ -238,11 +241,11 @@ def _counters(loop: ast.AST) -> Iterator[str]:
             yield from map(ast.unparse, targets)
 
 
-def _asks_for_one(test: ast.expr, counters: set[str]) -> bool:
-    """`epoch == epochs - 1`, and not `step % 100 == 0`."""
-    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
-        return any(_asks_for_one(value, counters) for value in test.values)
-    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Eq):
+def _asks_for_one(test: ast.expr, counters: set[str], *, holds: bool) -> bool:
+    """`epoch == epochs - 1`, and not `step % 100 == 0`; what does not hold in that turn, `step != steps or hurried`."""
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And if holds else ast.Or):
+        return any(_asks_for_one(value, counters, holds=holds) for value in test.values)
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Eq if holds else ast.NotEq):
         return False
     parts = list(walk(test))
     counts = any(isinstance(part, (ast.Name, ast.Attribute)) and ast.unparse(part) in counters for part in parts)

@@ -32,8 +32,9 @@ def depends_on_choice(kernel: FunctionNode, tuner: ast.Call, ctx: Context) -> bo
         return True
     if _INERT.issuperset(varied):
         return False
+    shaping = frozenset(varied) - _INERT
     return any(
-        _sums_floats(part, inside) and not is_compiled_out(part, inside)
+        _sums_floats(part, inside) and not is_compiled_out(part, inside) and not _adds_by_tile(part, shaping, kernel)
         for code, inside in _run_by(kernel, ctx)
         for part in walk(code)
     )
@@ -71,6 +72,35 @@ def _sums_floats(node: ast.AST, ctx: Context) -> bool:
     if _ATOMIC in names and len(node.args) > 1:
         return computes_floats(node.args[1], ctx)
     return bool(node.args) and not _REDUCTIONS.isdisjoint(names) and computes_floats(node.args[0], ctx)
+
+
+def _adds_by_tile(node: ast.AST, varied: frozenset[str], kernel: FunctionNode) -> bool:
+    """`atomic_add(out + rows, part)`, where all that is tried only says how many `rows` a tile has.
+
+    Each of them still gets the same parts: what a tile adds up is in the dimensions that its places do not have.
+    """
+    if not isinstance(node, ast.Call) or identifier(node.func) != _ATOMIC.rpartition(".")[2] or not node.args:
+        return False
+    return varied <= _made_from(node.args[0], kernel)
+
+
+def _made_from(place: ast.expr, kernel: FunctionNode) -> set[str]:
+    """Return the names that an expression of a kernel is computed from, also through variables."""
+    given: dict[str, set[str]] = {}
+    for part in walk(kernel):
+        if isinstance(part, (ast.Assign, ast.AugAssign, ast.AnnAssign)) and part.value is not None:
+            targets = part.targets if isinstance(part, ast.Assign) else [part.target]
+            for name in (name for target in targets for name in _names_in(target)):
+                given.setdefault(name, set()).update(_names_in(part.value))
+    found = pending = set(_names_in(place))
+    while pending:
+        pending = set().union(*(given.get(name, set()) for name in pending)) - found
+        found = found | pending
+    return found
+
+
+def _names_in(node: ast.expr) -> Iterator[str]:
+    return (part.id for part in walk(node) if isinstance(part, ast.Name))
 
 
 def _written(tuner: ast.Call, ctx: Context) -> dict[str, set[str]]:

@@ -8,9 +8,14 @@ from detlint.conditions import Truth
 from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.context import MISSING, Context
+from detlint.linter.analysis.guards import conditions_met
 from detlint.linter.analysis.releases import COMPARED
+from detlint.linter.analysis.returned import returned_by
 from detlint.linter.programs.configurations import tried
 from detlint.linter.source.names import BindingKind, FunctionNode
+
+_ASKS = "torch.are_deterministic_algorithms_enabled"
+_MAX_STEPS = 4
 
 
 def is_compiled_out(node: ast.AST, ctx: Context) -> bool:
@@ -20,6 +25,41 @@ def is_compiled_out(node: ast.AST, ctx: Context) -> bool:
         return False
     conditions = ctx.module.index.conditions_around(node)
     return any(_holds(test, kernel, ctx) is Truth.of(not holds) for test, holds in conditions)
+
+
+def is_left_out_on_request(node: ast.AST, ctx: Context) -> bool:
+    """`else` of `if DETERMINISTIC:`, of a kernel that is always launched with what asks torch for that."""
+    kernel = ctx.function(node)
+    if kernel is None:
+        return False
+    return any(
+        isinstance(test, ast.Name) and not holds and _is_launched_on_request(test.id, kernel, ctx)
+        for test, holds in conditions_met(node, ctx)
+    )
+
+
+def _is_launched_on_request(name: str, kernel: FunctionNode, ctx: Context) -> bool:
+    """What reads `kernel.configs` is no launch."""
+    sites = (site for site in calls_of(kernel, ctx) if site is not None)
+    given = [(argument_of(kernel, name, call, skip_self=False), inside) for inside, call in sites]
+    return bool(given) and all(value is not None and _asks_torch(value, inside) for value, inside in given)
+
+
+def _asks_torch(value: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> bool:
+    """`torch.are_deterministic_algorithms_enabled()`, by name too, or out of a function where nothing else is said."""
+    if steps == 0:
+        return False
+    if isinstance(value, ast.Name):
+        made = [binding.value for binding in ctx.module.definitions(value)]
+        return bool(made) and all(each is not None and _asks_torch(each, ctx, steps - 1) for each in made)
+    if isinstance(value, ast.BoolOp):
+        return any(_asks_torch(part, ctx, steps) for part in value.values)
+    if not isinstance(value, ast.Call):
+        return False
+    names = ctx.callees(value)
+    if _ASKS in names:
+        return True
+    return any(_asks_torch(result, inside, steps - 1) for result, inside in returned_by(names, ctx) or ())
 
 
 def _holds(test: ast.expr, kernel: FunctionNode, ctx: Context) -> Truth:

@@ -16,7 +16,7 @@ from detlint.linter.programs.data_code import prepares_data
 from detlint.linter.programs.devices import calls_for_cuda, device_around
 from detlint.linter.programs.off_cuda import is_off_cuda
 from detlint.linter.programs.training import file_trains
-from detlint.linter.source.names import Binding, BindingKind, FunctionNode, unpacked
+from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, unpacked
 from detlint.linter.source.nodes import arguments_of, identifier, is_own
 
 if TYPE_CHECKING:
@@ -63,7 +63,8 @@ def runs_on_cpu(call: ast.Call, tensor: ast.expr | None, operands: Iterable[ast.
         return True
     if _stays_on_cpu(tensor) or prepares_data(call, ctx) or _tests_on_cpu(ctx):
         return True
-    if ctx.program is not None and _is_model_of_file(call, ctx) and ctx.module.project.once(_trains_on_cpu, ctx.module):
+    here = _is_model_of_file(call, ctx) and (ctx.program is not None or _is_handed_to_nobody(call, ctx))
+    if here and ctx.module.project.once(_trains_on_cpu, ctx.module):
         return not ctx.module.project.once(calls_for_cuda, ctx.module)
     if tensor is not None and _is_moved_to_cpu(tensor, ctx):
         return True
@@ -119,13 +120,42 @@ def _is_model_of_file(call: ast.Call, ctx: Context) -> bool:
     A layer may be made by a function of the file too, or where the file runs from top to bottom.
     """
     owner = outermost_definition(ctx.module, call)
-    if not isinstance(owner, ast.ClassDef) and not any(value.kind is Kind.MODULE for value in ctx.values(call)):
+    of_class = ctx.module.index.class_at(call) is not None
+    if not of_class and not any(value.kind is Kind.MODULE for value in ctx.values(call)):
         return False
     if owner is None:
         statement = ctx.statement(call)
         targets = statement.targets if isinstance(statement, ast.Assign) else []
         return not any(isinstance(target, ast.Name) and is_used_elsewhere(target.id, ctx) for target in targets)
     return owner.name in ctx.module.index.calls_by_name and not is_used_elsewhere(owner.name, ctx)
+
+
+def _is_handed_to_nobody(call: ast.Call, ctx: Context) -> bool:
+    """Is the model of a library made in functions of its file that keep it to themselves and train it?
+
+    Nobody else can move it: it is no attribute, is not returned, and is given to no function of another file.
+    """
+    owner = outermost_definition(ctx.module, call)
+    made = ctx.module.index.calls_by_name.get(owner.name, ()) if owner is not None else ()
+    return bool(made) and all(_is_kept(each, ctx) for each in made)
+
+
+def _is_kept(made: ast.Call, ctx: Context) -> bool:
+    binding = ctx.binding(made) if isinstance(ctx.parent(made), ast.Assign) else None
+    if binding is None or not isinstance(binding.scope.node, FUNCTIONS):
+        return False
+    return all(_is_own_use(use, ctx) for use in ctx.flow(made).uses(binding))
+
+
+def _is_own_use(use: ast.expr, ctx: Context) -> bool:
+    """`model(x)`, `model.train()`, `weights(model)` of a function of the file."""
+    parent = ctx.parent(use)
+    if isinstance(parent, ast.Attribute):
+        return True
+    if not isinstance(parent, ast.Call):
+        return False
+    found = map(ctx.module.project.definition, ctx.callees(parent))
+    return parent.func is use or any(each is not None and each[0] is ctx.module for each in found)
 
 
 def _is_made_on_cpu(operand: ast.expr, ctx: Context, makers: Set[str], steps: int = 4) -> bool:

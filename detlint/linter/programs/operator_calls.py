@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 
 from detlint.linter.analysis.context import Call, Context
@@ -12,12 +13,15 @@ from detlint.linter.analysis.program import calls_named
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.values import Kind
 from detlint.linter.analysis.written_calls import mapped, written_out
+from detlint.linter.programs.compiled_branches import is_left_out_on_request
+from detlint.linter.programs.kernels import KERNEL_LANGUAGES
 from detlint.operators import CONFIRMED, Operator, by_python_name, in_force, load_operators
 from detlint.rulebook import Trigger
 
 Entry = tuple[Trigger, tuple[Operator, ...]]
 _Table = Mapping[str, Entry]
 _Calls = list[tuple[Call, tuple[Operator, ...]]]
+_REQUEST = "torch.use_deterministic_algorithms(True)"
 
 
 def operator_calls(ctx: Context) -> Iterator[_Calls]:
@@ -127,3 +131,9 @@ def imports_torch(module: Module) -> bool:
     names = [alias.name for statement in index.of_type(ast.Import) for alias in statement.names]
     names += [statement.module or "" for statement in index.of_type(ast.ImportFrom) if not statement.level]
     return any(name.partition(".")[0] == "torch" for name in names)
+
+
+def as_launched(operator: Operator, call: Call, ctx: Context) -> Operator:
+    """Return an operator as it is under the flag where its kernel is launched without it on request."""
+    on_request = call.name.startswith(KERNEL_LANGUAGES) and is_left_out_on_request(call.node, ctx)
+    return replace(operator, with_flag="deterministic", instead=_REQUEST) if on_request else operator

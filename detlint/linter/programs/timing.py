@@ -19,6 +19,8 @@ CLOCKS = frozenset({"perf_counter", "perf_counter_ns", "synchronize", "Event", "
 # Calls what it is given over and over, and gives the time that a call takes; and what makes a table of such times.
 TIMES_CALLS = "do_bench"
 _READS_TIME = CLOCKS | {"time", "time_ns", "process_time", "monotonic"}
+_READS_MEMORY = frozenset({"max_memory_allocated", "max_memory_reserved", "memory_stats"})
+_KEEPS = frozenset({"save", "save_checkpoint", "save_model", "save_pretrained"})
 _REPORTED = "triton.testing.perf_report"
 
 
@@ -44,9 +46,21 @@ def _is_benchmark(function: FunctionNode, ctx: Context) -> bool:
 
 def is_speed_test(ctx: Context) -> bool:
     """Is the file a program among benchmarks, or named like one, that reads a clock and makes no optimizer's step?"""
-    path, called = ctx.module.source.path, ctx.module.index.calls_by_name
-    among = BENCHMARK.search(path.stem) is not None or _OF_BENCHMARKS.search(path.parent.name) is not None
-    return among and ctx.program is not None and not _READS_TIME.isdisjoint(called) and "step" not in called
+    called = ctx.module.index.calls_by_name
+    return _is_among_benchmarks(ctx) and not _READS_TIME.isdisjoint(called) and "step" not in called
+
+
+def weighs_training(ctx: Context) -> bool:
+    """Is the file such a program that trains for the time and the memory that takes, and keeps no model?"""
+    called = ctx.module.index.calls_by_name
+    reads = not _READS_TIME.isdisjoint(called) and not _READS_MEMORY.isdisjoint(called)
+    return reads and _is_among_benchmarks(ctx) and _KEEPS.isdisjoint(called)
+
+
+def _is_among_benchmarks(ctx: Context) -> bool:
+    path = ctx.module.source.path
+    named = BENCHMARK.search(path.stem) is not None or _OF_BENCHMARKS.search(path.parent.name) is not None
+    return named and ctx.program is not None
 
 
 def measures(call: ast.Call, ctx: Context) -> bool:

@@ -13,6 +13,7 @@ from detlint.linter.analysis.defaults import may_be_none
 from detlint.linter.analysis.origins import made_by
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.programs.meta_device import has_form_alone
+from detlint.linter.randomness.identifiers import picks_address
 from detlint.linter.randomness.messages import only_words_a_message
 from detlint.linter.randomness.purpose import decides
 from detlint.linter.randomness.seed_fields import fills_seed_field
@@ -105,7 +106,7 @@ def matters(draw: Drawn, ctx: Context) -> bool:
         return False  # get_flops.py: an input of the right shape
     if has_form_alone(draw.node, ctx) or fills_seed_field(draw.node, ctx):
         return False
-    if only_words_a_message(draw.node, draw.name, ctx):
+    if only_words_a_message(draw.node, draw.name, ctx) or picks_address(draw.node, ctx):
         return False
     last = draw.name.rpartition(".")[2]
     if last == "shuffle" or last.endswith("_"):

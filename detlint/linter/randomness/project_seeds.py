@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+
+from detlint.linter.analysis.callers import users_of
+from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.program import in_package
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.testcode import is_test_file
-from detlint.linter.randomness.seeding import seeds_in
+from detlint.linter.programs.smoke import is_trial
+from detlint.linter.randomness.seeding import seeding_of, seeds_in
 from detlint.randomness import load_sources
 
 _NUMBERS = ("seed", "random_seed")  # a variable far more often than a function that seeds
@@ -32,6 +38,17 @@ def _is_mentioned(word: str, module: Module, in_tests: bool) -> bool:
     files = (module.project.at(path) for path in search.found)
     counted = (file for file in files if in_tests or not is_test_file(file))
     return any(not of_generators or any(seeds_in(file)) for file in counted)
+
+
+def is_seeded_by_others(node: ast.AST, ctx: Context) -> bool:
+    """Is this for other files of a package whose programs seed, and run here by a main guard that only tries it out?"""
+    if not in_package(ctx.module) or not is_trial(ctx.module):
+        return False
+    users = [user for user in users_of(node, ctx) if user.module is not ctx.module and not is_test_file(user.module)]
+    programs = (user.program for user in users if user.program is not None)
+    return bool(users) and (
+        project_seeds_globally(ctx.module) or any(seeding_of(program).seeds for program in programs)
+    )
 
 
 def _words() -> list[str]:

@@ -14,6 +14,7 @@ from detlint.linter.analysis.testcode import is_meant_to_fail
 from detlint.linter.analysis.values import Kind
 from detlint.linter.modes.runs import PREDICTS
 from detlint.linter.programs.called_models import is_model
+from detlint.linter.randomness.identifiers import identifies, is_kept_as_id, is_sent_as_id, joins
 from detlint.linter.source.names import COMPREHENSIONS, FUNCTIONS
 from detlint.linter.source.nodes import identifier
 from detlint.randomness import load_sources
@@ -35,8 +36,8 @@ _EXPORTERS = (
 )
 # Methods called for an effect that no value has a part in.
 _QUIET = frozenset({"requires_grad_", "retain_grad", "share_memory_", "pin_memory", "detach_", "record_stream"})
-# Names of texts that only have to be another one each time.
-_IDENTIFIES = re.compile(r"(^|_)(guid|id|nonce|slug|suffix)$")
+# What takes gradients: optimizers, and who reads them or keeps what they change.
+_GRADIENTS = re.compile(r"^_?grads?$|step$|optim|clip_grad|register_\w*hook|state_dict|parameters$|^train|^fit$|^save")
 _CONVERSIONS = frozenset(
     {"int", "str", "float", "abs", "round", "tuple", "list", "dict", "iter", "enumerate"}
     | {"numpy.array", "numpy.asarray"}
@@ -45,11 +46,13 @@ _CONVERSIONS = frozenset(
 
 def decides(node: ast.expr, ctx: Context, depth: int = 0) -> bool:
     """Return whether anything but the form of the value matters to the program; True where that cannot be told."""
-    if depth == 0 and (_makes_up_a_name(node, ctx) or is_meant_to_fail(node, ctx.module)):
+    if depth == 0 and (identifies(node, ctx) or is_meant_to_fail(node, ctx.module)):
         return False
     parent = ctx.parent(node)
     if depth > _DEPTH or parent is None:
         return True
+    if _is_given_to_clock(node, ctx):
+        return False
     if isinstance(parent, ast.Attribute):
         return _attribute_decides(parent, ctx, depth)
     if isinstance(parent, (ast.Call, ast.keyword)):
@@ -63,7 +66,8 @@ def decides(node: ast.expr, ctx: Context, depth: int = 0) -> bool:
         return parent.iter is not node or _rounds_decide(parent, ctx)
     if isinstance(parent, ast.Dict) and node in parent.values:
         key = parent.keys[parent.values.index(node)]
-        return not _names_place(key, ctx) and decides(parent, ctx, depth + 1)
+        nothing = _names_place(key, ctx) or is_sent_as_id(key, parent, ctx)
+        return not nothing and decides(parent, ctx, depth + 1)
     if isinstance(parent, ast.Subscript) and parent.value is not node:
         return True
     if isinstance(parent, (ast.ListComp, ast.GeneratorExp)) and parent.elt is node:
@@ -75,7 +79,7 @@ def decides(node: ast.expr, ctx: Context, depth: int = 0) -> bool:
 
 def draws_decide(generator: ast.expr, ctx: Context) -> bool:
     """Return whether anything drawn from the generator that an expression makes matters; True where it is handed on."""
-    if _makes_up_a_name(generator, ctx) or is_meant_to_fail(generator, ctx.module):
+    if identifies(generator, ctx) or is_meant_to_fail(generator, ctx.module):
         return False
     parent = ctx.parent(generator)
     if isinstance(parent, ast.Call) and generator is not parent.func:  # `coolname.replace_random(Random())`
@@ -87,14 +91,12 @@ def draws_decide(generator: ast.expr, ctx: Context) -> bool:
         return decides(draw, ctx)
     binding = ctx.binding(generator)
     owner = ctx.module.index.scope_at(binding.node).lookup(binding.name) if binding is not None else None
-    if binding is None or owner is None or not isinstance(owner.node, FUNCTIONS):
+    if binding is None or owner is None or not isinstance(owner.node, (*FUNCTIONS, ast.Module)):
         return True
-    return any(draws_decide(use, ctx) for use in ctx.module.flow(owner).uses(binding))
-
-
-def _makes_up_a_name(node: ast.expr, ctx: Context) -> bool:
-    function = ctx.function(node)
-    return function is not None and load_sources().indifferent.makes_up_name(function.name)
+    uses = ctx.module.flow(owner).uses(binding)
+    if isinstance(owner.node, ast.Module) and (not uses or is_used_elsewhere(binding.name, ctx)):
+        return True
+    return any(draws_decide(use, ctx) for use in uses)
 
 
 def _attribute_decides(attribute: ast.Attribute, ctx: Context, depth: int) -> bool:
@@ -104,9 +106,16 @@ def _attribute_decides(attribute: ast.Attribute, ctx: Context, depth: int) -> bo
     parent = ctx.parent(attribute)
     called = isinstance(parent, ast.Call) and parent.func is attribute
     if isinstance(parent, ast.Call) and called and isinstance(ctx.parent(parent), ast.Expr):
-        return attribute.attr not in _QUIET  # a method called for its effect: to_csv, backward
+        if attribute.attr == "backward":
+            return _reads_gradients(ctx)
+        return attribute.attr not in _QUIET  # a method called for its effect: to_csv
     result = parent if called else attribute
     return decides(result, ctx, depth + 1) if isinstance(result, ast.expr) else True
+
+
+def _reads_gradients(ctx: Context) -> bool:
+    """Does a file make a step with the gradients that it computes, look at them, or hold what might?"""
+    return any(_GRADIENTS.search(name) for name in ctx.module.index.names_used)
 
 
 def _argument_decides(argument: ast.expr, call: ast.Call, ctx: Context, depth: int) -> bool:
@@ -117,9 +126,9 @@ def _argument_decides(argument: ast.expr, call: ast.Call, ctx: Context, depth: i
         return False
     if isinstance(call.func, ast.Attribute) and call.func.attr in table.attributes:
         return False
-    if _joins(call) and _is_kept_as_id(call, ctx):
+    if joins(call) and is_kept_as_id(call, ctx):
         return False
-    converts = any(name.removeprefix("builtins.") in _CONVERSIONS for name in names) or _joins(call)
+    converts = any(name.removeprefix("builtins.") in _CONVERSIONS for name in names) or joins(call)
     converts = converts or not ctx.inference.types.bars.isdisjoint(names)
     computes = (bool(names) and all(name.startswith("torch.") for name in names)) or _only_keeps(names, ctx)
     if converts or (computes and not isinstance(ctx.parent(call), ast.Expr)) or _is_model(call, ctx):
@@ -134,23 +143,22 @@ def _only_keeps(names: tuple[str, ...], ctx: Context) -> bool:
     return classes and all(ctx.module.project.definition(name) is None for name in names)
 
 
-def _joins(call: ast.Call) -> bool:
-    """`"".join(letters)`."""
-    function = call.func
-    return isinstance(function, ast.Attribute) and function.attr == "join" and isinstance(function.value, ast.Constant)
-
-
-def _is_kept_as_id(text: ast.Call, ctx: Context) -> bool:
-    """`player_id = "".join(letters)`: a word that nothing else goes by."""
-    statement = ctx.parent(text)
-    targets = statement.targets if isinstance(statement, ast.Assign) else []
-    return bool(targets) and all(_IDENTIFIES.search(identifier(target)) for target in targets)
-
-
 def _measures(function: ast.expr) -> bool:
     """Does a function only measure or trace the model it gets, going by its name?"""
     name = identifier(function)
     return bool(load_sources().indifferent.measures(name))
+
+
+def _is_given_to_clock(node: ast.expr, ctx: Context) -> bool:
+    """`speed(lambda: model(x))`, `profiling.peak(lambda: model(x))`: what comes out is thrown away."""
+    for around in ctx.ancestors(node):
+        if isinstance(around, ast.stmt):
+            return False
+        call = ctx.parent(around) if isinstance(around, ast.Lambda) else None
+        if isinstance(call, ast.Call) and call.func is not around:
+            names = [identifier(call.func), *(part for name in ctx.callees(call) for part in name.split("."))]
+            return any(map(load_sources().indifferent.measures, names))
+    return False
 
 
 def _is_model(call: ast.Call, ctx: Context) -> bool:
