@@ -228,7 +228,7 @@ class Seeding:
                         found.append(argument.value)
                     elif argument.hidden and may_be_spread(module, call, request.parameter):
                         found.append(call)
-            for call in calls_named(module, ("set_defaults",)):  # of a parser, whatever it is called
+            for call in module.index.calls_by_name.get("set_defaults", ()):  # of a parser, whatever it is called
                 found += [keyword.value for keyword in call.keywords if keyword.arg == "deterministic"]
             found += determinism_settings(module)
             lasts = frozenset(name.rpartition(".")[2] for name in table.request_assignments)
