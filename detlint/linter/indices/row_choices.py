@@ -14,7 +14,7 @@ from detlint.conditions import Truth
 from detlint.linter.analysis.kept_values import entries_under, kept_under
 from detlint.linter.analysis.values import Kind
 from detlint.linter.indices.positions import SAME_ELEMENTS, WRAPPERS
-from detlint.linter.indices.written_shapes import is_flat, written_shape
+from detlint.linter.indices.written_shapes import is_flat, sizes_written, written_shape
 from detlint.linter.source.names import BindingKind, unpacked
 from detlint.linter.source.nodes import identifier, walk
 
@@ -23,24 +23,10 @@ if TYPE_CHECKING:
 
 _MAX_STEPS = 12
 
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """The argument that decides whether places are distinct along a dimension; it comes after so many others."""
-
-    by: str
-    after: int
-    default: object
-
-
-# What gives places; of pairs, the second. What is drawn stands in the last dimension.
+# What gives places, along a dimension that comes after so many other arguments; of pairs, the second. What is drawn
+# stands in the last one, and in that argument's place it says whether places are put back.
 _DRAWING = "multinomial"
-_CHOOSING = {
-    "argsort": _Asked("dim", 0, -1),
-    "sort": _Asked("dim", 0, -1),
-    "topk": _Asked("dim", 1, -1),
-    _DRAWING: _Asked("replacement", 1, False),
-}
+_CHOOSING = {"argsort": 0, "sort": 0, "topk": 1, _DRAWING: 1}
 _PAIRS = frozenset({"sort", "topk"})
 _ORDERING = (ast.Add, ast.Sub)
 _FLATTENING = frozenset({"flatten", "ravel", "reshape", "view"})
@@ -204,7 +190,7 @@ def _has_column_shape(node: ast.expr, ctx: Context) -> bool:
         return [isinstance(item, ast.Slice) for item in items] == [True, False] and ctx.constant(items[1]) is None
     if not isinstance(node, ast.Call):
         return False
-    sizes = [ctx.constant(size) for size in _sizes(node)]
+    sizes = [ctx.constant(size) for size in sizes_written(node)]
     last = identifier(node.func)
     return (last == "unsqueeze" and sizes in ([1], [-1])) or (last in _FLATTENING and len(sizes) == 2 and sizes[1] == 1)
 
@@ -243,7 +229,7 @@ def _without(place: int, seen: _Seen) -> _Seen | None:
 
 def _viewed(view: ast.Call, name: str, seen: _Seen, ctx: Context) -> _Seen | None:
     """Return what is known of the tensor that a view was made of; None if places may stand there more than once."""
-    sizes = _sizes(view)
+    sizes = sizes_written(view)
     if name in SAME_ELEMENTS or name == "expand_as":
         return seen
     if name == "unsqueeze" and len(sizes) == 1:
@@ -276,15 +262,12 @@ def _is_choice(node: ast.expr, seen: _Seen, ctx: Context, *, pairs: bool) -> boo
     if name not in _CHOOSING or (name in _PAIRS) is not pairs:
         return False
     skipped = identifier(node.func.value) == "torch"
-    asked = _CHOOSING[name]
-    given = {word.arg: word.value for word in node.keywords}
-    placed = node.args[asked.after + skipped :]
-    told = given.get(asked.by, placed[0] if placed else None)
-    dim = asked.default if told is None else ctx.constant(told)
-    if name == _DRAWING:
-        dim = -1 if dim is False else None
-    if not _has_width(node, seen):
+    word = "replacement" if name == _DRAWING else "dim"
+    placed = node.args[_CHOOSING[name] + skipped :]
+    told = next((keyword.value for keyword in node.keywords if keyword.arg == word), next(iter(placed), None))
+    if not _has_width(node, seen) or (name == _DRAWING and told is not None and ctx.constant(told) is not False):
         return False
+    dim = -1 if told is None or name == _DRAWING else ctx.constant(told)
     scores = node.args[0] if skipped and node.args else node.func.value
     if seen.rank is None and is_flat(scores, ctx):
         seen = replace(seen, rank=1)
@@ -297,8 +280,3 @@ def _is_same(dim: int, along: int, rank: int | None) -> bool:
     if (dim < 0) is (along < 0):
         return dim == along
     return -size <= min(dim, along) and max(dim, along) < size and dim % size == along % size
-
-
-def _sizes(view: ast.Call) -> list[ast.expr]:
-    only = view.args[0] if len(view.args) == 1 else None
-    return only.elts if isinstance(only, (ast.Tuple, ast.List)) else view.args

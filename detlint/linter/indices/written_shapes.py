@@ -40,7 +40,7 @@ def written_shape(tensor: ast.expr, ctx: Context) -> list[object]:
     if made.func.attr == "unsqueeze" and len(made.args) == 1:
         place = ctx.constant(made.args[0])
         return [MISSING, 1] if place in (1, -1) else [1, MISSING] if place in (0, -2) else []
-    return [ctx.constant(size) for size in _sizes(made)] if made.func.attr in _SHAPING else []
+    return [ctx.constant(size) for size in sizes_written(made)] if made.func.attr in _SHAPING else []
 
 
 def is_flat(tensor: ast.expr, ctx: Context) -> bool:
@@ -48,7 +48,7 @@ def is_flat(tensor: ast.expr, ctx: Context) -> bool:
     made = _made(tensor, ctx)
     if not isinstance(made, ast.Call) or identifier(made.func) not in _FLATTENING:
         return False
-    return [ctx.constant(size) for size in _sizes(made)] in ([], [-1])
+    return [ctx.constant(size) for size in sizes_written(made)] in ([], [-1])
 
 
 def _made(tensor: ast.expr, ctx: Context) -> ast.expr:
@@ -67,6 +67,7 @@ def _made(tensor: ast.expr, ctx: Context) -> ast.expr:
     return tensor
 
 
-def _sizes(view: ast.Call) -> list[ast.expr]:
+def sizes_written(view: ast.Call) -> list[ast.expr]:
+    """Return the arguments of `view(2, -1)` and `view((2, -1))`."""
     only = view.args[0] if len(view.args) == 1 else None
     return only.elts if isinstance(only, (ast.Tuple, ast.List)) else view.args
