@@ -71,15 +71,13 @@ def deterministic_only_on_request(ctx: Context) -> Iterator[Finding]:
 @check_file("DET304")
 def unstable_order(ctx: Context) -> Iterator[Finding]:
     """Every call whose ties nothing breaks."""
-    for call, operator in _hazards(ctx):
-        yield _finding(call, operator, ctx)
+    yield from _findings(_hazards(ctx), ctx)
 
 
 @check_file("DET305")
 def duplicate_index_write(ctx: Context) -> Iterator[Finding]:
     """Method calls whose index is not known to name each place once; subscripts have a check of their own."""
-    for call, operator in _hazards(ctx):
-        yield _finding(call, operator, ctx)
+    yield from _findings(_hazards(ctx), ctx)
 
 
 @check_file("DET306")
@@ -107,7 +105,7 @@ def _region(node: ast.AST, ctx: Context) -> ast.AST | None:
     return owner or next((p for p in reversed(tuple(ctx.ancestors(node))) if isinstance(p, FUNCTIONS)), None)
 
 
-def _finding(call: Call, operator: Operator, ctx: Context, others: list[Call] | None = None) -> Finding:
+def _finding(call: Call, operator: Operator, ctx: Context, others: list[Call]) -> Finding:
     reason = CAUSES[operator.cause]
     if operator.passes == ("backward",):
         reason = f"in its backward pass {reason}"
@@ -121,8 +119,8 @@ def _finding(call: Call, operator: Operator, ctx: Context, others: list[Call] | 
         remedy=operator.instead,
         passes=operator.passes,
         devices=operator.devices,
-        related=[(ctx.module, other.node, other.name) for other in others or ()],
-        repair=_repair([call, *(others or ())], operator),
+        related=[(ctx.module, other.node, other.name) for other in others],
+        repair=_repair([call, *others], operator),
     )
 
 

@@ -22,7 +22,6 @@ from detlint.linter.source.nodes import identifier, walk
 from detlint.randomness import load_sources
 from detlint.rulebook import Trigger
 
-_META = "meta"
 # Modules that draw from a global generator, and that one itself.
 _GLOBAL = frozenset({"numpy.random", "random", "torch", "torch.default_generator"})
 _INITIALISES = re.compile(r"(^|_)(init|initiali[sz]e|reset)(_|$)")
