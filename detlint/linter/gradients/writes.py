@@ -21,10 +21,8 @@ _WRITING = re.compile(r"[a-z]\w*_|append|extend|insert")
 def written_into(node: ast.Name, ctx: Context) -> Iterator[ast.expr]:
     """Yield what the function writes into the tensor or list of a name: `x[i] = y`, `x[:3].add_(y)`, `x.append(y)`."""
     for use in ctx.module.index.uses_of(node):
-        place: ast.AST = use
-        parent = ctx.parent(use)
-        while isinstance(parent, ast.Subscript) and parent.value is place:
-            place, parent = parent, ctx.parent(parent)
+        place = ctx.module.index.entry_of(use)
+        parent = ctx.parent(place)
         if isinstance(parent, (ast.Assign, ast.AugAssign)) and parent.value is not place:
             yield parent.value
         elif isinstance(parent, ast.Attribute) and _WRITING.fullmatch(parent.attr):

@@ -16,12 +16,9 @@ def written_into(module: Module, name: ast.Name, sums: bool = True) -> Iterator[
 
     So with `x.uniform_(0, 1)`, `nn.init.normal_(x)`, and `x[i] += y` unless `y` will do, as it does for `sums`.
     """
-    parents = module.index.parents
     for use in module.index.uses_of(name):
-        place: ast.AST = use
-        parent = parents.get(use)
-        while isinstance(parent, ast.Subscript) and parent.value is place:
-            place, parent = parent, parents.get(parent)
+        place = module.index.entry_of(use)
+        parent = module.index.parents.get(place)
         if isinstance(parent, ast.Assign) and parent.value is not place:
             yield parent.value
         elif isinstance(parent, ast.AugAssign) and parent.value is not place:

@@ -49,10 +49,8 @@ def _only_shape(module: Module, name: ast.Name, call: ast.Call) -> bool:
     return binding is not None and all(_is_shape(module, use) for use in module.flow_at(call).uses(binding))
 
 
-def _is_shape(module: Module, use: ast.AST) -> bool:
-    parent = module.index.parents.get(use)
-    while isinstance(parent, ast.Subscript) and parent.value is use:
-        use, parent = parent, module.index.parents.get(parent)
+def _is_shape(module: Module, use: ast.expr) -> bool:
+    parent = module.index.parents.get(module.index.entry_of(use))
     return isinstance(parent, ast.Attribute) and parent.attr in SHAPES
 
 

@@ -190,6 +190,13 @@ class Index(NodeLists):
             if isinstance(use, ast.Name) and self.scope_at(use).lookup(use.id) is owner:
                 yield use
 
+    def entry_of(self, use: ast.expr) -> ast.expr:
+        """Return the whole `rows[0][1]` around a use of `rows`, or the use where nothing of it is taken."""
+        around = self.parents.get(use)
+        while isinstance(around, ast.Subscript) and around.value is use:
+            use, around = around, self.parents.get(around)
+        return use
+
     def statement(self, node: ast.AST) -> ast.stmt:
         """Return the statement that `node` stands in (itself if it is one)."""
         if isinstance(node, ast.stmt):
