@@ -27,7 +27,7 @@ _WORK = re.compile(
     r"(^|_)(train|fit|finetune|eval|evaluate|evaluation|validate|test|infer|inference|predict|generate|sample|rollout"
     r"|benchmark|attack)(_|$)"
 )
-_INFERS = ("torch.no_grad", "torch.inference_mode", "torch.set_grad_enabled")
+_INFERS = ("torch.no_grad", "torch.inference_mode", "torch.set_grad_enabled", "transformers.pipeline")
 _OPTIMIZES = "torch.optim."
 _TRAINERS = ("lightning.pytorch.Trainer.", "transformers.Trainer.", "transformers.Seq2SeqTrainer.", "trl.SFTTrainer.")
 # A method by such a name may be the step of a training loop: not `update` alone, which bars and tables have too.
@@ -48,6 +48,10 @@ def determinism_not_requested(ctx: Context) -> Iterator[Finding]:
         place = _seeded_trainer(ctx)
         if place is not None and uses_cuda(ctx):
             yield ctx.finding(place, who="trainer", work="trains")
+            return
+        helper = _seed_helper(ctx)
+        if helper is not None:
+            yield ctx.finding(helper, who="program", work="trains")
         return
     seeding = seeding_of(ctx.program)
     explicit = [seed for seed in seeding.of("torch") if _is_explicit(seed)]
@@ -94,6 +98,19 @@ def _seeded_trainer(ctx: Context) -> ast.Call | None:
         asked = any(seeding_of(program).mentions_determinism for program in everything)
         told = any(True for user in users if user.program is not None for _ in determinism_not_requested(user))
         return None if asked or told else seed.node
+    return None
+
+
+def _seed_helper(ctx: Context) -> ast.Call | None:
+    """Return where a library file seeds torch for programs of the project that never ask for determinism."""
+    for seed in seeds_in(ctx.module):
+        if seed.seeder is None or not _is_explicit(seed) or "torch" not in seed.libraries:
+            continue
+        if ctx.function(seed.node) is None:
+            continue
+        users = [user for user in users_of(seed.node, ctx) if user.module is not ctx.module and user.program is not None]
+        if any(True for user in users for _ in determinism_not_requested(user)):
+            return seed.node
     return None
 
 
