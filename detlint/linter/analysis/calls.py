@@ -78,13 +78,15 @@ def call_values(inference: Inference, node: ast.Call) -> Iterator[Value]:
 def _same_parameter(inference: Inference, node: ast.Call) -> Iterator[Value]:
     """`model.to(device)` of a parameter is still that parameter: the caller knows what it is.
 
-    Only tensors become integers: `mask.to(torch.long)`, `label.long()`.
+    Only tensors become integers: `mask.to(torch.long)`, `mask.to(device, dtype=torch.long)`, `label.long()`.
     """
     if isinstance(node.func, ast.Attribute) and node.func.attr in _TO_INTEGERS and not node.args:
         yield inference.made(Kind.TENSOR, node, dtype="int")
         return
-    if isinstance(node.func, ast.Attribute) and node.func.attr == "to" and node.args:
-        converted = inference.made(Kind.TENSOR, node, dtype=dtype_named(inference, node.args[0]))
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "to":
+        named = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg == "dtype")]
+        dtypes = (dtype_named(inference, each) for each in named)
+        converted = inference.made(Kind.TENSOR, node, dtype=next(filter(None, dtypes), None))
         if converted.is_integral:
             yield converted
             return

@@ -220,8 +220,7 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
         return False
     uses = _uses(call, ctx)
     words = branches(call, operator.when, ctx)
-    # Where several layers go by one name, what one of them is given says nothing of another.
-    certain = [use for use in uses or () if len({value.type for value in ctx.values(use.func)}) == 1]
+    certain = [use for use in uses or () if _is_certain(use, call, ctx)]
     views: list[SourceArguments] = [LayerArguments(call, use, ctx, word) for use in certain for word in words]
     layer = _layer_derived_from(operator, call)
     if layer is not None:
@@ -377,6 +376,17 @@ def _uses(call: Call, ctx: Context) -> list[ast.Call] | None:
     return [use for use in found if any(value.node in known for value in ctx.values(use.func))]
 
 
+def _is_certain(use: ast.Call, call: Call, ctx: Context) -> bool:
+    """Where several layers go by one name, what one of them is given says nothing of another: but for numbers of classes.
+
+    Other losses of that name (`nn.BCEWithLogitsLoss`) take floats.
+    """
+    if len({value.type for value in ctx.values(use.func)}) == 1:
+        return True
+    targets = ctx.values(use.args[1]) if len(use.args) > 1 else ()
+    return bool(targets) and all(target.is_integral for target in targets)
+
+
 def _made_of(node: ast.expr, ctx: Context) -> Iterator[str]:
     """Yield the identifiers that hold the layer made by `node`, moved to a device and wrapped or not."""
     parent = ctx.parent(node)
@@ -385,8 +395,10 @@ def _made_of(node: ast.expr, ctx: Context) -> Iterator[str]:
         yield from _made_of(moved, ctx)  # nn.CrossEntropyLoss().cuda()
     elif isinstance(parent, ast.Call) and any(name in load_types().wrappers for name in ctx.callees(parent)):
         yield from _made_of(parent, ctx)  # weight_norm(nn.Conv1d(4, 4, 3))
-    elif isinstance(parent, ast.Assign):
-        for target in parent.targets:
+    elif isinstance(parent, ast.BoolOp) or (isinstance(parent, ast.IfExp) and node is not parent.test):
+        yield from _made_of(parent, ctx)  # nn.CrossEntropyLoss() if classes > 2 else nn.BCEWithLogitsLoss()
+    elif isinstance(parent, (ast.Assign, ast.AnnAssign)):
+        for target in parent.targets if isinstance(parent, ast.Assign) else [parent.target]:
             if isinstance(target, ast.Name):
                 yield target.id
             elif isinstance(target, ast.Attribute):

@@ -27,13 +27,14 @@ _WORK = re.compile(
     r"(^|_)(train|fit|finetune|eval|evaluate|evaluation|validate|test|infer|inference|predict|generate|sample|rollout"
     r"|benchmark|attack)(_|$)"
 )
-_INFERS = ("torch.no_grad", "torch.inference_mode", "torch.set_grad_enabled")
+_INFERS = ("torch.no_grad", "torch.inference_mode", "torch.set_grad_enabled", "transformers.pipeline")
 _OPTIMIZES = "torch.optim."
 _TRAINERS = ("lightning.pytorch.Trainer.", "transformers.Trainer.", "transformers.Seq2SeqTrainer.", "trl.SFTTrainer.")
 # A method by such a name may be the step of a training loop: not `update` alone, which bars and tables have too.
 _STEPS = re.compile(r"^(optimi[sz]e$|(optimi[sz]e|train|update|fit)_)")
 _OTHER_DEVICES = ("torch.mps.", "torch.npu.", "torch.xpu.")
 _MOST_FILES = 16
+_KEEPS_STATE = re.compile(r"^(set_rng_state(_all)?|fork_rng)$")
 
 
 @check_file("DET407")
@@ -45,9 +46,7 @@ def determinism_not_requested(ctx: Context) -> Iterator[Finding]:
     if is_test_file(ctx.module) or _only_times(ctx) or weighs_training(ctx):
         return
     if ctx.program is None:
-        place = _seeded_trainer(ctx)
-        if place is not None and uses_cuda(ctx):
-            yield ctx.finding(place, who="trainer", work="trains")
+        yield from _in_library(ctx)
         return
     seeding = seeding_of(ctx.program)
     explicit = [seed for seed in seeding.of("torch") if _is_explicit(seed)]
@@ -67,16 +66,39 @@ def _is_explicit(seed: Seed) -> bool:
     return not seed.seeder.implicit and not seed.seeder.call.name.startswith(_OTHER_DEVICES)
 
 
-def _seeded_trainer(ctx: Context) -> ast.Call | None:
+def _in_library(ctx: Context) -> Iterator[Finding]:
+    """Yield a finding where a file of a library seeds torch for programs of the project, or for its own training."""
+    seeds = [seed for seed in seeds_in(ctx.module) if seed.seeder is not None and not seed.seeder.implicit]
+    helper = next((seed.node for seed in seeds if "torch" in seed.libraries and _seeds_programs(seed, ctx)), None)
+    trainer = _seeded_trainer(seeds, ctx) if helper is None else None
+    if helper is not None:
+        yield ctx.finding(helper, who="helper", work="is called for work")
+    elif trainer is not None and uses_cuda(ctx):
+        yield ctx.finding(trainer, who="trainer", work="trains")
+
+
+def _seeds_programs(seed: Seed, ctx: Context) -> bool:
+    """`set_seed(seed)`, which programs call that never ask for determinism: the helper is where all of them can.
+
+    Not one that puts the states of the generators back.
+    """
+    function = ctx.function(seed.node)
+    if function is None or not _is_explicit(seed):
+        return False
+    if any(_KEEPS_STATE.search(identifier(call.func)) for call in _calls_in(function)):
+        return False
+    users = (user for user in users_of(seed.node, ctx) if user.module is not ctx.module and user.program is not None)
+    return any(True for user in users for _ in determinism_not_requested(user))
+
+
+def _seeded_trainer(seeds: list[Seed], ctx: Context) -> ast.Call | None:
     """Return where a file of a library that trains seeds torch for the training, in a function it calls or that trains.
 
     It does so with CUDA and another library beside torch; where a function that trains seeds, and a program runs that,
-    torch is enough. Nowhere, if what it imports or a file that leads there sets determinism, or is a program and has
-    the finding itself.
+    torch is enough. Nowhere, if what it imports or a file that leads there sets determinism.
     """
     if not file_trains(ctx.module):
         return None
-    seeds = [seed for seed in seeds_in(ctx.module) if seed.seeder is not None and not seed.seeder.implicit]
     for seed in (seed for seed in seeds if "torch" in seed.libraries):
         function = ctx.function(seed.node)
         if function is None:
@@ -91,9 +113,7 @@ def _seeded_trainer(ctx: Context) -> ast.Call | None:
         if not thorough and not any(program.runs(ctx.module, seed.node) for program in programs):
             continue
         everything = (Program(ctx.module), *(user.program_or_library for user in users))
-        asked = any(seeding_of(program).mentions_determinism for program in everything)
-        told = any(True for user in users if user.program is not None for _ in determinism_not_requested(user))
-        return None if asked or told else seed.node
+        return None if any(seeding_of(program).mentions_determinism for program in everything) else seed.node
     return None
 
 

@@ -83,7 +83,9 @@ def takes_sizes(node: ast.Call, ctx: Context) -> bool:
     if _gives_sizes(only):
         return True
     values = ctx.values(only)
-    return all(value.kind is Kind.NUMBER and value.dtype != "float" for value in values) or _is_size(only, node, ctx)
+    if all(value.kind is Kind.NUMBER and value.dtype != "float" for value in values):
+        return True
+    return all(value.kind in (Kind.NUMBER, Kind.UNKNOWN) for value in values) and _is_size(only, node, ctx)
 
 
 def _gives_sizes(node: ast.expr) -> bool:

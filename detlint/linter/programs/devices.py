@@ -53,6 +53,8 @@ def uses_cuda(ctx: Context) -> bool:
         return True
     if any(keyword.arg in _ON_CPU and ctx.constant(keyword.value) is True for keyword in index.of_type(ast.keyword)):
         return False
+    if any(_is_placed(keyword, ctx) for keyword in index.of_type(ast.keyword)):
+        return True
     frameworks = {ctx.inference.canonical(name) for name in _FRAMEWORKS}
     for call in calls_named(ctx.module, {name.rpartition(".")[2] for name in _FRAMEWORKS}):
         given = {keyword.arg: keyword.value for keyword in call.keywords}
@@ -60,6 +62,11 @@ def uses_cuda(ctx: Context) -> bool:
         if not on_cpu and not frameworks.isdisjoint(ctx.callees(call)):
             return True
     return False
+
+
+def _is_placed(keyword: ast.keyword, ctx: Context) -> bool:
+    """`from_pretrained(name, device_map="auto")` puts the parts of a model on the devices that there are."""
+    return keyword.arg == "device_map" and ctx.constant(keyword.value) not in (None, "cpu")
 
 
 def calls_for_cuda(module: Module) -> bool:
