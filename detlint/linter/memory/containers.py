@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from detlint.linter.memory.attribute_fates import fate_under_names
-from detlint.linter.memory.copy_reads import looped
+from detlint.linter.memory.looped import looped
 from detlint.linter.memory.needs import guards_emptiness
 from detlint.linter.memory.updates import sets_nothing
 from detlint.linter.memory.uses import Fate, fate
