@@ -148,7 +148,7 @@ def _read_of_result(node: ast.expr, returned: ast.expr, ctx: Context, names: int
             return None
         caller, call = site
         read = _read_of_call(call, node, returned, caller, names - 1) if caller.callees(call) else None
-        if read is not None and (isinstance(read, ast.BinOp) or not isinstance(caller.parent(read), ast.Return)):
+        if read is not None:
             return read if caller.module is ctx.module else returned
     return None
 
