@@ -13,7 +13,7 @@ from detlint.linter.memory.updates import sets_nothing
 from detlint.linter.memory.uses import Fate, fate
 from detlint.linter.memory.weights import is_initialised_unnamed
 from detlint.linter.source.names import COMPREHENSIONS
-from detlint.linter.source.nodes import identifier, is_own, walk
+from detlint.linter.source.nodes import identifier, is_own, unless_absent, walk
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
@@ -72,7 +72,7 @@ def read_of_entry(entry: ast.Subscript, ctx: Context) -> ast.expr | None:
 
 def _holds_parameters(entry: ast.Subscript, ctx: Context) -> bool:
     """`self.weights[key] = nn.Parameter(torch.empty(n))`: hooks and checkpoints reach it."""
-    value = getattr(ctx.statement(entry), "value", None)
+    value = unless_absent(getattr(ctx.statement(entry), "value", None))
     return isinstance(value, ast.Call) and "torch.nn.Parameter" in ctx.callees(value)
 
 

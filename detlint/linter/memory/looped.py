@@ -37,6 +37,18 @@ def looped(node: ast.expr, ctx: Context) -> tuple[ast.AST, ast.expr] | None:
     return None
 
 
+def source_of(loop: ast.For | ast.AsyncFor, ctx: Context) -> ast.expr:
+    """Return `model.parameters()` of a loop over `weights` after `weights = model.parameters()`; no progress bar."""
+    source = loop.iter
+    for _ in range(_MOST_NAMES):
+        source = only_value(ctx.module, source) or source
+        bar = isinstance(source, ast.Call) and not ctx.inference.types.bars.isdisjoint(ctx.callees(source))
+        if not isinstance(source, ast.Call) or not bar or not source.args:
+            break
+        source = source.args[0]
+    return source
+
+
 def _collected(source: ast.expr, place: list[int], ctx: Context) -> ast.expr:
     """Return `tqdm(enumerate(hosts))` around `hosts`, and put its place in each round in front of `place`."""
     while isinstance(call := ctx.parent(source), ast.Call) and source in call.args:

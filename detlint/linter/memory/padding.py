@@ -18,7 +18,7 @@ _LARGEST = re.compile(r"(^|_)max(_|$|imum|len)|longest", re.IGNORECASE)
 def leaves_padding(place: ast.Subscript, loop: ast.For, sizes: list[ast.expr], ctx: Context) -> bool:
     """`for i, row in enumerate(rows): out[i, : len(row)] = row` of `torch.empty(n, max(map(len, rows)))`."""
     parts = parts_of(place)
-    if not any(is_counter(identifier(part), loop) for part in parts):
+    if not any(is_counter(identifier(part), loop, ctx) for part in parts):
         return False
     changing = names_of(loop.target).union(*map(bound_in, loop.body))
     for at, part in enumerate(parts):

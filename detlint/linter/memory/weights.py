@@ -288,7 +288,7 @@ def _initialises_all(loop: ast.For, owner: ast.ClassDef, hooks: set[str], ctx: C
 
     Nor one that goes through a part of the object: `for weight in self.head.parameters()`.
     """
-    if not goes_through_all(loop) or is_for_layers_of_torch(loop.body, ctx) or names_what_it_fills(loop, ctx):
+    if not goes_through_all(loop, ctx) or is_for_layers_of_torch(loop.body, ctx) or names_what_it_fills(loop, ctx):
         return False
     if is_about_a_part(loop, owner, ctx):
         return False
