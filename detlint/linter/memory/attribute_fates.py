@@ -11,7 +11,7 @@ from detlint.linter.analysis.callers import results_of
 from detlint.linter.memory.hooks import INITIALISES
 from detlint.linter.memory.uses import Fate, fate
 from detlint.linter.source.names import Binding, FunctionNode
-from detlint.linter.source.nodes import identifier, is_own, walk
+from detlint.linter.source.nodes import identifier, is_own, unless_absent, walk
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.classes import ClassInfo
@@ -25,11 +25,22 @@ _ALIASES = 3
 
 def is_trained(made: ast.AST, ctx: Context) -> bool:
     """`self.weight = nn.Parameter(torch.empty(n))`: such memory is not written in place where the module runs."""
-    call = getattr(ctx.statement(made), "value", None)
+    call = assigned_to(made, ctx)
     if not isinstance(call, ast.Call) or call is made:
         return False
     asked = (word.value for word in call.keywords if word.arg == "requires_grad")
     return "torch.nn.Parameter" in ctx.callees(call) and all(ctx.truth(value) is Truth.YES for value in asked)
+
+
+def assigned_to(target: ast.AST, ctx: Context) -> ast.expr | None:
+    """Return what a statement gives a target: `y` for `b` of `a, b = x, y`, and that of `b = y if wanted else None`."""
+    statement = ctx.statement(target)
+    value: ast.expr | None = getattr(statement, "value", None)
+    elements = value.elts if isinstance(value, ast.Tuple) else []
+    for each in statement.targets if isinstance(statement, ast.Assign) else ():
+        if isinstance(each, ast.Tuple) and target in each.elts and len(each.elts) == len(elements):
+            value = elements[each.elts.index(target)]
+    return unless_absent(value)
 
 
 def fate_under_names(node: ast.expr, ctx: Context, *, trained: bool = False, aliases: int = 0) -> tuple[Fate, ast.expr]:

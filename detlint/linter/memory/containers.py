@@ -6,14 +6,14 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from detlint.linter.memory.attribute_fates import fate_under_names
+from detlint.linter.memory.attribute_fates import assigned_to, fate_under_names
 from detlint.linter.memory.looped import looped
 from detlint.linter.memory.needs import guards_emptiness
 from detlint.linter.memory.updates import sets_nothing
 from detlint.linter.memory.uses import Fate, fate
 from detlint.linter.memory.weights import is_initialised_unnamed
 from detlint.linter.source.names import COMPREHENSIONS
-from detlint.linter.source.nodes import identifier, is_own, unless_absent, walk
+from detlint.linter.source.nodes import identifier, is_own, walk
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
@@ -72,7 +72,7 @@ def read_of_entry(entry: ast.Subscript, ctx: Context) -> ast.expr | None:
 
 def _holds_parameters(entry: ast.Subscript, ctx: Context) -> bool:
     """`self.weights[key] = nn.Parameter(torch.empty(n))`: hooks and checkpoints reach it."""
-    value = unless_absent(getattr(ctx.statement(entry), "value", None))
+    value = assigned_to(entry, ctx)
     return isinstance(value, ast.Call) and "torch.nn.Parameter" in ctx.callees(value)
 
 

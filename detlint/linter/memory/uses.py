@@ -346,7 +346,7 @@ def _writes_rows(loop: ast.For, ctx: Context) -> bool:
 
 
 def _plain(node: ast.expr, parent: ast.AST | None, ctx: Context) -> tuple[Fate | None, ast.expr]:
-    if isinstance(parent, (ast.List, ast.Tuple)) and isinstance(ctx.parent(parent), ast.Call):
+    if isinstance(parent, (ast.List, ast.Tuple)) and isinstance(ctx.parent(parent), (ast.Call, ast.keyword)):
         return None, parent  # torch.cat([memory, …])
     if isinstance(parent, ast.Subscript):
         if parent.value is not node or isinstance(parent.ctx, ast.Load):
