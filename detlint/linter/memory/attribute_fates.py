@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from detlint.conditions import Truth
 from detlint.linter.analysis.callers import results_of
+from detlint.linter.analysis.returned import returned_by
 from detlint.linter.memory.hooks import INITIALISES
 from detlint.linter.memory.uses import Fate, fate
 from detlint.linter.source.names import Binding, FunctionNode
@@ -21,15 +22,17 @@ _FILLS = re.compile(r"fill|copy|update|gather|reduce|broadcast|materiali[sz]e|lo
 _IN_PLACE = frozenset({"data", "no_grad", "copy_", "fill_"})
 _COLLECTING = ("append", "extend", "insert")
 _ALIASES = 3
+_STEPS = 2  # of functions
 
 
 def is_trained(made: ast.AST, ctx: Context) -> bool:
     """`self.weight = nn.Parameter(torch.empty(n))`: such memory is not written in place where the module runs."""
-    call = assigned_to(made, ctx)
-    if not isinstance(call, ast.Call) or call is made:
+    given = assigned_to(made, ctx)
+    call, where = made_where(given, ctx) if given is not None else (None, ctx)
+    if not isinstance(call, ast.Call) or given is made:
         return False
     asked = (word.value for word in call.keywords if word.arg == "requires_grad")
-    return "torch.nn.Parameter" in ctx.callees(call) and all(ctx.truth(value) is Truth.YES for value in asked)
+    return "torch.nn.Parameter" in where.callees(call) and all(where.truth(value) is Truth.YES for value in asked)
 
 
 def assigned_to(target: ast.AST, ctx: Context) -> ast.expr | None:
@@ -41,6 +44,12 @@ def assigned_to(target: ast.AST, ctx: Context) -> ast.expr | None:
         if isinstance(each, ast.Tuple) and target in each.elts and len(each.elts) == len(elements):
             value = elements[each.elts.index(target)]
     return unless_absent(value)
+
+
+def made_where(value: ast.expr, ctx: Context, steps: int = _STEPS) -> tuple[ast.expr, Context]:
+    """Return `nn.Parameter(torch.empty(n))` of `weight(n)`, a function that returns that, and the context it is in."""
+    returned = returned_by(ctx.callees(value), ctx) if isinstance(value, ast.Call) and steps else None
+    return made_where(*returned[0], steps - 1) if returned and len(returned) == 1 else (value, ctx)
 
 
 def fate_under_names(node: ast.expr, ctx: Context, *, trained: bool = False, aliases: int = 0) -> tuple[Fate, ast.expr]:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from detlint.linter.memory.attribute_fates import assigned_to, fate_under_names
+from detlint.linter.memory.attribute_fates import assigned_to, fate_under_names, made_where
 from detlint.linter.memory.looped import looped
 from detlint.linter.memory.needs import guards_emptiness
 from detlint.linter.memory.updates import sets_nothing
@@ -73,7 +73,8 @@ def read_of_entry(entry: ast.Subscript, ctx: Context) -> ast.expr | None:
 def _holds_parameters(entry: ast.Subscript, ctx: Context) -> bool:
     """`self.weights[key] = nn.Parameter(torch.empty(n))`: hooks and checkpoints reach it."""
     value = assigned_to(entry, ctx)
-    return isinstance(value, ast.Call) and "torch.nn.Parameter" in ctx.callees(value)
+    made, where = made_where(value, ctx) if value is not None else (None, ctx)
+    return isinstance(made, ast.Call) and "torch.nn.Parameter" in where.callees(made)
 
 
 def read_of_value(made: ast.expr, entries: ast.expr, ctx: Context) -> ast.expr | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from detlint.linter.analysis.callers import sets_from_outside, users_of
 from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.classes import SILENT_BASES
-from detlint.linter.memory.attribute_fates import assigned_to, fate_under_names, is_trained
+from detlint.linter.memory.attribute_fates import assigned_to, fate_under_names, is_trained, made_where
 from detlint.linter.memory.attribute_uses import AttributeUses
 from detlint.linter.memory.hooks import (
     ALL_PARAMETERS,
@@ -118,7 +118,8 @@ def _makes_parameter(store: ast.Assign, name: str, ctx: Context) -> bool:
     own = [part for target in store.targets for part in walk(target) if is_own(part) and identifier(part) == name]
     made = [assigned_to(target, ctx) for target in own]
     values = [part for each in made for part in ([each.body, each.orelse] if isinstance(each, ast.IfExp) else [each])]
-    return any(isinstance(each, ast.Call) and not _PARAMETERS.isdisjoint(ctx.callees(each)) for each in values)
+    calls = (made_where(value, ctx) for value in values if value is not None)
+    return any(isinstance(call, ast.Call) and not _PARAMETERS.isdisjoint(at.callees(call)) for call, at in calls)
 
 
 def _is_spelt(constant: ast.Constant, name: str, made: ast.AST, ctx: Context) -> bool:
