@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from detlint.conditions import Truth
@@ -93,11 +94,24 @@ def _run_by_forward(info: ClassInfo) -> frozenset[FunctionNode]:
     """Return the methods of a class that its `forward` leads to."""
     inference = info.module.inference
     methods = {name: method for each in reversed(inference.mro(info)) for name, method in each.methods.items()}
-    pending = [name for name in methods if name.startswith("forward")]
-    found = set(pending)
+    begin = [name for name in methods if name.startswith("forward")]
+    return _led_to(
+        begin, {name: each for name, each in methods.items() if not INITIALISES.search(name) or name in begin}
+    )
+
+
+def run_by_constructor(info: ClassInfo) -> frozenset[FunctionNode]:
+    """Return the methods of a class that its constructor leads to, itself included."""
+    inference = info.module.inference
+    methods = {name: method for each in reversed(inference.mro(info)) for name, method in each.methods.items()}
+    return _led_to(["__init__"] if "__init__" in methods else [], methods)
+
+
+def _led_to(begin: list[str], methods: Mapping[str, FunctionNode]) -> frozenset[FunctionNode]:
+    pending, found = list(begin), set(begin)
     while pending:
         named = {identifier(part) for part in walk(methods[pending.pop()]) if is_own(part)}
-        pending += [name for name in named - found if name in methods and not INITIALISES.search(name)]
+        pending += [name for name in named - found if name in methods]
         found.update(pending)
     return frozenset(methods[name] for name in found)
 
