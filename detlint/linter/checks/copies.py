@@ -10,7 +10,8 @@ from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.registry import check
 from detlint.linter.analysis.values import Kind
 from detlint.linter.memory.copy_reads import ASIDE, Running, outlives, read, read_of_place
-from detlint.linter.memory.host_copies import goes_to_cpu, is_non_blocking, is_of_cpu
+from detlint.linter.memory.host_copies import goes_to_cpu, is_non_blocking, is_of_cpu, is_on
+from detlint.linter.memory.looped import parts_gone_through
 from detlint.linter.memory.moves import copies_as_told, is_taken_to_wait, told_to_cpu
 from detlint.linter.memory.waits import WAITING_METHODS
 from detlint.linter.source.names import BindingKind
@@ -93,12 +94,17 @@ def _is_promised(call: ast.Call, ctx: Context) -> bool:
 
 
 def _may_be_tensor(node: ast.expr, ctx: Context) -> bool:
-    return {value.kind for value in ctx.values(node)} <= {Kind.TENSOR, Kind.UNKNOWN, Kind.NONE}
+    """Can this have the methods of a tensor: `found`, `(tokens == end)`?"""
+    return isinstance(node, ast.Compare) or {value.kind for value in ctx.values(node)} <= {
+        Kind.TENSOR,
+        Kind.UNKNOWN,
+        Kind.NONE,
+    }
 
 
 def _is_pinned(buffer: ast.expr, ctx: Context) -> bool:
     """Return whether a buffer is host memory that a device can copy into while the CPU goes on, or holds such."""
-    made = [value.node for value in ctx.values(buffer)]
+    made = [value.node for value in ctx.values(buffer) if value.kind is not Kind.NONE]
     return bool(made) and all(_makes_pinned(node, ctx) for node in made)
 
 
@@ -114,7 +120,7 @@ def _makes_pinned(node: ast.AST | None, ctx: Context) -> bool:
         return True
     given = {keyword.arg: keyword.value for keyword in node.keywords}
     pinned = given.get("pin_memory")
-    return ctx.constant(pinned) is True or (pinned is not None and _asks_for_device(pinned, ctx))
+    return pinned is not None and (is_on(pinned, ctx) or _asks_for_device(pinned, ctx))
 
 
 def _asks_for_device(test: ast.expr, ctx: Context) -> bool:
@@ -155,6 +161,5 @@ def _holders(buffer: ast.expr, ctx: Context) -> Iterator[ast.expr]:
     """`hosts` of `for host, value in zip(hosts, values)`."""
     for binding in ctx.module.definitions(buffer) if isinstance(buffer, ast.Name) else ():
         if binding.kind is BindingKind.ITERATION and binding.value is not None:
-            iterated = binding.value
-            parts = iterated.args if isinstance(iterated, ast.Call) else [iterated]
+            parts = parts_gone_through(binding.value, ctx)
             yield from (part for part in parts if isinstance(part, ast.Name) and _is_pinned(part, ctx))

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from detlint.findings import Finding
 from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.context import Call, Context
+from detlint.linter.analysis.inlined import inlined
 from detlint.linter.analysis.registry import check
 from detlint.linter.memory.containers import (
     JOINING,
@@ -26,6 +27,7 @@ from detlint.linter.memory.needs import guards_emptiness
 from detlint.linter.memory.promised import is_promised
 from detlint.linter.memory.uses import Fate, fate, registered_name
 from detlint.linter.memory.weights import unwritten_attribute
+from detlint.linter.programs.meta_device import has_form_alone
 from detlint.linter.source.nodes import walk
 
 _MAX_NAMES = 3
@@ -147,8 +149,11 @@ def _read_of_result(node: ast.expr, returned: ast.expr, ctx: Context, names: int
         if site is None:
             return None
         caller, call = site
+        written = inlined(call, caller)
+        if has_form_alone(call, caller, written if isinstance(written, ast.Call) else None):
+            continue
         read = _read_of_call(call, node, returned, caller, names - 1) if caller.callees(call) else None
-        if read is not None and (isinstance(read, ast.BinOp) or not isinstance(caller.parent(read), ast.Return)):
+        if read is not None:
             return read if caller.module is ctx.module else returned
     return None
 

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.calls import functions_called
+from detlint.linter.memory.looped import source_of
 from detlint.linter.source.nodes import identifier, walk
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def is_address(place: ast.Subscript, loops: Sequence[ast.AST], ctx: Context) -> 
         around = ctx.parent(around)
     if not isinstance(around, ast.Call) or not isinstance(place.ctx, ast.Load):
         return False
-    return _launches(around, ctx) or (_is_out_of_sight(around, ctx) and _begins_a_part(place, loops))
+    return _launches(around, ctx) or (_is_out_of_sight(around, ctx) and _begins_a_part(place, loops, ctx))
 
 
 def _launches(call: ast.Call, ctx: Context) -> bool:
@@ -47,16 +48,17 @@ def _is_out_of_sight(call: ast.Call, ctx: Context) -> bool:
     return not known and next(functions_called(ctx.inference, call), None) is None
 
 
-def _begins_a_part(place: ast.Subscript, loops: Sequence[ast.AST]) -> bool:
+def _begins_a_part(place: ast.Subscript, loops: Sequence[ast.AST], ctx: Context) -> bool:
     """`out[start:]` in rounds for each `start`, and `out[start]` of `for start in range(0, n, step)`."""
     begin = place.slice
     is_open = isinstance(begin, ast.Slice) and begin.upper is None
     if isinstance(begin, ast.Slice) and begin.lower is not None and is_open:
         begin = begin.lower
-    counted = (loop for loop in loops if isinstance(loop, ast.For) and (is_open or _goes_by_steps(loop)))
+    counted = (loop for loop in loops if isinstance(loop, ast.For) and (is_open or _goes_by_steps(loop, ctx)))
     return any(identifier(begin) in {identifier(part) for part in walk(loop.target)} for loop in counted)
 
 
-def _goes_by_steps(loop: ast.For) -> bool:
-    call = loop.iter if isinstance(loop.iter, ast.Call) else None
+def _goes_by_steps(loop: ast.For, ctx: Context) -> bool:
+    source = source_of(loop, ctx)
+    call = source if isinstance(source, ast.Call) else None
     return call is not None and identifier(call.func) == "range" and len(call.args) == _RANGE_WITH_STEP

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from detlint.conditions import Truth
 from detlint.linter.analysis.callers import results_of
+from detlint.linter.analysis.returned import returned_by
 from detlint.linter.memory.hooks import INITIALISES
 from detlint.linter.memory.uses import Fate, fate
 from detlint.linter.source.names import Binding, FunctionNode
-from detlint.linter.source.nodes import identifier, is_own, walk
+from detlint.linter.source.nodes import identifier, is_own, unless_absent, walk
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.classes import ClassInfo
@@ -21,15 +23,34 @@ _FILLS = re.compile(r"fill|copy|update|gather|reduce|broadcast|materiali[sz]e|lo
 _IN_PLACE = frozenset({"data", "no_grad", "copy_", "fill_"})
 _COLLECTING = ("append", "extend", "insert")
 _ALIASES = 3
+_STEPS = 2  # of functions
 
 
 def is_trained(made: ast.AST, ctx: Context) -> bool:
     """`self.weight = nn.Parameter(torch.empty(n))`: such memory is not written in place where the module runs."""
-    call = getattr(ctx.statement(made), "value", None)
-    if not isinstance(call, ast.Call) or call is made:
+    given = assigned_to(made, ctx)
+    call, where = made_where(given, ctx) if given is not None else (None, ctx)
+    if not isinstance(call, ast.Call) or given is made:
         return False
     asked = (word.value for word in call.keywords if word.arg == "requires_grad")
-    return "torch.nn.Parameter" in ctx.callees(call) and all(ctx.truth(value) is Truth.YES for value in asked)
+    return "torch.nn.Parameter" in where.callees(call) and all(where.truth(value) is Truth.YES for value in asked)
+
+
+def assigned_to(target: ast.AST, ctx: Context) -> ast.expr | None:
+    """Return what a statement gives a target: `y` for `b` of `a, b = x, y`, and that of `b = y if wanted else None`."""
+    statement = ctx.statement(target)
+    value: ast.expr | None = getattr(statement, "value", None)
+    elements = value.elts if isinstance(value, ast.Tuple) else []
+    for each in statement.targets if isinstance(statement, ast.Assign) else ():
+        if isinstance(each, ast.Tuple) and target in each.elts and len(each.elts) == len(elements):
+            value = elements[each.elts.index(target)]
+    return unless_absent(value)
+
+
+def made_where(value: ast.expr, ctx: Context, steps: int = _STEPS) -> tuple[ast.expr, Context]:
+    """Return `nn.Parameter(torch.empty(n))` of `weight(n)`, a function that returns that, and the context it is in."""
+    returned = returned_by(ctx.callees(value), ctx) if isinstance(value, ast.Call) and steps else None
+    return made_where(*returned[0], steps - 1) if returned and len(returned) == 1 else (value, ctx)
 
 
 def fate_under_names(node: ast.expr, ctx: Context, *, trained: bool = False, aliases: int = 0) -> tuple[Fate, ast.expr]:
@@ -73,11 +94,24 @@ def _run_by_forward(info: ClassInfo) -> frozenset[FunctionNode]:
     """Return the methods of a class that its `forward` leads to."""
     inference = info.module.inference
     methods = {name: method for each in reversed(inference.mro(info)) for name, method in each.methods.items()}
-    pending = [name for name in methods if name.startswith("forward")]
-    found = set(pending)
+    begin = [name for name in methods if name.startswith("forward")]
+    return _led_to(
+        begin, {name: each for name, each in methods.items() if not INITIALISES.search(name) or name in begin}
+    )
+
+
+def run_by_constructor(info: ClassInfo) -> frozenset[FunctionNode]:
+    """Return the methods of a class that its constructor leads to, itself included."""
+    inference = info.module.inference
+    methods = {name: method for each in reversed(inference.mro(info)) for name, method in each.methods.items()}
+    return _led_to(["__init__"] if "__init__" in methods else [], methods)
+
+
+def _led_to(begin: list[str], methods: Mapping[str, FunctionNode]) -> frozenset[FunctionNode]:
+    pending, found = list(begin), set(begin)
     while pending:
         named = {identifier(part) for part in walk(methods[pending.pop()]) if is_own(part)}
-        pending += [name for name in named - found if name in methods and not INITIALISES.search(name)]
+        pending += [name for name in named - found if name in methods]
         found.update(pending)
     return frozenset(methods[name] for name in found)
 

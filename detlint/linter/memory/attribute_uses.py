@@ -5,7 +5,12 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from detlint.linter.memory.attribute_fates import fate_under_names, is_filled_where_given, is_given_out
+from detlint.linter.memory.attribute_fates import (
+    fate_under_names,
+    is_filled_where_given,
+    is_given_out,
+    run_by_constructor,
+)
 from detlint.linter.memory.left_out import is_left_out_by_default, is_read_in_any_case, is_written_by_choice
 from detlint.linter.memory.owners import is_inherited, is_kin, is_of_another, is_overridden, is_replaced
 from detlint.linter.memory.parts import are_alternatives, only_in_part, tells_extent
@@ -45,6 +50,8 @@ class AttributeUses:
         self._chosen: list[ast.Attribute] = []  # written under an option
         self._parts: list[ast.Attribute] = []  # written in part, where it is made
         self._entries: set[str] = set()  # the only ones that are written
+        self._constructing = ctx.module.project.once(run_by_constructor, self._info)
+        self._is_written_later = False
         self._filled = not all(map(self._take, ctx.module.index.of_type(ast.Attribute)))
 
     def first_read(self) -> ast.expr | None:
@@ -52,6 +59,8 @@ class AttributeUses:
         if self._filled:
             return None
         reads = self._reads
+        if self._is_written_later:
+            reads = [each for each in reads if self._is_read_by_constructor(each[0])]
         if self._chosen:
             once = self._chosen[0] if len(self._chosen) == 1 else None
             reads = [each for each in reads if once is not None and is_read_in_any_case(each[0], once, self._ctx)]
@@ -79,7 +88,7 @@ class AttributeUses:
         replaced = sets_nothing(node, ctx) or are_alternatives(node, made, ctx)
         replaced = replaced or is_replaced(node, self._info, made, ctx)
         if not (node is made or replaced or keeps_a_part(node, self._name, ctx)):
-            return False
+            return self._is_later(node, own)
         if own and isinstance(ctx.parent(node), ast.AugAssign):
             self._reads.append((node, node))  # `self.total += rows` reads what is there
             self.updated = True
@@ -98,13 +107,27 @@ class AttributeUses:
             return True
         if outcome in (Fate.WRITTEN, Fate.STORED):
             written_in_part = outcome is Fate.WRITTEN and self._is_written_in_part(node, own)
-            return written_in_part or is_left_out_by_default(place, self._owner, ctx)
+            return written_in_part or is_left_out_by_default(place, self._owner, ctx) or self._is_later(node, own)
         given_out = self._tended and self._trained and is_given_out(node, outcome, ctx)
         if own and (outcome in (Fate.READ, Fate.ADDED_TO) or given_out):
             self._reads.append((node, place))
         elif own and outcome is Fate.RETURNED and getattr(ctx.function(node), "name", "") == "__getitem__":
             self._items.append((node, place))
         return True
+
+    def _is_later(self, node: ast.Attribute, own: bool) -> bool:
+        """Is this a write of a method that the constructor does not lead to: `self.bank[at:] = rows` of each step?"""
+        later = own and self._ctx.function(node) not in self._constructing and bool(self._constructing)
+        self._is_written_later |= later
+        return later
+
+    def _is_read_by_constructor(self, node: ast.expr) -> bool:
+        """`self.bank = normalize(self.bank)` in a method that the constructor calls once it has made the memory."""
+        ctx, made = self._ctx, self._made
+        function = ctx.function(node)
+        if function is ctx.function(made):
+            return ctx.flow(made).path(made, node)
+        return function in self._constructing and ctx.function(made) in self._constructing
 
     def _is_written_in_part(self, node: ast.Attribute, own: bool) -> bool:
         entry = one_entry(node, self._ctx)

@@ -44,7 +44,7 @@ def skips_columns(places: list[ast.Subscript], ctx: Context) -> bool:
 
 def _written_columns(places: list[ast.Subscript], made: ast.expr, ctx: Context) -> tuple[int, list[range]]:
     """Return the size of the one dimension that places name a part of, 0 if that is not known, and these parts."""
-    sizes = sizes_of(made)
+    sizes = sizes_of(made, ctx)
     columns = [_columns(place.slice, sizes, ctx) for place in places]
     found = [column for column in columns if column is not None]
     if len(found) < len(columns) or len({(dimension, size) for dimension, size, _ in found}) != 1:

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from detlint.linter.memory.attribute_fates import fate_under_names
-from detlint.linter.memory.copy_reads import looped
+from detlint.linter.memory.attribute_fates import assigned_to, fate_under_names, made_where
+from detlint.linter.memory.looped import looped
 from detlint.linter.memory.needs import guards_emptiness
 from detlint.linter.memory.updates import sets_nothing
 from detlint.linter.memory.uses import Fate, fate
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # What holds the elements of the list, or of the dictionary, that it is given.
 _HOLDERS = frozenset({"builtins.list", "builtins.tuple", "builtins.dict", "torch.nn.ParameterList"})
 _PARAMETERS = "torch.nn.ParameterList"
+_OPTIMIZER = "torch.optim.Optimizer"
 JOINING = frozenset({"torch.cat", "torch.concat"}) | frozenset(
     f"numpy.{name}" for name in ("append", "column_stack", "concatenate", "hstack", "vstack")
 )
@@ -67,13 +68,35 @@ def read_of_entry(entry: ast.Subscript, ctx: Context) -> ast.expr | None:
     attribute = entry.value if isinstance(entry.value, ast.Attribute) and _holds_parameters(entry, ctx) else None
     if attribute is not None and is_initialised_unnamed(attribute, ctx):
         return None
-    return _read_at_key(entry.value, entry.slice, ctx)
+    return _read_at_key(entry.value, entry.slice, ctx) or _read_of_state(entry, ctx)
+
+
+def _read_of_state(entry: ast.Subscript, ctx: Context) -> ast.expr | None:
+    """Return what reads a state of an optimizer that one of its methods sets: `state["mean"].mul_(0.9)` in another.
+
+    That is the entry itself where a base class in another file reads it.
+    """
+    owner, inference = ctx.module.index.class_at(entry), ctx.inference
+    info = inference.class_info(owner) if owner is not None else None
+    if info is None or _OPTIMIZER not in inference.external_bases(info) or not isinstance(entry.slice, ast.Constant):
+        return None
+    found: list[_Found] = []
+    for each in inference.mro(info):
+        inside = ctx.elsewhere(each.module)
+        for part in walk(each.node):
+            if part is entry or not isinstance(part, ast.Subscript) or ast.dump(part.slice) != ast.dump(entry.slice):
+                continue
+            is_read = isinstance(part.ctx, ast.Load)
+            found.append(fate_under_names(part, inside) if is_read else (_fate_of_store(part, inside), part))
+    read = _read_among(iter(found))
+    return entry if read is not None and ctx.parent(read) is None else read
 
 
 def _holds_parameters(entry: ast.Subscript, ctx: Context) -> bool:
     """`self.weights[key] = nn.Parameter(torch.empty(n))`: hooks and checkpoints reach it."""
-    value = getattr(ctx.statement(entry), "value", None)
-    return isinstance(value, ast.Call) and "torch.nn.Parameter" in ctx.callees(value)
+    value = assigned_to(entry, ctx)
+    made, where = made_where(value, ctx) if value is not None else (None, ctx)
+    return isinstance(made, ast.Call) and "torch.nn.Parameter" in where.callees(made)
 
 
 def read_of_value(made: ast.expr, entries: ast.expr, ctx: Context) -> ast.expr | None:

@@ -4,34 +4,30 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.calls import functions_called, parameter_given
 from detlint.linter.analysis.values import Kind
+from detlint.linter.memory.array_views import ARRAYS, SEEN_AS, gives_back, is_given_back
 from detlint.linter.memory.host_copies import VIEWS, is_of_cpu
+from detlint.linter.memory.looped import COLLECTING, gives_entries, looped
 from detlint.linter.memory.waits import WAITING_METHODS, waits_in
 from detlint.linter.programs.evaluation import without_gradients
 from detlint.linter.source.names import FUNCTIONS, Binding, FunctionNode
-from detlint.linter.source.nodes import identifier, is_own
+from detlint.linter.source.nodes import identifier, is_own, unless_absent
 from detlint.linter.tables.memory import memory_table
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
     from detlint.linter.analysis.flow import Flow
 
-# The same memory for code of the CPU alone, which reads it later, and what else gives no copy of it.
-_ARRAYS = frozenset({"numpy", "data_ptr"})
-_SEEN_AS = frozenset(
-    {"torch.from_numpy", "torch.as_tensor", "torch.asarray", "numpy.asarray", "numpy.frombuffer", "builtins.memoryview"}
-)
 _TO_DEVICE = frozenset({"to", "cuda", "record_stream", "copy_"})
 _READING_BUILTINS = frozenset({"float", "int", "bool", "print", "list", "tuple", "sum", "max", "min", "sorted", "str"})
 _READING_LIBRARIES = ("torch.", "numpy.", "pickle.", "joblib.", "safetensors.")
 _ASKING = frozenset({"builtins.len", "builtins.isinstance", "builtins.type", "builtins.id"})  # of a form only
-_COLLECTING = frozenset({"builtins.list", "builtins.tuple", "builtins.dict"})  # of a generator: what it gives
 _STREAMS = frozenset({"Event", "Stream", "current_stream", "synchronize", "wait", "wait_event", "wait_stream"})
 _RECORDED = ("record", "record_event", "record_stream")  # on a stream, for somebody else to wait for
 _HELD = frozenset({"items", "values", "get", "pop"})  # of what holds copies
@@ -41,7 +37,7 @@ _PIPELINE = ("async", "enqueue", "prefetch", "stage", "forward", "backward", "sa
 _ON_CPU = re.compile(r"(^|_)(run|forward|compute|calculate|evaluate|infer|predict|apply)(_\w+)?_(on|at|in)_cpu$")
 # What is in the names of copies that are meant for the CPU.
 _ON_HOST = frozenset({"host", "cpu"})
-_MOST_CALLS = 1
+_MOST_CALLS = 2
 _FILLING = frozenset({"append", "extend", "insert"})
 _KEEPING = ("save_for_backward", "P2POp")  # functions of torch that keep a tensor for later
 
@@ -51,7 +47,8 @@ class Running:
     """A copy that runs: since `call`, or since the beginning of a function that is given it (then None).
 
     `as_array`: it is looked at as an array of the CPU, `host.numpy()`, by whoever computes with that. `renewed`: where
-    the buffer that it fills gets its name; after that the name means another buffer.
+    the buffer that it fills gets its name; after that the name means another buffer. `listed`: it is one of several
+    copies in a list.
     """
 
     call: ast.Call | None
@@ -60,6 +57,7 @@ class Running:
     seen: set[ast.AST] = field(default_factory=set, compare=False)
     as_array: bool = False
     renewed: tuple[ast.AST, ...] = ()
+    listed: bool = False
 
     def reaches(self, goal: ast.AST, waits: list[ast.AST]) -> bool:
         return goal in self.flow and self.flow.path(self.call, goal, avoiding=[*waits, *self.renewed])
@@ -71,22 +69,23 @@ def read(node: ast.expr, copy: Running, ctx: Context) -> ast.expr | None:
         return None
     copy.seen.add(node)
     parent = ctx.parent(node)
-    binding = ctx.binding(node)
-    if binding is not None:
-        return read_of_name(binding.name, copy, ctx, (binding,))
     loop = looped(node, ctx)
     if loop is not None:
         return _read_of_names(*loop, copy, ctx)
+    binding = ctx.binding(node)
+    if binding is not None:
+        return read_of_name(binding.name, copy, ctx, (binding,))
     if isinstance(parent, ast.Attribute):
         return _read_of_attribute(parent, copy, ctx)
     if isinstance(parent, ast.Assign) and parent.value is node:
-        return _first(_read_of_target(node, target, copy, ctx) for target in parent.targets)
+        return _first(_read_of_target(target, copy, ctx) for target in parent.targets)
     if isinstance(parent, ast.AnnAssign) and parent.value is node:
         return read_of_place(parent.target, copy, ctx)
     if isinstance(parent, ast.Subscript) and parent.value is node:
         return read(parent, copy, ctx) if isinstance(parent.ctx, ast.Load) else None
     if isinstance(parent, (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp, ast.GeneratorExp)):
-        return read(parent, copy, ctx)
+        listed = isinstance(parent, (ast.ListComp, ast.GeneratorExp))
+        return read(parent, replace(copy, listed=listed), ctx)
     if isinstance(parent, ast.keyword) and isinstance(call := ctx.parent(parent), ast.Call):
         return _read_of_argument(node, call, copy, ctx)
     if isinstance(parent, ast.Call):
@@ -97,37 +96,13 @@ def read(node: ast.expr, copy: Running, ctx: Context) -> ast.expr | None:
         return None
     if isinstance(parent, (ast.BinOp, ast.AugAssign, ast.Compare, ast.UnaryOp, ast.BoolOp, ast.FormattedValue)):
         return node
+    if isinstance(parent, ast.IfExp) and parent.test is not node:
+        return read(parent, copy, ctx)
     return node if isinstance(parent, (ast.If, ast.While, ast.Assert, ast.IfExp)) and parent.test is node else None
 
 
 def _first(found: Iterable[ast.expr | None]) -> ast.expr | None:
     return next((each for each in found if each is not None), None)
-
-
-def looped(node: ast.expr, ctx: Context) -> tuple[ast.AST, ast.expr] | None:
-    """Return the loop that goes through `node`, and what holds each: `host` of `for k, host in hosts.items()`."""
-    parent = ctx.parent(node)
-    place = 1 if _gives_entries(node, ("items",)) else 0
-    if isinstance(parent, ast.Call) and _gives_entries(node) and _COLLECTING.intersection(ctx.callees(parent)):
-        node, parent = parent, ctx.parent(parent)  # `list(hosts.items())`
-    if isinstance(parent, ast.Call) and node in parent.args:
-        names = ctx.callees(parent)
-        place = 1 if "builtins.enumerate" in names else parent.args.index(node)
-        if not {"builtins.enumerate", "builtins.zip"}.intersection(names):
-            return None
-    iterated = parent if isinstance(parent, ast.Call) else node
-    loop = ctx.parent(iterated)
-    if not isinstance(loop, (ast.For, ast.comprehension)) or loop.iter is not iterated:
-        return None
-    target = loop.target
-    if isinstance(target, ast.Tuple) and place < len(target.elts):
-        target = target.elts[place]
-    return loop, target
-
-
-def _gives_entries(call: ast.expr, methods: Sequence[str] = ("items", "values")) -> bool:
-    """`hosts.items()`."""
-    return isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in methods
 
 
 def _read_of_names(loop: ast.AST, target: ast.expr, copy: Running, ctx: Context) -> ast.expr | None:
@@ -142,12 +117,13 @@ def _read_of_names(loop: ast.AST, target: ast.expr, copy: Running, ctx: Context)
     return _read_of_uses(target.id, [use for use in uses if use is not target], copy, ctx)
 
 
-def _read_of_target(made: ast.expr, target: ast.expr, copy: Running, ctx: Context) -> ast.expr | None:
+def _read_of_target(target: ast.expr, copy: Running, ctx: Context) -> ast.expr | None:
     """`first, second = [each.to("cpu") for each in pair]`; `whole[start:end] = host` reads it to fill a tensor."""
     if isinstance(target, (ast.Tuple, ast.List)):
-        if not isinstance(made, (ast.ListComp, ast.GeneratorExp)):
+        if not copy.listed:
             return None  # there may be more in it than copies
-        return _first(_read_of_target(made, part, copy, ctx) for part in target.elts)
+        single = replace(copy, listed=False)
+        return _first(_read_of_target(part, single, ctx) for part in target.elts)
     if isinstance(target, ast.Subscript) and _is_filled_at_once(target.value, ctx):
         return target
     return read_of_place(target, copy, ctx)
@@ -155,7 +131,7 @@ def _read_of_target(made: ast.expr, target: ast.expr, copy: Running, ctx: Contex
 
 def _is_filled_at_once(container: ast.expr, ctx: Context) -> bool:
     """Is this memory of the CPU, and no list or dict that keeps what it is given?"""
-    return {value.kind for value in ctx.values(container)} == {Kind.ARRAY} or is_of_cpu(container, ctx)
+    return {value.kind for value in ctx.values(container)} - {Kind.NONE} == {Kind.ARRAY} or is_of_cpu(container, ctx)
 
 
 def read_of_place(place: ast.expr, copy: Running, ctx: Context) -> ast.expr | None:
@@ -166,7 +142,8 @@ def read_of_place(place: ast.expr, copy: Running, ctx: Context) -> ast.expr | No
     while isinstance(place, ast.Subscript):
         place = place.value
     if isinstance(place, ast.Name):
-        return read_of_name(place.id, copy, ctx, ctx.module.definitions(place))
+        bound = tuple(each for each in ctx.module.index.bindings_of(place) if each.node is place)
+        return read_of_name(place.id, copy, ctx, bound or ctx.module.definitions(place))
     return _read_of_own(place, copy, ctx) if isinstance(place, ast.Attribute) and is_own(place) else None
 
 
@@ -220,11 +197,13 @@ def _read_of_own(place: ast.Attribute, copy: Running, ctx: Context) -> ast.expr 
 
 def outlives(copy: Running, ctx: Context) -> bool:
     """Return whether a copy goes on when its function has ended, for all that the file says."""
-    index = ctx.module.index
-    function = index.function_at(copy.call) if copy.call is not None else None
-    if function is None or _uses_streams(ctx):
-        return False
-    if any(word in function.name.lower() for word in (*ASIDE, *_PIPELINE)):
+    return _goes_on(copy, ctx) and not _uses_streams(ctx)
+
+
+def _goes_on(copy: Running, ctx: Context) -> bool:
+    """Does a function end without having waited for a copy, and is it called like none that leaves that to others?"""
+    function = ctx.module.index.function_at(copy.call) if copy.call is not None else None
+    if function is None or any(word in function.name.lower() for word in (*ASIDE, *_PIPELINE)):
         return False
     return not any(copy.flow.path(copy.call, wait) for wait in waits_in(copy.flow, "", ctx))
 
@@ -246,18 +225,24 @@ def _is_about_others(call: ast.Call, ctx: Context) -> bool:
 
 
 def _read_of_result(node: ast.expr, copy: Running, ctx: Context) -> ast.expr | None:
-    """What a function returns: read by a caller in the same file, or made for whoever calls it."""
-    if isinstance(ctx.parent(node), ast.Yield) or copy.call is None or not outlives(copy, ctx):
+    """What a function returns: read by a caller, or made for whoever calls it.
+
+    That is the result itself where the caller stands in another file.
+    """
+    if isinstance(ctx.parent(node), ast.Yield) or copy.call is None or not _goes_on(copy, ctx):
         return None
     function = ctx.module.index.function_at(copy.call)
     assert function is not None
     qualified = ctx.module.qualified(function)
-    for call in ctx.module.index.calls_by_name.get(function.name, ()):
-        if copy.calls < _MOST_CALLS and qualified in ctx.callees(call):
-            found = read(call, Running(call, ctx.flow(call), copy.calls + 1), ctx)
+    for site in calls_of(function, ctx) if copy.calls < _MOST_CALLS else ():
+        where, call = site if site is not None else (ctx, copy.call)
+        if qualified in where.callees(call):
+            running = Running(call, where.flow(call), copy.calls + 1, listed=copy.listed)
+            found = read(call, running, where)
             if found is not None:
-                return found
-    return node if copy.calls == 0 and _is_made_for_others(function, copy.call, ctx) else None
+                return found if where.module is ctx.module else node
+    made = copy.calls == 0 and not _uses_streams(ctx) and _is_made_for_others(function, copy.call, ctx)
+    return node if made else None
 
 
 def _is_given_away(container: ast.expr, copy: Running, ctx: Context) -> bool:
@@ -290,7 +275,8 @@ def _is_made_for_others(function: FunctionNode, copied: ast.Call, ctx: Context) 
     source = copied.func.value if isinstance(copied.func, ast.Attribute) else next(iter(copied.args), copied)
     while isinstance(source, (ast.Call, ast.Attribute, ast.Subscript)) and not _calls_something(source):
         source = source.func if isinstance(source, ast.Call) else source.value
-    made = [binding.value for binding in ctx.module.definitions(source)] if isinstance(source, ast.Name) else [source]
+    bindings = ctx.module.definitions(source) if isinstance(source, ast.Name) else ()
+    made = [unless_absent(binding.value) for binding in bindings] if isinstance(source, ast.Name) else [source]
     computed = bool(made) and all(isinstance(value, ast.Call) and value is not copied for value in made)
     return computed and without_gradients(ctx.module, copied)
 
@@ -305,7 +291,7 @@ def _read_of_attribute(attribute: ast.Attribute, copy: Running, ctx: Context) ->
     called = isinstance(call, ast.Call) and call.func is attribute
     if attribute.attr in memory_table().methods["form"] or (called and attribute.attr in _TO_DEVICE):
         return None
-    if attribute.attr in _ARRAYS and called and isinstance(call, ast.Call):
+    if attribute.attr in ARRAYS and called and isinstance(call, ast.Call):
         return read(call, replace(copy, as_array=True), ctx)
     if attribute.attr in _HELD and called and isinstance(call, ast.Call):
         return read(call, copy, ctx)
@@ -320,31 +306,37 @@ def _read_of_argument(node: ast.expr, call: ast.Call, copy: Running, ctx: Contex
         return None
     if names and memory_table().functions["like"].issuperset(names):
         return None
-    if _SEEN_AS.intersection(names):
+    if SEEN_AS.intersection(names):
         return read(call, replace(copy, as_array=True), ctx)
     if any(name.startswith(_READING_LIBRARIES) and not name.startswith("torch.Tensor.") for name in names):
         return call
-    if (isinstance(node, ast.GeneratorExp) or _gives_entries(node)) and _COLLECTING.intersection(names):
+    if (isinstance(node, ast.GeneratorExp) or gives_entries(node)) and COLLECTING.intersection(names):
         return read(call, copy, ctx)
     if any(name.removeprefix("builtins.") in _READING_BUILTINS for name in names):
         return call
     function = call.func
     if isinstance(function, ast.Attribute) and function.attr in _FILLING:
-        found = _read_of_list(function.value, copy, ctx)
+        found = _read_of_list(function.value, replace(copy, listed=True), ctx)
         return found or (call if copy.as_array and _is_given_away(function.value, copy, ctx) else None)
     if isinstance(function, ast.Attribute) and function.attr == "copy_":
         return call if is_of_cpu(function.value, ctx) else None
     if copy.as_array and not isinstance(node, (ast.Tuple, ast.List, ast.Dict)):
         return None if _ASKING.intersection(names) else call
-    inside = copy.call is not None and _is_read_inside(node, call, ctx)
-    return call if inside or _is_worked_with(node, call, ctx) else None
+    if copy.call is not None and _is_read_inside(node, call, ctx):
+        return call
+    if copy.call is not None and is_given_back(node, call, ctx):
+        return read(call, replace(copy, as_array=True), ctx)
+    return call if _is_worked_with(node, call, ctx) else None
 
 
 def _is_worked_with(node: ast.expr, call: ast.Call, ctx: Context) -> bool:
     """`plan = self.kernels.plan(sizes_host)` of an extension: what needs it on the host gives its result at once."""
-    if not isinstance(node, ast.Name) or _ON_HOST.isdisjoint(node.id.lower().split("_")):
+    named = isinstance(node, ast.Name) or is_own(node)
+    if not named or _ON_HOST.isdisjoint(identifier(node).lower().split("_")):
         return False
-    if not isinstance(ctx.parent(call), (ast.Assign, ast.Return)) or _uses_streams(ctx):
+    around = ctx.parent(call)
+    around = ctx.parent(around) if isinstance(around, ast.IfExp) else around
+    if not isinstance(around, (ast.Assign, ast.Return)) or _uses_streams(ctx):
         return False
     name = identifier(call.func)
     later = name[:1].isupper() or any(word in name.lower() for word in (*ASIDE, *_PIPELINE, "submit", "put"))
@@ -360,8 +352,10 @@ def _is_read_inside(node: ast.expr, call: ast.Call, ctx: Context) -> bool:
         parameter = parameter_given(function, call, node, skip_self=isinstance(call.func, ast.Attribute))
         if parameter is None:
             continue
+        inside = ctx.elsewhere(module)
         bindings = tuple(each for each in scope.bindings[parameter] if isinstance(each.node, ast.arg))
-        if read_of_name(parameter, Running(None, module.flow(scope)), ctx.elsewhere(module), bindings) is not None:
+        found = read_of_name(parameter, Running(None, module.flow(scope)), inside, bindings)
+        if found is not None and not gives_back(found, parameter, inside):
             return True
     return False
 

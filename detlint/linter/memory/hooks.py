@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from detlint.linter.memory.looped import source_of
 from detlint.linter.source.names import FUNCTIONS, FunctionNode, parameters, run_by
 from detlint.linter.source.nodes import identifier, walk
 
@@ -71,9 +72,10 @@ def takes_no_model(call: ast.Call, ctx: Context) -> bool:
     )
 
 
-def goes_through_all(loop: ast.For) -> bool:
+def goes_through_all(loop: ast.For, ctx: Context) -> bool:
     """`for layer in model.modules()`."""
-    return not ALL_PARAMETERS.isdisjoint(part.attr for part in walk(loop.iter) if isinstance(part, ast.Attribute))
+    parts = walk(source_of(loop, ctx))
+    return not ALL_PARAMETERS.isdisjoint(part.attr for part in parts if isinstance(part, ast.Attribute))
 
 
 def names_others(loop: ast.For, name: str) -> bool:
@@ -149,7 +151,7 @@ def _modules_in(function: FunctionNode | ast.For, ctx: Context) -> set[str]:
 def is_for_layers_of_torch(body: list[ast.stmt], ctx: Context) -> bool:
     """Does an init hook only touch layers of torch: `if isinstance(m, nn.Linear): nn.init.zeros_(m.bias)`?"""
     for statement in body:
-        if isinstance(statement, ast.For) and goes_through_all(statement):
+        if isinstance(statement, ast.For) and goes_through_all(statement, ctx):
             if not is_for_layers_of_torch(statement.body, ctx):
                 return False
         elif isinstance(statement, ast.If):

@@ -5,10 +5,14 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from detlint.linter.analysis.unpassed import is_left_out
+from detlint.conditions import Truth
+from detlint.linter.analysis.calls import argument_of
+from detlint.linter.analysis.defaults import truth_by_default
+from detlint.linter.analysis.unpassed import callers_of
+from detlint.linter.analysis.values import Kind
 from detlint.linter.analysis.written_calls import written_out
 from detlint.linter.programs.devices import named_device
-from detlint.linter.source.names import FUNCTIONS, BindingKind
+from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode
 from detlint.linter.source.nodes import identifier
 
 if TYPE_CHECKING:
@@ -30,27 +34,33 @@ def is_non_blocking(call: ast.Call, ctx: Context) -> bool:
     written = written_out(ctx.module, call, "")
     given = [keyword.value for keyword in written.keywords if keyword.arg == "non_blocking"]
     given += call.args[position : position + 1]
-    return any(ctx.constant(value) is True or _is_on_by_default(value, ctx) for value in given)
+    return any(is_on(value, ctx) for value in given)
 
 
-def _is_on_by_default(flag: ast.expr, ctx: Context) -> bool:
-    """Is this a parameter, True by default, of a function that the project calls and never says otherwise to?"""
-    bindings = ctx.module.definitions(flag) if isinstance(flag, ast.Name) else ()
-    if (
-        len(bindings) != 1
-        or bindings[0].kind is not BindingKind.PARAMETER
-        or ctx.constant(bindings[0].value) is not True
-    ):
+def is_on(flag: ast.expr, ctx: Context, steps: int = _STEPS) -> bool:
+    """Is a setting on, if only by default, `def fetch(x, non_blocking=True)`, and not turned off by all callers?"""
+    if ctx.constant(flag) is True:
+        return True
+    if not steps or truth_by_default(flag, ctx) is not Truth.YES:
         return False
-    function = bindings[0].scope.node
-    return isinstance(function, FUNCTIONS) and is_left_out(function, bindings[0].name, ctx)
+    bindings = ctx.module.definitions(flag) if isinstance(flag, ast.Name) else ()
+    function = bindings[0].scope.node if bindings and bindings[0].kind is BindingKind.PARAMETER else None
+    if not isinstance(function, FUNCTIONS):
+        return True
+    sites = callers_of(function, ctx) or []
+    return not sites or any(_leaves_on(function, bindings[0].name, *site, steps - 1) for site in sites)
+
+
+def _leaves_on(function: FunctionNode, parameter: str, caller: Context, call: ast.Call, steps: int) -> bool:
+    given = argument_of(function, parameter, call, skip_self=isinstance(call.func, ast.Attribute))
+    return given is None or is_on(given, caller, steps)
 
 
 def is_of_cpu(node: ast.expr, ctx: Context) -> bool:
     """`torch.zeros(n).detach()`: was the tensor made where no device was asked for?"""
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in VIEWS:
         node = node.func.value
-    made = [value.node for value in ctx.values(node)]
+    made = [value.node for value in ctx.values(node) if value.kind is not Kind.NONE]
     return bool(made) and all(isinstance(call, ast.Call) and _makes_on_cpu(call, ctx) for call in made)
 
 
@@ -70,7 +80,7 @@ def is_cpu(node: ast.expr, ctx: Context, steps: int = _STEPS) -> bool:
     if isinstance(node, (ast.Constant, ast.Call)):
         return named_device(node, ctx) == "cpu"
     if steps and isinstance(node, (ast.Name, ast.Attribute)):
-        made = [value.node for value in ctx.values(node)]
+        made = [value.node for value in ctx.values(node) if value.kind is not Kind.NONE]
         named = "cpu" in identifier(node).lower() or (bool(made) and _is_one_of_several(identifier(node), ctx))
         return named and all(isinstance(part, ast.expr) and is_cpu(part, ctx, steps - 1) for part in made)
     return False

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.taken import taken
 from detlint.linter.analysis.values import Kind, Value
+from detlint.linter.memory.looped import source_of
 from detlint.linter.source.names import COMPREHENSIONS
 from detlint.linter.source.nodes import is_own
 
@@ -53,7 +54,8 @@ def is_about_a_part(loop: ast.For, owner: ast.ClassDef, ctx: Context) -> bool:
 
     The loop may stand in one through such parts: `for block in [self.first, self.second]`.
     """
-    function = loop.iter.func if isinstance(loop.iter, ast.Call) else None
+    source = source_of(loop, ctx)
+    function = source.func if isinstance(source, ast.Call) else None
     parts = held_parts(function.value, ctx) if isinstance(function, ast.Attribute) else []
     if not parts:
         return False

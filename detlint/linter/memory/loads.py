@@ -32,7 +32,7 @@ def is_initialised_by_users(owner: ast.ClassDef, ctx: Context) -> bool:
 
 def _fills_all(loop: ast.For, ctx: Context) -> bool:
     calls = (part for part in walk(loop) if isinstance(part, ast.Call))
-    return goes_through_all(loop) and any(
+    return goes_through_all(loop, ctx) and any(
         isinstance(argument, ast.Name) and any(each.startswith("torch.nn.init.") for each in ctx.callees(call))
         for call in calls
         for argument in call.args[:1]

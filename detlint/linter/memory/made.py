@@ -101,7 +101,9 @@ def _is_size(node: ast.expr, made: ast.Call, ctx: Context) -> bool:
     function = ctx.function(node)
     if not isinstance(node, (ast.Name, ast.Attribute)) or function is None:
         return False
-    text, user = ast.unparse(node), ctx.parent(made)
+    binding = ctx.binding(made)
+    uses = list(ctx.flow(made).uses(binding)) if binding is not None else [made]
+    text, user = ast.unparse(node), ctx.parent(uses[0]) if len(uses) == 1 else None
     if _SIZE_NAME.search(text) and isinstance(user, ast.Call) and "torch.nn.Parameter" in ctx.callees(user):
         return True
     if _COUNT_NAME.search(text):

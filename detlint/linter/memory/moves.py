@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.calls import argument_of, functions_called
-from detlint.linter.memory.host_copies import is_cpu, is_of_cpu
+from detlint.linter.memory.host_copies import is_cpu, is_of_cpu, is_on
 from detlint.linter.memory.waits import WAITING_METHODS
 from detlint.linter.source.names import BindingKind, FunctionNode
 from detlint.linter.source.nodes import identifier, walk
@@ -26,7 +26,13 @@ def copies_as_told(call: ast.Call, ctx: Context) -> bool:
         for inner in (part for part in walk(function) if isinstance(part, ast.Call)):
             told = _told(inner)
             given = [argument_of(function, name, call, skip_self=method) for name in told or ()]
-            if given and ctx.constant(given[1]) is True and given[0] is not None and is_cpu(given[0], ctx):
+            if (
+                given
+                and given[1] is not None
+                and given[0] is not None
+                and is_on(given[1], ctx)
+                and is_cpu(given[0], ctx)
+            ):
                 return True
     return False
 
@@ -38,13 +44,20 @@ def told_to_cpu(copy: ast.Call, ctx: Context) -> Iterator[tuple[Context, ast.Cal
     place = words.get("device", copy.args[0] if copy.args else None)
     bindings = ctx.module.definitions(place) if isinstance(place, ast.Name) else ()
     told = bool(bindings) and all(binding.kind is BindingKind.PARAMETER for binding in bindings)
-    if function is None or not told or not isinstance(place, ast.Name) or not isinstance(ctx.parent(copy), ast.Return):
+    if function is None or not told or not isinstance(place, ast.Name) or not _is_returned(copy, ctx):
         return
     method = ctx.module.index.class_at(function) is not None
     for site in calls_of(function, ctx):
         given = argument_of(function, place.id, site[1], skip_self=method) if site is not None else None
         if site is not None and given is not None and is_cpu(given, site[0]):
             yield from (site,) if not any(is_of_cpu(moved, site[0]) for moved in site[1].args) else ()
+
+
+def _is_returned(copy: ast.Call, ctx: Context) -> bool:
+    """`return x.to(place)`, at once or under a name that nothing else is done with."""
+    binding = ctx.binding(copy)
+    uses = list(ctx.flow(copy).uses(binding)) if binding is not None else [copy]
+    return len(uses) == 1 and isinstance(ctx.parent(uses[0]), ast.Return)
 
 
 def _told(call: ast.Call) -> tuple[str, str] | None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import combinations
 
+from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.guards import exclude_each_other
 from detlint.linter.memory.aliases import is_copied, reads_of_other_name, reads_of_view
@@ -232,6 +233,8 @@ def _is_given_on(use: ast.Name, outcome: tuple[Fate, ast.expr], marks: bool, ctx
         return marks and outcome[0] is Fate.STORED
     if not isinstance(call, ast.Call) or use not in arguments_of(call):
         return False
+    if outcome[0] is Fate.STORED and next(functions_called(ctx.inference, call), None) is not None:
+        return False  # a function of the project that gives it back
     if isinstance(ctx.parent(call), ast.Expr):
         read = read_of_list(call, ctx, returned=True)
         return read is not None and (marks or not tells_extent(read, "", ctx))

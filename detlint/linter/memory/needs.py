@@ -51,7 +51,7 @@ def _says_nothing(test: ast.AST, holds: bool, ctx: Context) -> bool:
 
 def has_nothing_here(use: ast.AST, made: ast.expr, ctx: Context) -> bool:
     """`if not rows or not columns: return out` of `out = torch.empty(len(rows), len(columns))`: it has no elements."""
-    counted = (size for size in sizes_of(made) if isinstance(size, ast.Call) and len(size.args) == 1)
+    counted = (size for size in sizes_of(made, ctx) if isinstance(size, ast.Call) and len(size.args) == 1)
     lengths = {ast.unparse(size.args[0]) for size in counted if "builtins.len" in ctx.callees(size)}
     return any(_is_none_of(test, holds, lengths) for test, holds in ctx.module.index.branches_around(use))
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.inlined import inlined
 from detlint.linter.indices.no_elements import SIZES
 from detlint.linter.memory.rounds import bound_in, is_counter, names_of, parts_of, value_of
 from detlint.linter.source.nodes import identifier, walk
@@ -17,7 +18,7 @@ _LARGEST = re.compile(r"(^|_)max(_|$|imum|len)|longest", re.IGNORECASE)
 def leaves_padding(place: ast.Subscript, loop: ast.For, sizes: list[ast.expr], ctx: Context) -> bool:
     """`for i, row in enumerate(rows): out[i, : len(row)] = row` of `torch.empty(n, max(map(len, rows)))`."""
     parts = parts_of(place)
-    if not any(is_counter(identifier(part), loop) for part in parts):
+    if not any(is_counter(identifier(part), loop, ctx) for part in parts):
         return False
     changing = names_of(loop.target).union(*map(bound_in, loop.body))
     for at, part in enumerate(parts):
@@ -103,8 +104,12 @@ def _cleared(function: ast.AST | None, ctx: Context) -> set[str]:
     return {identifier(part.value) for part in cleared} | set(map(identifier, targets))
 
 
-def sizes_of(made: ast.expr) -> list[ast.expr]:
-    """Return the sizes that memory is made with, as far as they are written one by one: `torch.empty(n, 4)`."""
+def sizes_of(made: ast.expr, ctx: Context) -> list[ast.expr]:
+    """Return the sizes that memory is made with, as far as they are written one by one: `torch.empty(n, 4)`.
+
+    A function of the project may make it: `rows_for(n)`.
+    """
+    made = inlined(made, ctx) or made
     if not isinstance(made, ast.Call):
         return []
     sizes = made.args or [word.value for word in made.keywords if word.arg in SIZES]

@@ -66,7 +66,7 @@ def only_in_part(writes: Sequence[ast.Name | ast.Attribute], target: ast.AST, ma
     ):
         return True
     one_number = write_one_number(places, ctx)
-    places = without_single_columns(places, rounds, sizes_of(made), ctx)
+    places = without_single_columns(places, rounds, sizes_of(made, ctx), ctx)
     left = (_leaves_something(place, target, made, one_number, ctx) for place in places)
     if all(are_alternatives(one, other, ctx) for one, other in combinations(places, 2)):
         return any(left)
@@ -221,7 +221,7 @@ def names_extent(entries: ast.Dict) -> bool:
 def _is_left_at_once(place: ast.Subscript, made: ast.expr, ctx: Context) -> bool:
     """`out[:n] = x`, `out[~mask] = x`, `mask[rows] = True`, `out[nodes[:, 0], nodes[:, 1]] = x`."""
     if _is_slice(place.slice):
-        return not _is_whole(place.slice, made)
+        return not _is_whole(place.slice, made, ctx)
     return (
         are_coordinates(place.slice, ctx)
         or any(_is_mask(part, ctx) for part in _first(place.slice))
@@ -305,7 +305,7 @@ def _is_left_by_rounds(
         return True
     if len(loops) > 1:
         return False
-    loop, sizes = loops[0], sizes_of(made)
+    loop, sizes = loops[0], sizes_of(made, ctx)
     return (
         passes_over(place, loop, sizes, ctx)
         or ends_before_the_data(place, loop)
@@ -321,10 +321,10 @@ def _is_slice(places: ast.expr) -> bool:
     return any(isinstance(part, ast.Slice) and (part.lower is not None or part.upper is not None) for part in parts)
 
 
-def _is_whole(places: ast.expr, made: ast.expr) -> bool:
+def _is_whole(places: ast.expr, made: ast.expr, ctx: Context) -> bool:
     """`out[:n]` of `torch.empty(n)`."""
     parts = places.elts if isinstance(places, ast.Tuple) else [places]
-    sizes = {ast.unparse(size) for size in sizes_of(made)}
+    sizes = {ast.unparse(size) for size in sizes_of(made, ctx)}
     bounded = [part for part in parts if isinstance(part, ast.Slice) and not is_everything(part)]
     return all(
         part.lower is None and part.step is None and part.upper is not None and ast.unparse(part.upper) in sizes
@@ -345,7 +345,7 @@ def _spreads(place: ast.Subscript, made: ast.expr, ctx: Context) -> bool:
     """`out[indices] = x` of `torch.empty(total, *x.shape[1:])`: as many rows as `x` has, out of another number."""
     statement = ctx.parent(place)
     value = statement.value if isinstance(statement, ast.Assign) else None
-    sizes = sizes_of(made)
+    sizes = sizes_of(made, ctx)
     if not isinstance(value, ast.Name) or not isinstance(place.slice, ast.Name) or len(sizes) < 2:
         return False
     rest = [part.id for size in sizes[1:] for part in walk(size) if isinstance(part, ast.Name)]

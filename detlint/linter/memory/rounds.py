@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 
 from detlint.linter.analysis.context import Context
+from detlint.linter.memory.looped import source_of
 from detlint.linter.memory.marks import is_number
 from detlint.linter.source.names import BindingKind
 from detlint.linter.source.nodes import identifier, walk
@@ -112,8 +113,8 @@ def _only_tells(step: ast.stmt) -> bool:
 
 def passes_over(place: ast.Subscript, loop: ast.For, sizes: list[ast.expr], ctx: Context) -> bool:
     """`for i in range(1, n): out[i] = x`, `range(0, n, 2)`, and `range(n - 1)` of `torch.empty(n)`."""
-    counted = _counted(loop)
-    at = next((at for at, part in enumerate(parts_of(place)) if is_counter(identifier(part), loop)), None)
+    counted = _counted(loop, ctx)
+    at = next((at for at, part in enumerate(parts_of(place)) if is_counter(identifier(part), loop, ctx)), None)
     if counted is None or at is None:
         return False
     if len(counted.args) == 3:
@@ -149,7 +150,7 @@ def keeps_to_the_diagonal(place: ast.Subscript, loop: ast.For, ctx: Context) -> 
         going = [part for part in parts_of(place) if names_of(part) & names_of(loop.target)]
         return len(going) > 1 and all(_is_linear(part) or isinstance(part, ast.Subscript) for part in going)
     carried = _carried(loop, ctx)
-    counters = carried | {name for name in names_of(loop.target) if is_counter(name, loop)}
+    counters = carried | {name for name in names_of(loop.target) if is_counter(name, loop, ctx)}
     steps = [names for part in parts_of(place) if (names := _moves_with(part, counters, ctx))]
     return len(steps) > 1 and (bool(set.intersection(*steps)) or all(names <= carried for names in steps))
 
@@ -164,8 +165,9 @@ def marks_what_data_say(place: ast.Subscript, loop: ast.For, ctx: Context) -> bo
         return False
     worked_out = set().union(*map(bound_in, loop.body))  # `label = labels[i]`
     names = names_of(loop.target) | worked_out
-    given = {name for name in names if not is_counter(name, loop)} if _counted(loop) is None else worked_out
-    if isinstance(loop.iter, ast.Call) and identifier(loop.iter.func) in _COUNTING | {"arange"}:
+    given = {name for name in names if not is_counter(name, loop, ctx)} if _counted(loop, ctx) is None else worked_out
+    source = source_of(loop, ctx)
+    if isinstance(source, ast.Call) and identifier(source.func) in _COUNTING | {"arange"}:
         given = worked_out
     return any(
         names_of(part) & (names if isinstance(part, ast.Slice) and not _is_block(part) else given)
@@ -221,7 +223,7 @@ def _moves_on(value: ast.expr) -> bool:
 
 def drops_the_last_batch(place: ast.Subscript, loop: ast.For, sizes: list[ast.expr], ctx: Context) -> bool:
     """`for i in range(len(x) // size): out[i * size : (i + 1) * size] = f(x)` of `torch.empty(len(x), 4)`."""
-    counted = _counted(loop)
+    counted = _counted(loop, ctx)
     count = value_of(counted.args[0], (), ctx) if counted is not None and len(counted.args) == 1 else None
     if isinstance(count, ast.Call) and identifier(count.func) == "int" and len(count.args) == 1:
         count = count.args[0]
@@ -294,9 +296,9 @@ def bound_in(node: ast.AST) -> set[str]:
     return {part.id for part in walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
 
 
-def _counted(loop: ast.For) -> ast.Call | None:
+def _counted(loop: ast.For, ctx: Context) -> ast.Call | None:
     """Return `range(n)` of `for i in range(n)`, `for i in tqdm(range(n))`."""
-    node = loop.iter
+    node = source_of(loop, ctx)
     while isinstance(node, ast.Call):
         if identifier(node.func) in _COUNTING:
             return node if node.args else None
@@ -306,16 +308,17 @@ def _counted(loop: ast.For) -> ast.Call | None:
     return None
 
 
-def _is_enumerated(loop: ast.For) -> bool:
-    return isinstance(loop.iter, ast.Call) and identifier(loop.iter.func) == "enumerate"
+def _is_enumerated(loop: ast.For, ctx: Context) -> bool:
+    source = source_of(loop, ctx)
+    return isinstance(source, ast.Call) and identifier(source.func) == "enumerate"
 
 
-def is_counter(name: str, loop: ast.For) -> bool:
+def is_counter(name: str, loop: ast.For, ctx: Context) -> bool:
     """Does a name stand for the number of the round: `i` of `range(n)`, or the first of `enumerate(rows)`?"""
     target = loop.target
-    if _is_enumerated(loop) and isinstance(target, ast.Tuple):
+    if _is_enumerated(loop, ctx) and isinstance(target, ast.Tuple):
         target = target.elts[0]
-    elif _counted(loop) is None:
+    elif _counted(loop, ctx) is None:
         return False
     return isinstance(target, ast.Name) and target.id == name
 

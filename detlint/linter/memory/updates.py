@@ -84,8 +84,9 @@ def reads_the_whole(node: ast.expr, place: ast.expr, ctx: Context) -> bool:
 
 
 def sets_nothing(target: ast.Attribute, ctx: Context) -> bool:
-    """`self.bias = None`, `del self.bias`, where there is to be none."""
-    if isinstance(target.ctx, ast.Del):
+    """`self.bias = None`, `del self.bias`, where there is to be none; `self.bias: Tensor`, which only tells a type."""
+    statement = ctx.statement(target)
+    if isinstance(target.ctx, ast.Del) or (isinstance(statement, ast.AnnAssign) and statement.value is None):
         return True
-    value = getattr(ctx.statement(target), "value", None)
+    value = getattr(statement, "value", None)
     return isinstance(value, ast.Constant) and value.value is None

@@ -301,6 +301,13 @@ def _is_display(node: ast.expr) -> bool:
     return isinstance(node, (ast.Tuple, ast.List))
 
 
+def _is_only_returned(display: ast.expr, ctx: Context) -> bool:
+    """`states = (h, c)` and `return states`, the one thing that is done with it."""
+    binding = ctx.binding(display)
+    uses = list(ctx.flow(display).uses(binding)) if binding is not None else []
+    return len(uses) == 1 and isinstance(ctx.parent(uses[0]), ast.Return)
+
+
 def _is_part_of_tensor(target: ast.expr, ctx: Context) -> bool:
     """`dones[step]` of a tensor, which is given a copy of what is assigned, as against an entry of a list."""
     kinds = {value.kind for value in ctx.values(target.value)} if isinstance(target, ast.Subscript) else set()
@@ -339,7 +346,7 @@ def _writes_rows(loop: ast.For, ctx: Context) -> bool:
 
 
 def _plain(node: ast.expr, parent: ast.AST | None, ctx: Context) -> tuple[Fate | None, ast.expr]:
-    if isinstance(parent, (ast.List, ast.Tuple)) and isinstance(ctx.parent(parent), ast.Call):
+    if isinstance(parent, (ast.List, ast.Tuple)) and isinstance(ctx.parent(parent), (ast.Call, ast.keyword)):
         return None, parent  # torch.cat([memory, …])
     if isinstance(parent, ast.Subscript):
         if parent.value is not node or isinstance(parent.ctx, ast.Load):
@@ -362,7 +369,7 @@ def _plain(node: ast.expr, parent: ast.AST | None, ctx: Context) -> tuple[Fate |
     if isinstance(parent, ast.Assign) and all(_is_part_of_tensor(target, ctx) for target in parent.targets):
         return (Fate.WRITTEN if any(_is_moved(node, target, ctx) for target in parent.targets) else Fate.READ), node
     if isinstance(parent, (ast.Assign, ast.AnnAssign, ast.NamedExpr)):
-        return Fate.STORED, node
+        return (Fate.RETURNED if _is_display(node) and _is_only_returned(node, ctx) else Fate.STORED), node
     if isinstance(parent, (ast.For, ast.comprehension)) and isinstance(node, (ast.Tuple, ast.List)):
         return Fate.WRITTEN, node  # for weight in (self.up, self.down): init(weight)
     if isinstance(parent, ast.For) and parent.iter is node:

@@ -10,7 +10,9 @@ from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.values import Kind
 from detlint.linter.memory.forms import SIZED_BY_VALUES
 from detlint.linter.memory.host_copies import goes_to_cpu, is_non_blocking, is_of_cpu
+from detlint.linter.memory.looped import goes_through
 from detlint.linter.source.names import BindingKind, unpacked
+from detlint.linter.source.nodes import identifier
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,10 +26,10 @@ _MOST_LOOPS = 3
 
 def waits_for(call: ast.Call, text: str, ctx: Context) -> bool:
     """Return whether a call waits for the device: a synchronisation, or a read or copy of another tensor from it."""
+    if identifier(call.func) in SIZED_BY_VALUES:
+        return _asks_how_many(call, text, ctx)
     if not isinstance(call.func, ast.Attribute):
         return False
-    if call.func.attr in SIZED_BY_VALUES:
-        return _asks_how_many(call, call.func, text, ctx)
     copies = call.func.attr == "to" and goes_to_cpu(call, ctx) and not is_non_blocking(call, ctx)
     if not copies and call.func.attr not in WAITING_METHODS:
         return False
@@ -37,13 +39,13 @@ def waits_for(call: ast.Call, text: str, ctx: Context) -> bool:
     return not (_is_taken_from(receiver, text, ctx) or is_of_cpu(receiver, ctx) or _is_copied(receiver, ctx))
 
 
-def _asks_how_many(call: ast.Call, function: ast.Attribute, text: str, ctx: Context) -> bool:
+def _asks_how_many(call: ast.Call, text: str, ctx: Context) -> bool:
     """`rows.masked_select(mask)`, `torch.nonzero(mask)`: how long the result is, the device has to say."""
     names = ctx.callees(call)
     if any(name.startswith("torch.") and not name.startswith("torch.Tensor.") for name in names):
         operands = call.args
     else:
-        operands = [function.value, *call.args]
+        operands = [*([call.func.value] if isinstance(call.func, ast.Attribute) else []), *call.args]
     first = operands[0] if operands else None
     if first is None or any(_is_taken_from(each, text, ctx) or is_of_cpu(each, ctx) for each in operands):
         return False
@@ -100,7 +102,8 @@ def _is_taken_from(node: ast.expr, text: str, ctx: Context, loops: int = _MOST_L
             return True
         if isinstance(part, ast.Name) and loops:
             for binding in ctx.module.definitions(part):
-                iterated = binding.value if binding.kind is BindingKind.ITERATION else None
-                if iterated is not None and _is_taken_from(iterated, text, ctx, loops - 1):
+                source = binding.value
+                through = source is not None and (binding.kind is BindingKind.ITERATION or goes_through(source, ctx))
+                if source is not None and through and _is_taken_from(source, text, ctx, loops - 1):
                     return True
     return False

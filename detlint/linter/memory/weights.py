@@ -7,8 +7,9 @@ import re
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.callers import sets_from_outside, users_of
+from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.classes import SILENT_BASES
-from detlint.linter.memory.attribute_fates import fate_under_names, is_trained
+from detlint.linter.memory.attribute_fates import assigned_to, fate_under_names, is_trained, made_where
 from detlint.linter.memory.attribute_uses import AttributeUses
 from detlint.linter.memory.hooks import (
     ALL_PARAMETERS,
@@ -114,9 +115,11 @@ def _fills_another(name: str, owner: ast.ClassDef, ctx: Context) -> bool:
 
 def _makes_parameter(store: ast.Assign, name: str, ctx: Context) -> bool:
     """`self.bias = nn.Parameter(…)`, `self.factors = nn.ParameterDict(…)`."""
-    values = [store.value.body, store.value.orelse] if isinstance(store.value, ast.IfExp) else [store.value]
-    made = any(isinstance(each, ast.Call) and not _PARAMETERS.isdisjoint(ctx.callees(each)) for each in values)
-    return made and any(is_own(target) and identifier(target) == name for target in store.targets)
+    own = [part for target in store.targets for part in walk(target) if is_own(part) and identifier(part) == name]
+    made = [assigned_to(target, ctx) for target in own]
+    values = [part for each in made for part in ([each.body, each.orelse] if isinstance(each, ast.IfExp) else [each])]
+    calls = (made_where(value, ctx) for value in values if value is not None)
+    return any(isinstance(call, ast.Call) and not _PARAMETERS.isdisjoint(at.callees(call)) for call, at in calls)
 
 
 def _is_spelt(constant: ast.Constant, name: str, made: ast.AST, ctx: Context) -> bool:
@@ -288,7 +291,7 @@ def _initialises_all(loop: ast.For, owner: ast.ClassDef, hooks: set[str], ctx: C
 
     Nor one that goes through a part of the object: `for weight in self.head.parameters()`.
     """
-    if not goes_through_all(loop) or is_for_layers_of_torch(loop.body, ctx) or names_what_it_fills(loop, ctx):
+    if not goes_through_all(loop, ctx) or is_for_layers_of_torch(loop.body, ctx) or names_what_it_fills(loop, ctx):
         return False
     if is_about_a_part(loop, owner, ctx):
         return False
@@ -331,6 +334,10 @@ def _reaches_models(call: ast.Call, owner: ast.ClassDef, ctx: Context) -> bool:
             return False  # its methods are looked at by themselves
         if is_own(function):
             return True  # no method in sight
+        if takes_no_model(call, ctx) or any(
+            module is ctx.module for module, _ in functions_called(ctx.inference, call)
+        ):
+            return False  # of another class of the file, and no hook
     elif any(each.name == name for each in ctx.module.index.of_type(ast.FunctionDef)) or takes_no_model(call, ctx):
         return False  # of this file, and no hook, or of another one: it takes no model
     return any(isinstance(argument, ast.Name) for argument in call.args)

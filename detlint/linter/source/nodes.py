@@ -84,6 +84,16 @@ def arguments_of(call: ast.Call) -> list[ast.expr]:
     return [*call.args, *(keyword.value for keyword in call.keywords)]
 
 
+def unless_absent(node: ast.expr | None) -> ast.expr | None:
+    """Return `x` of `x if wanted else None`, and of `None if unwanted else x`; any other expression as it is."""
+    if isinstance(node, ast.IfExp):
+        there = [
+            part for part in (node.body, node.orelse) if not (isinstance(part, ast.Constant) and part.value is None)
+        ]
+        return there[0] if len(there) == 1 else node
+    return node
+
+
 def decorating(decorator: ast.expr) -> ast.expr:
     """Return what decorates: `torch.no_grad` of `@torch.no_grad` and of `@torch.no_grad()`."""
     return decorator.func if isinstance(decorator, ast.Call) else decorator
