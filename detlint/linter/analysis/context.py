@@ -26,6 +26,7 @@ from detlint.linter.analysis.inference import Inference
 from detlint.linter.analysis.program import Program, library_of, program_of
 from detlint.linter.analysis.values import Kind, Value
 from detlint.linter.source.names import Binding, FunctionNode
+from detlint.linter.source.nodes import unless_none
 from detlint.rulebook import Rule, Trigger
 
 if TYPE_CHECKING:
@@ -226,8 +227,13 @@ class Context:
         return node
 
     def binding(self, node: ast.expr) -> Binding | None:
-        """Return the binding made by `name = <node>`, a walrus or `name, other = <node>, …`, or None."""
+        """Return the binding made by `name = <node>`, a walrus or `name, other = <node>, …`, or None.
+
+        So is `name = <node> if wanted else None`.
+        """
         parent = self.parent(node)
+        while isinstance(parent, ast.IfExp) and node is not parent.test and unless_none(parent) is unless_none(node):
+            node, parent = parent, self.parent(parent)
         targets: Sequence[ast.expr] = ()
         if isinstance(parent, ast.Tuple) and isinstance(statement := self.parent(parent), ast.Assign):
             position = parent.elts.index(node)

@@ -13,7 +13,7 @@ from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.values import load_types
 from detlint.linter.modes.switches import may_switch, switched, switches_any
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope
-from detlint.linter.source.nodes import arguments_of, identifier, is_own, walk
+from detlint.linter.source.nodes import arguments_of, identifier, is_own, unless_none, walk
 
 # Methods that return the model they are called on and leave its mode alone.
 _KEEPING = frozenset(
@@ -89,8 +89,9 @@ class ModelNames:
         return method if cached else None
 
     def unwrapped(self, node: ast.expr) -> ast.expr:
-        """Strip what keeps the mode: `DataParallel(model)`, `model.to(device)`, `model.module`."""
+        """Strip what keeps the mode: `DataParallel(model)`, `model.to(device)`, `model.module`, `model if on else None`."""
         while True:
+            node = unless_none(node)
             if isinstance(node, ast.Call):
                 inner = self._kept(node)
                 if inner is None:
