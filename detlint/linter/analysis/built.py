@@ -167,7 +167,7 @@ def _is_handed_on(run: ast.expr, names: set[str], ctx: Context) -> bool:
     return isinstance(parent, ast.Return)
 
 
-def _runs(node: ast.expr, ctx: Context, steps: int = 3) -> Iterator[ast.Call | None]:
+def _runs(node: ast.expr, ctx: Context, steps: int = 5) -> Iterator[ast.Call | None]:
     """Yield the calls of a module that a function builds, and None for each use of it that is something else.
 
     It may get another name on the way, `layer = layer.to(x.device)`. To move it in place, or to draw its weights
@@ -177,7 +177,7 @@ def _runs(node: ast.expr, ctx: Context, steps: int = 3) -> Iterator[ast.Call | N
     if made.run is not None:
         yield made.run
         return
-    if _is_drawn_anew(node, ctx) or (made.expression is not node and isinstance(ctx.parent(made.expression), ast.Expr)):
+    if _is_drawn_anew(node, ctx) or _is_asked_for(node, ctx) or (made.expression is not node and isinstance(ctx.parent(made.expression), ast.Expr)):
         return
     binding = ctx.binding(made.expression)
     if steps == 0:
@@ -217,6 +217,12 @@ def _run_by_helper(given: ast.expr, ctx: Context, steps: int) -> list[ast.Call |
         else:
             runs += [call if run is not None else None for run in _runs(use, where, steps)]
     return runs
+
+
+def _is_asked_for(use: ast.expr, ctx: Context) -> bool:
+    """`if layer is not None:`."""
+    test = ctx.parent(use)
+    return isinstance(test, ast.Compare) and all(isinstance(op, (ast.Is, ast.IsNot)) for op in test.ops)
 
 
 def _is_drawn_anew(use: ast.expr, ctx: Context) -> bool:
