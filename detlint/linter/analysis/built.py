@@ -177,7 +177,9 @@ def _runs(node: ast.expr, ctx: Context, steps: int = 5) -> Iterator[ast.Call | N
     if made.run is not None:
         yield made.run
         return
-    if _is_drawn_anew(node, ctx) or _is_asked_for(node, ctx) or (made.expression is not node and isinstance(ctx.parent(made.expression), ast.Expr)):
+    if _is_drawn_anew(node, ctx) or _is_asked_for(node, ctx):
+        return
+    if made.expression is not node and isinstance(ctx.parent(made.expression), ast.Expr):
         return
     binding = ctx.binding(made.expression)
     if steps == 0:

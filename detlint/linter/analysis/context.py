@@ -26,7 +26,6 @@ from detlint.linter.analysis.inference import Inference
 from detlint.linter.analysis.program import Program, library_of, program_of
 from detlint.linter.analysis.values import Kind, Value
 from detlint.linter.source.names import Binding, FunctionNode
-from detlint.linter.source.nodes import unless_none
 from detlint.rulebook import Rule, Trigger
 
 if TYPE_CHECKING:
@@ -231,17 +230,16 @@ class Context:
 
         So is `name = <node> if wanted else None`.
         """
-        parent = self.parent(node)
-        while isinstance(parent, ast.IfExp) and node is not parent.test and unless_none(parent) is unless_none(node):
-            node, parent = parent, self.parent(parent)
+        whole = self.module.index.with_choice(node)
+        parent = self.parent(whole)
         targets: Sequence[ast.expr] = ()
         if isinstance(parent, ast.Tuple) and isinstance(statement := self.parent(parent), ast.Assign):
-            position = parent.elts.index(node)
+            position = next(place for place, element in enumerate(parent.elts) if element is whole)
             unpacking = [target.elts for target in statement.targets if isinstance(target, ast.Tuple)]
             targets = [elements[position] for elements in unpacking if len(elements) == len(parent.elts)]
-        elif isinstance(parent, ast.Assign) and parent.value is node:
+        elif isinstance(parent, ast.Assign) and parent.value is whole:
             targets = parent.targets
-        elif isinstance(parent, ast.NamedExpr) and parent.value is node:
+        elif isinstance(parent, ast.NamedExpr) and parent.value is whole:
             targets = (parent.target,)
         for target in targets:
             if isinstance(target, ast.Name):

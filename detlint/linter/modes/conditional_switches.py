@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 
+from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.only_values import only_value
+from detlint.linter.analysis.project import Module
 from detlint.linter.modes.names import Key, ModelNames
 from detlint.linter.modes.switches import Mode, switched
-from detlint.linter.source.names import BindingKind
+from detlint.linter.source.names import BindingKind, FunctionNode
 from detlint.linter.source.nodes import arguments_of, walk
 
 
@@ -34,9 +36,12 @@ class ConditionalSwitches(ModelNames):
         return around.test if asked or self._is_on_by_default(around.test) else call
 
     def is_switched_as_made(self, made: ast.expr) -> bool:
-        """`net = load(path).train()`."""
+        """`net = load(path).train()`, at once or in a function of the project that gives it back so."""
         call = self.unwrapped(made)
-        return isinstance(call, ast.Call) and switched(call) is Mode.TRAIN
+        if not isinstance(call, ast.Call):
+            return False
+        given = [_given(*each) for each in functions_called(self.module.inference, call)]
+        return switched(call) is Mode.TRAIN or (bool(given) and all(map(_is_put_in_train_mode, given)))
 
     def chosen_by_test(self, call: ast.Call, key: Key) -> ast.IfExp | None:
         """`net.train() if training else net.eval()`, which is `net.train(training)`."""
@@ -82,3 +87,13 @@ class ConditionalSwitches(ModelNames):
             and binding.value.value is True
             for binding in bindings
         )
+
+
+def _given(module: Module, function: FunctionNode) -> list[ast.expr]:
+    """Return what a function gives back, without what keeps its mode: `net.train()` of `return net.train().cuda()`."""
+    names, returns = ModelNames(module), module.flow(module.index.scopes[function]).returns()
+    return [names.unwrapped(statement.value) for statement in returns if statement.value is not None]
+
+
+def _is_put_in_train_mode(given: list[ast.expr]) -> bool:
+    return bool(given) and all(isinstance(value, ast.Call) and switched(value) is Mode.TRAIN for value in given)

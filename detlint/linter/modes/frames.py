@@ -96,7 +96,7 @@ class Frame:
     def _given(self, name: str) -> object:
         given = argument_of(self.function, name, self.call, skip_self=True) if self.call is not None else None
         if given is not None:
-            return self.caller.literal(given) if self.caller is not None else literal_of(given)
+            return self.caller.literal(given) if self.caller is not None else _constant_at(self.at, given)
         if self.call is not None and any(isinstance(argument, ast.Starred) for argument in self.call.args):
             return MISSING
         default = next((value for argument, value in parameters(self.function.args) if argument.arg == name), None)
@@ -164,6 +164,17 @@ def _goes_through(listed: ast.ListComp) -> bool:
 
 def literal_of(node: ast.expr | None) -> object:
     return node.value if isinstance(node, ast.Constant) else MISSING
+
+
+def _constant_at(place: Module | None, node: ast.expr) -> object:
+    """Return the constant that an expression is at a place: `0` of `Net(p=config.p)`, after `config = Config(p=0)`."""
+    if place is None or isinstance(node, ast.Constant):
+        return literal_of(node)
+    found = {
+        literal_of(value.node) if isinstance(value.node, ast.Constant) else MISSING
+        for value in place.inference.values(node)
+    }
+    return found.pop() if len(found) == 1 else MISSING
 
 
 def number_of(value: object) -> float | None:

@@ -156,10 +156,17 @@ class ModelParts:
             layer = load_layers().layers.get(base)
             if (named is not None and named.holds) or (layer is not None and not layer.rate):
                 return True
+            if layer is not None and call is not None and self._is_made_as(layer, info, call, frame):
+                return True
             self._unknown |= layer is not None or not (
                 base.startswith(("torch.", "builtins.", "abc.", "typing.")) or _is_plain_base(base)
             )
         return False
+
+    def _is_made_as(self, layer: Layer, info: ClassInfo, call: ast.Call, frame: Frame | None) -> bool:
+        """`class Thinned(nn.Dropout):`, which is made as the layer itself is, and drops at the rate it is given."""
+        own = any("__init__" in ancestor.methods for ancestor in info.module.inference.mro(info))
+        return not own and self._is_on(layer, call, frame)
 
     def _body(self, module: Module, body: ast.AST, frame: Frame | None) -> bool:
         key = (body, frame.literals() if frame is not None else None)
@@ -339,11 +346,16 @@ def _may_make_a_layer(call: ast.Call) -> bool:
 
 
 def _is_given_steady(called: ast.expr, frame: Frame | None) -> bool:
-    """`norm_layer(8)`, where callers give `nn.LayerNorm` or a `partial` of it: a layer that knows no mode."""
+    """`norm_layer(8)`, where callers give `nn.LayerNorm` or a `partial` of it: a layer that knows no mode.
+
+    So is one that is there already, which a helper is given: `run(block, x)` in `for block in self.blocks:`.
+    """
     found = frame.given(called.id) if frame is not None and isinstance(called, ast.Name) else None
     if found is None:
         return False
     module, made = found
+    if _is_gone_through(module, made):
+        return True
     of_partial = isinstance(made, ast.Call) and identifier(made.func) == "partial" and made.args
     names = module.inference.resolve(made.args[0] if isinstance(made, ast.Call) and of_partial else made)
     return bool(names) and all(_is_known(name) and load_layers().layers.get(name) is None for name in names)

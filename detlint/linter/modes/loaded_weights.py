@@ -36,11 +36,19 @@ class LoadedWeights:
         if self.from_state(key):
             return True
         for module, made in Constructors(self._modes, near=True).of_key(key):
-            if any(is_pretrained(call) for call in _behind(module, made)) or _is_made_by_loader(module, made):
+            if any(map(is_pretrained, self._behind(module, made))) or _is_made_by_loader(module, made):
                 return True
             if _loads_itself(module, made):
                 return True
         return self._by_what_it_is_given(key)
+
+    def _behind(self, module: Module, made: ast.Call) -> Iterator[ast.Call]:
+        """Yield the constructor, and those of what it is given: `nn.Sequential(*list(resnet.children())[:-1])`."""
+        yield made
+        makers = Constructors(self._modes.peer(module), near=True)
+        for name in walk(made):
+            if isinstance(name, ast.Name):
+                yield from (call for _, call in makers.of_expression(name, ()))
 
     def as_made(self, key: Key) -> bool:
         """`Pipeline(path)`, whose constructor loads weights into it."""
@@ -192,13 +200,3 @@ def _is_told_of_weights(made: ast.Call) -> bool:
 
 def _makes_module(module: Module, call: ast.Call) -> bool:
     return is_pretrained(call) or any(value.kind is Kind.MODULE for value in module.inference.values(call))
-
-
-def _behind(module: Module, made: ast.Call) -> Iterator[ast.Call]:
-    """Yield the constructor, and those of what it is given: `nn.Sequential(*list(resnet.children())[:-1])`."""
-    yield made
-    for name in walk(made):
-        if isinstance(name, ast.Name):
-            for binding in module.definitions(name):
-                if isinstance(binding.value, ast.Call):
-                    yield binding.value

@@ -108,9 +108,20 @@ class UnknownModels:
         if asked not in self._handing_on:
             self._handing_on[asked] = False  # what is made by itself is never made
             returns = self.module.flow(self.module.index.scopes[function]).returns()
-            parts = [part_at(statement.value, index) for statement in returns]
-            self._handing_on[asked] = bool(parts) and all(self._is_loaded_here(part, function) for part in parts)
+            given = [statement.value for statement in returns]
+            self._handing_on[asked] = bool(given) and all(
+                self._comes_loaded(value, index) or self._is_loaded_here(part_at(value, index), function)
+                for value in given
+            )
         return self._handing_on[asked]
+
+    def _comes_loaded(self, returned: ast.expr | None, index: tuple[int, ...]) -> bool:
+        """`return load_model(path)`, `return build(pretrained=True)`: handed on at once, as it is given."""
+        made = self.modes.unwrapped(returned) if returned is not None else None
+        if not isinstance(made, ast.Call):
+            return False
+        asked = not index and is_pretrained(made) and not _LOADED.search(identifier(made.func))
+        return self._loads_in_sight(made, index) or (asked and not self._is_handed_back(made))
 
     def _is_loaded_here(self, returned: ast.expr | None, function: FunctionNode) -> bool:
         given = self.modes.unwrapped(returned) if returned is not None else None
@@ -139,7 +150,7 @@ class UnknownModels:
         if self.modes.copied(made) is not None or self.modes.mode_of(made) is Mode.EVAL:
             return True
         called = list(functions_called(self.module.inference, made))
-        if any(given_back(*found) for found in called):
+        if any(given_back(*found) or _hands_back_another(*found) for found in called):
             return True
         if called and all(is_left_open(function) for _, function in called):
             return False  # `cls.build_model(config)`, which each heir makes in its own way
@@ -198,3 +209,10 @@ class UnknownModels:
 
 def _switches_to_eval(module: Module) -> bool:
     return any(switched(call) is not None for call in module.index.calls_by_name.get("eval", ()))
+
+
+def _hands_back_another(module: Module, function: FunctionNode) -> bool:
+    """`def build(): return prepared(resnet18())`: is what a function gives what it gets back in whatever mode?"""
+    returned = [statement.value for statement in module.flow(module.index.scopes[function]).returns()]
+    made = [value for value in returned if isinstance(value, ast.Call)]
+    return any(given_back(*found) for call in made for found in functions_called(module.inference, call))
