@@ -10,7 +10,7 @@ from detlint.linter.analysis.project import Module
 from detlint.linter.modes.names import Key, ModelNames
 from detlint.linter.modes.switches import Mode, switched
 from detlint.linter.source.names import BindingKind, FunctionNode
-from detlint.linter.source.nodes import arguments_of, walk
+from detlint.linter.source.nodes import arguments_of, identifier, is_own, walk
 
 
 class ConditionalSwitches(ModelNames):
@@ -60,8 +60,14 @@ class ConditionalSwitches(ModelNames):
         return bool(self._reads_of_mode(key, test))
 
     def _reads_of_mode(self, key: Key, name: ast.expr) -> list[ast.expr]:
-        """Return the values of a variable, `net.training`, if it keeps the mode of the model and nothing else."""
+        """Return the values of a variable, `net.training`, if it keeps the mode of the model and nothing else.
+
+        So of an attribute: `self.before = self.net.training`.
+        """
         values = [binding.value for binding in self.module.definitions(name)] if isinstance(name, ast.Name) else []
+        owner = self.index.class_at(name) if is_own(name) else None
+        if owner is not None:
+            values = [write.value for write in self.module.classes[owner].attributes.get(identifier(name), ())]
         reads = [value for value in values if isinstance(value, ast.Attribute) and value.attr == "training"]
         return list(reads) if len(reads) == len(values) and all(self.key(read.value) == key for read in reads) else []
 
@@ -70,7 +76,9 @@ class ConditionalSwitches(ModelNames):
         around = self.index.parents.get(self.index.statement(switch))
         names = [*arguments_of(switch), *([around.test] if isinstance(around, ast.If) else [])]
         reads = [read for name in names for read in self._reads_of_mode(key, name)]
-        return reads[0] if len(reads) == 1 else None
+        function = self.index.function_at(switch)
+        here = [read for read in reads if self.index.function_at(read) is function]
+        return here[0] if len(here) == 1 else None
 
     def _asks_about(self, key: Key, part: ast.AST) -> bool:
         """Is part of a test the model itself or its mode, and not another attribute: `if self.early_stopping`?"""

@@ -89,7 +89,7 @@ class ModelNames:
         return method if cached else None
 
     def unwrapped(self, node: ast.expr) -> ast.expr:
-        """Strip what keeps the mode: `DataParallel(model)`, `model.to(device)`, `model.module`, `net if on else None`."""
+        """Strip what keeps the mode: `DataParallel(net)`, `net.to(device)`, `model.module`, `net if on else None`."""
         while True:
             node = unless_none(node)
             if isinstance(node, ast.Call):

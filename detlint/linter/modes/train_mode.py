@@ -36,7 +36,7 @@ from detlint.linter.programs.evaluation import (
     without_gradients,
 )
 from detlint.linter.programs.predictions import leaves_graph
-from detlint.linter.programs.step_flags import evaluates_on_request
+from detlint.linter.programs.step_flags import evaluates_on_request, has_step_flag
 from detlint.linter.programs.training import file_trains, trains
 from detlint.linter.programs.trial_runs import is_demo, is_in_unit_test, is_unused
 from detlint.linter.source.names import FUNCTIONS
@@ -105,7 +105,7 @@ def _may_judge(module: Module) -> bool:
     """`output.detach()`, `output.data.numpy()`, `output[idx_val]`, `next(iter(test_loader))`: each call says more."""
     words = module.index.names_used
     cut = "detach" in words or ("data" in words and "numpy" in words)
-    return cut or (file_trains(module) and any(names_inference(word) for word in words))
+    return cut or (file_trains(module) and (any(map(names_inference, words)) or has_step_flag(module)))
 
 
 class _Search:

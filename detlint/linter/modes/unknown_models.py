@@ -6,6 +6,7 @@ import ast
 import re
 
 from detlint.linter.analysis.calls import functions_called
+from detlint.linter.analysis.calls_elsewhere import calls_elsewhere
 from detlint.linter.analysis.project import Module
 from detlint.linter.modes.constructors import Constructors
 from detlint.linter.modes.effects import Event
@@ -62,12 +63,17 @@ class UnknownModels:
         return [Reason(self.module, events[0].node, call, True)] if seen_here else []
 
     def _handed_over(self, key: Key, node: ast.AST, function: FunctionNode, steps: int) -> list[Reason]:
-        """`evaluate(net, loader)`: what every call of this file that leads to `node` hands over as it was made."""
+        """`evaluate(net, loader)`: what every call of this file that leads to `node` hands over as it was made.
+
+        Where this file calls it nowhere, every call of others.
+        """
         reasons: list[Reason] = []
-        for call in self.modes.callers_leading_to(node, function):
+        own = [(self.module, call) for call in self.modes.callers_leading_to(node, function)]
+        for place, call in own or calls_elsewhere(self.module, function):
+            peer = place.project.once(UnknownModels, place)
             given = given_to(function, key.name, call)
-            inner = self.modes.key(given) if given is not None else None
-            made = self._made(inner, call, steps - 1) if inner is not None and inner != key else []
+            inner = peer.modes.key(given) if given is not None else None
+            made = peer._made(inner, call, steps - 1) if inner is not None and inner != key else []
             if not made:
                 return []
             reasons += made
