@@ -43,12 +43,16 @@ def left_on(training: ast.expr | None, ctx: Context, steps: int = _MAX_STEPS) ->
             yield from left_on(given, where, steps - 1)
 
 
-def is_called_in_forward(where: Context, call: ast.Call) -> bool:
-    """Does a forward pass lead to a call, in both modes?"""
+def is_called_in_forward(where: Context, call: ast.Call, steps: int = _MAX_STEPS) -> bool:
+    """Does a forward pass lead to a call, in both modes, itself or through functions of the project?"""
     around = where.function(call)
-    if around is None or not runs_with_forward(around, where.module) or trains(around):
+    if around is None or trains(around) or guarded_by_mode(where.module, call):
         return False
-    return not guarded_by_mode(where.module, call)
+    if runs_with_forward(around, where.module):
+        return True
+    if not steps or around.name in _MODULE or where.module.index.class_at(around) is not None:
+        return False
+    return any(site is not None and is_called_in_forward(*site, steps - 1) for site in calls_of(around, where))
 
 
 def takes_default(call: ast.Call) -> bool:
