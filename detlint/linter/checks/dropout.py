@@ -264,7 +264,7 @@ def _names_of(function: FunctionNode) -> Iterator[ast.expr]:
 def _is_for_training(where: Context, site: ast.Call) -> bool:
     """Does a call stand under a condition on the mode, or in a function that says that it trains: `training_step`?"""
     function = where.function(site)
-    return guarded_by_mode(where.module, site) or (function is not None and named_for_training(function))
+    return spared_by_mode(where.module, site) or (function is not None and named_for_training(function))
 
 
 def _overridden(function: FunctionNode, ctx: Context) -> Iterator[tuple[FunctionNode, Context]]:

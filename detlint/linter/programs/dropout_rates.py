@@ -150,8 +150,8 @@ def _is_told_the_mode(function: ast.AST) -> bool:
 
 
 def is_up_to_mode(rate: ast.expr, ctx: Context) -> bool:
-    """Return whether the mode decides about a rate, or the caller of the function that it is a parameter of."""
-    return depends_on_mode(ctx.module, rate) or is_callers(rate, ctx)
+    """Return whether the mode decides about a rate, or the caller of its function, or whether it is nothing anyway."""
+    return is_zero(rate, ctx) or depends_on_mode(ctx.module, rate) or is_callers(rate, ctx)
 
 
 def is_stored_rate(rate: ast.Attribute, ctx: Context) -> bool:
