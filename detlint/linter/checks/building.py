@@ -27,6 +27,7 @@ from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.modes.layers import ModelParts, switches_itself
 from detlint.linter.modes.switches import switches_any
+from detlint.linter.programs.left_on import is_called_in_training_only
 from detlint.linter.programs.training import spared_by_mode, trains
 from detlint.linter.randomness.random_states import stands_for_token, starts_recurrence
 from detlint.linter.randomness.random_weights import gives_random, is_random, starts_random
@@ -43,6 +44,8 @@ def dropout_built_in_forward(call: Call, ctx: Context) -> Iterator[Finding]:
     """Silent where the layer is switched by hand, handed on, or only reached in train mode."""
     function = ctx.function(call.node)
     if is_test_file(ctx.module) or (function is not None and trains(function)):
+        return
+    if function is not None and is_called_in_training_only(function, ctx):
         return
     layer = load_layers().layers.get(call.name)
     rate = call.argument(layer.rate).value if layer is not None and layer.rate else None

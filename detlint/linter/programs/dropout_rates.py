@@ -113,7 +113,7 @@ def rate_of_callers(parameter: Binding, ctx: Context, steps: int = _MAX_STEPS) -
 
 
 def all_callers_say(rate: ast.expr, ctx: Context, holds: Callable[[ast.expr, Context], bool]) -> bool:
-    """`thin(x, rate)`: does something hold for what each call of a helper gives it for the rate, and is it called?"""
+    """`thin(x, rate)`: does something hold for what each call of a helper gives for a parameter, and is there any?"""
     binding = next(iter(ctx.module.definitions(rate)), None) if isinstance(rate, ast.Name) else None
     if binding is None or binding.kind is not BindingKind.PARAMETER or not isinstance(binding.scope.node, FUNCTIONS):
         return False
