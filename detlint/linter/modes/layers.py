@@ -36,6 +36,8 @@ _RATE = re.compile(r"(\w+_)?drop_?(out|path|rate|prob)", re.I)
 _MAKES_LAYERS = ("_layer", "_cls", "_op", "_fn", "norm", "block")
 # What these make depends on no mode: `act_layer()`, `init_fn(weight)`.
 _MAKES_OTHERS = ("act", "conv", "linear", "nonlin", "loss", "init")
+# How names of functions begin that may make a layer, or a whole model.
+_MAKERS = ("from_", "create_", "build", "load", "get_", "instantiate")
 _ANY_MODULE = {"torch.nn.Module.__call__"}
 _FUNCTIONAL = frozenset(
     {"dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout", "batch_norm", "rrelu"}
@@ -104,9 +106,7 @@ class ModelParts:
             return self._functional and any("training" in ast.unparse(argument) for argument in arguments_of(call))
         last = name.rpartition(".")[2]
         known = name.startswith(("torch.", *_PLAIN)) or table.steady.get(name) is not None
-        self._unknown |= not known and (
-            last[:1].isupper() or last.startswith(("from_", "create_", "build", "load", "get_", "instantiate"))
-        )
+        self._unknown |= not known and (last[:1].isupper() or last.startswith(_MAKERS) or last.endswith("_load"))
         return False
 
     def _expression(self, module: Module, node: ast.expr) -> bool:
