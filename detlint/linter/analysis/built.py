@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from detlint.linter.analysis.built_lists import taken_out
+from detlint.linter.analysis.calls import functions_called, parameter_given
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.only_values import only_value
@@ -159,14 +160,14 @@ def _names_any(names: set[str], values: list[ast.expr]) -> bool:
 def _is_handed_on(run: ast.expr, names: set[str], ctx: Context) -> bool:
     """`x = conv(x)`, `return conv(x).relu()`: what a layer does; tests and examples compare and show what comes out."""
     parent = ctx.parent(run)
-    while isinstance(parent, ast.Attribute) or (isinstance(parent, ast.Call) and parent.func is run):
+    while isinstance(parent, (ast.Attribute, ast.IfExp)) or (isinstance(parent, ast.Call) and parent.func is run):
         run, parent = parent, ctx.parent(parent)
     if isinstance(parent, ast.Assign):
         return any(isinstance(target, ast.Name) and target.id in names for target in parent.targets)
     return isinstance(parent, ast.Return)
 
 
-def _runs(node: ast.expr, ctx: Context, steps: int = 3) -> Iterator[ast.Call | None]:
+def _runs(node: ast.expr, ctx: Context, steps: int = 5) -> Iterator[ast.Call | None]:
     """Yield the calls of a module that a function builds, and None for each use of it that is something else.
 
     It may get another name on the way, `layer = layer.to(x.device)`. To move it in place, or to draw its weights
@@ -176,17 +177,54 @@ def _runs(node: ast.expr, ctx: Context, steps: int = 3) -> Iterator[ast.Call | N
     if made.run is not None:
         yield made.run
         return
-    if _is_drawn_anew(node, ctx) or (made.expression is not node and isinstance(ctx.parent(made.expression), ast.Expr)):
+    if _is_drawn_anew(node, ctx) or _is_asked_for(node, ctx):
+        return
+    if made.expression is not node and isinstance(ctx.parent(made.expression), ast.Expr):
         return
     binding = ctx.binding(made.expression)
     if steps == 0:
         yield None
+        return
+    inside = _run_by_helper(made.expression, ctx, steps - 1) if binding is None else None
+    if inside is not None:
+        yield from inside
         return
     for use in ctx.flow(node).uses(binding) if binding is not None else taken_out(made.expression, ctx):
         if use is None:
             yield None
         else:
             yield from _runs(use, ctx, steps - 1)
+
+
+def _run_by_helper(given: ast.expr, ctx: Context, steps: int) -> list[ast.Call | None] | None:
+    """`apply(layer, x)`: a function of the project that calls what it is given runs it, one that returns it moves it.
+
+    None where a module is given to no such function.
+    """
+    parent = ctx.parent(given)
+    call = ctx.parent(parent) if isinstance(parent, ast.keyword) else parent
+    found = list(functions_called(ctx.inference, call)) if isinstance(call, ast.Call) and call.func is not given else []
+    if not isinstance(call, ast.Call) or len(found) != 1:
+        return None
+    module, function = found[0]
+    name = parameter_given(function, call, given, skip_self=isinstance(call.func, ast.Attribute))
+    scope, where = module.index.scopes[function], ctx.elsewhere(module)
+    bindings = scope.bindings.get(name, ()) if name is not None else ()
+    if not bindings:
+        return None
+    runs: list[ast.Call | None] = []
+    for use in module.flow(scope).uses(bindings[0]):
+        if isinstance(where.parent(_built(use, where).expression), ast.Return):
+            runs += _runs(call, ctx, steps)
+        else:
+            runs += [call if run is not None else None for run in _runs(use, where, steps)]
+    return runs
+
+
+def _is_asked_for(use: ast.expr, ctx: Context) -> bool:
+    """`if layer is not None:`."""
+    test = ctx.parent(use)
+    return isinstance(test, ast.Compare) and all(isinstance(op, (ast.Is, ast.IsNot)) for op in test.ops)
 
 
 def _is_drawn_anew(use: ast.expr, ctx: Context) -> bool:

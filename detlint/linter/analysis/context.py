@@ -226,16 +226,20 @@ class Context:
         return node
 
     def binding(self, node: ast.expr) -> Binding | None:
-        """Return the binding made by `name = <node>`, a walrus or `name, other = <node>, …`, or None."""
-        parent = self.parent(node)
+        """Return the binding made by `name = <node>`, a walrus or `name, other = <node>, …`, or None.
+
+        So is `name = <node> if wanted else None`.
+        """
+        whole = self.module.index.with_choice(node)
+        parent = self.parent(whole)
         targets: Sequence[ast.expr] = ()
         if isinstance(parent, ast.Tuple) and isinstance(statement := self.parent(parent), ast.Assign):
-            position = parent.elts.index(node)
+            position = next(place for place, element in enumerate(parent.elts) if element is whole)
             unpacking = [target.elts for target in statement.targets if isinstance(target, ast.Tuple)]
             targets = [elements[position] for elements in unpacking if len(elements) == len(parent.elts)]
-        elif isinstance(parent, ast.Assign) and parent.value is node:
+        elif isinstance(parent, ast.Assign) and parent.value is whole:
             targets = parent.targets
-        elif isinstance(parent, ast.NamedExpr) and parent.value is node:
+        elif isinstance(parent, ast.NamedExpr) and parent.value is whole:
             targets = (parent.target,)
         for target in targets:
             if isinstance(target, ast.Name):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.dicts import written_items
 from detlint.linter.analysis.only_values import only_value
-from detlint.linter.source.nodes import identifier
+from detlint.linter.source.nodes import identifier, unless_none
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.project import Module
@@ -52,7 +52,8 @@ def _partial(module: Module, function: ast.expr, called: str) -> ast.Call | None
     """Return the `partial(…)` behind a name or an attribute that is called for another one, or in its own place."""
     if identifier(function) == called.rpartition(".")[2]:
         return None
-    made = function if isinstance(function, ast.Call) else only_value(module, function)
+    kept = None if isinstance(function, ast.Call) else only_value(module, function)
+    made = unless_none(kept) if kept is not None else function
     if isinstance(made, ast.Call) and made.args and _PARTIAL in module.inference.resolve(made.func):
         return made
     return None

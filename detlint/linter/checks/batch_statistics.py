@@ -15,8 +15,9 @@ from detlint.linter.analysis.dicts import written_items
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.analysis.unsaid import spread
+from detlint.linter.programs.dropout_rates import all_callers_say
 from detlint.linter.programs.evaluation import without_gradients
-from detlint.linter.programs.left_on import left_on
+from detlint.linter.programs.left_on import is_called_in_training_only, left_on
 from detlint.linter.programs.training import holds_in_eval_only, named_for_training, spared_by_mode, trains
 from detlint.linter.source.names import FunctionNode
 from detlint.linter.source.nodes import arguments_of, identifier, walk
@@ -36,6 +37,8 @@ def batch_statistics_at_inference(call: Call, ctx: Context) -> Iterator[Finding]
         return
     if function is not None and (trains(function) or named_for_training(function) or _is_loss(function, ctx)):
         return
+    if function is not None and is_called_in_training_only(function, ctx):
+        return
     yield ctx.finding(call.node, call=call.name.rpartition(".")[2], reason=reason)
 
 
@@ -46,7 +49,7 @@ def options_without_statistics(ctx: Context) -> Iterator[Finding]:
     for options in (*index.of_type(ast.Dict), *index.calls_by_name.get("dict", ())):
         track = written_items(ctx.module, options)
         value = track.get("track_running_stats") if track else None
-        if value is None or ctx.truth(value) is not Truth.NO:
+        if value is None or not _is_off(value, ctx):
             continue
         layer = next((name for call in _given_to(options, ctx) for name in _batch_norms(call, ctx)), "")
         if layer:
@@ -164,9 +167,13 @@ def _keeps_none(call: Call, ctx: Context) -> bool:
     """Is `track_running_stats` off in the call, in the options that it spreads, or unless whoever builds it says so?"""
     track = call.argument("track_running_stats")
     if track.value is not None:
-        return truth_by_default(track.value, ctx) is Truth.NO
+        return _is_off(track.value, ctx) or all_callers_say(track.value, ctx, _is_off)
     found = spread("track_running_stats", call.node, ctx) if track.hidden else None
     return found is not None and truth_by_default(*found) is Truth.NO
+
+
+def _is_off(track: ast.expr, ctx: Context) -> bool:
+    return truth_by_default(track, ctx) is Truth.NO
 
 
 def _standardises(call: Call, ctx: Context) -> bool:

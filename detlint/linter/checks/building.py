@@ -27,6 +27,7 @@ from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.modes.layers import ModelParts, switches_itself
 from detlint.linter.modes.switches import switches_any
+from detlint.linter.programs.left_on import is_called_in_training_only
 from detlint.linter.programs.training import spared_by_mode, trains
 from detlint.linter.randomness.random_states import stands_for_token, starts_recurrence
 from detlint.linter.randomness.random_weights import gives_random, is_random, starts_random
@@ -43,6 +44,8 @@ def dropout_built_in_forward(call: Call, ctx: Context) -> Iterator[Finding]:
     """Silent where the layer is switched by hand, handed on, or only reached in train mode."""
     function = ctx.function(call.node)
     if is_test_file(ctx.module) or (function is not None and trains(function)):
+        return
+    if function is not None and is_called_in_training_only(function, ctx):
         return
     layer = load_layers().layers.get(call.name)
     rate = call.argument(layer.rate).value if layer is not None and layer.rate else None
@@ -194,11 +197,21 @@ def _is_property(where: Context, method: FunctionNode) -> bool:
 
 
 def _is_a_result(call: ast.Call, ctx: Context) -> bool:
-    """`x = self.lift(x)`, where nothing called `x` is called: soon seen, of most calls."""
+    """`x = self.lift(x)`, where nothing called `x` is called, there or by a helper: soon seen, of most calls."""
     parent = ctx.parent(call)
     if isinstance(parent, ast.Assign) and isinstance(parent.targets[0], ast.Name):
-        return parent.targets[0].id not in ctx.module.index.calls_by_name
+        name = parent.targets[0].id
+        uses = ctx.module.index.names_used.get(name, ())
+        return name not in ctx.module.index.calls_by_name and not any(_is_given_to_helper(use, ctx) for use in uses)
     return isinstance(parent, (ast.Return, ast.BinOp, ast.Compare, ast.Expr, ast.keyword))
+
+
+def _is_given_to_helper(use: ast.AST, ctx: Context) -> bool:
+    """`apply(layer, x)`, a function of the project."""
+    parent = ctx.parent(use)
+    call = ctx.parent(parent) if isinstance(parent, ast.keyword) else parent
+    given = isinstance(call, ast.Call) and call.func is not use
+    return given and isinstance(call, ast.Call) and next(functions_called(ctx.inference, call), None) is not None
 
 
 def _is_built_in_call(node: ast.expr, function: FunctionNode | None, ctx: Context) -> bool:

@@ -19,7 +19,16 @@ from detlint.linter.analysis.program import in_package
 from detlint.linter.analysis.registry import check
 from detlint.linter.analysis.repairs import Repair, operand, safe, set_argument, unsafe
 from detlint.linter.analysis.testcode import is_test_file
-from detlint.linter.programs.dropout_rates import asks_for_rate, is_stored_rate, is_zero, rate_of_callers, steady_rate
+from detlint.linter.programs.dropout_rates import (
+    all_callers_say,
+    asks_for_rate,
+    is_callers,
+    is_stored_rate,
+    is_up_to_mode,
+    is_zero,
+    rate_of_callers,
+    steady_rate,
+)
 from detlint.linter.programs.evaluation import without_gradients
 from detlint.linter.programs.left_on import is_called_in_forward, left_on
 from detlint.linter.programs.training import (
@@ -32,8 +41,8 @@ from detlint.linter.programs.training import (
     trains,
 )
 from detlint.linter.randomness.masks import Mask, masks, rate_leaves
-from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode, parameters
-from detlint.linter.source.nodes import arguments_of, identifier, is_own, walk
+from detlint.linter.source.names import FunctionNode, parameters
+from detlint.linter.source.nodes import arguments_of, identifier, is_own, unless_none, walk
 
 # Layers and functions that drop, by their names.
 _DROPS = re.compile(r"drop_?(out|path|block|connect|layer)|stochastic_?depth", re.IGNORECASE)
@@ -96,7 +105,8 @@ def _is_spared(rate: ast.expr | None, node: ast.Call, ctx: Context) -> bool:
     return rate is not None and (
         _is_ruled_out(rate, ctx)
         or depends_on_mode(ctx.module, rate)
-        or (_is_callers(rate, ctx) and not without_gradients(ctx.module, node))
+        or (is_callers(rate, ctx) and not without_gradients(ctx.module, node))
+        or all_callers_say(rate, ctx, is_up_to_mode)
     )
 
 
@@ -125,7 +135,8 @@ def _is_left_off(rate: ast.expr | None, node: ast.Call, ctx: Context) -> bool:
 
 def _is_unseen_function(call: ast.Call, ctx: Context) -> bool:
     """Is what is called a function by its name, or given by one, that stands in no file of the project? No layer is."""
-    made = only_value(ctx.module, call.func) if is_own(call.func) else call
+    kept = only_value(ctx.module, call.func) if is_own(call.func) else call
+    made = unless_none(kept) if kept is not None else None
     names = ctx.callees(made) if isinstance(made, ast.Call) else ctx.resolve(made) if made is not None else ()
     known = ctx.rule.triggers_by_name
     return bool(names) and not any(
@@ -207,11 +218,16 @@ def _runs_in_both_modes(function: FunctionNode, ctx: Context) -> bool:
     return not any(_is_guarded_layer(call, where) for where, call in made)
 
 
-def _is_guarded_layer(call: ast.Call, ctx: Context) -> bool:
-    """Is a layer made under a condition on the mode, or called under one: `if self.training: x = self.drop(x)`?"""
+def _is_guarded_layer(call: ast.Call, ctx: Context, steps: int = 2) -> bool:
+    """Is a layer made under a condition on the mode, or called under one: `if self.training: x = self.drop(x)`?
+
+    What a helper makes is, where what that gives is.
+    """
     if guarded_by_mode(ctx.module, call):
         return True
-    statement = ctx.statement(call)
+    statement, helper = ctx.statement(call), ctx.function(call)
+    if isinstance(statement, ast.Return) and helper is not None and steps:
+        return any(_is_guarded_layer(site[1], site[0], steps - 1) for site in calls_of(helper, ctx) if site)
     targets = statement.targets if isinstance(statement, ast.Assign) else ()
     names = [identifier(target) for target in targets]
     calls = (used for name in names for used in ctx.module.index.calls_by_name.get(name, ()))
@@ -248,7 +264,7 @@ def _names_of(function: FunctionNode) -> Iterator[ast.expr]:
 def _is_for_training(where: Context, site: ast.Call) -> bool:
     """Does a call stand under a condition on the mode, or in a function that says that it trains: `training_step`?"""
     function = where.function(site)
-    return guarded_by_mode(where.module, site) or (function is not None and named_for_training(function))
+    return spared_by_mode(where.module, site) or (function is not None and named_for_training(function))
 
 
 def _overridden(function: FunctionNode, ctx: Context) -> Iterator[tuple[FunctionNode, Context]]:
@@ -296,35 +312,6 @@ def _is_ruled_out(rate: ast.expr, ctx: Context) -> bool:
         for test, holds in conditions_met(rate, ctx)
         if not holds
     )
-
-
-def _is_callers(rate: ast.expr, ctx: Context) -> bool:
-    """Return whether the rate is a parameter of the function that is zero unless its caller says otherwise.
-
-    That is no answer where nothing can train: a rate that drops at inference only is none that a mode decides about.
-    Nor is it one where a caller says so in both modes, where a layer is made, which is once for both, or where the
-    function is told the mode besides: `def attend(q, k, v, dropout_p=0.0, training=False)`.
-    """
-    if not isinstance(rate, ast.Name):
-        return False
-    bindings = ctx.module.definitions(rate)
-    return (
-        bool(bindings)
-        and all(
-            binding.kind is BindingKind.PARAMETER
-            and getattr(binding.scope.node, "name", "") != "__init__"
-            and not _is_told_the_mode(binding.scope.node)
-            and binding.value is not None
-            and is_zero(binding.value, ctx)
-            for binding in bindings
-        )
-        and not rate_of_callers(bindings[0], ctx)
-    )
-
-
-def _is_told_the_mode(function: ast.AST) -> bool:
-    names = (argument.arg for argument, _ in parameters(function.args)) if isinstance(function, FUNCTIONS) else ()
-    return any(asks_for_mode(ast.Name(name, ast.Load())) for name in names)
 
 
 def _rate(call: Call) -> str:

@@ -7,14 +7,16 @@ from collections.abc import Iterator
 
 from detlint.conditions import Truth
 from detlint.findings import Finding
+from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.registry import check
 from detlint.linter.analysis.testcode import is_test_file
-from detlint.linter.modes.layers import ModelParts, switches_itself
+from detlint.linter.modes.layers import ModelParts
 from detlint.linter.modes.unregistered import PlainContainer
 from detlint.linter.source.names import FunctionNode, parameters
 from detlint.linter.source.nodes import arguments_of, identifier, walk
 
+_SWITCHES = frozenset({"train", "eval"})
 _MODES = frozenset({"mode", "training", "is_train"})
 
 
@@ -26,12 +28,18 @@ def modules_in_plain_container(owner: ast.ClassDef, ctx: Context) -> Iterator[Fi
     if not containers or not ctx.inference.is_module_class(info.name) or is_test_file(ctx.module):
         return
     for name, container in containers.items():
-        if container.is_kept_away and not switches_itself(info):
+        if container.is_kept_away and not _has_switch_of_its_own(info):
             yield ctx.finding(
                 ctx.statement(info.attributes[name][0].value),
                 layer=f"the modules in self.{name}",
                 reason="a plain list, tuple or dict registers nothing",
             )
+
+
+def _has_switch_of_its_own(info: ClassInfo) -> bool:
+    """`def train(self, mode)`, which may go through the list; `self.eval()` of `nn.Module` does not."""
+    ancestors = info.module.inference.mro(info)
+    return any(not _SWITCHES.isdisjoint(ancestor.methods) for ancestor in ancestors)
 
 
 @check("DET203", nodes=(ast.ClassDef,))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 
+from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.only_values import only_value
+from detlint.linter.analysis.project import Module
 from detlint.linter.modes.names import Key, ModelNames
 from detlint.linter.modes.switches import Mode, switched
-from detlint.linter.source.names import BindingKind
-from detlint.linter.source.nodes import arguments_of, walk
+from detlint.linter.source.names import BindingKind, FunctionNode
+from detlint.linter.source.nodes import arguments_of, identifier, is_own, walk
 
 
 class ConditionalSwitches(ModelNames):
@@ -34,9 +36,12 @@ class ConditionalSwitches(ModelNames):
         return around.test if asked or self._is_on_by_default(around.test) else call
 
     def is_switched_as_made(self, made: ast.expr) -> bool:
-        """`net = load(path).train()`."""
+        """`net = load(path).train()`, at once or in a function of the project that gives it back so."""
         call = self.unwrapped(made)
-        return isinstance(call, ast.Call) and switched(call) is Mode.TRAIN
+        if not isinstance(call, ast.Call):
+            return False
+        given = [_given(*each) for each in functions_called(self.module.inference, call)]
+        return switched(call) is Mode.TRAIN or (bool(given) and all(map(_is_put_in_train_mode, given)))
 
     def chosen_by_test(self, call: ast.Call, key: Key) -> ast.IfExp | None:
         """`net.train() if training else net.eval()`, which is `net.train(training)`."""
@@ -55,8 +60,14 @@ class ConditionalSwitches(ModelNames):
         return bool(self._reads_of_mode(key, test))
 
     def _reads_of_mode(self, key: Key, name: ast.expr) -> list[ast.expr]:
-        """Return the values of a variable, `net.training`, if it keeps the mode of the model and nothing else."""
+        """Return the values of a variable, `net.training`, if it keeps the mode of the model and nothing else.
+
+        So of an attribute: `self.before = self.net.training`.
+        """
         values = [binding.value for binding in self.module.definitions(name)] if isinstance(name, ast.Name) else []
+        owner = self.index.class_at(name) if is_own(name) else None
+        if owner is not None:
+            values = [write.value for write in self.module.classes[owner].attributes.get(identifier(name), ())]
         reads = [value for value in values if isinstance(value, ast.Attribute) and value.attr == "training"]
         return list(reads) if len(reads) == len(values) and all(self.key(read.value) == key for read in reads) else []
 
@@ -65,7 +76,9 @@ class ConditionalSwitches(ModelNames):
         around = self.index.parents.get(self.index.statement(switch))
         names = [*arguments_of(switch), *([around.test] if isinstance(around, ast.If) else [])]
         reads = [read for name in names for read in self._reads_of_mode(key, name)]
-        return reads[0] if len(reads) == 1 else None
+        function = self.index.function_at(switch)
+        here = [read for read in reads if self.index.function_at(read) is function]
+        return here[0] if len(here) == 1 else None
 
     def _asks_about(self, key: Key, part: ast.AST) -> bool:
         """Is part of a test the model itself or its mode, and not another attribute: `if self.early_stopping`?"""
@@ -82,3 +95,13 @@ class ConditionalSwitches(ModelNames):
             and binding.value.value is True
             for binding in bindings
         )
+
+
+def _given(module: Module, function: FunctionNode) -> list[ast.expr]:
+    """Return what a function gives back, without what keeps its mode: `net.train()` of `return net.train().cuda()`."""
+    names, returns = ModelNames(module), module.flow(module.index.scopes[function]).returns()
+    return [names.unwrapped(statement.value) for statement in returns if statement.value is not None]
+
+
+def _is_put_in_train_mode(given: list[ast.expr]) -> bool:
+    return bool(given) and all(isinstance(value, ast.Call) and switched(value) is Mode.TRAIN for value in given)

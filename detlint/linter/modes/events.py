@@ -24,7 +24,7 @@ from detlint.linter.modes.switches import (
     switches_any,
 )
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope
-from detlint.linter.source.nodes import arguments_of, identifier, is_own, walk
+from detlint.linter.source.nodes import arguments_of, identifier, is_own, unless_none, walk
 
 _RUNS = ("__init__", "forward", "train", "eval")
 # Methods that give the parts of a model one by one.
@@ -285,7 +285,7 @@ class ModeEvents(ModeEffects, ABC):
             value, index = same, ()
         if not index and self.key(value) == key:
             return  # model = model.to(device), model = model.train()
-        made = value
+        made = unless_none(value)
         if len(index) == 1 and isinstance(value, ast.Tuple) and index[0] < len(value.elts):
             made, index = value.elts[index[0]], ()
         mode = self.mode_of(made, index)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.context import MISSING
 from detlint.linter.source.names import FunctionNode, parameters
-from detlint.linter.source.nodes import identifier, walk
+from detlint.linter.source.nodes import identifier, is_own, walk
 
 # Spreads a rate over layers, from the first to the last; and what makes a list of it.
 _SPREADS = "linspace"
@@ -45,6 +45,9 @@ class Frame:
         if isinstance(node, ast.IfExp):
             body, other = self.literal(node.body), self.literal(node.orelse)
             return body if body == other else MISSING
+        kept = _only_kept(self.function, node)
+        if kept is not None:
+            return self.literal(kept)
         if not isinstance(node, ast.Name):
             return literal_of(node) if not self._holds_zeros(node) else 0
         return MISSING if _is_rebound(self.function, node.id) else self._given(node.id)
@@ -53,6 +56,9 @@ class Frame:
         """`[x.item() for x in torch.linspace(0, rate, depth)]` where the rate is 0: one for each layer, and all are."""
         if not steps:
             return False
+        kept = _only_kept(self.function, rates)
+        if kept is not None:
+            return self._holds_zeros(kept, steps - 1)
         if isinstance(rates, ast.Name):
             made = _only_assigned(self.function, rates.id)
             return self._holds_zeros(made, steps - 1) if made is not None else self._is_zero(rates)
@@ -96,7 +102,7 @@ class Frame:
     def _given(self, name: str) -> object:
         given = argument_of(self.function, name, self.call, skip_self=True) if self.call is not None else None
         if given is not None:
-            return self.caller.literal(given) if self.caller is not None else literal_of(given)
+            return self.caller.literal(given) if self.caller is not None else _constant_at(self.at, given)
         if self.call is not None and any(isinstance(argument, ast.Starred) for argument in self.call.args):
             return MISSING
         default = next((value for argument, value in parameters(self.function.args) if argument.arg == name), None)
@@ -154,6 +160,18 @@ def _only_assigned(function: FunctionNode, name: str) -> ast.expr | None:
     return values[0] if len(values) == 1 and sum(store.id == name for store in stores) == 1 else None
 
 
+def _only_kept(function: FunctionNode, node: ast.expr) -> ast.expr | None:
+    """Return `rate` for `self.rate`, where a function does `self.rate = rate` once, and sets it to nothing else."""
+    if not isinstance(node, ast.Attribute) or not is_own(node):
+        return None
+    stores = [part for part in walk(function) if is_own(part) and identifier(part) == node.attr]
+    stores = [part for part in stores if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store)]
+    statements = [part for part in walk(function) if isinstance(part, ast.Assign)]
+    values = [part.value for part in statements if len(part.targets) == 1 and part.targets[0] in stores]
+    only = values[0] if len(values) == len(stores) == 1 else None
+    return None if only is None or any(part is node or is_own(part) for part in walk(only)) else only
+
+
 def _goes_through(listed: ast.ListComp) -> bool:
     """`[x for x in rates]`, `[x.item() for x in rates]`, `[float(x) for x in rates]`."""
     each = listed.elt
@@ -164,6 +182,17 @@ def _goes_through(listed: ast.ListComp) -> bool:
 
 def literal_of(node: ast.expr | None) -> object:
     return node.value if isinstance(node, ast.Constant) else MISSING
+
+
+def _constant_at(place: Module | None, node: ast.expr) -> object:
+    """Return the constant that an expression is at a place: `0` of `Net(p=config.p)`, after `config = Config(p=0)`."""
+    if place is None or isinstance(node, ast.Constant):
+        return literal_of(node)
+    found = {
+        literal_of(value.node) if isinstance(value.node, ast.Constant) else MISSING
+        for value in place.inference.values(node)
+    }
+    return found.pop() if len(found) == 1 else MISSING
 
 
 def number_of(value: object) -> float | None:

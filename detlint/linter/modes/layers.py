@@ -36,6 +36,8 @@ _RATE = re.compile(r"(\w+_)?drop_?(out|path|rate|prob)", re.I)
 _MAKES_LAYERS = ("_layer", "_cls", "_op", "_fn", "norm", "block")
 # What these make depends on no mode: `act_layer()`, `init_fn(weight)`.
 _MAKES_OTHERS = ("act", "conv", "linear", "nonlin", "loss", "init")
+# How names of functions begin that may make a layer, or a whole model.
+_MAKERS = ("from_", "create_", "build", "load", "get_", "instantiate")
 _ANY_MODULE = {"torch.nn.Module.__call__"}
 _FUNCTIONAL = frozenset(
     {"dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout", "batch_norm", "rrelu"}
@@ -104,9 +106,7 @@ class ModelParts:
             return self._functional and any("training" in ast.unparse(argument) for argument in arguments_of(call))
         last = name.rpartition(".")[2]
         known = name.startswith(("torch.", *_PLAIN)) or table.steady.get(name) is not None
-        self._unknown |= not known and (
-            last[:1].isupper() or last.startswith(("from_", "create_", "build", "load", "get_", "instantiate"))
-        )
+        self._unknown |= not known and (last[:1].isupper() or last.startswith(_MAKERS) or last.endswith("_load"))
         return False
 
     def _expression(self, module: Module, node: ast.expr) -> bool:
@@ -156,10 +156,17 @@ class ModelParts:
             layer = load_layers().layers.get(base)
             if (named is not None and named.holds) or (layer is not None and not layer.rate):
                 return True
+            if layer is not None and call is not None and self._is_made_as(layer, info, call, frame):
+                return True
             self._unknown |= layer is not None or not (
                 base.startswith(("torch.", "builtins.", "abc.", "typing.")) or _is_plain_base(base)
             )
         return False
+
+    def _is_made_as(self, layer: Layer, info: ClassInfo, call: ast.Call, frame: Frame | None) -> bool:
+        """`class Thinned(nn.Dropout):`, which is made as the layer itself is, and drops at the rate it is given."""
+        own = any("__init__" in ancestor.methods for ancestor in info.module.inference.mro(info))
+        return not own and self._is_on(layer, call, frame)
 
     def _body(self, module: Module, body: ast.AST, frame: Frame | None) -> bool:
         key = (body, frame.literals() if frame is not None else None)
@@ -339,11 +346,16 @@ def _may_make_a_layer(call: ast.Call) -> bool:
 
 
 def _is_given_steady(called: ast.expr, frame: Frame | None) -> bool:
-    """`norm_layer(8)`, where callers give `nn.LayerNorm` or a `partial` of it: a layer that knows no mode."""
+    """`norm_layer(8)`, where callers give `nn.LayerNorm` or a `partial` of it: a layer that knows no mode.
+
+    So is one that is there already, which a helper is given: `run(block, x)` in `for block in self.blocks:`.
+    """
     found = frame.given(called.id) if frame is not None and isinstance(called, ast.Name) else None
     if found is None:
         return False
     module, made = found
+    if _is_gone_through(module, made):
+        return True
     of_partial = isinstance(made, ast.Call) and identifier(made.func) == "partial" and made.args
     names = module.inference.resolve(made.args[0] if isinstance(made, ast.Call) and of_partial else made)
     return bool(names) and all(_is_known(name) and load_layers().layers.get(name) is None for name in names)

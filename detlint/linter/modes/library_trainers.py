@@ -17,7 +17,7 @@ _PLACE = 4
 
 def switches_by_trainer(names: ModelNames, made: ast.Call) -> Iterator[tuple[ast.Call, Mode]]:
     """Yield the calls that switch the model of a trainer in the function that makes it, each with the mode after it."""
-    assignment = names.index.parents.get(made)
+    assignment = names.index.parents.get(names.index.with_choice(made))
     target = assignment.targets[0] if isinstance(assignment, ast.Assign) else None
     holder = names.key(target) if isinstance(target, (ast.Name, ast.Attribute)) else None
     for method in sorted(load_sources().trainers.lasts) if holder is not None else ():

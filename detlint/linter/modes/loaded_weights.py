@@ -14,6 +14,7 @@ from detlint.linter.modes.constructors import Constructors
 from detlint.linter.modes.layers import names_made
 from detlint.linter.modes.names import Key, given_to
 from detlint.linter.modes.paths import Modes, Reason
+from detlint.linter.source.index import Index
 from detlint.linter.source.names import FunctionNode, parameters
 from detlint.linter.source.nodes import identifier, is_own, walk
 
@@ -36,11 +37,19 @@ class LoadedWeights:
         if self.from_state(key):
             return True
         for module, made in Constructors(self._modes, near=True).of_key(key):
-            if any(is_pretrained(call) for call in _behind(module, made)) or _is_made_by_loader(module, made):
+            if any(map(is_pretrained, self._behind(module, made))) or _is_made_by_loader(module, made):
                 return True
             if _loads_itself(module, made):
                 return True
         return self._by_what_it_is_given(key)
+
+    def _behind(self, module: Module, made: ast.Call) -> Iterator[ast.Call]:
+        """Yield the constructor, and those of what it is given: `nn.Sequential(*list(resnet.children())[:-1])`."""
+        yield made
+        makers = Constructors(self._modes.peer(module), near=True)
+        for name in walk(made):
+            if isinstance(name, ast.Name):
+                yield from (call for _, call in makers.of_expression(name, ()))
 
     def as_made(self, key: Key) -> bool:
         """`Pipeline(path)`, whose constructor loads weights into it."""
@@ -62,7 +71,7 @@ class LoadedWeights:
 
     def from_state(self, key: Key) -> bool:
         """`model.load_state_dict(state)`, anywhere in the file."""
-        return any(self._modes.key(model) == key for model in self._loaded())
+        return any(self._modes.key(model) == key for model in _loaded(self._index))
 
     def filled(self, key: Key) -> bool:
         """`model.load_state_dict(state)`, or `load_checkpoint(model, path)` of whatever library."""
@@ -74,18 +83,11 @@ class LoadedWeights:
 
     def where_made(self, key: Key, reason: Reason) -> bool:
         """Are weights loaded into the model where it was made, under that name or its own, which a caller hands on?"""
-        made_in = self._index.function_at(reason.node)
+        index = reason.module.index
+        made_in = index.function_at(reason.node)
         bound = reason.node.targets if isinstance(reason.node, ast.Assign) else []
         names = {key.name, *(part.id for target in bound for part in walk(target) if isinstance(part, ast.Name))}
-        return reason.module is self._modes.module and any(
-            identifier(model) in names and self._index.function_at(model) is made_in for model in self._loaded()
-        )
-
-    def _loaded(self) -> Iterator[ast.expr]:
-        """Yield what `load_state_dict` is called on."""
-        for call in self._index.calls_by_name.get("load_state_dict", ()):
-            if isinstance(call.func, ast.Attribute):
-                yield call.func.value
+        return any(identifier(model) in names and index.function_at(model) is made_in for model in _loaded(index))
 
     def _by_what_it_is_given(self, key: Key) -> bool:
         """`load_model(path, model)`, `self._fill(self.net, path)`: helpers that load weights into what they get."""
@@ -102,6 +104,13 @@ class LoadedWeights:
             if any(_is_load_into(part, given) for part in walk(function)):
                 return True
         return False
+
+
+def _loaded(index: Index) -> Iterator[ast.expr]:
+    """Yield what `load_state_dict` is called on."""
+    for call in index.calls_by_name.get("load_state_dict", ()):
+        if isinstance(call.func, ast.Attribute):
+            yield call.func.value
 
 
 def _calls_by_argument(module: Module) -> dict[str, list[tuple[ast.Call, ast.expr]]]:
@@ -192,13 +201,3 @@ def _is_told_of_weights(made: ast.Call) -> bool:
 
 def _makes_module(module: Module, call: ast.Call) -> bool:
     return is_pretrained(call) or any(value.kind is Kind.MODULE for value in module.inference.values(call))
-
-
-def _behind(module: Module, made: ast.Call) -> Iterator[ast.Call]:
-    """Yield the constructor, and those of what it is given: `nn.Sequential(*list(resnet.children())[:-1])`."""
-    yield made
-    for name in walk(made):
-        if isinstance(name, ast.Name):
-            for binding in module.definitions(name):
-                if isinstance(binding.value, ast.Call):
-                    yield binding.value

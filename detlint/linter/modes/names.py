@@ -13,7 +13,7 @@ from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.values import load_types
 from detlint.linter.modes.switches import may_switch, switched, switches_any
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, Scope
-from detlint.linter.source.nodes import arguments_of, identifier, is_own, walk
+from detlint.linter.source.nodes import arguments_of, identifier, is_own, unless_none, walk
 
 # Methods that return the model they are called on and leave its mode alone.
 _KEEPING = frozenset(
@@ -89,8 +89,9 @@ class ModelNames:
         return method if cached else None
 
     def unwrapped(self, node: ast.expr) -> ast.expr:
-        """Strip what keeps the mode: `DataParallel(model)`, `model.to(device)`, `model.module`."""
+        """Strip what keeps the mode: `DataParallel(net)`, `net.to(device)`, `model.module`, `net if on else None`."""
         while True:
+            node = unless_none(node)
             if isinstance(node, ast.Call):
                 inner = self._kept(node)
                 if inner is None:
@@ -117,13 +118,7 @@ class ModelNames:
 
         `accelerator.prepare(net, optimizer)`, or `load_weights(net, path)`, a function of the project.
         """
-        if _PREPARING.isdisjoint(self.module.inference.resolve(call.func)):
-            found = next(functions_called(self.module.inference, call), None)
-            parameter = self.module.project.once(_handed_back, (*found, index, _MAX_CALLS)) if found else ""
-            return given_to(found[1], parameter, call) if found is not None and parameter else None
-        place = index[0] if index else 0
-        known = place < len(call.args) and (len(call.args) > 1) is bool(index)
-        return call.args[place] if known and not isinstance(call.args[place], ast.Starred) else None
+        return _handed_back_by(call, index, self.module, _MAX_CALLS)
 
     def copied(self, call: ast.Call) -> ast.expr | None:
         """Return the model of `copy.deepcopy(net)`, which keeps its mode; so does `net.clone()` that nobody defines.
@@ -231,7 +226,8 @@ class ModelNames:
         while True:
             parent = self.index.parents.get(node)
             around: ast.AST | None = parent
-            if isinstance(parent, ast.Subscript) and parent.value is node:
+            chosen = isinstance(parent, ast.IfExp) and self.index.with_choice(node) is not node
+            if isinstance(parent, (ast.Subscript, ast.IfExp)) and (chosen or getattr(parent, "value", None) is node):
                 node = parent
                 continue
             if isinstance(parent, ast.Attribute):
@@ -267,6 +263,17 @@ class ModelNames:
         return isinstance(call.func, ast.Name) and self.means(call.func, function)
 
 
+def _handed_back_by(call: ast.Call, index: tuple[int, ...], module: Module, steps: int) -> ast.expr | None:
+    """Return what of its arguments a call gives back as it was; `steps` is how many functions may do so for it."""
+    if _PREPARING.isdisjoint(module.inference.resolve(call.func)):
+        found = next(functions_called(module.inference, call), None)
+        parameter = module.project.once(_handed_back, (*found, index, steps)) if found is not None else ""
+        return given_to(found[1], parameter, call) if found is not None and parameter else None
+    place = index[0] if index else 0
+    known = place < len(call.args) and (len(call.args) > 1) is bool(index)
+    return call.args[place] if known and not isinstance(call.args[place], ast.Starred) else None
+
+
 def _handed_back(asked: tuple[Module, FunctionNode, tuple[int, ...], int]) -> str:
     """Return the parameter that a function returns always, and leaves in its mode; nothing if there is none."""
     module, function, index, steps = asked
@@ -281,11 +288,19 @@ def given_back(module: Module, function: FunctionNode, index: tuple[int, ...] = 
     Nothing if there is none. `steps` is how many functions may hand it on to others in between.
     """
     returns = module.flow(module.index.scopes[function]).returns()
-    names = {_name_moved(part_at(statement.value, index)) for statement in returns}
+    names = {_name_given(statement.value, index, module, steps) for statement in returns}
     name = names.pop() if len(names) == 1 else ""
     bindings = module.index.scopes[function].bindings.get(name, ()) if name else ()
     others = [binding for binding in bindings if binding.kind is not BindingKind.PARAMETER]
     return name if len(others) < len(bindings) and all(_is_moved(each, module, steps) for each in others) else ""
+
+
+def _name_given(value: ast.expr | None, index: tuple[int, ...], module: Module, steps: int) -> str:
+    """Return `net` of `return net, config`, and of `return load_weights(net, path)`, a function that gives it back."""
+    name = _name_moved(part_at(value, index))
+    if name or not steps or not isinstance(value, ast.Call):
+        return name
+    return _name_moved(_handed_back_by(value, index, module, steps - 1))
 
 
 def part_at(value: ast.expr | None, index: tuple[int, ...]) -> ast.expr | None:
@@ -301,9 +316,7 @@ def _is_moved(binding: Binding, module: Module, steps: int) -> bool:
         return False
     if not binding.index and _name_moved(binding.value) == binding.name:
         return True
-    found = next(functions_called(module.inference, binding.value), None) if steps else None
-    parameter = module.project.once(_handed_back, (*found, binding.index, steps - 1)) if found is not None else ""
-    given = given_to(found[1], parameter, binding.value) if found is not None and parameter else None
+    given = _handed_back_by(binding.value, binding.index, module, steps - 1) if steps else None
     return _name_moved(given) == binding.name
 
 

@@ -36,6 +36,8 @@ from detlint.randomness import load_sources
 _MODEL_CODE = re.compile(
     r"(^|[._])(models?|nets?|networks?|archs?|architectures?|backbones?|modeling|unet|resnet|vgg|cnn)(?=[._\d]|$)", re.I
 )
+# What gives a model that was saved: `attempt_load(path)` may have switched it, or gives it in the mode that it had.
+_LOADS = re.compile(r"(^|_)(load|restore)(_|$)", re.I)
 # Base classes that, going by their names, manage the model of their subclasses.
 _MANAGES = re.compile(
     r"train|model|module|exp|learn|task|runner|solver|estimat|base|strategy|algorithm|recommend", re.I
@@ -127,14 +129,15 @@ class Modes(OtherNames):
                 info = module.inference.class_info(definition)
                 plain = inference.is_module_class(name) and not switches_itself(info, as_made=True)
                 return Mode.TRAIN if plain else Mode.UNKNOWN
-            return self.peer(module)._returned_mode(Frame(definition, call, None), index)
+            return self.peer(module)._returned_mode(Frame(definition, call, None, at=self.module), index)
         factory = load_sources().factories.get(name)
         if factory is not None:
             return Mode.TRAIN if factory == "train" else Mode.EVAL
         if name.endswith(".from_pretrained"):  # by a convention of Hugging Face, whoever's class it is
             return Mode.EVAL
-        made = name in load_types().modules or _MODEL_CODE.search(name.rpartition(".")[0]) is not None
-        return Mode.TRAIN if made else Mode.UNKNOWN
+        place, _, last = name.rpartition(".")
+        made = _MODEL_CODE.search(place) is not None and not _LOADS.search(last)
+        return Mode.TRAIN if made or name in load_types().modules else Mode.UNKNOWN
 
     def _returned_mode(self, frame: Frame, index: tuple[int, ...]) -> Mode:
         """Return the mode of the model that a call of a function of this module returns (at `index` of a tuple)."""
@@ -263,7 +266,8 @@ class Modes(OtherNames):
 
     def callers_leading_to(self, node: ast.AST, function: FunctionNode) -> Iterator[ast.Call]:
         """Yield the calls of a function in this file but for those whose arguments keep it from a place in it."""
-        return (call for call in self.callers(function) if not self.is_ruled_out(node, Frame(function, call, None)))
+        calls = ((call, Frame(function, call, None, at=self.module)) for call in self.callers(function))
+        return (call for call, frame in calls if not self.is_ruled_out(node, frame))
 
     def _trace_given(self, key: Key, function: FunctionNode, call: ast.Call, trace: _Trace) -> None:
         """`evaluate(net, loader)`: the mode that a call of this module hands a parameter's model over in."""
@@ -309,7 +313,7 @@ class Modes(OtherNames):
         if key.owner is function:
             theirs: set[Mode] = set()
             for module, call in calls_elsewhere(self.module, function):
-                if not self.is_ruled_out(node, Frame(function, call, None)):
+                if not self.is_ruled_out(node, Frame(function, call, None, at=module)):
                     self.peer(module)._trace_given(key, function, call, replace(trace, modes=theirs))
             trace.modes.update(theirs)
             if theirs != {Mode.EVAL}:

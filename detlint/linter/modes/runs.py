@@ -19,6 +19,7 @@ from detlint.linter.modes.names import given_to
 from detlint.linter.modes.paths import Modes
 from detlint.linter.modes.switches import switched, switches_any
 from detlint.linter.programs.evaluation import is_inference, names_inference, without_gradients
+from detlint.linter.programs.predictions import leaves_graph
 from detlint.linter.programs.step_flags import evaluates_on_request
 from detlint.linter.programs.training import trains
 from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode, parameters
@@ -129,8 +130,8 @@ class ModelRuns:
             return None
         given = arguments_of(call)
         named = [node for node in given if isinstance(node, (ast.Name, ast.Attribute)) and identifier(node) != "self"]
-        models = [node for node in named if MODEL.search(identifier(node))]
-        if not models or not is_inference(self.module, call):
+        models = [node for node in named if MODEL.search(identifier(node)) or self._is_known_module(node)]
+        if not models or not (is_inference(self.module, call) or leaves_graph(self.module, call)):
             return None
         for name in self.module.inference.callees(call):
             found = self.module.project.definition(name)
@@ -150,6 +151,10 @@ class ModelRuns:
                 if runs and (not told or (module is not self.module and self._is_put_in_train_mode(passed, call))):
                     return passed
         return None
+
+    def _is_known_module(self, node: ast.expr) -> bool:
+        """`teacher`, after `teacher = nn.Sequential(…)`."""
+        return any(value.kind is Kind.MODULE for value in self.module.inference.values(node))
 
     def _is_put_in_train_mode(self, model: ast.expr, call: ast.Call) -> bool:
         """`net.train()`, and then `generate(net, prompt)`, which expects that its caller switches."""
@@ -171,7 +176,7 @@ class ModelRuns:
         if is_left_open(method):
             return self._model_of_heirs(owner, method) if without_gradients(self.module, call) else None
         runs = [part for part in walk(method) if isinstance(part, ast.Call) and self._runs_own_model(part, owner)]
-        told = any(is_inference(self.module, run) for run in runs)
+        told = any(is_inference(self.module, run) or leaves_graph(self.module, run) for run in runs)
         return runs[0].func if runs and not told else None
 
     def _model_of_heirs(self, owner: ast.ClassDef, method: FunctionNode) -> ast.expr | None:

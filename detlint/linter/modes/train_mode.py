@@ -36,7 +36,7 @@ from detlint.linter.programs.evaluation import (
     without_gradients,
 )
 from detlint.linter.programs.predictions import leaves_graph
-from detlint.linter.programs.step_flags import evaluates_on_request
+from detlint.linter.programs.step_flags import evaluates_on_request, has_step_flag
 from detlint.linter.programs.training import file_trains, trains
 from detlint.linter.programs.trial_runs import is_demo, is_in_unit_test, is_unused
 from detlint.linter.source.names import FUNCTIONS
@@ -105,7 +105,7 @@ def _may_judge(module: Module) -> bool:
     """`output.detach()`, `output.data.numpy()`, `output[idx_val]`, `next(iter(test_loader))`: each call says more."""
     words = module.index.names_used
     cut = "detach" in words or ("data" in words and "numpy" in words)
-    return cut or (file_trains(module) and any(names_inference(word) for word in words))
+    return cut or (file_trains(module) and (any(map(names_inference, words)) or has_step_flag(module)))
 
 
 class _Search:
@@ -158,6 +158,7 @@ class _Search:
             return None
         reasons = [reason for reason in reasons if not (reason.created and self._makes_without_mode(reason))]
         as_made = all(reason.created for reason in reasons)
+        made = (self._made_by(reasons) if as_made else []) or made
         holds = parts_of(made, made=as_made) if made else self._holds_by_class(key)
         if holds is Truth.NO or (holds is Truth.UNKNOWN and has_no_mode_by_class(self.module, model)):
             return None
@@ -226,12 +227,13 @@ class _Search:
 
     def _makes_without_mode(self, reason: Reason) -> bool:
         """Was the model made so one that holds no layers that depend on the mode, whatever else its name stands for?"""
-        value = reason.node.value if isinstance(reason.node, ast.Assign) else None
-        plain = isinstance(reason.node, ast.Assign) and isinstance(reason.node.targets[0], (ast.Name, ast.Attribute))
-        if value is None or not plain:
-            return False
-        made = list(Constructors(reason.module.project.once(Modes, reason.module)).of_expression(value, ()))
+        made = _made_at(reason)
         return bool(made) and parts_of(made, made=True) is Truth.NO
+
+    def _made_by(self, reasons: list[Reason]) -> list[tuple[Module, ast.Call]]:
+        """Return what made the models that are in train mode, where one name stands for several; nothing if unclear."""
+        made = [_made_at(reason) for reason in reasons]
+        return [each for found in made for each in found] if all(made) else []
 
     def _holds_by_class(self, key: Key) -> Truth:
         """Does `self` hold layers that depend on the mode? Its class tells where it is one that can be run."""
@@ -319,6 +321,15 @@ class _Search:
         """`with self.stochastic_mode():`, a function of the project that switches to a mode that cannot be told."""
         managers = [manager for manager in self.modes.managers(call) if self._runs.switches_itself(manager)]
         return any(self.modes.mode_within(manager, key) is Mode.UNKNOWN for manager in managers)
+
+
+def _made_at(reason: Reason) -> list[tuple[Module, ast.Call]]:
+    """Return the calls that may have made a model where it is `net = Net()`, each with its module."""
+    node = reason.node
+    plain = isinstance(node, ast.Assign) and isinstance(node.targets[0], (ast.Name, ast.Attribute))
+    if not plain or not isinstance(node, ast.Assign):
+        return []
+    return list(Constructors(reason.module.project.once(Modes, reason.module)).of_expression(node.value, ()))
 
 
 def _says_what_a_call_does(module: Module, made: ast.Call) -> bool:

@@ -19,7 +19,7 @@ def asks_for_losses(module: Module, call: ast.Call) -> bool:
 
     `output, loss = net(x, y)` gives its prediction as well; and a class that was read says if it asks for its mode.
     """
-    parent = module.index.parents.get(call)
+    parent = module.index.parents.get(module.index.with_choice(call))
     targets = parent.targets if isinstance(parent, ast.Assign) else []
     if not any("loss" in ast.unparse(target) for target in targets):
         return False

@@ -6,6 +6,7 @@ import ast
 import re
 
 from detlint.linter.analysis.calls import functions_called
+from detlint.linter.analysis.calls_elsewhere import calls_elsewhere
 from detlint.linter.analysis.project import Module
 from detlint.linter.modes.constructors import Constructors
 from detlint.linter.modes.effects import Event
@@ -62,12 +63,17 @@ class UnknownModels:
         return [Reason(self.module, events[0].node, call, True)] if seen_here else []
 
     def _handed_over(self, key: Key, node: ast.AST, function: FunctionNode, steps: int) -> list[Reason]:
-        """`evaluate(net, loader)`: what every call of this file that leads to `node` hands over as it was made."""
+        """`evaluate(net, loader)`: what every call of this file that leads to `node` hands over as it was made.
+
+        Where this file calls it nowhere, every call of others.
+        """
         reasons: list[Reason] = []
-        for call in self.modes.callers_leading_to(node, function):
+        own = [(self.module, call) for call in self.modes.callers_leading_to(node, function)]
+        for place, call in own or calls_elsewhere(self.module, function):
+            peer = place.project.once(UnknownModels, place)
             given = given_to(function, key.name, call)
-            inner = self.modes.key(given) if given is not None else None
-            made = self._made(inner, call, steps - 1) if inner is not None and inner != key else []
+            inner = peer.modes.key(given) if given is not None else None
+            made = peer._made(inner, call, steps - 1) if inner is not None and inner != key else []
             if not made:
                 return []
             reasons += made
@@ -108,9 +114,20 @@ class UnknownModels:
         if asked not in self._handing_on:
             self._handing_on[asked] = False  # what is made by itself is never made
             returns = self.module.flow(self.module.index.scopes[function]).returns()
-            parts = [part_at(statement.value, index) for statement in returns]
-            self._handing_on[asked] = bool(parts) and all(self._is_loaded_here(part, function) for part in parts)
+            given = [statement.value for statement in returns]
+            self._handing_on[asked] = bool(given) and all(
+                self._comes_loaded(value, index) or self._is_loaded_here(part_at(value, index), function)
+                for value in given
+            )
         return self._handing_on[asked]
+
+    def _comes_loaded(self, returned: ast.expr | None, index: tuple[int, ...]) -> bool:
+        """`return load_model(path)`, `return build(pretrained=True)`: handed on at once, as it is given."""
+        made = self.modes.unwrapped(returned) if returned is not None else None
+        if not isinstance(made, ast.Call):
+            return False
+        asked = not index and is_pretrained(made) and not _LOADED.search(identifier(made.func))
+        return self._loads_in_sight(made, index) or (asked and not self._is_handed_back(made))
 
     def _is_loaded_here(self, returned: ast.expr | None, function: FunctionNode) -> bool:
         given = self.modes.unwrapped(returned) if returned is not None else None
@@ -139,7 +156,7 @@ class UnknownModels:
         if self.modes.copied(made) is not None or self.modes.mode_of(made) is Mode.EVAL:
             return True
         called = list(functions_called(self.module.inference, made))
-        if any(given_back(*found) for found in called):
+        if any(given_back(*found) or _hands_back_another(*found) for found in called):
             return True
         if called and all(is_left_open(function) for _, function in called):
             return False  # `cls.build_model(config)`, which each heir makes in its own way
@@ -198,3 +215,10 @@ class UnknownModels:
 
 def _switches_to_eval(module: Module) -> bool:
     return any(switched(call) is not None for call in module.index.calls_by_name.get("eval", ()))
+
+
+def _hands_back_another(module: Module, function: FunctionNode) -> bool:
+    """`def build(): return prepared(resnet18())`: is what a function gives what it gets back in whatever mode?"""
+    returned = [statement.value for statement in module.flow(module.index.scopes[function]).returns()]
+    made = [value for value in returned if isinstance(value, ast.Call)]
+    return any(given_back(*found) for call in made for found in functions_called(module.inference, call))

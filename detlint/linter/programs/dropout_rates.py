@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from detlint.conditions import Truth
-from detlint.linter.analysis.callers import calls_of
+from detlint.linter.analysis.callers import all_callers_give, calls_of
 from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.context import MISSING
 from detlint.linter.analysis.only_values import only_value
 from detlint.linter.programs.left_on import is_called_in_forward, takes_default
 from detlint.linter.programs.training import asks_for_mode, depends_on_mode, guarded_by_mode, trains
-from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, unpacked
+from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, parameters, unpacked
 from detlint.linter.source.nodes import decorating, identifier
 
 if TYPE_CHECKING:
@@ -109,6 +110,48 @@ def rate_of_callers(parameter: Binding, ctx: Context, steps: int = _MAX_STEPS) -
         if rate and not (around is not None and trains(around)):
             return rate
     return ""
+
+
+def all_callers_say(rate: ast.expr, ctx: Context, holds: Callable[[ast.expr, Context], bool]) -> bool:
+    """`thin(x, rate)`: does something hold for what each call of a helper gives for a parameter, and is there any?"""
+    binding = next(iter(ctx.module.definitions(rate)), None) if isinstance(rate, ast.Name) else None
+    if binding is None or binding.kind is not BindingKind.PARAMETER or not isinstance(binding.scope.node, FUNCTIONS):
+        return False
+    return binding.scope.node.name != "__init__" and all_callers_give(binding.scope.node, binding.name, ctx, holds)
+
+
+def is_callers(rate: ast.expr, ctx: Context) -> bool:
+    """Return whether the rate is a parameter of the function that is zero unless its caller says otherwise.
+
+    That is no answer where nothing can train: a rate that drops at inference only is none that a mode decides about.
+    Nor is it one where a caller says so in both modes, where a layer is made, which is once for both, or where the
+    function is told the mode besides: `def attend(q, k, v, dropout_p=0.0, training=False)`.
+    """
+    if not isinstance(rate, ast.Name):
+        return False
+    bindings = ctx.module.definitions(rate)
+    return (
+        bool(bindings)
+        and all(
+            binding.kind is BindingKind.PARAMETER
+            and getattr(binding.scope.node, "name", "") != "__init__"
+            and not _is_told_the_mode(binding.scope.node)
+            and binding.value is not None
+            and is_zero(binding.value, ctx)
+            for binding in bindings
+        )
+        and not rate_of_callers(bindings[0], ctx)
+    )
+
+
+def _is_told_the_mode(function: ast.AST) -> bool:
+    names = (argument.arg for argument, _ in parameters(function.args)) if isinstance(function, FUNCTIONS) else ()
+    return any(asks_for_mode(ast.Name(name, ast.Load())) for name in names)
+
+
+def is_up_to_mode(rate: ast.expr, ctx: Context) -> bool:
+    """Return whether the mode decides about a rate, or the caller of its function, or whether it is nothing anyway."""
+    return is_zero(rate, ctx) or depends_on_mode(ctx.module, rate) or is_callers(rate, ctx)
 
 
 def is_stored_rate(rate: ast.Attribute, ctx: Context) -> bool:

@@ -10,8 +10,8 @@ from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.testcode import is_test_file
-from detlint.linter.programs.training import guarded_by_mode, trains
-from detlint.linter.source.names import FUNCTIONS, BindingKind
+from detlint.linter.programs.training import guarded_by_mode, spared_by_mode, trains
+from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode
 
 # Whoever calls a module may know the mode without asking for it.
 _MODULE = ("forward", "__call__")
@@ -43,12 +43,24 @@ def left_on(training: ast.expr | None, ctx: Context, steps: int = _MAX_STEPS) ->
             yield from left_on(given, where, steps - 1)
 
 
-def is_called_in_forward(where: Context, call: ast.Call) -> bool:
-    """Does a forward pass lead to a call, in both modes?"""
+def is_called_in_forward(where: Context, call: ast.Call, steps: int = _MAX_STEPS) -> bool:
+    """Does a forward pass lead to a call, in both modes, itself or through functions of the project?"""
     around = where.function(call)
-    if around is None or not runs_with_forward(around, where.module) or trains(around):
+    if around is None or trains(around) or guarded_by_mode(where.module, call):
         return False
-    return not guarded_by_mode(where.module, call)
+    if runs_with_forward(around, where.module):
+        return True
+    if not steps or around.name in _MODULE or where.module.index.class_at(around) is not None:
+        return False
+    return any(site is not None and is_called_in_forward(*site, steps - 1) for site in calls_of(around, where))
+
+
+def is_called_in_training_only(function: FunctionNode, ctx: Context) -> bool:
+    """`if self.training: x = jittered(x)`: does a condition on the mode stand before each call of a function?"""
+    if ctx.module.index.class_at(function) is not None:
+        return False
+    sites = list(calls_of(function, ctx))
+    return bool(sites) and all(site is not None and spared_by_mode(site[0].module, site[1]) for site in sites)
 
 
 def takes_default(call: ast.Call) -> bool:

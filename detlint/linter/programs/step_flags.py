@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from detlint.linter.analysis.calls import argument_of, functions_called
+from detlint.linter.analysis.calls_elsewhere import calls_elsewhere
 from detlint.linter.analysis.project import Module
 from detlint.linter.programs.training import file_trains, training_steps
 from detlint.linter.source.names import FUNCTIONS, FunctionNode, parameters
@@ -20,22 +22,32 @@ def evaluates_on_request(module: Module, call: ast.Call) -> bool:
 def trains_and_evaluates(module: Module, node: ast.AST) -> bool:
     """Is `node` run in train mode for both: in a function that calls `train()`, makes steps only where told to?
 
-    Somebody in the file has to tell it not to; and nobody there may call `eval()`, if `train()` is up to them as well.
+    Somebody in the project has to tell it not to; and nobody in that file, nor in that of the function, may call
+    `eval()`, if `train()` is up to them as well.
     """
     function = module.index.function_at(node)
     flag = _step_flag(module, function) if function is not None else ""
     if function is None or not flag or _is_under(module, node, flag):
         return False
     switches = [part for part in walk(function) if isinstance(part, ast.Call) and _switches(part)]
-    if any(_is_under(module, switch, flag) for switch in switches) and "eval" in module.index.calls_by_name:
+    up_to_them = any(_is_under(module, switch, flag) for switch in switches)
+    if not switches or (up_to_them and "eval" in module.index.calls_by_name):
         return False
-    return bool(switches) and any(
+    return any(
         _asks_for_no_step(module, function, call)
-        and not _makes_steps(module, call)
+        and not _makes_steps(place, call)
+        and not (up_to_them and "eval" in place.index.calls_by_name)
         and all(_is_for_train_mode(function, switch, call) for switch in switches)
-        for call in module.index.calls_by_name.get(function.name, ())
-        if module.qualified(function) in module.inference.callees(call)
+        for place, call in _calls_of(module, function)
     )
+
+
+def _calls_of(module: Module, function: FunctionNode) -> Iterator[tuple[Module, ast.Call]]:
+    """Yield the calls of a function in its own file, and then in others of the project."""
+    for call in module.index.calls_by_name.get(function.name, ()):
+        if module.qualified(function) in module.inference.callees(call):
+            yield module, call
+    yield from calls_elsewhere(module, function)
 
 
 def _is_for_train_mode(function: FunctionNode, switch: ast.Call, call: ast.Call) -> bool:
@@ -47,6 +59,11 @@ def _is_for_train_mode(function: FunctionNode, switch: ast.Call, call: ast.Call)
     default = next((value for argument, value in parameters(function.args) if argument.arg == flag), None)
     given = argument_of(function, flag, call, skip_self=isinstance(call.func, ast.Attribute))
     return isinstance(default, ast.Constant) and default.value is True and given is None
+
+
+def has_step_flag(module: Module) -> bool:
+    """Return whether a function of a file is told whether to make training steps."""
+    return any(_step_flag(module, function) for function in module.index.of_type(ast.FunctionDef))
 
 
 def _switches(call: ast.Call) -> bool:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 
 from detlint.linter.analysis.built import given_anew
+from detlint.linter.analysis.calls import functions_called
 from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.context import Context
+from detlint.linter.analysis.returned import returned_by
 from detlint.linter.memory.made import takes_sizes
 from detlint.linter.programs.evaluation import identifiers
 from detlint.linter.source.names import FunctionNode, unpacked
@@ -30,7 +32,13 @@ def is_random(data: ast.expr | None, ctx: Context, depth: int = _DEPTH) -> bool:
         bindings = ctx.module.definitions(data) if depth else ()
         return any(is_random(unpacked(binding), ctx, depth - 1) for binding in bindings)
     calls = (part for part in walk(data) if isinstance(part, ast.Call))
-    return any(_is_random_call(call, ctx) for call in calls)
+    return any(_is_random_call(call, ctx) or (depth and _returns_random(call, ctx, depth - 1)) for call in calls)
+
+
+def _returns_random(call: ast.Call, ctx: Context, depth: int) -> bool:
+    """`def start(x): return torch.randn(x.shape)`, a function of the project."""
+    returned = returned_by(ctx.callees(call), ctx)
+    return bool(returned) and all(is_random(value, where, depth) for value, where in returned or ())
 
 
 def _is_random_call(call: ast.Call, ctx: Context) -> bool:
@@ -47,12 +55,12 @@ def starts_random(info: ClassInfo, ctx: Context, depth: int = _DEPTH) -> bool:
     return any(_builds_weights(ancestor, ctx.elsewhere(ancestor.module), depth) for ancestor in ancestors)
 
 
-def gives_random(function: FunctionNode, ctx: Context) -> bool:
+def gives_random(function: FunctionNode, ctx: Context, depth: int = _DEPTH) -> bool:
     """Return whether each return of a function gives a new layer with such weights: `return nn.Linear(n, 8)`."""
     if not _REPLACES.isdisjoint(identifiers(function)):
         return False
     return all(
-        any(_has_weights(part, ctx, _DEPTH) for part in walk(value) if isinstance(part, ast.Call))
+        any(_has_weights(part, ctx, depth) for part in walk(value) if isinstance(part, ast.Call))
         for value in given_anew(function, ctx)
     )
 
@@ -77,4 +85,6 @@ def _has_weights(call: ast.Call, ctx: Context, depth: int) -> bool:
         info = ctx.inference.class_named(name)
         if depth and info is not None and ctx.inference.is_module_class(name):
             return starts_random(info, ctx, depth - 1)
-    return False
+    makers = functions_called(ctx.inference, call) if depth else ()
+    given = ((maker, ctx.elsewhere(module)) for module, maker in makers)
+    return any(given_anew(*each) and gives_random(*each, depth - 1) for each in given)

@@ -17,7 +17,7 @@ from detlint.linter.source.names import (
     ScopeBuilder,
 )
 from detlint.linter.source.node_lists import NodeLists
-from detlint.linter.source.nodes import CHILD_FIELDS
+from detlint.linter.source.nodes import CHILD_FIELDS, unless_none
 
 # The children of these do not all see the same names.
 _DIVIDED = frozenset((*SCOPES, ast.comprehension))
@@ -196,6 +196,13 @@ class Index(NodeLists):
         while isinstance(around, ast.Subscript) and around.value is use:
             use, around = around, self.parents.get(around)
         return use
+
+    def with_choice(self, node: ast.AST) -> ast.AST:
+        """Return `Net() if wanted else None` around `Net()`, or the node where no such choice is made."""
+        around = self.parents.get(node)
+        while isinstance(around, ast.IfExp) and isinstance(node, ast.expr) and unless_none(around) is unless_none(node):
+            node, around = around, self.parents.get(around)
+        return node
 
     def statement(self, node: ast.AST) -> ast.stmt:
         """Return the statement that `node` stands in (itself if it is one)."""

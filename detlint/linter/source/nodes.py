@@ -99,6 +99,13 @@ def decorating(decorator: ast.expr) -> ast.expr:
     return decorator.func if isinstance(decorator, ast.Call) else decorator
 
 
+def unless_none(node: ast.expr) -> ast.expr:
+    """Return `Net()` of `Net() if wanted else None`: what is used where there is something to use."""
+    arms = [node.body, node.orelse] if isinstance(node, ast.IfExp) else []
+    found = [arm for arm in arms if not (isinstance(arm, ast.Constant) and arm.value is None)]
+    return unless_none(found[0]) if len(found) == 1 else node
+
+
 def ends_program(value: ast.expr) -> bool:
     """Return whether a call ends the program: `sys.exit()`, `exit()`, `os._exit()`."""
     if not isinstance(value, ast.Call):
