@@ -23,6 +23,7 @@ from detlint.conditions import Truth
 from detlint.findings import Finding, Related
 from detlint.linter.analysis.flow import Flow
 from detlint.linter.analysis.inference import Inference
+from detlint.linter.analysis.made import unless_none
 from detlint.linter.analysis.program import Program, library_of, program_of
 from detlint.linter.analysis.values import Kind, Value
 from detlint.linter.source.names import Binding, FunctionNode
@@ -226,7 +227,11 @@ class Context:
         return node
 
     def binding(self, node: ast.expr) -> Binding | None:
-        """Return the binding made by `name = <node>`, a walrus or `name, other = <node>, …`, or None."""
+        """Return the binding made by `name = <node>`, a walrus or `name, other = <node>, …`, or None.
+
+        So that of `name = <node> if wanted else None`.
+        """
+        node = unless_none(node, self.module.index)
         parent = self.parent(node)
         targets: Sequence[ast.expr] = ()
         if isinstance(parent, ast.Tuple) and isinstance(statement := self.parent(parent), ast.Assign):

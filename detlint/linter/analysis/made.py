@@ -62,5 +62,29 @@ def unless_none(node: ast.expr, index: Index) -> ast.expr:
     return node
 
 
+def target_of(node: ast.expr, index: Index) -> ast.expr | None:
+    """Return the one target that an expression is assigned to.
+
+    That is `files` of `files = listed`, of `files, count = listed, 0` and of `files = listed if wanted else None`.
+    """
+    given = unless_none(node, index)
+    statement = index.parents.get(given)
+    if isinstance(statement, (ast.Tuple, ast.List)):
+        return place_taken(given, statement, index)
+    single = isinstance(statement, ast.Assign) and len(statement.targets) == 1 and statement.value is given
+    return statement.targets[0] if isinstance(statement, ast.Assign) and single else None
+
+
+def place_taken(node: ast.expr, display: ast.Tuple | ast.List, index: Index) -> ast.expr | None:
+    """Return what stands at the place of `node` in the targets that a tuple is unpacked into where it is written."""
+    statement = index.parents.get(display)
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return None
+    target = statement.targets[0]
+    parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else []
+    starred = any(isinstance(part, ast.Starred) for part in (*parts, *display.elts))
+    return parts[display.elts.index(node)] if len(parts) == len(display.elts) and not starred else None
+
+
 def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None

@@ -26,6 +26,15 @@ def returned_by(names: tuple[str, ...], ctx: Context) -> list[tuple[ast.expr, Co
     return [(statement.value, inside) for statement in statements if statement.value is not None]
 
 
+def only_hands_on(function: FunctionNode) -> bool:
+    """`def listed(folder): return os.listdir(folder)`: what becomes of it is the same as without such a function.
+
+    A property is read by whoever holds the object.
+    """
+    statements = function.body[1:] if ast.get_docstring(function) is not None else function.body
+    return len(statements) == 1 and isinstance(statements[0], ast.Return) and not function.decorator_list
+
+
 def made_results(module: Module, function: FunctionNode) -> list[ast.expr | None]:
     """Return what a function gives back; not what it takes out of a cache that it puts other results of its own in."""
     returned = [statement.value for statement in module.flow(module.index.scopes[function]).returns()]

@@ -9,6 +9,8 @@ from detlint.conditions import Truth
 from detlint.linter.analysis.callers import is_used_elsewhere, reads_of_attributes, results_of
 from detlint.linter.analysis.calls import parameter_given
 from detlint.linter.analysis.fixtures import takers_of
+from detlint.linter.analysis.made import unless_none
+from detlint.linter.analysis.returned import only_hands_on
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.order.choice import LoopChoice
 from detlint.linter.order.destination import OrderTracer
@@ -16,7 +18,7 @@ from detlint.linter.order.form import Form, GivenBack, KeptIn, Trail, names_in
 from detlint.linter.order.meant import filled_in, gives_entries, is_of_another_class, is_only_expected, versions
 from detlint.linter.order.put_away import asks_whether_any, entries_read, taken_from_list
 from detlint.linter.order.records import parts_read
-from detlint.linter.order.uses import OrderUses, only_hands_on
+from detlint.linter.order.uses import OrderUses
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode
 from detlint.linter.source.nodes import identifier, is_own
 
@@ -129,6 +131,7 @@ class _Disregard(OrderUses):
 
         So of entries of a record. Who reads none of those says nothing of their use.
         """
+        given = unless_none(given, self._tracer.index)
         statement = self._tracer.index.parents.get(given)
         if isinstance(statement, ast.Await):
             return self.of_result(statement, places, nested)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.calls import CHANGED_COPIES, parameter_given
-from detlint.linter.analysis.made import made_of
+from detlint.linter.analysis.made import made_of, target_of
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.analysis.values import Kind
 from detlint.linter.order.arrays import OrderArrays
@@ -377,8 +377,7 @@ class OrderCalls(OrderArrays):
         """`sorted(listed(folder))`, or `names = listed(folder)` where all that is done is to sort or to count them."""
         if self.sorted_at_once(call):
             return True
-        statement = self.index.parents.get(call)
-        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+        target = target_of(call, self.index)
         binding = self.binding_of(target) if isinstance(target, ast.Name) else None
         if binding is None or not isinstance(binding.scope.node, FUNCTIONS):
             return False

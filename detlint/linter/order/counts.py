@@ -9,7 +9,8 @@ from typing import TypeGuard
 
 from detlint.linter.analysis.element_fills import put_in
 from detlint.linter.analysis.element_sort import Move, Steps
-from detlint.linter.analysis.made import given_to, made_of, unless_none
+from detlint.linter.analysis.made import given_to, made_of, target_of, unless_none
+from detlint.linter.analysis.returned import only_hands_on
 from detlint.linter.order.form import CHOICE, names_in
 from detlint.linter.order.questions import OrderQuestions
 from detlint.linter.order.spares import is_taken_for_new_memory
@@ -249,7 +250,7 @@ class OrderCounts(OrderQuestions):
         if isinstance(parent, ast.Call) and parent.func is not chosen:
             called = identifier(parent.func)
             return called == "len" or (called == "str" and self.is_measured(parent))
-        target = parent.targets[0] if isinstance(parent, ast.Assign) else None
+        target = target_of(chosen, self.index)
         binding = self.binding_of(target) if isinstance(target, ast.Name) else None
         if binding is None or not isinstance(binding.scope.node, FUNCTIONS):
             return False
@@ -260,15 +261,22 @@ class OrderCounts(OrderQuestions):
         """`next(iter(weights)).device`, `weights[0][0].values.dtype`, which the others share; also by a variable."""
         chosen = unless_none(chosen, self.index)
         parent = self.index.parents.get(chosen)
-        target = parent.targets[0] if isinstance(parent, ast.Assign) and len(parent.targets) == 1 else None
-        target = parent.optional_vars if isinstance(parent, ast.withitem) else target
+        target = parent.optional_vars if isinstance(parent, ast.withitem) else target_of(chosen, self.index)
         if isinstance(target, ast.Name):
             binding = self.binding_of(target)
             if binding is None or not isinstance(binding.scope.node, FUNCTIONS) or not steps:
                 return False
             uses = self.module.flow(binding.scope).uses(binding)
             return bool(uses) and all(self._leads_to_form(use, shared, steps - 1) for use in uses)
+        if isinstance(parent, ast.Return):
+            return bool(steps) and self._is_form_for_callers(parent, shared, steps - 1)
         return self._leads_to_form(chosen, shared, steps)
+
+    def _is_form_for_callers(self, statement: ast.Return, shared: frozenset[str], steps: int) -> bool:
+        """`def first_of(folder): return cv2.imread(glob(folder)[0])`, of which all callers ask for the form."""
+        function = self.index.function_at(statement)
+        calls = self.callers(function) if function is not None and only_hands_on(function) else []
+        return bool(calls) and all(self._is_asked_for_form(call, shared, steps) for call in calls)
 
     def _leads_to_form(self, part: ast.expr, shared: frozenset[str], steps: int) -> bool:
         parent = self.index.parents.get(part)

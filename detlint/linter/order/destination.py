@@ -10,6 +10,7 @@ import ast
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from detlint.linter.analysis.made import place_taken
 from detlint.linter.analysis.values import Kind
 from detlint.linter.order.effects import LoopEffects
 from detlint.linter.order.form import (
@@ -58,22 +59,12 @@ class OrderTracer(OrderItems):
     def _display(self, node: ast.expr, parent: ast.expr, trail: Trail) -> str | None:
         if isinstance(parent, ast.Dict) and self._is_lookup_entry(node, parent, text=trail.form is Form.TEXT):
             return None
-        taken = self._taken_at_once(node, parent)
+        taken = place_taken(node, parent, self.index) if isinstance(parent, (ast.Tuple, ast.List)) else None
         if taken is not None:
             return self.target(taken, self.index.parents[parent], trail)
         if isinstance(node, ast.Starred) or trail.form in KEYED:
             return self.destination(parent, trail)
         return self.destination(parent, replace(boxed(trail), place=self._place_returned(node, parent)))
-
-    def _taken_at_once(self, node: ast.expr, display: ast.expr) -> ast.expr | None:
-        """Return `files` of `files, count = listed, 0`, which is no tuple for anybody."""
-        statement = self.index.parents.get(display)
-        if not isinstance(statement, ast.Assign) or not isinstance(display, (ast.Tuple, ast.List)):
-            return None
-        target = statement.targets[0]
-        parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) and len(statement.targets) == 1 else []
-        starred = any(isinstance(part, ast.Starred) for part in (*parts, *display.elts))
-        return parts[display.elts.index(node)] if len(parts) == len(display.elts) and not starred else None
 
     def _place_returned(self, node: ast.expr, display: ast.expr) -> int | None:
         """`return names, weights`: whoever unpacks that, or takes one of the two, gets only that one."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from detlint.conditions import Truth
 from detlint.linter.analysis.calls import functions_called
-from detlint.linter.analysis.made import unless_none
+from detlint.linter.analysis.made import target_of
 from detlint.linter.analysis.values import Kind
 from detlint.linter.order.destination import OrderTracer
 from detlint.linter.order.own_names import is_run_for_each, made_names, stores_under_own_name
@@ -140,20 +140,10 @@ class OrderUses:
     def _reads_of(self, given: ast.expr) -> list[ast.expr]:
         """Return where a variable or an attribute of the object is read that an expression is assigned to."""
         index = self._tracer.index
-        statement = index.parents.get(unless_none(given, index))
-        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+        target = target_of(given, index)
         if isinstance(target, ast.Name):
             binding = self._tracer.binding_of(target)
             return [] if binding is None else list(self._tracer.module.flow(binding.scope).uses(binding))
         owner = index.class_at(given)
         own = [use for use in index.of_type(ast.Attribute) if is_own(use) and use.attr == identifier(target)]
         return [use for use in own if isinstance(use.ctx, ast.Load) and index.class_at(use) is owner]
-
-
-def only_hands_on(function: FunctionNode) -> bool:
-    """`def listed(folder): return os.listdir(folder)`: what becomes of it is the same as without such a function.
-
-    A property is read by whoever holds the object.
-    """
-    statements = function.body[1:] if ast.get_docstring(function) is not None else function.body
-    return len(statements) == 1 and isinstance(statements[0], ast.Return) and not function.decorator_list
