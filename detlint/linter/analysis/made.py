@@ -51,6 +51,8 @@ def written(value: ast.expr, module: Module, steps: int = _MAX_STEPS) -> tuple[a
         return value, module
     returned = [statement.value for statement in where.flow(where.index.scopes[function]).returns()]
     only = returned[0] if len(returned) == 1 else None
+    made = made_of(where, only) if only is not None else []
+    only = made[0] if len(made) == 1 else only  # `names = os.listdir(folder)`, `return names`
     return (value, module) if only is None else written(only, where, steps - 1)
 
 

@@ -9,7 +9,7 @@ from detlint.conditions import Truth
 from detlint.linter.analysis.callers import is_used_elsewhere, reads_of_attributes, results_of
 from detlint.linter.analysis.calls import parameter_given
 from detlint.linter.analysis.fixtures import takers_of
-from detlint.linter.analysis.made import unless_none
+from detlint.linter.analysis.made import place_taken, unless_none
 from detlint.linter.analysis.returned import only_hands_on
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.order.choice import LoopChoice
@@ -190,6 +190,9 @@ class _Disregard(OrderUses):
             return len(parent.targets) == 1 and self._of_target(parent.targets[0], inner, nested)
         if isinstance(parent, ast.NamedExpr):
             return self._of_variable(parent.target, inner, nested) and self.of(parent, inner, nested)
+        taken = place_taken(node, parent, tracer.index) if isinstance(parent, (ast.List, ast.Tuple)) else None
+        if taken is not None:
+            return self._of_target(taken, inner, nested)
         if isinstance(parent, ast.List) and parent.elts == [node] and not isinstance(node, ast.Starred):
             return self._of_all(taken_from_list(parent, self._ctx), inner)
         if isinstance(parent, ast.Dict):
@@ -264,6 +267,8 @@ class _Disregard(OrderUses):
         tracer = self._tracer
         names, functions = tracer.inference.callees(call), tracer.table.functions
         indifferent = functions["membership"] | functions["compiling"]
+        if tracer.pairs_listings(call, names):
+            return False
         if tracer.sorts(call) or not indifferent.isdisjoint(names) or self._asks_set(call) or self._asks_kind(call):
             return True
         if not functions["carrying"].isdisjoint(names):

@@ -87,7 +87,7 @@ class OrderCalls(OrderArrays):
             return NUMBERING
         if "builtins.zip" in names and self._pairs_entries(node, call):
             return PAIRING
-        if "builtins.zip" in names and len({self.listing_of(given) for given in call.args} - {None}) > 1:
+        if self.pairs_listings(call, names):
             return "the pairs that zip() makes"
         if self._pairs_places(node, call, names):
             return PAIRING
@@ -199,9 +199,9 @@ class OrderCalls(OrderArrays):
         """`zip(words, range(n))` and `dict(enumerate(words))` number what they get."""
         if "builtins.zip" in names:
             return any(self._counts(other) for other in call.args if other is not node)
-        if "builtins.dict" in names and isinstance(node, ast.Call):
-            return "builtins.enumerate" in self.inference.callees(node)
-        return False
+        made = made_of(self.module, node) or [node]
+        counted = made[0] if "builtins.dict" in names and len(made) == 1 else None
+        return isinstance(counted, ast.Call) and "builtins.enumerate" in self.inference.callees(counted)
 
     def _takes_first(self, call: ast.Call) -> bool:
         """`islice(paths, 100)`; in a loop each part has its turn."""

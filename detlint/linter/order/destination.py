@@ -10,7 +10,7 @@ import ast
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from detlint.linter.analysis.made import place_taken
+from detlint.linter.analysis.made import place_taken, target_of
 from detlint.linter.analysis.values import Kind
 from detlint.linter.order.effects import LoopEffects
 from detlint.linter.order.form import (
@@ -70,7 +70,10 @@ class OrderTracer(OrderItems):
         """`return names, weights`: whoever unpacks that, or takes one of the two, gets only that one."""
         if not isinstance(display, ast.Tuple) or any(isinstance(part, ast.Starred) for part in display.elts):
             return None
-        return display.elts.index(node) if isinstance(self.index.parents.get(display), ast.Return) else None
+        target = target_of(display, self.index)  # `result = names, weights`, `return result`
+        held = [*self.index.uses_of(target)] if isinstance(target, ast.Name) else [display]
+        returned = held and all(isinstance(self.index.parents.get(use), ast.Return) for use in held)
+        return display.elts.index(node) if returned else None
 
     def _is_lookup_entry(self, node: ast.expr, record: ast.Dict, *, text: bool) -> bool:
         """`{"target_modules": names}`; `{"error": f"none of {names}"}`, a text."""

@@ -51,6 +51,10 @@ class OrderPartners(OrderCounts):
         own = len(given) < len(zipped.args)
         return frozenset(name.id for name in given if own and isinstance(name, ast.Name))
 
+    def pairs_listings(self, call: ast.Call, names: tuple[str, ...]) -> bool:
+        """`zip(photos, outlines)` of two listings."""
+        return "builtins.zip" in names and len({self.listing_of(given) for given in call.args} - {None}) > 1
+
     def companions(self, target: ast.expr, iterable: ast.expr, picked: ast.expr) -> frozenset[str]:
         """`row` of `for i, row in enumerate(rows)` where rows have their own order, and what `i` picks has not."""
         rows, row = self._counted_off(target, iterable)
