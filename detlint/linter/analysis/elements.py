@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from detlint.linter.analysis.made import made_of
 from detlint.linter.analysis.values import UNKNOWN, Kind, Value
 from detlint.linter.source.names import BindingKind
 from detlint.linter.source.nodes import is_own, walk
@@ -13,6 +14,9 @@ from detlint.linter.source.nodes import is_own, walk
 if TYPE_CHECKING:
     from detlint.linter.analysis.inference import Inference
     from detlint.linter.analysis.project import Module
+
+_VIEWS = ("items", "keys", "values")
+_GOING_THROUGH = frozenset({"builtins.enumerate", "builtins.zip"})
 
 
 def goes_through_own(module: Module, node: ast.expr) -> bool:
@@ -85,6 +89,7 @@ def gone_through(
 
     Seen through progress bars and counters: the target at (1, 0) of `enumerate(tqdm(found))` stands at (0,) in `found`.
     """
+    source = _going_through(source, inference)
     while isinstance(source, ast.Call) and source.args:
         names = inference.callees(source)
         if "builtins.enumerate" in names:
@@ -93,8 +98,20 @@ def gone_through(
             place = place[1:]
         elif inference.types.bars.isdisjoint(names):
             break
-        source = source.args[0]
+        source = _going_through(source.args[0], inference)
     return source, place
+
+
+def _going_through(source: ast.expr, inference: Inference) -> ast.expr:
+    """Return `enumerate(rows)` for `numbered` of `numbered = enumerate(rows)`, and any other expression as it is."""
+    made = made_of(inference.module, source)
+    call = made[0] if len(made) == 1 else None
+    if not isinstance(call, ast.Call):
+        return source
+    names = inference.callees(call)
+    views = isinstance(call.func, ast.Attribute) and call.func.attr in _VIEWS and not call.args
+    counts = not _GOING_THROUGH.isdisjoint(names) or not inference.types.bars.isdisjoint(names)
+    return call if views or counts else source
 
 
 def item(value: Value, position: int) -> Iterator[Value]:

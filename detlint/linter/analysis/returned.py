@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.element_fills import entries
 from detlint.linter.source.names import FUNCTIONS, FunctionNode
+from detlint.linter.source.nodes import decorating, identifier
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
     from detlint.linter.analysis.project import Module
+
+_NAMED = 2  # statements: `names = os.listdir(folder)`, `return names`
 
 
 def returned_by(names: tuple[str, ...], ctx: Context) -> list[tuple[ast.expr, Context]] | None:
@@ -24,6 +27,21 @@ def returned_by(names: tuple[str, ...], ctx: Context) -> list[tuple[ast.expr, Co
     inside = ctx.elsewhere(definitions[0][0])
     statements = inside.module.flow(inside.module.index.scopes[definitions[0][1]]).returns()
     return [(statement.value, inside) for statement in statements if statement.value is not None]
+
+
+def only_hands_on(function: FunctionNode) -> bool:
+    """`def listed(folder): return os.listdir(folder)`: what becomes of it is the same as without such a function.
+
+    What it returns may have a name first. A property is read by whoever holds the object.
+    """
+    if any("property" in identifier(decorating(decorator)) for decorator in function.decorator_list):
+        return False
+    statements = function.body[1:] if ast.get_docstring(function) is not None else function.body
+    last = statements[-1] if statements else None
+    if len(statements) > _NAMED or not isinstance(last, ast.Return) or last.value is None:
+        return False
+    named = statements[0].targets if isinstance(statements[0], ast.Assign) else []
+    return len(statements) == 1 or list(map(ast.unparse, named)) == [ast.unparse(last.value)]
 
 
 def made_results(module: Module, function: FunctionNode) -> list[ast.expr | None]:

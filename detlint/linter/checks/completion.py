@@ -7,7 +7,9 @@ from collections.abc import Iterator
 
 from detlint.findings import Finding
 from detlint.linter.analysis.context import Call, Context
+from detlint.linter.analysis.made import unless_none
 from detlint.linter.analysis.registry import check, check_file
+from detlint.linter.analysis.values import Kind
 from detlint.linter.order.callers import is_given_in_vain
 from detlint.linter.order.destination import OrderTracer
 from detlint.linter.order.form import Trail
@@ -88,9 +90,11 @@ def _is_single(display: ast.List | ast.Set) -> bool:
 
 def _after_waiting(call: ast.Call, ctx: Context) -> ast.AST | None:
     """Return what stands around `await wait(tasks)`, or around `loop.run_until_complete(wait(tasks))`."""
-    around = ctx.parent(call)
+    waited: ast.expr = unless_none(call, ctx.module.index)
+    around = ctx.parent(waited)
     while isinstance(around, ast.Await) or (isinstance(around, ast.Call) and identifier(around.func) in _RUNNING):
-        around = ctx.parent(around)
+        waited = unless_none(around, ctx.module.index)
+        around = ctx.parent(waited)
     return around
 
 
@@ -155,7 +159,7 @@ def _is_repeated(call: ast.Call, ctx: Context) -> bool:
 
 def _is_made_by(node: ast.expr, makers: frozenset[str], ctx: Context) -> bool:
     """Is a variable a queue: made by one of `makers`, or a parameter that is annotated so?"""
-    values = ctx.values(node)
+    values = [value for value in ctx.values(node) if value.kind is not Kind.NONE]
     return bool(values) and all(
         bool(makers.intersection(ctx.callees(value.node))) if isinstance(value.node, ast.Call) else value.type in makers
         for value in values

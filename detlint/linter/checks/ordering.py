@@ -8,6 +8,7 @@ from functools import cache
 
 from detlint.findings import Finding
 from detlint.linter.analysis.context import Call, Context
+from detlint.linter.analysis.made import made_of, or_none
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.repairs import Repair, replace, unsafe, wrap
@@ -146,7 +147,7 @@ def _names_of_sets(ctx: Context) -> set[str]:
     return {
         target.id
         for statement in ctx.module.index.of_type(ast.Assign)
-        for target, value in _each_assigned(statement)
+        for target, value in ((target, or_none(value)) for target, value in _each_assigned(statement))
         if isinstance(target, ast.Name)
         and (makes_set(value) or (isinstance(value, ast.BinOp) and isinstance(value.op, ast.Sub)))
     }
@@ -167,7 +168,7 @@ def _is_what_is_left(node: ast.expr, ctx: Context) -> bool:
     Whoever names what to leave out, or the names that one thing may go by, counts on it.
     """
     if isinstance(node, ast.Name):
-        made = [binding.value for binding in ctx.module.definitions(node)]
+        made = made_of(ctx.module, node)
         return len(made) == 1 and made[0] is not None and _is_what_is_left(made[0], ctx)
     if isinstance(node, ast.BinOp):
         if isinstance(node.op, ast.BitAnd):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 
+from detlint.linter.analysis.made import made_of
 from detlint.linter.analysis.values import Kind
 from detlint.linter.order.form import Form, Trail
 from detlint.linter.order.optimizers import only_steps
 from detlint.linter.order.places import OrderPlaces
-from detlint.linter.source.names import BindingKind
 from detlint.linter.source.nodes import arguments_of, identifier
 
 _LIBRARIES = ("pandas.", "geopandas.", "polars.")
@@ -43,8 +43,7 @@ class OrderArrays(OrderPlaces):
             Kind.MODULE
         }:
             return False
-        made = self.module.definitions(node) if isinstance(node, ast.Name) else ()
-        joined = [binding.value for binding in made if binding.kind is BindingKind.ASSIGN] or [node]
+        joined = made_of(self.module, node) or [node]
         return any(isinstance(value, ast.Call) and self._joins_columns(value) for value in joined)
 
     def _optimizes(self, node: ast.expr, call: ast.Call, names: tuple[str, ...]) -> bool:

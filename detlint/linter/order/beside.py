@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 
+from detlint.linter.analysis.made import made_of, written
 from detlint.linter.analysis.values import Kind
 from detlint.linter.order.form import NUMBERING, PAIRING, RANKS
 from detlint.linter.order.parts import LoopParts
 from detlint.linter.source.nodes import arguments_of, identifier, walk
 
+_WITH_PLACES = {Kind.LIST, Kind.ARRAY, Kind.TENSOR}
 _MAKING_KEYS = frozenset({"collections.defaultdict", "collections.Counter"})
 
 
@@ -105,6 +107,25 @@ class LoopPartners(LoopParts):
             self._places.inference.callees(call)
         )
         return self.each_run and gathers and any(map(self._has_element, arguments_of(call)))
+
+    def _lies_in_file(self, array: ast.expr) -> bool:
+        """`tokens = numpy.memmap(path, mode="w+")`, `images = file.create_dataset("images", shape)`."""
+        made = [written(value, self._places.module)[0] for value in made_of(self._places.module, array) if value]
+        filing = self._places.table.methods["filing"]
+        return any(isinstance(value, ast.Call) and identifier(value.func) in filing for value in made)
+
+    def _has_places(self, container: ast.expr) -> bool:
+        """`answers = [None] * count`, `[Answer() for _ in names]`: each is stored at its place, whenever it comes."""
+        if any(isinstance(value, (ast.BinOp, ast.ListComp)) for value in made_of(self._places.module, container)):
+            return True
+        kinds = {value.kind for value in self._places.inference.values(container)}
+        return bool(kinds) and kinds <= _WITH_PLACES
+
+    def _makes_module(self, node: ast.expr) -> bool:
+        """Return whether an expression constructs a new module, and does not wrap one that is there already."""
+        made, module = written(node, self._places.module)
+        inference = module.inference
+        return isinstance(made, ast.Call) and any(map(inference.is_module_class, inference.callees(made)))
 
     def _is_module(self, node: ast.expr) -> bool:
         return {value.kind for value in self._places.inference.values(node)} == {Kind.MODULE}

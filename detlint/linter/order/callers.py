@@ -9,8 +9,11 @@ from detlint.conditions import Truth
 from detlint.linter.analysis.callers import is_used_elsewhere, reads_of_attributes, results_of
 from detlint.linter.analysis.calls import parameter_given
 from detlint.linter.analysis.fixtures import takers_of
+from detlint.linter.analysis.made import place_taken, unless_none
+from detlint.linter.analysis.returned import only_hands_on
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.order.choice import LoopChoice
+from detlint.linter.order.destination import OrderTracer
 from detlint.linter.order.form import Form, GivenBack, KeptIn, Trail, names_in
 from detlint.linter.order.meant import filled_in, gives_entries, is_of_another_class, is_only_expected, versions
 from detlint.linter.order.put_away import asks_whether_any, entries_read, taken_from_list
@@ -61,7 +64,10 @@ def is_given_in_vain(
                 unasked = unasked or is_of_another_class(given, where, owner, ctx.elsewhere(module))
             if unasked or sink.function in where.ancestors(given) or _is_dropped(given, where):
                 continue
-            ignored = _Disregard(where, depth - 1, asked).of_result(given, sink.places, sink.nested)
+            reader = _Disregard(where, depth - 1, asked)
+            ignored = reader.of_result(given, sink.places, sink.nested)
+            if ignored is Truth.NO and only_hands_on(sink.function) and reader.leads_nowhere(given, sink.trail):
+                ignored = Truth.YES
             if ignored is Truth.NO:
                 return False
             used = used or ignored is Truth.YES
@@ -104,11 +110,28 @@ class _Disregard(OrderUses):
         binding = self._tracer.parameter(function, parameter.arg)
         return binding is not None and self._of_part(binding)
 
+    def leads_nowhere(self, given: ast.expr, trail: Trail | None) -> bool:
+        """`self.files = listed(folder)`, and `self.files.sort()`: would the same be silent without the function?
+
+        Not what is done with each element in turn by code that nobody knows.
+        """
+        if trail is None or not self._leads_nowhere(OrderTracer(self._ctx.module).destination(given, trail)):
+            return False
+        uses = [given, *self._reads_of(given)]
+        sorts = any(True for use in uses for _ in self._tracer.sorts_in_place(use))
+        return sorts or all(map(self._is_known, uses))
+
+    def _is_known(self, use: ast.expr) -> bool:
+        """Is that no loop over it, and no call that is given all of it, of which nobody knows what they do?"""
+        parent = self._tracer.index.parents.get(use)
+        return not isinstance(parent, (ast.For, ast.comprehension, ast.Call)) or self.of(use)
+
     def of_result(self, given: ast.expr, places: frozenset[int | str], nested: bool) -> Truth:
         """Return whether that is known of what a function gives, in a tuple at `places`: `groups, _ = split(nodes)`.
 
         So of entries of a record. Who reads none of those says nothing of their use.
         """
+        given = unless_none(given, self._tracer.index)
         statement = self._tracer.index.parents.get(given)
         if isinstance(statement, ast.Await):
             return self.of_result(statement, places, nested)
@@ -167,6 +190,9 @@ class _Disregard(OrderUses):
             return len(parent.targets) == 1 and self._of_target(parent.targets[0], inner, nested)
         if isinstance(parent, ast.NamedExpr):
             return self._of_variable(parent.target, inner, nested) and self.of(parent, inner, nested)
+        taken = place_taken(node, parent, tracer.index) if isinstance(parent, (ast.List, ast.Tuple)) else None
+        if taken is not None:
+            return self._of_target(taken, inner, nested)
         if isinstance(parent, ast.List) and parent.elts == [node] and not isinstance(node, ast.Starred):
             return self._of_all(taken_from_list(parent, self._ctx), inner)
         if isinstance(parent, ast.Dict):
@@ -241,6 +267,8 @@ class _Disregard(OrderUses):
         tracer = self._tracer
         names, functions = tracer.inference.callees(call), tracer.table.functions
         indifferent = functions["membership"] | functions["compiling"]
+        if tracer.pairs_listings(call, names):
+            return False
         if tracer.sorts(call) or not indifferent.isdisjoint(names) or self._asks_set(call) or self._asks_kind(call):
             return True
         if not functions["carrying"].isdisjoint(names):

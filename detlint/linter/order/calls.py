@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.calls import CHANGED_COPIES, parameter_given
+from detlint.linter.analysis.made import made_of, target_of
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.analysis.values import Kind
 from detlint.linter.order.arrays import OrderArrays
@@ -32,7 +33,7 @@ from detlint.linter.order.form import (
 from detlint.linter.order.sums import averages_tensor
 from detlint.linter.order.ties import leaves_ties
 from detlint.linter.source.names import FUNCTIONS, FunctionNode
-from detlint.linter.source.nodes import decorating, identifier
+from detlint.linter.source.nodes import identifier
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.project import Module
@@ -86,7 +87,7 @@ class OrderCalls(OrderArrays):
             return NUMBERING
         if "builtins.zip" in names and self._pairs_entries(node, call):
             return PAIRING
-        if "builtins.zip" in names and len({self.listing_of(given) for given in call.args} - {None}) > 1:
+        if self.pairs_listings(call, names):
             return "the pairs that zip() makes"
         if self._pairs_places(node, call, names):
             return PAIRING
@@ -198,9 +199,9 @@ class OrderCalls(OrderArrays):
         """`zip(words, range(n))` and `dict(enumerate(words))` number what they get."""
         if "builtins.zip" in names:
             return any(self._counts(other) for other in call.args if other is not node)
-        if "builtins.dict" in names and isinstance(node, ast.Call):
-            return "builtins.enumerate" in self.inference.callees(node)
-        return False
+        made = made_of(self.module, node) or [node]
+        counted = made[0] if "builtins.dict" in names and len(made) == 1 else None
+        return isinstance(counted, ast.Call) and "builtins.enumerate" in self.inference.callees(counted)
 
     def _takes_first(self, call: ast.Call) -> bool:
         """`islice(paths, 100)`; in a loop each part has its turn."""
@@ -218,7 +219,7 @@ class OrderCalls(OrderArrays):
     def _counts(self, node: ast.expr, depth: int = 4) -> bool:
         """`range(n)`, `itertools.count()`, also as a list or under a name."""
         if isinstance(node, ast.Name):
-            made = [binding.value for binding in self.module.definitions(node)]
+            made = made_of(self.module, node)
             only = made[0] if len(made) == 1 and depth else None
             return isinstance(only, ast.Call) and self._counts(only, depth - 1)
         names = self.inference.callees(node) if isinstance(node, ast.Call) else ()
@@ -339,7 +340,7 @@ class OrderCalls(OrderArrays):
 
     def returned(self, node: ast.expr, parent: ast.AST, trail: Trail) -> str | None:
         function = self.index.function_at(parent)
-        if function is None or self.is_complaint(function.name) or self._fills_page(function):
+        if function is None or self.is_complaint(function.name) or self.fills_page(function):
             return None
         if trail.entered and trail.entered[-1].function is function:
             last = trail.entered[-1]
@@ -362,7 +363,9 @@ class OrderCalls(OrderArrays):
                 return found
         places = frozenset(() if trail.place is None else (trail.place,))
         text = f"what {function.name}() {word}"
-        return None if lookup else GivenBack(self.module, function, text, places, nested=trail.is_nested)
+        further = None if self.is_finished_work else trail
+        given = GivenBack(self.module, function, text, places, nested=trail.is_nested, trail=further)
+        return None if lookup else given
 
     def _is_kept_or_viewed(self, call: ast.Call) -> bool:
         """`self.files = self.files_by_label()`, `files_by_label().items()`."""
@@ -370,18 +373,11 @@ class OrderCalls(OrderArrays):
         kept = isinstance(parent, ast.Assign) and isinstance(parent.targets[0], ast.Attribute)
         return kept or isinstance(parent, ast.Attribute)
 
-    def _fills_page(self, function: FunctionNode) -> bool:
-        """`@callback(Output("files", "options"), …)`: what it returns is shown in a browser."""
-        showing = self.table.functions["showing"]
-        around = map(decorating, function.decorator_list)
-        return any(not showing.isdisjoint(self.inference.resolve(decorator)) for decorator in around)
-
     def _is_sorted_by_caller(self, call: ast.Call, trail: Trail) -> bool:
         """`sorted(listed(folder))`, or `names = listed(folder)` where all that is done is to sort or to count them."""
         if self.sorted_at_once(call):
             return True
-        statement = self.index.parents.get(call)
-        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+        target = target_of(call, self.index)
         binding = self.binding_of(target) if isinstance(target, ast.Name) else None
         if binding is None or not isinstance(binding.scope.node, FUNCTIONS):
             return False

@@ -9,6 +9,8 @@ from typing import TypeGuard
 
 from detlint.linter.analysis.element_fills import put_in
 from detlint.linter.analysis.element_sort import Move, Steps
+from detlint.linter.analysis.made import given_to, made_of, target_of, unless_none
+from detlint.linter.analysis.returned import only_hands_on
 from detlint.linter.order.form import CHOICE, names_in
 from detlint.linter.order.questions import OrderQuestions
 from detlint.linter.order.spares import is_taken_for_new_memory
@@ -113,7 +115,7 @@ class OrderCounts(OrderQuestions):
         scope = self.index.scope_at(node).lookup(node.id) if isinstance(node, ast.Name) else None
         if scope is None or not isinstance(node, ast.Name):
             return False
-        made = [binding.value for binding in scope.bindings[node.id] if not binding.index]
+        made = [given_to(binding) for binding in scope.bindings[node.id]]
         written = len(made) == len(scope.bindings[node.id]) and all(isinstance(value, ast.Set) for value in made)
         filled = list(put_in(self.index, node.id, scope.node, (Move.ITERATED,)))
         return self._is_filled_once(made, filled, scope.node) or (
@@ -135,7 +137,7 @@ class OrderCounts(OrderQuestions):
 
     def _count(self, side: ast.expr) -> ast.expr:
         """`count` of `count = len(files)`: that."""
-        made = [binding.value for binding in self.module.definitions(side)] if isinstance(side, ast.Name) else []
+        made = made_of(self.module, side)
         value = made[0] if len(made) == 1 else None
         return value if isinstance(value, ast.Call) else side
 
@@ -153,10 +155,13 @@ class OrderCounts(OrderQuestions):
             return True
         around = {node, *self.index.ancestors(node)}
         asks_for_one = isinstance(compare.ops[0], (ast.Eq, ast.LtE, ast.Lt, ast.In))
+        around_test = self.index.parents.get(compare)
+        if isinstance(around_test, ast.UnaryOp) and isinstance(around_test.op, ast.Not):  # `if not len(files) == 1`
+            asks_for_one = not asks_for_one
         kept, left = (branch.body, branch.orelse) if asks_for_one else (branch.orelse, branch.body)
         if around.intersection([branch.test, *kept]):
             return True
-        return not around.intersection(left) and bool(left) and _leaves(left[-1])
+        return not around.intersection(left) and bool(left) and (_leaves(left[-1]) or _ends_there(left[-1]))
 
     def leaves_one(self, use: ast.expr) -> ast.stmt | None:
         """Return `if len(files) > 1: raise …` or `assert len(files) == 1`: what passes it by has one order.
@@ -183,6 +188,7 @@ class OrderCounts(OrderQuestions):
 
     def choice(self, node: ast.expr, chosen: ast.expr) -> str | None:
         """`files[0]` decides nothing where there is one file, or where only its form is looked at."""
+        chosen = unless_none(chosen, self.index)
         parent = self.index.parents.get(chosen)
         if isinstance(parent, (ast.Compare, ast.Expr)) or self.complains(node) or self.shown(chosen):
             return None
@@ -239,11 +245,12 @@ class OrderCounts(OrderQuestions):
 
     def is_measured(self, chosen: ast.expr) -> bool:
         """`len(str(longest))`, also by a variable: the others that are as long would give the same."""
+        chosen = unless_none(chosen, self.index)
         parent = self.index.parents.get(chosen)
         if isinstance(parent, ast.Call) and parent.func is not chosen:
             called = identifier(parent.func)
             return called == "len" or (called == "str" and self.is_measured(parent))
-        target = parent.targets[0] if isinstance(parent, ast.Assign) else None
+        target = target_of(chosen, self.index)
         binding = self.binding_of(target) if isinstance(target, ast.Name) else None
         if binding is None or not isinstance(binding.scope.node, FUNCTIONS):
             return False
@@ -252,16 +259,24 @@ class OrderCounts(OrderQuestions):
 
     def _is_asked_for_form(self, chosen: ast.expr, shared: frozenset[str], steps: int = _MOST_STEPS) -> bool:
         """`next(iter(weights)).device`, `weights[0][0].values.dtype`, which the others share; also by a variable."""
+        chosen = unless_none(chosen, self.index)
         parent = self.index.parents.get(chosen)
-        target = parent.targets[0] if isinstance(parent, ast.Assign) and len(parent.targets) == 1 else None
-        target = parent.optional_vars if isinstance(parent, ast.withitem) else target
+        target = parent.optional_vars if isinstance(parent, ast.withitem) else target_of(chosen, self.index)
         if isinstance(target, ast.Name):
             binding = self.binding_of(target)
             if binding is None or not isinstance(binding.scope.node, FUNCTIONS) or not steps:
                 return False
             uses = self.module.flow(binding.scope).uses(binding)
             return bool(uses) and all(self._leads_to_form(use, shared, steps - 1) for use in uses)
+        if isinstance(parent, ast.Return):
+            return bool(steps) and self._is_form_for_callers(parent, shared, steps - 1)
         return self._leads_to_form(chosen, shared, steps)
+
+    def _is_form_for_callers(self, statement: ast.Return, shared: frozenset[str], steps: int) -> bool:
+        """`def first_of(folder): return cv2.imread(glob(folder)[0])`, of which all callers ask for the form."""
+        function = self.index.function_at(statement)
+        calls = self.callers(function) if function is not None and only_hands_on(function) else []
+        return bool(calls) and all(self._is_asked_for_form(call, shared, steps) for call in calls)
 
     def _leads_to_form(self, part: ast.expr, shared: frozenset[str], steps: int) -> bool:
         parent = self.index.parents.get(part)

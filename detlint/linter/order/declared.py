@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.element_sort import Sort, Steps, agreed, annotated, as_tuple, documented
+from detlint.linter.analysis.made import made_of
 from detlint.linter.source.names import BindingKind
 from detlint.linter.source.nodes import decorating, identifier, is_own
 
@@ -66,7 +67,7 @@ def is_record(info: ClassInfo) -> bool:
 
 def is_tuple_type(function: ast.expr, module: Module) -> bool:
     """Is `Edge` of `Edge(source, target)` made by `Edge = namedtuple("Edge", ["source", "target"])`?"""
-    made = [binding.value for binding in module.definitions(function)] if isinstance(function, ast.Name) else []
+    made = made_of(module, function)
     return bool(made) and all(
         isinstance(value, ast.Call) and "collections.namedtuple" in module.inference.callees(value) for value in made
     )

@@ -10,6 +10,7 @@ import ast
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from detlint.linter.analysis.made import place_taken, target_of
 from detlint.linter.analysis.values import Kind
 from detlint.linter.order.effects import LoopEffects
 from detlint.linter.order.form import (
@@ -58,6 +59,9 @@ class OrderTracer(OrderItems):
     def _display(self, node: ast.expr, parent: ast.expr, trail: Trail) -> str | None:
         if isinstance(parent, ast.Dict) and self._is_lookup_entry(node, parent, text=trail.form is Form.TEXT):
             return None
+        taken = place_taken(node, parent, self.index) if isinstance(parent, (ast.Tuple, ast.List)) else None
+        if taken is not None:
+            return self.target(taken, self.index.parents[parent], trail)
         if isinstance(node, ast.Starred) or trail.form in KEYED:
             return self.destination(parent, trail)
         return self.destination(parent, replace(boxed(trail), place=self._place_returned(node, parent)))
@@ -66,7 +70,10 @@ class OrderTracer(OrderItems):
         """`return names, weights`: whoever unpacks that, or takes one of the two, gets only that one."""
         if not isinstance(display, ast.Tuple) or any(isinstance(part, ast.Starred) for part in display.elts):
             return None
-        return display.elts.index(node) if isinstance(self.index.parents.get(display), ast.Return) else None
+        target = target_of(display, self.index)  # `result = names, weights`, `return result`
+        held = [*self.index.uses_of(target)] if isinstance(target, ast.Name) else [display]
+        returned = held and all(isinstance(self.index.parents.get(use), ast.Return) for use in held)
+        return display.elts.index(node) if returned else None
 
     def _is_lookup_entry(self, node: ast.expr, record: ast.Dict, *, text: bool) -> bool:
         """`{"target_modules": names}`; `{"error": f"none of {names}"}`, a text."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from detlint.linter.analysis.made import written
 from detlint.linter.analysis.values import Kind
 from detlint.linter.order.beside import LoopPartners, is_entry, is_name_of
 from detlint.linter.order.form import (
@@ -306,26 +307,10 @@ class LoopEffects(LoopPartners):
             return self._collected(target.value, node, replace(self._trail, form=Form.MAPPING))
         return CHOICE if self._has_element(node.value) and self._is_overwritten(target, node) else None
 
-    def _lies_in_file(self, array: ast.expr) -> bool:
-        """`tokens = numpy.memmap(path, mode="w+")`, `images = file.create_dataset("images", shape)`."""
-        made = self._tracer.module.definitions(array) if isinstance(array, ast.Name) else ()
-        calls = [binding.value for binding in made if isinstance(binding.value, ast.Call)]
-        return any(identifier(call.func) in self._tracer.table.methods["filing"] for call in calls)
-
     def _is_next_number(self, value: ast.expr, container: ast.expr) -> bool:
         """`len(ids)`, or `number` of `number = len(ids)`."""
         made = [given for place, given in self._made if isinstance(value, ast.Name) and value.id in stored_names(place)]
         return any(_counts(each, container) for each in (value, *made) if each is not None)
-
-    def _has_places(self, container: ast.expr) -> bool:
-        """`answers = [None] * count`: each answer is stored at its place, whenever it comes."""
-        made = [b.value for b in self._tracer.module.definitions(container)] if isinstance(container, ast.Name) else []
-        return any(isinstance(value, ast.BinOp) and isinstance(value.left, ast.List) for value in made)
-
-    def _makes_module(self, node: ast.expr) -> bool:
-        """Return whether an expression constructs a new module, and does not wrap one that is there already."""
-        inference = self._tracer.inference
-        return isinstance(node, ast.Call) and any(map(inference.is_module_class, inference.callees(node)))
 
     def _rebound(self, target: ast.Name, node: ast.Assign) -> str | None:
         """`out = torch.cat([out, part])` collects; `path = name` under a condition picks."""
@@ -352,7 +337,9 @@ class LoopEffects(LoopPartners):
         if isinstance(value, ast.IfExp):  # `part if rows is None else numpy.concatenate([rows, part])`
             return any(map(self._concatenates, (value.body, value.orelse)))
         if isinstance(value, ast.Call):
-            return bool(self._tracer.table.functions["carrying"].intersection(self._tracer.inference.callees(value)))
+            inner, module = written(value, self._tracer.module)
+            names = module.inference.callees(inner) if isinstance(inner, ast.Call) else ()
+            return not self._tracer.table.functions["carrying"].isdisjoint(names)
         kinds = {found.kind for found in self._tracer.inference.values(value)}
         return isinstance(value, ast.BinOp) and bool(kinds & {Kind.LIST, Kind.STRING, Kind.TUPLE})
 

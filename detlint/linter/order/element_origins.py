@@ -74,7 +74,9 @@ class ElementOrigins:
         return Sort.NUMBERS if not steps and kinds and kinds <= _NUMBERS else Sort.UNKNOWN
 
     def _hashes_itself(self, value: Value) -> bool:
-        """An instance of a class of the project that says how it is hashed, or of a data class, by its fields."""
+        """A `Fraction`, or an instance of a class of the project that says how it is hashed, or of a data class."""
+        if value.type in self._table.functions["numbers"]:
+            return True
         info = self._ctx.inference.class_named(value.type) if value.kind is Kind.INSTANCE else None
         return info is not None and hashes_itself(info)
 

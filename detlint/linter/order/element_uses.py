@@ -79,9 +79,19 @@ def _listed_as(iterated: ast.expr, ctx: Context) -> Sort:
         listed, parent = parent, ctx.parent(parent)
     if isinstance(parent, ast.AnnAssign):
         return declared(parent.annotation, (Move.ITERATED,), ctx.module)
-    function = ctx.function(parent) if isinstance(parent, ast.Return) else None
+    named = parent.targets[0] if isinstance(parent, ast.Assign) else None
+    given = isinstance(parent, ast.Return) or _is_returned(named, ctx)
+    function = ctx.function(iterated) if given else None
     annotation = function.returns if function is not None else None
     return Sort.UNKNOWN if annotation is None else declared(annotation, (Move.ITERATED,), ctx.module)
+
+
+def _is_returned(target: ast.expr | None, ctx: Context) -> bool:
+    """`links = list(set(links))`, and `return links` further down."""
+    if not isinstance(target, ast.Name):
+        return False
+    reads = (use for use in ctx.module.index.uses_of(target) if isinstance(ctx.parent(use), ast.Return))
+    return any(True for _ in reads)
 
 
 def _is_joined(iterated: ast.expr, ctx: Context) -> bool:

@@ -87,12 +87,14 @@ class GivenBack(str):
 
     `places` are where the order stands in a tuple or a record that is returned; none where it is all that is, or who
     knows where. What is `nested` stands there inside a list or a dict, so that taking one of these is no choice.
+    `trail` says how it is carried there, unless nobody can follow it to those who call.
     """
 
     module: Module
     function: FunctionNode
     places: frozenset[int | str]
     nested: bool
+    trail: Trail | None
 
     def __new__(
         cls,
@@ -102,10 +104,11 @@ class GivenBack(str):
         places: frozenset[int | str] = frozenset(),
         *,
         nested: bool = False,
+        trail: Trail | None = None,
     ) -> GivenBack:
         """Say in `text` that what `function` returns, or yields, keeps the order."""
         self = super().__new__(cls, text)
-        self.module, self.function, self.places, self.nested = module, function, places, nested
+        self.module, self.function, self.places, self.nested, self.trail = module, function, places, nested, trail
         return self
 
     def beside(self, other: GivenBack) -> GivenBack:
@@ -116,7 +119,7 @@ class GivenBack(str):
 
     def under(self, text: str) -> GivenBack:
         """The same, said otherwise: `self._files`, which a method returns."""
-        return GivenBack(self.module, self.function, text, self.places, nested=self.nested)
+        return GivenBack(self.module, self.function, text, self.places, nested=self.nested, trail=self.trail)
 
 
 class KeptIn(str):

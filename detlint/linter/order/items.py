@@ -6,6 +6,7 @@ import ast
 from dataclasses import replace
 
 from detlint.linter.analysis.elements import gone_through
+from detlint.linter.analysis.made import given_to, made_of
 from detlint.linter.analysis.values import Kind
 from detlint.linter.order.calls import OrderCalls
 from detlint.linter.order.effects import LoopEffects
@@ -67,7 +68,7 @@ class OrderItems(OrderCalls):
             return identifier(index.func) == "argsort" or (keyed and self.is_sorting(self.inference.callees(index)))
         made = self.module.definitions(index) if isinstance(index, ast.Name) and steps else ()
         kinds = (BindingKind.ASSIGN, BindingKind.ITERATION)
-        values = [binding.value for binding in made if binding.kind in kinds and not binding.index]
+        values = [given_to(binding) for binding in made if binding.kind in kinds]
         return len(values) == len(made) == 1 and values[0] is not None and self._is_ranking(values[0], steps - 1)
 
     def _index(self, item: ast.Subscript, trail: Trail) -> str | None:
@@ -156,9 +157,9 @@ class OrderItems(OrderCalls):
 
     def _is_drawn_part(self, places: ast.expr, sequence: ast.expr) -> bool:
         """`permutation[:count]`, `random.sample(range(len(paths)), count)`, a variable: drawn, and not all of them."""
-        made = self.module.definitions(places) if isinstance(places, ast.Name) else ()
-        if len(made) == 1 and isinstance(made[0].value, (ast.Call, ast.Subscript)):
-            return self._is_drawn_part(made[0].value, sequence)
+        made = made_of(self.module, places)
+        if len(made) == 1 and isinstance(made[0], (ast.Call, ast.Subscript)):
+            return self._is_drawn_part(made[0], sequence)
         if isinstance(places, ast.Call):
             drawn = any(name.startswith(("random.", "numpy.random.")) for name in self.inference.callees(places))
             return drawn and identifier(places.func) in _PICKING
@@ -185,9 +186,7 @@ class OrderItems(OrderCalls):
     def _places_named(self, index: ast.expr) -> set[str]:
         """Return the names in an index; of `start` and `end` of a slice also those that they are worked out from."""
         found = [name for name in ast.walk(index) if isinstance(name, ast.Name)]
-        made = (
-            [b.value for name in found for b in self.module.definitions(name)] if isinstance(index, ast.Slice) else []
-        )
+        made = [value for name in found for value in made_of(self.module, name)] if isinstance(index, ast.Slice) else []
         return {name.id for name in found}.union(*(names_in(value) for value in made if value is not None))
 
     def _loop(self, node: ast.expr, parent: ast.For, trail: Trail) -> str | None:

@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from detlint.linter.analysis.made import given_to, made_of
 from detlint.linter.analysis.values import Kind
 from detlint.linter.order.form import base_names, counted_up, is_count, names_in, place_name, stored_names
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode
@@ -205,7 +206,7 @@ class LoopBody:
         if self._is_outside(container):
             return [container]
         bindings = self._places.module.definitions(container) if isinstance(container, ast.Name) else ()
-        made = [binding.value for binding in bindings if not binding.index]
+        made = [value for value in map(given_to, bindings) if value is not None]
         parts = [
             part for each in made for part in ((each.body, each.orelse) if isinstance(each, ast.IfExp) else (each,))
         ]
@@ -268,7 +269,7 @@ class LoopBody:
             aside = (value.kind is Kind.ITERATOR or value.type.startswith(_NO_TEXT) for value in values)
             return not self._is_imported(node) and not any(aside)
         # `out = train if drawn else valid`: another name for a file that stands outside
-        given = [binding.value for binding in self._places.module.definitions(node)]
+        given = made_of(self._places.module, node)
         return any(
             self._appends(value) if isinstance(value, ast.Call) else self._is_open_file(value, steps - 1)
             for value in given
@@ -306,7 +307,7 @@ class LoopBody:
             return True
         if not steps or not isinstance(sequence, ast.Name):
             return False
-        made = [binding.value for binding in self._places.module.definitions(sequence)]
+        made = made_of(self._places.module, sequence)
         return any(
             isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load) and self._goes_along(part, steps - 1)
             for value in made
@@ -322,7 +323,7 @@ class LoopBody:
         found = set(names_in(self._body.iter))
         pending = [name for name in ast.walk(self._body.iter) if isinstance(name, ast.Name)]
         for _ in range(_MAX_STEPS):
-            made = [binding.value for name in pending for binding in self._places.module.definitions(name)]
+            made = [value for name in pending for value in made_of(self._places.module, name)]
             lists = [value.generators[0].iter for value in made if isinstance(value, ast.ListComp)]
             pending = [value for value in lists if isinstance(value, ast.Name)]
             found |= {name.id for name in pending}

@@ -9,6 +9,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.calls import functions_called, parameter_given
+from detlint.linter.analysis.made import target_of
 from detlint.linter.order.meant import filled_in
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind
 
@@ -21,8 +22,7 @@ _MOST_CALLS = 3
 
 def only_steps(made: ast.Call, module: Module) -> bool:
     """`optimizer = Adam(weights)` of a function in which nobody reads anything of it, nor hands it on to who may."""
-    statement = module.index.parents.get(made)
-    target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    target = target_of(made, module.index)
     return target is not None and _is_stepped_with(_bound_to(target, module), module, _MOST_CALLS)
 
 

@@ -6,11 +6,12 @@ import ast
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.elements import gone_through
+from detlint.linter.analysis.made import given_to
 from detlint.linter.analysis.values import Kind
 from detlint.linter.order.counts import OrderCounts
 from detlint.linter.order.form import names_in
 from detlint.linter.source.names import BindingKind
-from detlint.linter.source.nodes import arguments_of
+from detlint.linter.source.nodes import arguments_of, identifier
 from detlint.linter.tables.elements import element_table
 
 if TYPE_CHECKING:
@@ -50,6 +51,10 @@ class OrderPartners(OrderCounts):
         own = len(given) < len(zipped.args)
         return frozenset(name.id for name in given if own and isinstance(name, ast.Name))
 
+    def pairs_listings(self, call: ast.Call, names: tuple[str, ...]) -> bool:
+        """`zip(photos, outlines)` of two listings."""
+        return "builtins.zip" in names and len({self.listing_of(given) for given in call.args} - {None}) > 1
+
     def companions(self, target: ast.expr, iterable: ast.expr, picked: ast.expr) -> frozenset[str]:
         """`row` of `for i, row in enumerate(rows)` where rows have their own order, and what `i` picks has not."""
         rows, row = self._counted_off(target, iterable)
@@ -66,8 +71,11 @@ class OrderPartners(OrderCounts):
     def goes_with_number(self, result: ast.expr, counted: frozenset[str]) -> bool:
         """`yield index, answer` of what finishes: whoever takes it goes by the number, unless that was counted here.
 
-        So of `yield Answer(index=index, text=text)`.
+        So of `yield Answer(index=index, text=text)`, of `yield names[future], future.result()`, and of what a function
+        declares to be such pairs: `-> Iterator[tuple[int, str]]`.
         """
+        if self._source is not None and (self._goes_with_key(result) or self._is_declared_numbered(result)):
+            return True
         if isinstance(result, ast.Tuple) and len(result.elts) > 1:
             places = result.elts[:1]
         elif isinstance(result, ast.Call) and len(result.keywords) > 1:
@@ -79,6 +87,25 @@ class OrderPartners(OrderCounts):
             name in _COUNTERS or element_table().names_numbers(name) for name in names
         )
 
+    def _goes_with_key(self, result: ast.expr) -> bool:
+        """`names[future], future.result()`: what was handed in for it, which the finished one itself leads to."""
+        key = result.elts[0] if isinstance(result, ast.Tuple) and len(result.elts) > 1 else None
+        if not isinstance(key, ast.Subscript) or not isinstance(key.slice, ast.Name):
+            return False
+        bindings = self.module.definitions(key.slice)
+        return bool(bindings) and all(binding.kind is BindingKind.ITERATION for binding in bindings)
+
+    def _is_declared_numbered(self, result: ast.expr) -> bool:
+        """`-> AsyncIterator[tuple[int, str]]` of the function that yields it."""
+        function = self.index.function_at(result)
+        declared = function.returns if function is not None else None
+        pair = declared.slice if isinstance(declared, ast.Subscript) else None
+        pair = pair.elts[0] if isinstance(pair, ast.Tuple) and pair.elts else pair  # `Generator[tuple[int, str], None]`
+        if not isinstance(pair, ast.Subscript) or identifier(pair.value).lower() != "tuple":
+            return False
+        first = pair.slice.elts[0] if isinstance(pair.slice, ast.Tuple) and len(pair.slice.elts) > 1 else None
+        return isinstance(first, ast.Name) and "builtins.int" in self.inference.resolve(first)
+
     def has_own_order(self, value: ast.expr, steps: int = _MAX_STEPS) -> bool:
         """Return whether a sequence is what the caller gives, written out, or made of that or of numbers one by one."""
         if isinstance(value, ast.Name) and self.is_parameter(value):
@@ -89,7 +116,7 @@ class OrderPartners(OrderCounts):
             return False
         if isinstance(value, ast.Name):
             bindings = self.module.definitions(value)
-            made = [binding.value for binding in bindings if binding.kind is BindingKind.ASSIGN and not binding.index]
+            made = [given_to(binding) for binding in bindings if binding.kind is BindingKind.ASSIGN]
             return len(made) == len(bindings) == 1 and made[0] is not None and self.has_own_order(made[0], steps - 1)
         if isinstance(value, ast.ListComp):
             return len(value.generators) == 1 and self.has_own_order(value.generators[0].iter, steps)

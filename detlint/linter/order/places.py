@@ -304,7 +304,7 @@ class OrderPlaces(OrderPartners):
         function, text = self.index.function_at(change), ast.unparse(target)
         same = (node for node in self.index.of_type(ast.Attribute) if node.attr == target.attr and node is not target)
         stores = (node for node in same if isinstance(node.ctx, ast.Store) and ast.unparse(node) == text)
-        statements = (self.index.parents.get(node) for node in stores if self.index.function_at(node) is function)
+        statements = (self.index.statement(node) for node in stores if self.index.function_at(node) is function)
         others = [node for node in statements if isinstance(node, ast.Assign) and node is not change]
         return [node for node in others if not self._hands_on(node, text)]
 
@@ -333,7 +333,9 @@ class OrderPlaces(OrderPartners):
         )
 
     def _fixes_order(self, load: ast.Attribute, attribute: str) -> bool:
-        """`self.files.sort()` or `self.files = sorted(self.files)`."""
+        """`self.files.sort()` or `self.files = sorted(self.files)`, unless nobody does so who does not ask for it."""
+        if self.is_off_by_default(load):
+            return False
         if any(True for _ in self.sorts_in_place(load)):
             return True
         parent = self.index.parents.get(load)

@@ -7,11 +7,12 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, TypeGuard
 
+from detlint.linter.analysis.made import given_to, made_of, written
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.order.form import KEEPING_ORDER, KeptIn, names_in
 from detlint.linter.order.ties import leaves_ties
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode
-from detlint.linter.source.nodes import identifier
+from detlint.linter.source.nodes import decorating, identifier
 from detlint.linter.tables.order import listings, order_table
 from detlint.randomness import load_sources
 
@@ -100,6 +101,12 @@ class OrderQuestions:
         owner = self.index.class_at(node)
         bases = self.inference.external_bases(self.inference.class_info(owner)) if owner is not None else ()
         return any(base.rpartition(".")[2] in self.table.views for base in bases)
+
+    def fills_page(self, function: FunctionNode) -> bool:
+        """`@callback(Output("files", "options"), …)`: what it returns is shown in a browser."""
+        showing = self.table.functions["showing"]
+        around = map(decorating, function.decorator_list)
+        return any(not showing.isdisjoint(self.inference.resolve(decorator)) for decorator in around)
 
     def adds_nodes(self, call: ast.Call) -> bool:
         """`graph.add_nodes_from(names)` of a graph of networkx."""
@@ -190,7 +197,7 @@ class OrderQuestions:
 
     def _is_bar(self, node: ast.expr) -> bool:
         """`tqdm` of `tqdm.write(line)`, and `bar` of `bar = tqdm(files)`: lines above a progress bar."""
-        made = [binding.value for binding in self.module.definitions(node)] if isinstance(node, ast.Name) else []
+        made = made_of(self.module, node)
         names = [name for value in made if isinstance(value, ast.Call) for name in self.inference.callees(value)]
         return any(name.startswith("tqdm.") for name in names or self.inference.resolve(node))
 
@@ -220,7 +227,7 @@ class OrderQuestions:
                 bindings = self.module.definitions(part)
                 if any(binding.kind is BindingKind.PARAMETER for binding in bindings):
                     return True
-                assigned = [binding.value for binding in bindings if binding.kind is BindingKind.ASSIGN]
+                assigned = [given_to(binding) for binding in bindings if binding.kind is BindingKind.ASSIGN]
                 values = [value for value in assigned if value is not None] if part.id not in own and depth else []
                 if any(map(self._is_chosen_by_people, values)):
                     continue
@@ -231,14 +238,14 @@ class OrderQuestions:
     def _is_chosen_by_people(self, value: ast.expr) -> bool:
         """`menu.show()` of `menu = TerminalMenu(names)`: they choose by name what they are shown."""
         asked = value.func.value if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) else None
-        made = [binding.value for binding in self.module.definitions(asked)] if isinstance(asked, ast.Name) else []
+        made = made_of(self.module, asked) if asked is not None else []
         menus = self.table.functions["showing"]
         return any(isinstance(menu, ast.Call) and not menus.isdisjoint(self.inference.callees(menu)) for menu in made)
 
     def listing_of(self, node: ast.expr, depth: int = 4) -> ast.Call | None:
         """Return the call that lists what a sequence holds: of `sorted(names)`, of `[load(name) for name in names]`."""
         if isinstance(node, ast.Name):
-            made = [binding.value for binding in self.module.definitions(node)]
+            made = made_of(self.module, node)
             only = made[0] if len(made) == 1 else None
             return self.listing_of(only, depth - 1) if depth and isinstance(only, (ast.Call, ast.ListComp)) else None
         if isinstance(node, ast.ListComp):
@@ -248,7 +255,9 @@ class OrderQuestions:
         names = self.inference.callees(node)
         if node.args and not {"builtins.sorted", "builtins.list"}.isdisjoint(names):
             return self.listing_of(node.args[0], depth)
-        return node if not listings().isdisjoint(names) else None
+        inner, module = written(node, self.module)
+        listed = inner is not node and depth and OrderQuestions(module).listing_of(inner, depth - 1) is not None
+        return node if listed or not listings().isdisjoint(names) else None
 
     def sorts(self, call: ast.Call) -> bool:
         """Return whether a call gives its argument in a fixed order, as a function of the project may that sorts."""
@@ -285,12 +294,11 @@ class OrderQuestions:
 
     def positions(self, target: ast.expr, iterable: ast.expr) -> frozenset[str]:
         """Return the names that hold the running number of an `enumerate`."""
-        call: ast.expr | None = iterable
-        bindings = self.module.definitions(iterable) if isinstance(iterable, ast.Name) else ()
-        if len(bindings) == 1:
-            call = bindings[0].value  # `numbered = enumerate(names)`
+        made = made_of(self.module, iterable)
+        call = made[0] if len(made) == 1 else iterable  # `numbered = enumerate(names)`
         while isinstance(call, ast.Call):
-            if "builtins.enumerate" in self.inference.callees(call):
+            inner, module = written(call, self.module)
+            if isinstance(inner, ast.Call) and "builtins.enumerate" in module.inference.callees(inner):
                 first = target.elts[0] if isinstance(target, (ast.Tuple, ast.List)) and target.elts else None
                 return frozenset({first.id}) if isinstance(first, ast.Name) else frozenset()
             call = call.args[0] if call.args else None
@@ -357,6 +365,24 @@ class OrderQuestions:
                 if any(isinstance(default, ast.Constant) and default.value is True for default in defaults):
                     return parent
         return None
+
+    def is_off_by_default(self, node: ast.AST) -> bool:
+        """Does `node` stand under `if seed is not None:` or `if sort:`, of a parameter by which it is passed by?"""
+        tests = ((self._by_default(test), holds) for test, holds in self.index.branches_around(node))
+        return any(given is not None and given is not holds for given, holds in tests)
+
+    def _by_default(self, test: ast.expr) -> bool | None:
+        """Return what a test of a parameter gives where the caller does not say; None of another test."""
+        named = test.left if isinstance(test, ast.Compare) else test
+        bindings = self.module.definitions(named) if isinstance(named, ast.Name) else ()
+        only = bindings[0] if len(bindings) == 1 else None
+        if only is None or only.kind is not BindingKind.PARAMETER or not isinstance(only.value, ast.Constant):
+            return None
+        if not isinstance(test, ast.Compare):
+            return bool(only.value.value)
+        if not isinstance(test.ops[0], (ast.Is, ast.IsNot)) or ast.unparse(test.comparators[0]) != "None":
+            return None
+        return (only.value.value is None) is isinstance(test.ops[0], ast.Is)
 
     def binding_of(self, target: ast.Name) -> Binding | None:
         owner = self.index.scope_at(target).lookup(target.id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from detlint.linter.analysis.made import target_of, unless_none
 from detlint.linter.order.form import entry_key
 from detlint.linter.order.questions import OrderQuestions
 from detlint.linter.source.names import FUNCTIONS
@@ -12,10 +13,9 @@ from detlint.linter.source.names import FUNCTIONS
 
 def parts_read(record: ast.expr, keys: frozenset[str], tracer: OrderQuestions) -> list[ast.expr] | None:
     """Return what is read under `keys`, and the record itself where all of it may be; None where nobody can tell."""
-    statement = tracer.index.parents.get(record)
-    if not isinstance(statement, ast.Assign):
+    if not isinstance(tracer.index.parents.get(unless_none(record, tracer.index)), ast.Assign):
         return list(_part_read(record, keys, tracer))
-    target = statement.targets[0] if len(statement.targets) == 1 else None
+    target = target_of(record, tracer.index)
     binding = tracer.binding_of(target) if isinstance(target, ast.Name) else None
     if binding is None or not isinstance(binding.scope.node, FUNCTIONS):
         return None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from detlint.linter.analysis.element_fills import entries
 from detlint.linter.analysis.element_sort import Move, Sort, Steps, together
 from detlint.linter.analysis.elements import gone_through
+from detlint.linter.analysis.made import given_to, made_of, or_none
 from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.parameters import annotation_values
 from detlint.linter.analysis.values import Kind
@@ -53,7 +54,7 @@ def _is_difference_of_views(node: ast.Name, ctx: Context, steps: int) -> bool:
     """`missing = wanted.keys() - known.keys()`."""
     if not steps:
         return False
-    made = [binding.value for binding in ctx.module.definitions(node) if binding.kind is BindingKind.ASSIGN]
+    made = made_of(ctx.module, node)
     only = made[0] if len(made) == 1 else None
     return isinstance(only, ast.BinOp) and isinstance(only.op, _ALGEBRA) and is_set(only, ctx, steps - 1)
 
@@ -68,11 +69,8 @@ def _is_by_default(node: ast.Name, ctx: Context) -> bool:
 
 def _assigns_set(binding: Binding, ctx: Context) -> bool:
     """`labels = set(names)`, `labels = known(labels)`: one whatever else the variable holds on other paths."""
-    value = binding.value
-    if binding.kind is not BindingKind.ASSIGN or binding.index or value is None:
-        return False
-    given = {each.kind for each in ctx.values(value)} if isinstance(value, ast.Call) else set()
-    return makes_set(value) or given == {Kind.SET}
+    value = given_to(binding)
+    return binding.kind is BindingKind.ASSIGN and value is not None and _gives_set(value, ctx)
 
 
 def _is_just_made(attribute: ast.Attribute, ctx: Context) -> bool:
@@ -87,12 +85,10 @@ def _is_just_made(attribute: ast.Attribute, ctx: Context) -> bool:
     here = [statement for statement in made if ctx.function(statement) is ctx.function(attribute)]
     if not here:
         maker = ctx.function(made[-1]) if len({ctx.function(statement) for statement in made}) == 1 else None
-        return maker is not None and made[-1] in maker.body and makes_set(made[-1].value)
+        return maker is not None and made[-1] in maker.body and _gives_set(made[-1].value, ctx)
     flow = ctx.flow(attribute)
-    return any(
-        makes_set(each.value) and flow.path(each, attribute, avoiding=[other for other in here if other is not each])
-        for each in here
-    )
+    sets = [each for each in here if _gives_set(each.value, ctx)]
+    return any(flow.path(each, attribute, avoiding=[other for other in here if other is not each]) for each in sets)
 
 
 def makes_set(value: ast.expr | None) -> bool:
@@ -136,9 +132,9 @@ def _holds_sets(holder: ast.Name | ast.Attribute, move: Move, ctx: Context) -> b
 
     So a list that sets are added to: `groups.append(set(names))`; what is iterated over a dict are its keys.
     """
-    values = ctx.values(holder)
+    values = [value for value in ctx.values(holder) if value.kind is not Kind.NONE]
     if {value.kind for value in values} in ({Kind.LIST}, {Kind.SET}):
-        return any(_adds_set(value, steps) for value, steps in entries(holder, ctx.module.index))
+        return any(_adds_set(value, steps, ctx) for value, steps in entries(holder, ctx.module.index))
     if move is Move.ITERATED:
         return False
     if any(_declares_sets(annotation, ctx) for annotation in _annotations_of(holder, ctx)):
@@ -152,12 +148,20 @@ def _holds_sets(holder: ast.Name | ast.Attribute, move: Move, ctx: Context) -> b
     put = [value for value, steps in entries(holder, ctx.module.index) if not steps]
     # `words[key] = words[other]` is a set if the others are.
     new = [value for value in put if not (isinstance(value, ast.Subscript) and ast.unparse(value.value) == text)]
-    return bool(new) and all(map(makes_set, new))
+    return bool(new) and all(_gives_set(value, ctx) for value in new)
 
 
-def _adds_set(value: ast.expr, steps: Steps) -> bool:
+def _adds_set(value: ast.expr, steps: Steps, ctx: Context) -> bool:
     """`set(names)` that is appended, `[set(names)]` that a list is made longer by."""
-    return makes_set(value) if not steps else isinstance(value, ast.List) and any(map(makes_set, value.elts))
+    if not steps:
+        return _gives_set(value, ctx)
+    return isinstance(value, ast.List) and any(_gives_set(part, ctx) for part in value.elts)
+
+
+def _gives_set(value: ast.expr, ctx: Context) -> bool:
+    """`set(names)`, also by a function of the project, or `set(names) if wanted else None`."""
+    value = or_none(value)
+    return makes_set(value) or (isinstance(value, ast.Call) and {each.kind for each in ctx.values(value)} == {Kind.SET})
 
 
 def _annotations_of(holder: ast.Name | ast.Attribute, ctx: Context) -> Iterator[ast.expr]:
@@ -187,9 +191,9 @@ def _declares_sets(annotation: ast.expr, ctx: Context) -> bool:
 
 def _makes_sets(node: ast.AST | None, ctx: Context) -> bool:
     if isinstance(node, ast.DictComp):
-        return makes_set(node.value)
+        return _gives_set(node.value, ctx)
     if isinstance(node, ast.Dict):
-        return bool(node.values) and all(map(makes_set, node.values))
+        return bool(node.values) and all(_gives_set(value, ctx) for value in node.values)
     if not isinstance(node, ast.Call) or "collections.defaultdict" not in ctx.callees(node):
         return False
     return bool(node.args) and "builtins.set" in ctx.resolve(node.args[0])

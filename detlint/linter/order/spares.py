@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from detlint.linter.analysis.made import made_of
 from detlint.linter.source.names import FUNCTIONS
 from detlint.linter.tables.order import order_table
 
@@ -43,7 +44,7 @@ def _is_unwritten(node: ast.expr, module: Module, steps: int) -> bool:
     if not steps:
         return False
     if isinstance(node, ast.Name):
-        made = [binding.value for binding in module.definitions(node) if not binding.index]
+        made = made_of(module, node)
         written = any(_writes(use, module) for use in module.index.uses_of(node))
         return not written and any(each is not None and _is_unwritten(each, module, steps - 1) for each in made)
     if not isinstance(node, ast.Call):

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable
 from functools import cached_property
 
+from detlint.linter.analysis.made import given_to
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.analysis.values import Kind
 from detlint.linter.numbers.computed import is_computed
@@ -99,7 +100,7 @@ class LoopSums(LoopDraws):
         """`total = 0.0`, `total = torch.zeros(size)`, `totals = defaultdict(float)` of `totals[key]`."""
         start = total.value if isinstance(total, ast.Subscript) else total
         bindings = self._index.bindings_of(start) if isinstance(start, ast.Name) else ()
-        made = [binding.value for binding in bindings if binding.kind is BindingKind.ASSIGN]
+        made = [given_to(binding) for binding in bindings if binding.kind is BindingKind.ASSIGN]
         if start is not total:
             return any(isinstance(value, ast.Call) and self._makes_floats(value) for value in made)
         return any(value is not None and (gives_floats(self._places, value) or self._is_zeros(value)) for value in made)

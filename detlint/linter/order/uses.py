@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from detlint.conditions import Truth
 from detlint.linter.analysis.calls import functions_called
+from detlint.linter.analysis.made import target_of
 from detlint.linter.analysis.values import Kind
 from detlint.linter.order.destination import OrderTracer
 from detlint.linter.order.own_names import is_run_for_each, made_names, stores_under_own_name
@@ -135,3 +136,14 @@ class OrderUses:
             or tracer.counts_entries(use)
             or tracer.only_fills(use)
         )
+
+    def _reads_of(self, given: ast.expr) -> list[ast.expr]:
+        """Return where a variable or an attribute of the object is read that an expression is assigned to."""
+        index = self._tracer.index
+        target = target_of(given, index)
+        if isinstance(target, ast.Name):
+            binding = self._tracer.binding_of(target)
+            return [] if binding is None else list(self._tracer.module.flow(binding.scope).uses(binding))
+        owner = index.class_at(given)
+        own = [use for use in index.of_type(ast.Attribute) if is_own(use) and use.attr == identifier(target)]
+        return [use for use in own if isinstance(use.ctx, ast.Load) and index.class_at(use) is owner]

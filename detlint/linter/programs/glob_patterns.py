@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from detlint.linter.analysis.made import given_to
 from detlint.linter.source.names import BindingKind
 from detlint.linter.tables.order import order_table
 
@@ -53,7 +54,7 @@ def _parts(node: ast.expr, ctx: Context, steps: int) -> Iterator[ast.expr]:
             yield from _parts(piece, ctx, steps)
     elif isinstance(node, ast.Name) and steps:
         bindings = ctx.module.definitions(node)
-        assigned = [b.value for b in bindings if b.kind is BindingKind.ASSIGN and not b.index]
+        assigned = [given_to(binding) for binding in bindings if binding.kind is BindingKind.ASSIGN]
         values = [value for value in assigned if value is not None]
         if values and len(values) == len(bindings):
             for value in values:
