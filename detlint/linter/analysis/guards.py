@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.conditions import condition_of
 from detlint.linter.analysis.defaults import default_of
-from detlint.linter.analysis.only_values import only_value
+from detlint.linter.analysis.only_values import set_once
 from detlint.linter.source.nodes import identifier, is_own, walk
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def _comes_to(
     if isinstance(test, ast.BoolOp):
         answers = (_comes_to(fact, part, holds, ctx, steps) for part in test.values)
         return any(answers) if isinstance(test.op, ast.And) is holds else all(answers)
-    flag = only_value(ctx.module, test) if steps and isinstance(test, (ast.Name, ast.Attribute)) else None
+    flag = set_once(ctx.module, test) if steps and isinstance(test, (ast.Name, ast.Attribute)) else None
     return flag is not None and _comes_to(fact, flag, holds, ctx, steps - 1)
 
 
@@ -88,7 +88,7 @@ def _compared_with(node: ast.expr, ctx: Context) -> Iterator[tuple[list[ast.Cons
     if not isinstance(node, (ast.Name, ast.Attribute)):
         return
     same: list[ast.expr] = [node]
-    if isinstance(node, ast.Attribute) and (stored := only_value(ctx.module, node)) is not None:
+    if isinstance(node, ast.Attribute) and (stored := set_once(ctx.module, node)) is not None:
         same.append(stored)  # `p` of `self.p = p`, in a condition beside it
     for part, holds in conditions_met(node, ctx):
         if isinstance(part, ast.Compare) and any(_is_same(part.left, known, ctx) for known in same):
@@ -119,7 +119,7 @@ def _parts(test: ast.expr, holds: bool, ctx: Context, steps: int = _MAX_STEPS) -
         chosen = _choice_behind(test, holds, ctx) if steps else None
         if chosen is not None:
             yield from _parts(*chosen, ctx, steps - 1)
-        flag = only_value(ctx.module, test) if steps and isinstance(test, (ast.Name, ast.Attribute)) else None
+        flag = set_once(ctx.module, test) if steps and isinstance(test, (ast.Name, ast.Attribute)) else None
         if flag is not None:
             yield from _parts(flag, holds, ctx, steps - 1)
 
@@ -130,7 +130,7 @@ def _choice_behind(test: ast.expr, holds: bool, ctx: Context) -> tuple[ast.expr,
     That is what `corners is None` asks, in a place where it holds or does not.
     """
     found = compared(test) if isinstance(test, ast.Compare) else None
-    made = only_value(ctx.module, test.left) if isinstance(test, ast.Compare) and found is not None else None
+    made = set_once(ctx.module, test.left) if isinstance(test, ast.Compare) and found is not None else None
     if found is None or not isinstance(made, ast.IfExp) or [literal.value for literal in found[0]] != [None]:
         return None
     branches = [isinstance(part, ast.Constant) and part.value is None for part in (made.body, made.orelse)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from detlint.linter.source.names import BindingKind, unpacked
+from detlint.linter.source.names import BindingKind, chosen, element_at
 from detlint.linter.source.nodes import is_own
 
 if TYPE_CHECKING:
@@ -15,12 +15,18 @@ if TYPE_CHECKING:
 def only_value(module: Module, node: ast.expr) -> ast.expr | None:
     """Return `partial(f)` for `drop` after `drop = partial(f)`, and for `self.drop` where its class sets that once.
 
-    None where another assignment may come between, or the class stands in another file.
+    So after `drop = partial(f) if wanted else None`. None where another assignment may come between, or the class
+    stands in another file.
     """
+    return chosen(set_once(module, node))
+
+
+def set_once(module: Module, node: ast.expr) -> ast.expr | None:
+    """Return `only_value` as it is written, with what decides whether there is any: `partial(f) if wanted else None`."""
     if isinstance(node, ast.Name):
         bindings = module.definitions(node)
-        only = bindings[0] if len(bindings) == 1 else None
-        return unpacked(only) if only is not None and only.kind is BindingKind.ASSIGN else None
+        only = bindings[0] if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN else None
+        return element_at(only.value, only.index) if only is not None else None
     owner = module.index.class_at(node) if is_own(node) else None
     if owner is None or not isinstance(node, ast.Attribute):
         return None

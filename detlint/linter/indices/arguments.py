@@ -13,6 +13,7 @@ from detlint.linter.analysis.guards import ruled_out, settled
 from detlint.linter.analysis.lengths import length
 from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.passed import literals_of
+from detlint.linter.analysis.stands_for import stands_for
 from detlint.linter.analysis.values import Kind, Value, load_types
 from detlint.linter.analysis.words import MAX_CALLS, words_of
 from detlint.linter.indices.dimensions import dimensions, names_pixels
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 _NAMING = (ast.Name, ast.Attribute, ast.IfExp, ast.Subscript)
 # By what an image is resized where its `size` is not given.
 _SCALE = "scale_factor"
+# Names, helpers and callers that an index is followed back through, fewer with each.
+_MAX_STEPS = 4
 _VIEWS = frozenset({"contiguous", "flatten", "reshape", "view"})
 _FAMILIES = {"float": "floating", "int": "integral", "complex": "complex", "bool": "bool"}
 
@@ -226,15 +229,7 @@ class SourceArguments:
 
     def distinct(self, name: str) -> Truth:
         argument = self._argument(name)
-        if argument.value is not None and (
-            self._one_per_row(argument.value)
-            or is_one_number(argument.value, self._ctx)
-            or holds_positions(argument.value, self._ctx)
-            or belongs_to_one_choice(argument.value, self._ctx)
-            or is_permutation(argument.value, self._ctx)
-            or names_rows_once(argument.value, self._ctx)
-            or chooses_in_rows(argument.value, self._call.name, self.literal("dim"), self._ctx)
-        ):
+        if argument.value is not None and self._names_once(argument.value, self._ctx, _MAX_STEPS):
             return Truth.YES
         values = self._tensors(name)
         if not values or (argument.value is not None and is_one_of_columns(argument.value, self._ctx)):
@@ -243,7 +238,24 @@ class SourceArguments:
             return Truth.YES
         return Truth.UNKNOWN
 
-    def _one_per_row(self, index: ast.expr) -> bool:
+    def _names_once(self, index: ast.expr, ctx: Context, steps: int) -> bool:
+        """Does an index name each place once, going by how it is made: here, by a helper, or by each caller?"""
+        if (
+            self._one_per_row(index, ctx)
+            or is_one_number(index, ctx)
+            or holds_positions(index, ctx)
+            or belongs_to_one_choice(index, ctx)
+            or is_permutation(index, ctx)
+            or names_rows_once(index, ctx)
+            or chooses_in_rows(index, self._call.name, self.literal("dim"), ctx)
+        ):
+            return True
+        before = stands_for(index, ctx) if steps else []
+        return bool(before) and all(
+            not each.place and self._names_once(each.node, each.ctx, steps // 2) for each in before
+        )
+
+    def _one_per_row(self, index: ast.expr, ctx: Context) -> bool:
         """`x.gather(1, label.unsqueeze(1))`: the dimension of the index that runs along `dim` has one element."""
         dim = self._argument("dim").value
         if dim is None:
@@ -251,7 +263,7 @@ class SourceArguments:
         if is_taken_away(self._call.node, dim, self._ctx):
             return True
         asked = self._call.name.endswith(".gather") and self.literal("dim") in (1, 2, -1)
-        return SingleElements(dim, self._ctx).of(index) or (asked and names_choice(index))
+        return SingleElements(dim, self._ctx.constant(dim), ctx).of(index) or (asked and names_choice(index))
 
     def same(self, name: str, other: str) -> bool:
         both = [self._argument(each).value for each in (name, other)]

@@ -6,7 +6,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from detlint.linter.analysis.only_values import only_value
+from detlint.linter.analysis.stands_for import results, stands_for
 from detlint.linter.indices.positions import SAME_ELEMENTS
 from detlint.linter.source.nodes import identifier
 
@@ -29,14 +29,17 @@ def belongs_to_one_choice(index: ast.expr, ctx: Context) -> bool:
     if _is_part_of_sorted_choices(index, ctx):
         return True
     index = _unmoved(index, ctx)
-    found = ctx.module.definitions(index) if isinstance(index, ast.Name) else ()
-    if len(found) != 1 or len(found[0].index) != 1 or not isinstance(found[0].value, ast.Call):
-        return False
-    mask = _mask_of(found[0].value, ctx)
+    found = results(index, ctx, _MAX_STEPS) if isinstance(index, ast.Name) else []
+    return bool(found) and all(_lists_choosers(*each) for each in found)
+
+
+def _lists_choosers(made: ast.expr, ctx: Context, place: tuple[int, ...]) -> bool:
+    """Is it one of the lists that `torch.where(mask)` gives, of a mask that marks who chose one of several things?"""
+    mask = _mask_of(made, ctx) if len(place) == 1 and isinstance(made, ast.Call) else None
     if mask is None or not _marks_choices(mask, ctx):
         return False
     # Of `chosen == expert` as it is, rows come first: at which place of its row one chose, many do.
-    return not isinstance(mask, ast.Compare) or found[0].index[0] == 0
+    return not isinstance(mask, ast.Compare) or place == (0,)
 
 
 def _mask_of(call: ast.Call, ctx: Context) -> ast.expr | None:
@@ -56,11 +59,9 @@ def _is_part_of_sorted_choices(index: ast.expr, ctx: Context) -> bool:
     """`rows = chosen.flatten().argsort() // k`, and of them `rows[start:end]`: those who chose one of the things."""
     part, divided = False, False
     for _ in range(2 * _MAX_STEPS):
-        if isinstance(index, ast.Name):
-            made = only_value(ctx.module, index)
-            if made is None:
-                return False
-            index = made
+        before = stands_for(index, ctx)
+        if len(before) == 1 and not before[0].place:
+            index, ctx, _ = before[0]
         elif isinstance(index, ast.Subscript) and isinstance(index.slice, ast.Slice):
             part = index.slice.lower is not None and index.slice.upper is not None
             index = index.value
@@ -82,14 +83,10 @@ def _marks_choices(mask: ast.expr, ctx: Context) -> bool:
     for _ in range(_MAX_STEPS):
         if isinstance(mask, ast.Subscript):
             mask, picked = mask.value, True
-        elif isinstance(mask, ast.Name):
-            made = [binding.value for binding in ctx.module.definitions(mask)]
-            if len(made) != 1 or made[0] is None:
-                return False
-            filled = _put_in_rows(mask, ctx) if picked else []
-            if filled:
-                return all(isinstance(value, ast.Compare) and _asks_who_chose(value) for value in filled)
-            mask = made[0]
+        elif isinstance(mask, ast.Name) and picked and (filled := _put_in_rows(mask, ctx)):
+            return all(isinstance(value, ast.Compare) and _asks_who_chose(value) for value in filled)
+        elif len(before := stands_for(mask, ctx)) == 1 and not before[0].place:
+            mask, ctx, _ = before[0]
         elif isinstance(mask, ast.Compare):
             return _asks_who_chose(mask)
         elif isinstance(mask, ast.Call) and "torch.nn.functional.one_hot" in ctx.callees(mask):

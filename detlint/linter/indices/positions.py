@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.calls import argument_of
-from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.returned import returned_by
+from detlint.linter.analysis.stands_for import stands_for
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind
 from detlint.linter.source.nodes import identifier
 
@@ -37,7 +37,7 @@ def holds_positions(index: ast.expr, ctx: Context) -> bool:
     holds different numbers, or a single element: `torch.tensor([0, 1])`, `torch.tensor([rank])`.
     """
     rows = _listed(index, ctx)
-    return rows is not None and _lists_positions(rows, ctx)
+    return rows is not None and _lists_positions(*rows)
 
 
 def _lists_positions(rows: ast.expr, ctx: Context, calls: int = 2) -> bool:
@@ -109,23 +109,16 @@ def _writes_all_out(call: ast.Call) -> bool:
     return not any(isinstance(argument, ast.Starred) for argument in call.args) and all(k.arg for k in call.keywords)
 
 
-def _listed(index: ast.expr, ctx: Context) -> ast.expr | None:
-    """Return the list that a tensor is made of, seen through names, conversions and copies to a device."""
+def _listed(index: ast.expr, ctx: Context) -> tuple[ast.expr, Context] | None:
+    """Return the list that a tensor is made of, seen through names, helpers, conversions and copies to a device."""
     for _ in range(_MAX_STEPS):
-        if isinstance(index, ast.Name):
-            found = [binding for binding in ctx.module.definitions(index) if not _is_none(binding.value)]
-            if len(found) != 1 or found[0].index or found[0].value is None or found[0].kind is not BindingKind.ASSIGN:
-                return None
-            index = found[0].value
-        elif isinstance(index, ast.Attribute):
-            kept = only_value(ctx.module, index)
-            if kept is None:
-                return None
-            index = kept
+        before = stands_for(index, ctx)
+        if len(before) == 1 and not before[0].place:
+            index, ctx, _ = before[0]
         elif not isinstance(index, ast.Call):
             return None
         elif index.args and TENSORS.intersection(ctx.callees(index)):
-            return index.args[0]
+            return index.args[0], ctx
         elif index.args and WRAPPERS.intersection(ctx.callees(index)):
             index = index.args[0]
         elif isinstance(index.func, ast.Attribute) and index.func.attr in SAME_ELEMENTS:

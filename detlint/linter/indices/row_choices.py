@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from detlint.conditions import Truth
 from detlint.linter.analysis.kept_values import entries_under, kept_under
+from detlint.linter.analysis.stands_for import stands_for
 from detlint.linter.analysis.values import Kind
 from detlint.linter.indices.positions import SAME_ELEMENTS, WRAPPERS
 from detlint.linter.indices.written_shapes import is_flat, sizes_written, written_shape
@@ -64,6 +65,19 @@ def _is_chosen(node: ast.expr, seen: _Seen, ctx: Context) -> bool:
     if seen.steps == 0:
         return False
     seen = replace(seen, steps=seen.steps - 1)
+    return _is_made_so(node, seen, ctx) or _stands_for_chosen(node, replace(seen, steps=seen.steps // 2), ctx)
+
+
+def _stands_for_chosen(node: ast.expr, seen: _Seen, ctx: Context) -> bool:
+    """`_, chosen = best(scores)` of a helper, and a parameter for which all callers pass what was chosen."""
+    before = stands_for(node, ctx)
+    return bool(before) and all(
+        _is_choice(made, seen, inside, pairs=True) if place == (1,) else not place and _is_chosen(made, seen, inside)
+        for made, inside, place in before
+    )
+
+
+def _is_made_so(node: ast.expr, seen: _Seen, ctx: Context) -> bool:
     if isinstance(node, ast.Name):
         return _is_name_chosen(node, seen, ctx)
     if isinstance(node, ast.Attribute):
@@ -150,10 +164,9 @@ def _beside(offsets: ast.expr, seen: _Seen, ctx: Context) -> _Seen | None:
 
 def _sets_apart(offsets: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> bool:
     """`torch.arange(n)[:, None] * width`, in any order: a multiple for each row."""
-    if isinstance(offsets, ast.Name) and steps:
-        found = ctx.module.definitions(offsets)
-        made = unpacked(found[0]) if len(found) == 1 and found[0].kind is BindingKind.ASSIGN else None
-        return made is not None and _sets_apart(made, ctx, steps - 1)
+    before = stands_for(offsets, ctx) if steps else []
+    if before:
+        return all(not each.place and _sets_apart(each.node, each.ctx, steps // 2) for each in before)
     if isinstance(offsets, ast.BinOp) and isinstance(offsets.op, ast.Mult):
         return any(_is_column(side, ctx) for side in (offsets.left, offsets.right))
     if not _is_view(offsets, ("unsqueeze", "view", "reshape")) or not _has_column_shape(offsets, ctx):
@@ -168,10 +181,9 @@ def _counts(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
 
 def _is_column(node: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> bool:
     """`torch.arange(n).unsqueeze(-1)`, `torch.arange(n).view(-1, 1)`, `torch.arange(n)[:, None]`, also by name."""
-    if isinstance(node, ast.Name) and steps:
-        found = ctx.module.definitions(node)
-        made = unpacked(found[0]) if len(found) == 1 and found[0].kind is BindingKind.ASSIGN else None
-        return made is not None and _is_column(made, ctx, steps - 1)
+    before = stands_for(node, ctx) if steps else []
+    if before:
+        return all(not each.place and _is_column(each.node, each.ctx, steps // 2) for each in before)
     if not _has_column_shape(node, ctx):
         return False
     inner = node.value if isinstance(node, ast.Subscript) else getattr(getattr(node, "func", None), "value", None)
@@ -252,10 +264,12 @@ def _viewed(view: ast.Call, name: str, seen: _Seen, ctx: Context) -> _Seen | Non
 
 def _is_choice(node: ast.expr, seen: _Seen, ctx: Context, *, pairs: bool) -> bool:
     """Is it `scores.topk(k, dim=1)`, or a name for that, along the same dimension?"""
-    if isinstance(node, ast.Name):
-        found = ctx.module.definitions(node)
-        made = unpacked(found[0]) if len(found) == 1 and found[0].kind is BindingKind.ASSIGN else None
-        return isinstance(made, ast.Call) and _is_choice(made, seen, ctx, pairs=pairs)
+    if seen.steps == 0:
+        return False
+    before = stands_for(node, ctx)
+    if before:
+        nearer = replace(seen, steps=seen.steps // 2)
+        return all(not each.place and _is_choice(each.node, nearer, each.ctx, pairs=pairs) for each in before)
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or seen.merged:
         return False
     name = node.func.attr

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from detlint.conditions import Truth
+from detlint.linter.analysis.stands_for import stands_for
 from detlint.linter.analysis.values import Kind
 from detlint.linter.indices.positions import TENSORS
 from detlint.linter.indices.rearranging import axes
@@ -16,7 +17,7 @@ from detlint.linter.tables.gradients import gradient_table
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
 
-_MAX_STEPS = 4
+_MAX_STEPS = 6
 _SWAPPED = 2  # dimensions, by `transpose`
 _SAME_SHAPE = ("long", "int", "to", "type", "clamp", "clamp_min", "contiguous", "masked_fill")
 _SPREADING = ("unsqueeze", "expand", "expand_as", "repeat")
@@ -33,17 +34,18 @@ _LIKE = ("zeros_like", "ones_like", "full_like")
 class SingleElements:
     """Follows the shape of an index backwards, as far as it matters to one dimension.
 
-    `dim` is the expression that names the dimension.
+    `dim` is the expression that names the dimension, and `number` the one that it is known to be.
     """
 
-    def __init__(self, dim: ast.expr, ctx: Context) -> None:
+    def __init__(self, dim: ast.expr, number: object, ctx: Context) -> None:
         self._ctx = ctx
-        self._written = ast.dump(dim)
-        self._dim = ctx.constant(dim)
+        self._dim = dim
+        self._number = number
 
     def of(self, index: ast.expr) -> bool:
         """Return whether the index is known to have one element along the dimension."""
-        return (isinstance(self._dim, int) and self._has_one(index, self._dim, _MAX_STEPS)) or self._is_inserted(index)
+        number = self._number
+        return (isinstance(number, int) and self._has_one(index, number, _MAX_STEPS)) or self._is_inserted(index)
 
     def _is_inserted(self, index: ast.expr) -> bool:
         """`label.unsqueeze(dim)`, where nobody knows which dimension that is."""
@@ -51,13 +53,23 @@ class SingleElements:
             isinstance(index, ast.Call)
             and isinstance(index.func, ast.Attribute)
             and index.func.attr == "unsqueeze"
-            and [ast.dump(argument) for argument in index.args] == [self._written]
+            and [ast.dump(argument) for argument in index.args] == [ast.dump(self._dim)]
         )
 
     def _has_one(self, index: ast.expr, dim: int, steps: int) -> bool:
         """Has the tensor one element along `dim`, counted from the front, or from the end if negative?"""
-        if steps == 0:
-            return False
+        return steps > 0 and (self._is_made_one(index, dim, steps) or self._stands_for_one(index, dim, steps // 2))
+
+    def _stands_for_one(self, index: ast.expr, dim: int, steps: int) -> bool:
+        """`drawn = draw(weights)` of a helper, `self.drawn`, a parameter that all callers pass such a tensor for."""
+        before = stands_for(index, self._ctx)
+        return bool(before) and all(
+            SingleElements(self._dim, self._number, inside)._has_one(made, dim, steps)
+            for made, inside, place in before
+            if not place or not self._keeps_one(made, dim)
+        )
+
+    def _is_made_one(self, index: ast.expr, dim: int, steps: int) -> bool:
         if isinstance(index, ast.Name):
             found = self._ctx.module.definitions(index)
             assigned = (b for b in found if b.kind is BindingKind.ASSIGN and b.value is not None)
@@ -213,9 +225,14 @@ def is_one_number(index: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> boo
         return True
     if isinstance(index, ast.BinOp) and isinstance(index.right, ast.Constant):
         return is_one_number(index.left, ctx, steps - 1)
-    if not isinstance(index, ast.Call) or not isinstance(index.func, ast.Attribute):
-        return False
-    return _makes_one(index, index.func, ctx, steps)
+    if (
+        isinstance(index, ast.Call)
+        and isinstance(index.func, ast.Attribute)
+        and _makes_one(index, index.func, ctx, steps)
+    ):
+        return True
+    before = stands_for(index, ctx)
+    return bool(before) and all(not each.place and is_one_number(each.node, each.ctx, steps // 2) for each in before)
 
 
 def _makes_one(call: ast.Call, function: ast.Attribute, ctx: Context, steps: int) -> bool:
