@@ -10,6 +10,7 @@ from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.taken import made_by
+from detlint.linter.analysis.written_here import each_here
 from detlint.linter.numbers.arrays import FILLED
 from detlint.linter.numbers.computed import is_computed
 from detlint.linter.numbers.differences import difference
@@ -22,7 +23,6 @@ from detlint.linter.numbers.one_source import is_passed, is_repeated, source_of
 from detlint.linter.numbers.precision import EPSILON, cast_to_coarse, is_cast_result, precision
 from detlint.linter.numbers.small_integers import are_small_integers
 from detlint.linter.numbers.tolerances import Tolerance, allowed, registered, registered_runs, said
-from detlint.linter.source.names import unpacked
 from detlint.linter.source.nodes import arguments_of, identifier
 
 _LESS = ("assertLess", "assertLessEqual")
@@ -189,6 +189,6 @@ def _is_worked_out(side: ast.expr, ctx: Context) -> bool:
     """Return whether a side was computed and rounded, and is no copy or selection that keeps the bits of its dtype."""
     if are_small_integers(Frame(ctx.module), side):
         return False
-    made = [unpacked(binding) for binding in ctx.module.definitions(side)] if isinstance(side, ast.Name) else [side]
+    made = each_here(ctx.module, side)
     worked_out = is_computed(ctx.module, side) or any(isinstance(value, ast.BinOp) for value in made)
     return worked_out or is_cast_result(ctx.module, side)

@@ -13,10 +13,11 @@ from detlint.linter.analysis.returned import made_results
 from detlint.linter.analysis.taken import elements_of, made_by, taken
 from detlint.linter.analysis.values import Kind
 from detlint.linter.analysis.written_calls import written_out
+from detlint.linter.analysis.written_here import made_here, whole_here
 from detlint.linter.numbers.computed import is_computed
 from detlint.linter.programs.called_models import is_engine_run, is_model
 from detlint.linter.programs.left_on import takes_default
-from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, parameters, unpacked
+from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, parameters
 from detlint.linter.source.nodes import identifier, is_own, walk
 from detlint.linter.tables.rounding import rounding_table
 
@@ -65,7 +66,7 @@ def precision(module: Module, node: ast.expr, depth: int = 8) -> str | None:
 
 def _of_assigned(module: Module, binding: Binding, depth: int) -> str | None:
     """`loss, grads = step(net, x)`: the dtype that one result was added up in, or else that of all of them."""
-    value = unpacked(binding) or binding.value
+    value = made_here(module, binding) or whole_here(module, binding)
     if len(binding.index) == 1 and isinstance(value, ast.Call):
         found = [module.project.definition(name) for name in module.inference.callees(value)]
         functions = [(owner, made) for owner, made in filter(None, found) if isinstance(made, FUNCTIONS)]
