@@ -22,4 +22,6 @@ def only_value(module: Module, node: ast.expr) -> ast.expr | None:
         only = bindings[0] if len(bindings) == 1 else None
         return made_here(module, only) if only is not None and only.kind is BindingKind.ASSIGN else None
     kept = kept_in(module, node)
-    return stands_for(module, kept) if kept is not None else None
+    if kept is None or isinstance(kept, ast.IfExp):  # whether there is anything may be asked
+        return kept
+    return stands_for(module, kept)

@@ -13,6 +13,7 @@ from detlint.linter.analysis.taken import made_by
 from detlint.linter.analysis.written_here import each_here
 from detlint.linter.numbers.arrays import FILLED
 from detlint.linter.numbers.computed import is_computed
+from detlint.linter.numbers.default_precision import has_default_dtype
 from detlint.linter.numbers.differences import difference
 from detlint.linter.numbers.dtype_branches import dtype_branches
 from detlint.linter.numbers.frames import Frame
@@ -27,6 +28,9 @@ from detlint.linter.source.nodes import arguments_of, identifier
 
 _LESS = ("assertLess", "assertLessEqual")
 _COARSEST = max(EPSILON.values())
+_DEFAULT = "float32"
+# Tolerances that no result of float32 meets but by chance: others may be for numbers close to zero.
+_FAR_BELOW_DEFAULT = EPSILON[_DEFAULT] / 10
 _BOUNDS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
@@ -131,6 +135,8 @@ def _too_coarse(tolerance: Tolerance, sides: list[ast.expr], ctx: Context) -> st
     if tolerance.bound >= _COARSEST / 2:
         return None
     dtypes = [dtype for side in sides if (dtype := precision(ctx.module, side)) is not None]
+    if not dtypes and tolerance.bound < _FAR_BELOW_DEFAULT and has_default_dtype(sides, ctx):
+        dtypes = [_DEFAULT]
     if not dtypes or not _is_rounded(sides, ctx):
         return None
     coarsest = max(dtypes, key=lambda dtype: EPSILON[dtype])

@@ -247,6 +247,8 @@ def _keeps(frame: Frame, node: ast.UnaryOp | ast.Subscript | ast.Attribute, dept
             return all(_is_computed(frame, entry, depth) for entry in last)
         if _gives_several(frame.module, node.value):
             return _is_computed_item(frame, node.value, place, depth)
+    if isinstance(node, ast.Subscript) and (places := _places_in_turn(frame.module, node.slice)):
+        return all(_is_computed_item(frame, node.value, place, depth) for place in places)
     if isinstance(node, ast.Attribute) and node.attr == "grad":
         return True
     if isinstance(node, ast.Attribute) and node.attr not in rounding_table().keeping:
@@ -259,6 +261,14 @@ def _place(index: ast.expr) -> object:
     if isinstance(index, ast.UnaryOp) and isinstance(index.op, ast.USub) and getattr(index.operand, "value", None) == 1:
         return _LAST
     return index.value if isinstance(index, ast.Constant) else None
+
+
+def _places_in_turn(module: Module, index: ast.expr) -> list[str]:
+    """Return the keys that a loop goes through: `for key in ("logits", "hidden")`."""
+    bindings = module.definitions(index) if isinstance(index, ast.Name) else ()
+    keys = [_place(key) for key in taken(module, bindings[0])] if len(bindings) == 1 else []
+    named = [key for key in keys if isinstance(key, str)]
+    return named if len(named) == len(keys) else []
 
 
 def _gives_several(module: Module, node: ast.expr) -> bool:

@@ -28,6 +28,7 @@ _GIVEN_BY_MOCK = "return_value"
 _OF_DATA = (BindingKind.ASSIGN, BindingKind.PARAMETER, BindingKind.ITERATION, BindingKind.AUGMENTED)
 # Settings that pick the kernels.
 _SWITCHES = "torch.backends."
+_SETTING = ("setattr", "setenv")
 
 
 def is_repeated(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
@@ -70,13 +71,24 @@ def _is_changed_between(one: ast.expr, other: ast.expr, ctx: Context) -> bool:
         return True
     with_names = {part.id for part in ast.walk(first) if isinstance(part, ast.Name)}
     function = ctx.function(first)
+    if function is not None and any(_sets(part) for part in walk(function) if _is_between(part, first, second)):
+        return True
     return function is not None and any(
         isinstance(part, (ast.Attribute, ast.Subscript))
         and isinstance(part.ctx, ast.Store)
-        and first.lineno < part.lineno < second.lineno
+        and _is_between(part, first, second)
         and (_root(part) in with_names or ast.unparse(part).startswith(_SWITCHES))
         for part in walk(function)
     )
+
+
+def _is_between(part: ast.AST, first: ast.expr, second: ast.expr) -> bool:
+    return first.lineno < getattr(part, "lineno", 0) < second.lineno
+
+
+def _sets(part: ast.AST) -> bool:
+    """`monkeypatch.setattr(settings, "chunk_size", 8)`."""
+    return isinstance(part, ast.Call) and identifier(part.func) in _SETTING
 
 
 def are_rows_of_one(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
@@ -280,7 +292,7 @@ def _picked_from(node: ast.expr, ctx: Context, steps: int = _MOST_VIEWS) -> Iter
 
 def _parts(node: ast.expr, ctx: Context) -> list[ast.expr]:
     """Return what an expression takes its numbers from as they are: `scores` of `scores.topk(3).values`, `-scores`."""
-    table = rounding_table()
+    table, node = rounding_table(), stands_for(ctx.module, node)
     if isinstance(node, ast.Subscript) or (isinstance(node, ast.Attribute) and node.attr in table.keeping):
         return [node.value]
     if isinstance(node, ast.UnaryOp):
