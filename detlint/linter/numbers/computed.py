@@ -365,6 +365,7 @@ def _returns_computed(frame: Frame, call: ast.Call, name: str, depth: int, posit
     inside = frame.within(owner, function, call)
     handed_on: list[ast.expr | None] = []  # `return session.run(None, inputs)` gives several as well
     if position is not None:
+        returned = [_whole(owner, value) for value in returned]
         calls = (value for value in returned if isinstance(value, ast.Call))
         handed_on += [value for value in calls if _is_computed_item(inside, value, position, depth - 1)]
         arrays = (value for value in returned if isinstance(position, int) and is_array(owner, value))
@@ -376,6 +377,12 @@ def _returns_computed(frame: Frame, call: ast.Call, name: str, depth: int, posit
     ]
     iterates = {value.id for value in computed if isinstance(value, ast.Name)}  # they may be given back early
     return bool(computed) and all(value in computed or getattr(value, "id", "") in iterates for value in returned)
+
+
+def _whole(module: Module, result: ast.expr | None) -> ast.expr | None:
+    """Return `(out, state)` of `result`, after `result = (out, state)`."""
+    made = each_here(module, result) if isinstance(result, ast.Name) else []
+    return made[0] if len(made) == 1 and isinstance(made[0], (ast.Tuple, ast.Call)) else result
 
 
 def _item_of(module: Module, whole: ast.expr | None, position: int | str) -> ast.expr | None:

@@ -8,6 +8,7 @@ from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.written_here import made_here
 from detlint.linter.numbers.arrays import FILLED
 from detlint.linter.numbers.tensor_writes import written_into
+from detlint.linter.numbers.written_results import written_as
 from detlint.linter.programs.called_models import run_functions
 from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode
 from detlint.linter.source.nodes import identifier, walk
@@ -75,7 +76,7 @@ def _is_own(module: Module, node: ast.expr, steps: int) -> bool:
 def _is_filled_with_own(module: Module, name: ast.Name, made: ast.expr, steps: int) -> bool:
     """`states` after `states = torch.zeros(n).transpose(0, 1)` and `states[i] = x[start:end].T`."""
     while isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute) and _is_view(made.func.attr):
-        made = made.func.value
+        made = written_as(module, made.func.value)
     if not isinstance(made, ast.Call) or identifier(made.func).removesuffix("_like") not in FILLED:
         return False
     written = list(written_into(module, name, sums=False))

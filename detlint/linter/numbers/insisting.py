@@ -26,6 +26,8 @@ def is_meant_to_differ(node: ast.expr, ctx: Context) -> bool:
     parent = ctx.parent(node)
     if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute):
         return parent.func.attr == "assertFalse"
+    if isinstance(parent, ast.Assign) and (uses := _uses(node, ctx)):
+        return all(is_meant_to_differ(use, ctx) for use in uses)
     return isinstance(parent, ast.UnaryOp) and not _is_refused(parent, ctx)
 
 

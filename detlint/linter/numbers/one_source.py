@@ -208,6 +208,9 @@ def _origin(node: ast.expr, ctx: Context, steps: int = _MOST_VIEWS) -> str:
                 return f"{_origin(whole, ctx, steps - 1)}{list(binding.index)}"
     if isinstance(node, ast.Subscript):
         return f"{_origin(node.value, ctx, steps)}[{ast.unparse(node.slice)}]"
+    method = node.func if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+    if method is not None and isinstance(method.value, ast.Name) and method.attr in rounding_table().keeping and steps:
+        return ast.unparse(node).replace(method.value.id, _origin(method.value, ctx, steps - 1), 1)
     return ast.unparse(node)
 
 
@@ -305,8 +308,8 @@ def _parts(node: ast.expr, ctx: Context) -> list[ast.expr]:
         return [made] if made is not None else found
     if not isinstance(node, ast.Call) or identifier(node.func) in table.adding:
         return []
-    if identifier(node.func) in table.joining and node.args:
-        return elements_of(ctx.module, node.args[0])
+    if identifier(node.func) in table.joining and (joined := arguments_of(node)[:1]):
+        return elements_of(ctx.module, joined[0])
     if is_moving_layer(ctx.module, node.func):
         return node.args[:1]
     viewed = _viewed(node, ctx, table.keeping | table.picking)

@@ -15,6 +15,7 @@ from detlint.linter.analysis.values import Kind
 from detlint.linter.analysis.written_calls import written_out
 from detlint.linter.analysis.written_here import made_here, whole_here
 from detlint.linter.numbers.computed import is_computed
+from detlint.linter.numbers.written_results import written_as
 from detlint.linter.programs.called_models import is_engine_run, is_model
 from detlint.linter.programs.left_on import takes_default
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, parameters
@@ -119,14 +120,15 @@ def _sum_dtype(module: Module, node: ast.expr | None) -> str | None:
     if call is None or not isinstance(call.func, ast.Attribute):
         return None
     resolved = module.inference.resolve(call.func.value)
-    added: ast.expr | None = next(iter(call.args), None) if resolved else call.func.value
+    adding = next(iter(call.args), None) if resolved else call.func.value
+    added = written_as(module, adding) if adding is not None else None
     while isinstance(added, ast.Call) and isinstance(added.func, ast.Attribute):
         cast = added.func.attr
         written = _written_dtype(module, added) if cast in _CONVERSIONS else None
         dtype = written if added.args else _CASTS.get(cast)
         if dtype is not None:
             return None if dtype in _COARSE else dtype
-        added = added.func.value
+        added = written_as(module, added.func.value)
     return None
 
 

@@ -129,6 +129,8 @@ def _is_made_of_model(module: Module, called: ast.expr) -> bool:
             made = made.func.value
         else:
             return False
+        if isinstance(made, ast.Name) and not _is_named_model(made):
+            made = only_value(module, made)
     return isinstance(made, (ast.Name, ast.Attribute)) and made is not called and _is_named_model(made)
 
 
