@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from detlint.linter.source.names import BindingKind, chosen, element_at
+from detlint.linter.analysis.written_here import kept_in, made_here, stands_for
+from detlint.linter.source.names import BindingKind, element_at
 from detlint.linter.source.nodes import is_own
 
 if TYPE_CHECKING:
@@ -13,16 +14,25 @@ if TYPE_CHECKING:
 
 
 def only_value(module: Module, node: ast.expr) -> ast.expr | None:
-    """Return `partial(f)` for `drop` after `drop = partial(f)`, and for `self.drop` where its class sets that once.
+    """Return `partial(f)` for `drop` after `drop = partial(f)`, and for `self.drop`, see `kept_in`.
 
-    So after `drop = partial(f) if wanted else None`. None where another assignment may come between, or the class
-    stands in another file.
+    So after `drop = partial(f) if wanted else None`, or where a helper returns it. None where another assignment may
+    come between.
     """
-    return chosen(set_once(module, node))
+    if isinstance(node, ast.Name):
+        bindings = module.definitions(node)
+        only = bindings[0] if len(bindings) == 1 else None
+        return made_here(module, only) if only is not None and only.kind is BindingKind.ASSIGN else None
+    kept = kept_in(module, node)
+    return stands_for(module, kept) if kept is not None else None
 
 
 def set_once(module: Module, node: ast.expr) -> ast.expr | None:
-    """Return `only_value` as it is written, with what decides whether there is any: `partial(f) if wanted else None`."""
+    """Return what a name is set to as it is written, with what decides whether there is any: `f() if wanted else None`.
+
+    So for `self.drop` where its class sets that once. None where another assignment may come between, or the class
+    stands in another file.
+    """
     if isinstance(node, ast.Name):
         bindings = module.definitions(node)
         only = bindings[0] if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN else None

@@ -42,6 +42,7 @@ class Module:
         self.is_package = path.name == "__init__.py"
         self._flows: dict[Scope, Flow] = {}
         self._definitions: dict[ast.Name, tuple[Binding, ...]] = {}
+        self._grafted: list[ast.AST] = []
 
     @cached_property
     def source(self) -> SourceFile:
@@ -116,6 +117,21 @@ class Module:
         for flow in self._flows.values():
             flow.forget()
         vars(self).clear()
+
+    def graft(self, node: ast.AST, around: ast.AST) -> None:
+        """Put an expression that nobody wrote in a place of the file, until the file being linted is done."""
+        if not self._grafted:
+            self.project.grafted.append(self)
+        self._grafted.append(node)
+        self.index.parents[node] = around
+
+    def prune(self) -> None:
+        """Forget all that was grafted."""
+        for node in self._grafted:
+            del self.index.parents[node]
+            if isinstance(node, ast.Name):
+                self._definitions.pop(node, None)
+        self._grafted.clear()
 
     def flow(self, scope: Scope) -> Flow:
         """Return the control flow of a function's or the module's scope."""
@@ -200,6 +216,7 @@ class Project:
         self._scripts: dict[Path, frozenset[str]] = {}
         self.layout = Layout()
         self.mentions = Mentions()
+        self.grafted: list[Module] = []  # those that hold expressions nobody wrote
         self.kept = 0  # characters of source whose tree is in memory
         self.questions = Questions()
 
@@ -225,6 +242,8 @@ class Project:
 
     def _forget(self, budget: int) -> None:
         """Forget what was worked out for one file, and parsed files until those kept fit the budget."""
+        while self.grafted:
+            self.grafted.pop().prune()
         self._by_name.clear()
         self._answers.clear()
         self.consulted.clear()

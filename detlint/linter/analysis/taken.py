@@ -10,7 +10,8 @@ from detlint.linter.analysis.element_fills import put_in
 from detlint.linter.analysis.element_sort import Move
 from detlint.linter.analysis.elements import gone_through
 from detlint.linter.analysis.project import Module
-from detlint.linter.source.names import Binding, BindingKind, unpacked
+from detlint.linter.analysis.written_here import kept_in, made_here, stands_for
+from detlint.linter.source.names import Binding, BindingKind, chosen, unpacked
 from detlint.linter.source.nodes import identifier
 from detlint.linter.tables.rounding import rounding_table
 
@@ -19,6 +20,7 @@ _MOST_VIEWS = 6
 _WRAPPING = ("from_numpy", "as_tensor", "tensor", "array", "asarray")
 _OF_DICTS = ("items", "values")
 _SAME_ORDER = frozenset({"builtins.list", "builtins.tuple"})
+_ITERATORS = frozenset({"builtins.zip", "builtins.enumerate", "builtins.reversed", "builtins.iter"})
 _SAME = ("builtins.reversed", "builtins.list", "builtins.tuple", "builtins.iter")
 Place = tuple[int, ...]
 
@@ -48,14 +50,21 @@ def entries_at(module: Module, whole: ast.expr, key: object) -> list[ast.expr]:
 
 
 def made_by(module: Module, node: ast.expr, steps: int = _MOST_VIEWS) -> Iterator[ast.Call]:
-    """Yield the calls that gave what an expression is, or is a view or an entry of, the last one first."""
+    """Yield the calls that gave what an expression is, or is a view or an entry of, the last one first.
+
+    `net(x)` comes before `run(net, x)`, a helper that returns it.
+    """
     inner: list[ast.expr | None] = []
     if isinstance(node, ast.Name):
         for binding in module.definitions(node):
             inner += taken(module, binding) or [unpacked(binding) or binding.value]
     elif isinstance(node, (ast.Subscript, ast.Attribute)):
-        inner = [node.value]
+        inner = [kept_in(module, node) or node.value]
+    elif isinstance(node, ast.IfExp):
+        inner = [chosen(node)] if chosen(node) is not node else []
     elif isinstance(node, ast.Call):
+        if steps and (written := stands_for(module, node)) is not node:
+            yield from made_by(module, written, steps - 1)
         yield node
         if isinstance(node.func, ast.Attribute) and node.func.attr in rounding_table().keeping:
             inner = [node.func.value]
@@ -68,7 +77,7 @@ def made_by(module: Module, node: ast.expr, steps: int = _MOST_VIEWS) -> Iterato
 
 def _members(module: Module, source: ast.expr, place: Place, steps: int) -> list[ast.expr]:
     """Return what stands at a place of each element of `source`."""
-    source, inner = gone_through(module.inference, source, place)
+    source, inner = gone_through(module.inference, _iterator(module, source), place)
     if inner is None or not steps:
         return []
     if isinstance(source, ast.Call):
@@ -81,6 +90,14 @@ def _members(module: Module, source: ast.expr, place: Place, steps: int) -> list
         if identifier(source.func) in _OF_DICTS and isinstance(source.func, ast.Attribute) and not source.args:
             return _of_dict(module, source.func, inner, steps)
     return _at_place(_elements(module, source, Move.ITERATED, steps), inner)
+
+
+def _iterator(module: Module, source: ast.expr) -> ast.expr:
+    """Return `zip(rows, others)` of `pairs = zip(rows, others)`, which is gone through under that name."""
+    bindings = module.definitions(source) if isinstance(source, ast.Name) else ()
+    made = unpacked(bindings[0]) if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN else None
+    pairs = isinstance(made, ast.Call) and not _ITERATORS.isdisjoint(module.inference.callees(made))
+    return made if pairs and made is not None else source
 
 
 def _of_dict(module: Module, method: ast.Attribute, place: Place, steps: int) -> list[ast.expr]:
@@ -118,7 +135,7 @@ def _of_variable(module: Module, name: ast.Name, way: Move, steps: int) -> list[
     bindings = module.definitions(name)
     if len(bindings) != 1:
         return [name]
-    made = _unwrapped(module, unpacked(bindings[0]))
+    made = _unwrapped(module, made_here(module, bindings[0]))
     whole = taken(module, bindings[0], steps - 1) or ([made] if made is not None else [])
     if not whole or not all(_is_display(display, way) for display in whole):
         return [name]

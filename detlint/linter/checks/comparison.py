@@ -9,6 +9,7 @@ from detlint.findings import Finding
 from detlint.linter.analysis.context import MISSING, Call, Context
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.values import Kind
+from detlint.linter.analysis.written_here import kept_in, made_here, stands_for, whole_here
 from detlint.linter.numbers.computed import after_start, is_computed, is_of_shares, is_product_with_itself
 from detlint.linter.numbers.convergence import stops_at_equality, stops_at_repetition
 from detlint.linter.numbers.differences import difference, within_nothing
@@ -40,7 +41,7 @@ from detlint.linter.numbers.tolerances import is_left_unread, is_set_for_case
 from detlint.linter.numbers.twins import are_of_twins
 from detlint.linter.numbers.wrappers import is_handed_on
 from detlint.linter.numbers.written_results import is_given_by_call, is_written_result
-from detlint.linter.source.names import BindingKind, unpacked
+from detlint.linter.source.names import BindingKind
 from detlint.linter.source.nodes import identifier, is_own
 
 # Comparisons that only tensors can pass, so that an operand nothing is known about is one too.
@@ -289,10 +290,14 @@ def _are_called_results(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
 
 def _is_opaque(node: ast.expr, ctx: Context) -> bool:
     """Return whether nothing is known about a side but that some call gave it, or the object it is read from."""
+    if (kept := kept_in(ctx.module, node)) is not None:
+        return isinstance(stands_for(ctx.module, kept), ast.Call)
     source = node.value if isinstance(node, ast.Attribute) else node
     if not isinstance(source, ast.Name) or any(value.kind is not Kind.UNKNOWN for value in ctx.values(node)):
         return False
-    made = [unpacked(binding) or binding.value for binding in ctx.module.definitions(source)]
+    made = [
+        made_here(ctx.module, binding) or whole_here(ctx.module, binding) for binding in ctx.module.definitions(source)
+    ]
     return bool(made) and all(isinstance(value, ast.Call) for value in made)
 
 
@@ -345,8 +350,8 @@ def _is_summed(node: ast.expr, ctx: Context) -> bool:
 def _behind(node: ast.expr, ctx: Context) -> Iterator[ast.AST]:
     """Every part of an expression, or of what a variable was set to."""
     if isinstance(node, ast.Name):
-        for binding in after_start(ctx.module.definitions(node)):
-            value = unpacked(binding) or binding.value
+        for binding in after_start(ctx.module, ctx.module.definitions(node)):
+            value = made_here(ctx.module, binding) or whole_here(ctx.module, binding)
             if value is not None:
                 yield from ast.walk(value)
     else:

@@ -10,8 +10,10 @@ from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.taken import made_by
+from detlint.linter.analysis.written_here import each_here
 from detlint.linter.numbers.arrays import FILLED
 from detlint.linter.numbers.computed import is_computed
+from detlint.linter.numbers.default_precision import has_default_dtype
 from detlint.linter.numbers.differences import difference
 from detlint.linter.numbers.dtype_branches import dtype_branches
 from detlint.linter.numbers.frames import Frame
@@ -22,11 +24,13 @@ from detlint.linter.numbers.one_source import is_passed, is_repeated, source_of
 from detlint.linter.numbers.precision import EPSILON, cast_to_coarse, is_cast_result, precision
 from detlint.linter.numbers.small_integers import are_small_integers
 from detlint.linter.numbers.tolerances import Tolerance, allowed, registered, registered_runs, said
-from detlint.linter.source.names import unpacked
 from detlint.linter.source.nodes import arguments_of, identifier
 
 _LESS = ("assertLess", "assertLessEqual")
 _COARSEST = max(EPSILON.values())
+_DEFAULT = "float32"
+# Tolerances that no result of float32 meets but by chance: others may be for numbers close to zero.
+_FAR_BELOW_DEFAULT = EPSILON[_DEFAULT] / 10
 _BOUNDS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
@@ -131,6 +135,8 @@ def _too_coarse(tolerance: Tolerance, sides: list[ast.expr], ctx: Context) -> st
     if tolerance.bound >= _COARSEST / 2:
         return None
     dtypes = [dtype for side in sides if (dtype := precision(ctx.module, side)) is not None]
+    if not dtypes and tolerance.bound < _FAR_BELOW_DEFAULT and has_default_dtype(sides, ctx):
+        dtypes = [_DEFAULT]
     if not dtypes or not _is_rounded(sides, ctx):
         return None
     coarsest = max(dtypes, key=lambda dtype: EPSILON[dtype])
@@ -189,6 +195,6 @@ def _is_worked_out(side: ast.expr, ctx: Context) -> bool:
     """Return whether a side was computed and rounded, and is no copy or selection that keeps the bits of its dtype."""
     if are_small_integers(Frame(ctx.module), side):
         return False
-    made = [unpacked(binding) for binding in ctx.module.definitions(side)] if isinstance(side, ast.Name) else [side]
+    made = each_here(ctx.module, side)
     worked_out = is_computed(ctx.module, side) or any(isinstance(value, ast.BinOp) for value in made)
     return worked_out or is_cast_result(ctx.module, side)

@@ -9,6 +9,7 @@ from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.returned import made_results
 from detlint.linter.analysis.taken import elements_of, entries_at, taken
 from detlint.linter.analysis.values import Kind
+from detlint.linter.analysis.written_here import each_here, kept_in, made_here, whole_here
 from detlint.linter.numbers.arrays import FILLED, is_array, is_empty, is_mean_of_one_number
 from detlint.linter.numbers.exact_results import only_selects, promises_text
 from detlint.linter.numbers.frames import Frame
@@ -26,7 +27,7 @@ from detlint.linter.programs.called_models import (
     is_recurrent,
     run_functions,
 )
-from detlint.linter.source.names import FUNCTIONS, LOOPS, Binding, BindingKind, unpacked
+from detlint.linter.source.names import FUNCTIONS, LOOPS, Binding, BindingKind
 from detlint.linter.source.nodes import identifier
 from detlint.linter.tables.rounding import rounding_table
 
@@ -81,17 +82,19 @@ def is_product_with_itself(node: ast.BinOp) -> bool:
     return False
 
 
-def after_start(bindings: tuple[Binding, ...]) -> list[Binding]:
+def after_start(module: Module, bindings: tuple[Binding, ...]) -> list[Binding]:
     """Return what a name is bound to beyond what a sum starts with, or all that it is bound to if there is no more."""
-    return [each for each in bindings if not _is_start(each)] or list(bindings)
+    return [each for each in bindings if not _is_start(module, each)] or list(bindings)
 
 
 def _is_computed(frame: Frame, node: ast.expr, depth: int) -> bool:
     if depth == 0:
         return False
     inner = depth - 1
+    if (kept := kept_in(frame.module, node)) is not None:
+        return _is_computed(frame, kept, inner)
     if isinstance(node, ast.Name):
-        bindings = after_start(frame.module.definitions(node))
+        bindings = after_start(frame.module, frame.module.definitions(node))
         bindings = [each for each in bindings if _is_added_in_rounds(frame.module, each)] or bindings
         return bool(bindings) and all(_is_bound_to_computed(frame, binding, inner) for binding in bindings)
     if isinstance(node, ast.IfExp):
@@ -110,9 +113,9 @@ def _is_added_in_rounds(module: Module, binding: Binding) -> bool:
     return any(isinstance(parent, LOOPS) for parent in around)
 
 
-def _is_start(binding: Binding) -> bool:
+def _is_start(module: Module, binding: Binding) -> bool:
     """`total = torch.zeros(3)`, `total = 0`, `total = None`: what a sum starts with."""
-    value = unpacked(binding) if binding.kind is BindingKind.ASSIGN else None
+    value = made_here(module, binding) if binding.kind is BindingKind.ASSIGN else None
     if isinstance(value, ast.Constant):
         return value.value is None or value.value == 0
     return isinstance(value, ast.Call) and identifier(value.func) in _STARTS
@@ -130,8 +133,8 @@ def _is_bound_to_computed(frame: Frame, binding: Binding, depth: int) -> bool:
         return _is_computed(meant.frame, meant.node, depth)
     if binding.kind is not BindingKind.ASSIGN:
         return False
-    single = len(binding.index) == 1 and isinstance(binding.value, ast.Call)
-    return single and binding.value is not None and _is_computed_item(frame, binding.value, binding.index[0], depth)
+    several = whole_here(frame.module, binding) if len(binding.index) == 1 else None
+    return isinstance(several, ast.Call) and _is_computed_item(frame, several, binding.index[0], depth)
 
 
 def _is_computed_item(frame: Frame, several: ast.expr, position: object, depth: int) -> bool:
@@ -195,7 +198,7 @@ def _is_sum(module: Module, node: ast.expr) -> bool:
     if not isinstance(node, ast.Call) or "torch.sum" not in module.inference.callees(node) or not node.args:
         return False
     added = node.args[0]
-    made = [unpacked(binding) for binding in module.definitions(added)] if isinstance(added, ast.Name) else [added]
+    made = each_here(module, added)
     return not any(value is not None and (_is_comparison(value) or _is_whole(value)) for value in made)
 
 
@@ -230,7 +233,7 @@ def _is_bound_to_fractions(frame: Frame, binding: Binding, depth: int) -> bool:
     meant = frame.meant_by(binding)
     if meant is not None:
         return _has_fractions(meant.frame, meant.node, depth - 1)
-    made = binding.value if binding.kind is BindingKind.ASSIGN else None
+    made = whole_here(frame.module, binding) if binding.kind is BindingKind.ASSIGN else None
     return made is not None and _has_fractions(frame, made, depth - 1)
 
 
@@ -244,6 +247,8 @@ def _keeps(frame: Frame, node: ast.UnaryOp | ast.Subscript | ast.Attribute, dept
             return all(_is_computed(frame, entry, depth) for entry in last)
         if _gives_several(frame.module, node.value):
             return _is_computed_item(frame, node.value, place, depth)
+    if isinstance(node, ast.Subscript) and (places := _places_in_turn(frame.module, node.slice)):
+        return all(_is_computed_item(frame, node.value, place, depth) for place in places)
     if isinstance(node, ast.Attribute) and node.attr == "grad":
         return True
     if isinstance(node, ast.Attribute) and node.attr not in rounding_table().keeping:
@@ -258,10 +263,18 @@ def _place(index: ast.expr) -> object:
     return index.value if isinstance(index, ast.Constant) else None
 
 
+def _places_in_turn(module: Module, index: ast.expr) -> list[str]:
+    """Return the keys that a loop goes through: `for key in ("logits", "hidden")`."""
+    bindings = module.definitions(index) if isinstance(index, ast.Name) else ()
+    keys = [_place(key) for key in taken(module, bindings[0])] if len(bindings) == 1 else []
+    named = [key for key in keys if isinstance(key, str)]
+    return named if len(named) == len(keys) else []
+
+
 def _gives_several(module: Module, node: ast.expr) -> bool:
     """Return whether an expression is what a model of the project returns: one of several results may be no float."""
     if isinstance(node, ast.Name):
-        made = (unpacked(binding) or binding.value for binding in module.definitions(node))
+        made = (made_here(module, binding) or whole_here(module, binding) for binding in module.definitions(node))
         return any(value is not None and _gives_several(module, value) for value in made)
     if not isinstance(node, ast.Call) or identifier(node.func) in rounding_table().floating:
         return False  # `x.std(dim=0)` gives one tensor, whoever has it
@@ -352,6 +365,7 @@ def _returns_computed(frame: Frame, call: ast.Call, name: str, depth: int, posit
     inside = frame.within(owner, function, call)
     handed_on: list[ast.expr | None] = []  # `return session.run(None, inputs)` gives several as well
     if position is not None:
+        returned = [_whole(owner, value) for value in returned]
         calls = (value for value in returned if isinstance(value, ast.Call))
         handed_on += [value for value in calls if _is_computed_item(inside, value, position, depth - 1)]
         arrays = (value for value in returned if isinstance(position, int) and is_array(owner, value))
@@ -363,6 +377,12 @@ def _returns_computed(frame: Frame, call: ast.Call, name: str, depth: int, posit
     ]
     iterates = {value.id for value in computed if isinstance(value, ast.Name)}  # they may be given back early
     return bool(computed) and all(value in computed or getattr(value, "id", "") in iterates for value in returned)
+
+
+def _whole(module: Module, result: ast.expr | None) -> ast.expr | None:
+    """Return `(out, state)` of `result`, after `result = (out, state)`."""
+    made = each_here(module, result) if isinstance(result, ast.Name) else []
+    return made[0] if len(made) == 1 and isinstance(made[0], (ast.Tuple, ast.Call)) else result
 
 
 def _item_of(module: Module, whole: ast.expr | None, position: int | str) -> ast.expr | None:
@@ -379,7 +399,7 @@ def _item_of(module: Module, whole: ast.expr | None, position: int | str) -> ast
 
 
 def _entry_of(module: Module, whole: ast.expr | None, key: str) -> ast.expr | None:
-    made = [unpacked(binding) for binding in module.definitions(whole)] if isinstance(whole, ast.Name) else [whole]
+    made = each_here(module, whole) if whole is not None else []
     record = made[0] if len(made) == 1 else None
     if isinstance(record, ast.Call):
         return next((keyword.value for keyword in record.keywords if keyword.arg == key), None)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.taken import elements_of
+from detlint.linter.analysis.written_here import stands_for, whole_here
 from detlint.linter.numbers.computed import is_computed
 from detlint.linter.numbers.differences import difference
 from detlint.linter.numbers.insisting import is_over_elements, whole_test
@@ -96,7 +97,7 @@ def _is_measure(now: ast.expr, loop: ast.AST, ctx: Context) -> bool:
     """Is a variable a float by its name, and taken off a tensor?"""
     if not isinstance(now, ast.Name) or rounding_table().measures.isdisjoint(now.id.split("_")):
         return False
-    return any(_takes_off(value) for value in _given(now, loop))
+    return any(_takes_off(value) for value in _given(now, loop, ctx))
 
 
 def _takes_off(value: ast.expr) -> bool:
@@ -106,7 +107,7 @@ def _takes_off(value: ast.expr) -> bool:
 
 def _is_iterate(now: ast.expr, loop: ast.AST, ctx: Context, arrays: bool) -> bool:
     """Is what a loop gives a variable, or puts into an array, computed and not made whole?"""
-    given = [*_given(now, loop), *_given(now, loop, inside=True)]
+    given = [*_given(now, loop, ctx), *_given(now, loop, ctx, inside=True)]
     given = [value for value in given if not _is_unpacked(value, ctx)]
     if any(value.is_integral for each in (now, *given) for value in ctx.values(each)):
         return False
@@ -120,10 +121,11 @@ def _starts_whole(sides: tuple[ast.expr, ...], loop: ast.AST, ctx: Context) -> b
     """
     inside = set(walk(loop))
     bindings = [each for side in sides if isinstance(side, ast.Name) for each in ctx.module.index.bindings_of(side)]
-    starts = [each.value for each in bindings if each.node not in inside and each.value is not None and not each.index]
+    before = [each for each in bindings if each.node not in inside and not each.index]
+    starts = [start for each in before if (start := whole_here(ctx.module, each)) is not None]
     whole = [start for start in starts if any(value.is_integral for value in ctx.values(start))]
     rest = [start for start in starts if start not in whole and not _is_name_of(start, sides)]
-    given = (value for side in sides for value in _given(side, loop))
+    given = (value for side in sides for value in _given(side, loop, ctx))
     return bool(whole) and not rest and not any(_is_divided(value) for value in given)
 
 
@@ -140,14 +142,14 @@ def _is_divided(value: ast.expr) -> bool:
 
 def _is_unpacked(value: ast.expr, ctx: Context) -> bool:
     """`labels, centres = step(centres)`: which of several results is computed is not told."""
-    statement = ctx.parent(value)
+    statement = ctx.statement(value)
     return isinstance(statement, ast.Assign) and any(isinstance(target, ast.Tuple) for target in statement.targets)
 
 
 def _rounds(node: ast.expr, ctx: Context, steps: int = _STEPS) -> bool:
     """`rows / rows.sum()`, `w - step * (x @ w)`: quotients and products of whatever arrays."""
     if isinstance(node, ast.Name) and steps:
-        made = [binding.value for binding in ctx.module.definitions(node) if not binding.index]
+        made = [whole_here(ctx.module, each) for each in ctx.module.definitions(node) if not each.index]
         return bool(made) and all(value is not None and _rounds(value, ctx, steps - 1) for value in made)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ARITHMETIC):
         divides = isinstance(node.op, ast.Div) and not isinstance(node.right, ast.Constant)
@@ -162,11 +164,11 @@ def _rounds(node: ast.expr, ctx: Context, steps: int = _STEPS) -> bool:
 
 def _is_kept(now: ast.expr, before: ast.expr, loop: ast.AST, ctx: Context) -> bool:
     """Is `before` what `now` was in the last round, and nothing else, such as the least of all rounds?"""
-    kept = list(_given(before, loop))
+    kept = list(_given(before, loop, ctx))
     return bool(kept) and all(ast.unparse(_copied(value)) == ast.unparse(now) for value in kept)
 
 
-def _given(place: ast.expr, loop: ast.AST, *, inside: bool = False) -> Iterator[ast.expr]:
+def _given(place: ast.expr, loop: ast.AST, ctx: Context, *, inside: bool = False) -> Iterator[ast.expr]:
     """Yield what a loop assigns to a variable or an attribute, or to the entries inside: `rows[i] = row`."""
     text = ast.unparse(place)
     for statement in walk(loop):
@@ -176,7 +178,7 @@ def _given(place: ast.expr, loop: ast.AST, *, inside: bool = False) -> Iterator[
             for part, given in _pairs(target, statement.value):
                 filled = part.value if isinstance(part, ast.Subscript) else None
                 if (filled is not None) is inside and ast.unparse(filled or part) == text:
-                    yield given
+                    yield stands_for(ctx.module, given)
 
 
 def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:

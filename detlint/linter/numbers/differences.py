@@ -8,10 +8,10 @@ from detlint.linter.analysis.calls import argument_of, functions_called
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.returned import made_results
+from detlint.linter.analysis.written_here import made_here
 from detlint.linter.numbers.given_to_helpers import unviewed
 from detlint.linter.numbers.insisting import insists_on_bound
 from detlint.linter.numbers.one_source import made_as
-from detlint.linter.source.names import unpacked
 from detlint.linter.source.nodes import identifier
 from detlint.linter.tables.rounding import rounding_table
 
@@ -43,7 +43,7 @@ def difference(module: Module, node: ast.expr, steps: int = _STEPS) -> tuple[ast
             return (node.left, node.comparators[0]) if isinstance(node.ops[0], ast.NotEq) else None
         elif isinstance(node, ast.Name):
             found = module.definitions(node)
-            inner = unpacked(found[0]) if len(found) == 1 else None
+            inner = made_here(module, found[0]) if len(found) == 1 else None
         elif isinstance(node, ast.Call):
             name = identifier(node.func)
             method = isinstance(node.func, ast.Attribute) and not module.inference.resolve(node.func.value)

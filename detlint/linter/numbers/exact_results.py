@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 
 from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.written_here import made_here
 from detlint.linter.numbers.arrays import FILLED
 from detlint.linter.numbers.tensor_writes import written_into
+from detlint.linter.numbers.written_results import written_as
 from detlint.linter.programs.called_models import run_functions
-from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode, unpacked
+from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode
 from detlint.linter.source.nodes import identifier, walk
 from detlint.linter.tables.rounding import rounding_table
 
@@ -61,7 +63,7 @@ def _is_own(module: Module, node: ast.expr, steps: int) -> bool:
         return bool(bindings) and all(
             binding.kind is BindingKind.PARAMETER
             or (
-                (value := unpacked(binding)) is not None
+                (value := made_here(module, binding)) is not None
                 and (_is_own(module, value, steps - 1) or _is_filled_with_own(module, node, value, steps - 1))
             )
             for binding in bindings
@@ -74,7 +76,7 @@ def _is_own(module: Module, node: ast.expr, steps: int) -> bool:
 def _is_filled_with_own(module: Module, name: ast.Name, made: ast.expr, steps: int) -> bool:
     """`states` after `states = torch.zeros(n).transpose(0, 1)` and `states[i] = x[start:end].T`."""
     while isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute) and _is_view(made.func.attr):
-        made = made.func.value
+        made = written_as(module, made.func.value)
     if not isinstance(made, ast.Call) or identifier(made.func).removesuffix("_like") not in FILLED:
         return False
     written = list(written_into(module, name, sums=False))

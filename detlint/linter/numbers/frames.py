@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.project import Module
-from detlint.linter.source.names import Binding, BindingKind, FunctionNode, unpacked
+from detlint.linter.analysis.written_here import made_here
+from detlint.linter.source.names import Binding, BindingKind, FunctionNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,5 +41,5 @@ class Frame:
         """Return what a name is bound to: what is written, or what a parameter is given here."""
         if binding.kind is BindingKind.PARAMETER:
             return self.given.get(binding.node)
-        value = unpacked(binding) if binding.kind is BindingKind.ASSIGN else None
+        value = made_here(self.module, binding) if binding.kind is BindingKind.ASSIGN else None
         return Placed(self, value) if value is not None else None

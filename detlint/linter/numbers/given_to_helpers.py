@@ -35,11 +35,15 @@ class Site:
 
 
 def given_to_compare(left: ast.expr, right: ast.expr, ctx: Context) -> Iterator[tuple[ast.expr, ast.expr, Site]]:
-    """Yield the two sides as each caller gives them, where both are parameters of the helper that compares them."""
+    """Yield the two sides as each caller gives them, where they are parameters of the helper that compares them.
+
+    Or one of them is, and the other one a number: `assert total == 1.0`.
+    """
     function = ctx.function(left)
-    sides = [side for side in map(unviewed, (left, right)) if isinstance(side, ast.Name)]
-    kinds = [binding.kind for side in sides for binding in ctx.module.definitions(side)]
-    if function is None or kinds != [BindingKind.PARAMETER, BindingKind.PARAMETER]:
+    sides = [unviewed(side) if isinstance(unviewed(side), ast.Name) else side for side in (left, right)]
+    given = [side for side in sides if not isinstance(side, ast.Constant)]
+    kinds = {kind for side in given for kind in _kinds(side, ctx)}
+    if function is None or kinds != {BindingKind.PARAMETER}:
         return
     qualified = ctx.module.qualified(function)
     for found in islice(calls_of(function, ctx), _MOST_CALLS):
@@ -49,9 +53,15 @@ def given_to_compare(left: ast.expr, right: ast.expr, ctx: Context) -> Iterator[
         if is_meant_to_differ(call, inside) or (inside is not ctx and qualified not in inside.callees(call)):
             continue
         site = Site(function, call, inside)
-        first, second = map(site.given, sides)
+        first, second = (side if isinstance(side, ast.Constant) else site.given(side) for side in sides)
         if first is not None and second is not None:
             yield first, second, site
+
+
+def _kinds(side: ast.expr, ctx: Context) -> list[BindingKind | None]:
+    """Return how a name came by its value, [None] of any other expression."""
+    found = ctx.module.definitions(side) if isinstance(side, ast.Name) else ()
+    return [binding.kind for binding in found] or [None]
 
 
 def unviewed(side: ast.expr) -> ast.expr:

@@ -14,6 +14,7 @@ _OVER_ANY = frozenset({"torch.any", "numpy.any", "builtins.any"})
 _OF_ARRAYS = frozenset(f"{library}.{name}" for library in ("torch", "numpy") for name in ("all", "any"))
 _SAME_TRUTH = ("builtins.bool", "builtins.int")
 _WARNING = frozenset({"warn", "warning", "error", "critical"})
+_VERDICTS = frozenset({"ok", "passed", "passes", "pass", "success", "valid", "correct", "good"})
 _HANDED_ON = ("item", "tolist", "numpy", "cpu")
 
 
@@ -25,6 +26,8 @@ def is_meant_to_differ(node: ast.expr, ctx: Context) -> bool:
     parent = ctx.parent(node)
     if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute):
         return parent.func.attr == "assertFalse"
+    if isinstance(parent, ast.Assign) and (uses := _uses(node, ctx)):
+        return all(is_meant_to_differ(use, ctx) for use in uses)
     return isinstance(parent, ast.UnaryOp) and not _is_refused(parent, ctx)
 
 
@@ -147,7 +150,20 @@ def _refuses(difference: ast.expr, ctx: Context) -> bool:
 
 def _is_refused(denial: ast.UnaryOp, ctx: Context) -> bool:
     """`if not torch.equal(a, b): raise ValueError(…)` insists on equality, and so does a warning there."""
-    return _is_raised_upon(denial, ctx) or _is_warned_of(denial, ctx)
+    return _is_raised_upon(denial, ctx) or _is_warned_of(denial, ctx) or _is_failure(denial, ctx)
+
+
+def _is_failure(test: ast.expr, ctx: Context) -> bool:
+    """`if not torch.equal(a, b): all_ok = False`, a verdict that is given later."""
+    around = ctx.parent(test)
+    steps = around.body if isinstance(around, ast.If) and around.test is test else []
+    return any(
+        isinstance(step, ast.Assign)
+        and isinstance(step.value, ast.Constant)
+        and step.value.value is False
+        and any(not _VERDICTS.isdisjoint(identifier(target).lower().split("_")) for target in step.targets)
+        for step in steps
+    )
 
 
 def _is_warned_of(test: ast.expr, ctx: Context) -> bool:

@@ -60,6 +60,7 @@ def _is_program(module: Module, called: ast.expr) -> bool:
         if not rounding_table().programs.isdisjoint(module.inference.callees(made)):
             return True
         made = made.func.value if isinstance(made.func, ast.Attribute) else None
+        made = only_value(module, made) or made if isinstance(made, ast.Name) else made
     return False
 
 

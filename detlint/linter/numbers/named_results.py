@@ -6,6 +6,7 @@ import ast
 from string import digits
 
 from detlint.linter.analysis.project import Module
+from detlint.linter.analysis.written_here import made_here, stands_for, whole_here
 from detlint.linter.numbers.exact_results import only_selects
 from detlint.linter.source.names import Binding, BindingKind, unpacked
 from detlint.linter.source.nodes import identifier
@@ -22,7 +23,7 @@ def is_result(module: Module, node: ast.expr, depth: int = _DEPTH) -> bool:
     if isinstance(node, ast.Subscript):
         return is_result(module, node.value, depth)
     if isinstance(node, ast.Name) and depth:
-        named = [unpacked(binding) for binding in module.definitions(node)]
+        named = [made_here(module, binding) for binding in module.definitions(node)]
         return len(named) == 1 and named[0] is not None and is_result(module, named[0], depth - 1)
     if not isinstance(node, ast.Attribute) or node.attr not in rounding_table().results:
         return False
@@ -31,7 +32,7 @@ def is_result(module: Module, node: ast.expr, depth: int = _DEPTH) -> bool:
         bindings = module.definitions(node.value)
         if any(binding.kind is BindingKind.ITERATION for binding in bindings):
             return False  # one row of data after another
-        made = [binding.value for binding in bindings]
+        made = [whole_here(module, binding) for binding in bindings]
     return bool(made) and all(isinstance(value, ast.Call) and not _constructs(module, value) for value in made)
 
 
@@ -51,10 +52,12 @@ def is_called_result(module: Module, node: ast.expr, depth: int = _DEPTH) -> boo
         bindings = module.definitions(node)
         if len(bindings) != 1:
             return False
-        made, call = unpacked(bindings[0]), bindings[0].value
+        made, call = unpacked(bindings[0]), whole_here(module, bindings[0])
         if made is None:  # `loss, grid = step(model)`
             return isinstance(call, ast.Call) and _is_measured(module, node.id, call)
         return _is_measured(module, node.id, made) or is_called_result(module, made, depth - 1)
+    if (written := stands_for(module, node)) is not node and depth and is_called_result(module, written, depth - 1):
+        return True
     if isinstance(node, ast.BinOp) and isinstance(node.op, ARITHMETIC):
         return any(is_called_result(module, side, depth) for side in (node.left, node.right))
     if not isinstance(node, ast.Call):
@@ -73,7 +76,8 @@ def _words(name: str) -> list[str]:
 
 def _is_measured(module: Module, name: str, made: ast.expr) -> bool:
     """Is a measure by the name of its variable what some call worked out, and neither looked up, chosen nor made?"""
-    table = rounding_table()
+    table, written = rounding_table(), stands_for(module, made)
+    made = written if isinstance(written, ast.Call) else made
     if not isinstance(made, ast.Call) or table.measures.isdisjoint(_words(name)):
         return False
     if any(each.startswith(("builtins.", "torch.", "numpy.")) for each in module.inference.callees(made)):
@@ -89,8 +93,10 @@ def is_of_operation(module: Module, node: ast.expr, depth: int = _DEPTH) -> bool
     table = rounding_table()
     if isinstance(node, ast.Name) and depth:
         bindings = module.definitions(node)
-        made = _first_result(bindings[0]) if len(bindings) == 1 else None
+        made = _first_result(module, bindings[0]) if len(bindings) == 1 else None
         return made is not None and is_of_operation(module, made, depth - 1)
+    if (written := stands_for(module, node)) is not node and depth and is_of_operation(module, written, depth - 1):
+        return True
     if not isinstance(node, ast.Call):
         return False
     name = identifier(node.func)
@@ -101,10 +107,10 @@ def is_of_operation(module: Module, node: ast.expr, depth: int = _DEPTH) -> bool
     return named and not only_selects(module, node)
 
 
-def _first_result(binding: Binding) -> ast.expr | None:
+def _first_result(module: Module, binding: Binding) -> ast.expr | None:
     """Return what a name is bound to, alone or as the first of several results of a call."""
-    several = binding.value if binding.index == (0,) and isinstance(binding.value, ast.Call) else None
-    return unpacked(binding) or several
+    whole = whole_here(module, binding) if binding.index == (0,) else None
+    return unpacked(binding) or (whole if isinstance(whole, ast.Call) else None)
 
 
 def _constructs(module: Module, call: ast.Call) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.taken import elements_of, entries_at, taken
+from detlint.linter.analysis.written_here import kept_in, made_here, stands_for, whole_here
 from detlint.linter.numbers.computed import is_computed
 from detlint.linter.numbers.named_results import is_of_operation
 from detlint.linter.numbers.settings_around import are_set_apart
@@ -27,6 +28,7 @@ _GIVEN_BY_MOCK = "return_value"
 _OF_DATA = (BindingKind.ASSIGN, BindingKind.PARAMETER, BindingKind.ITERATION, BindingKind.AUGMENTED)
 # Settings that pick the kernels.
 _SWITCHES = "torch.backends."
+_SETTING = ("setattr", "setenv")
 
 
 def is_repeated(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
@@ -44,7 +46,8 @@ def _made_at(node: ast.expr, ctx: Context) -> ast.expr:
     """Return what a name stands for, alone or as one of several results, or any other expression as it is."""
     found = ctx.module.definitions(node) if isinstance(node, ast.Name) else ()
     only = found[0] if len(found) == 1 and found[0].kind is BindingKind.ASSIGN else None
-    return only.value if only is not None and only.value is not None else node
+    whole = whole_here(ctx.module, only) if only is not None else None
+    return whole if whole is not None else node
 
 
 def _are_given_alike(one: ast.expr, other: ast.expr) -> bool:
@@ -68,13 +71,24 @@ def _is_changed_between(one: ast.expr, other: ast.expr, ctx: Context) -> bool:
         return True
     with_names = {part.id for part in ast.walk(first) if isinstance(part, ast.Name)}
     function = ctx.function(first)
+    if function is not None and any(_sets(part) for part in walk(function) if _is_between(part, first, second)):
+        return True
     return function is not None and any(
         isinstance(part, (ast.Attribute, ast.Subscript))
         and isinstance(part.ctx, ast.Store)
-        and first.lineno < part.lineno < second.lineno
+        and _is_between(part, first, second)
         and (_root(part) in with_names or ast.unparse(part).startswith(_SWITCHES))
         for part in walk(function)
     )
+
+
+def _is_between(part: ast.AST, first: ast.expr, second: ast.expr) -> bool:
+    return first.lineno < getattr(part, "lineno", 0) < second.lineno
+
+
+def _sets(part: ast.AST) -> bool:
+    """`monkeypatch.setattr(settings, "chunk_size", 8)`."""
+    return isinstance(part, ast.Call) and identifier(part.func) in _SETTING
 
 
 def are_rows_of_one(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
@@ -86,7 +100,10 @@ def are_rows_of_one(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
 
 def is_passed(given: ast.expr, computed: ast.expr, ctx: Context) -> bool:
     """`picked = Sampler(x)(y)`, compared with rows of `x` or `y`: an object that hands on what it is given."""
-    call = source_of(computed, ctx)
+    return any(_is_passed_to(given, source_of(computed, ctx, helpers=helpers), ctx) for helpers in (True, False))
+
+
+def _is_passed_to(given: ast.expr, call: ast.expr, ctx: Context) -> bool:
     if not isinstance(call, ast.Call) or any(name.startswith("torch.") for name in ctx.resolve(call.func)):
         return False
     receiver = call.func.value if isinstance(call.func, ast.Attribute) else call.func
@@ -100,10 +117,13 @@ def is_passed(given: ast.expr, computed: ast.expr, ctx: Context) -> bool:
 def is_given_back(other: ast.expr, computed: ast.expr, ctx: Context) -> bool:
     """`padded = pad(out, 4)`, where `padded[:, :3]` is compared with `out`: what a call is given may come back."""
     source = source_of(computed, ctx)
-    made = source_of(other, ctx)
-    if not isinstance(made, ast.Call) or any(name.startswith("torch.") for name in ctx.callees(made)):
-        return False
-    return any(source_of(value, ctx) is source for value in arguments_of(made))
+    makers = [source_of(other, ctx, helpers=helpers) for helpers in (True, False)]
+    calls = [made for made in makers if isinstance(made, ast.Call) and not _is_of_torch(made, ctx)]
+    return any(source_of(value, ctx) is source for made in calls for value in arguments_of(made))
+
+
+def _is_of_torch(call: ast.Call, ctx: Context) -> bool:
+    return any(name.startswith("torch.") for name in ctx.callees(call))
 
 
 def is_recorded(other: ast.expr, computed: ast.expr, ctx: Context) -> bool:
@@ -141,21 +161,24 @@ def _is_mocked(use: ast.AST, ctx: Context) -> bool:
 
 def made_as(node: ast.expr, ctx: Context) -> ast.expr | None:
     """Return the expression that a name stands for, or None where there are several or it is a parameter."""
+    if (kept := kept_in(ctx.module, node)) is not None:
+        return stands_for(ctx.module, kept)
     found = ctx.module.definitions(node) if isinstance(node, ast.Name) else ()
-    return unpacked(found[0]) if len(found) == 1 else None
+    return made_here(ctx.module, found[0]) if len(found) == 1 else None
 
 
-def source_of(node: ast.expr, ctx: Context, depth: int = 6) -> ast.expr:
-    """Return what an expression is a view or another name of."""
+def source_of(node: ast.expr, ctx: Context, depth: int = 6, *, helpers: bool = True) -> ast.expr:
+    """Return what an expression is a view or another name of; `helpers` of the project are written out."""
+    node = stands_for(ctx.module, node) if helpers else node
     inner: ast.expr | None = None
     if isinstance(node, ast.Subscript):
         inner = node.value
     elif isinstance(node, ast.Call):
         inner = _viewed(node, ctx, rounding_table().keeping)
     elif isinstance(node, ast.Name):
-        made = [unpacked(binding) or binding.value for binding in ctx.module.definitions(node)]
+        made = [unpacked(each) or each.value for each in ctx.module.definitions(node)]
         inner = made[0] if len(made) == 1 else None
-    return node if inner is None or depth == 0 else source_of(inner, ctx, depth - 1)
+    return node if inner is None or depth == 0 else source_of(inner, ctx, depth - 1, helpers=helpers)
 
 
 def _viewed(call: ast.Call, ctx: Context, names: frozenset[str]) -> ast.expr | None:
@@ -170,18 +193,24 @@ def _viewed(call: ast.Call, ctx: Context, names: frozenset[str]) -> ast.expr | N
 
 def _origin(node: ast.expr, ctx: Context, steps: int = _MOST_VIEWS) -> str:
     """The text of the computation behind a name: equal texts mean the same computation, done twice."""
+    if steps and (kept := kept_in(ctx.module, node)) is not None:
+        return _origin(stands_for(ctx.module, kept), ctx, steps - 1)
     if isinstance(node, ast.Name) and steps:
         for binding in ctx.module.definitions(node):
             if binding.kind is BindingKind.ITERATION:
                 elements = taken(ctx.module, binding)
                 return " ".join(_origin_of_each(element, ctx, steps - 1) for element in elements) or node.id
-            value = unpacked(binding)
+            value = made_here(ctx.module, binding)
             if value is not None:
                 return _origin(value, ctx, steps - 1)
-            if binding.value is not None:  # `first, second = f(x)` are two results
-                return f"{_origin(binding.value, ctx, steps - 1)}{list(binding.index)}"
+            whole = whole_here(ctx.module, binding)
+            if whole is not None:  # `first, second = f(x)` are two results
+                return f"{_origin(whole, ctx, steps - 1)}{list(binding.index)}"
     if isinstance(node, ast.Subscript):
         return f"{_origin(node.value, ctx, steps)}[{ast.unparse(node.slice)}]"
+    method = node.func if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+    if method is not None and isinstance(method.value, ast.Name) and method.attr in rounding_table().keeping and steps:
+        return ast.unparse(node).replace(method.value.id, _origin(method.value, ctx, steps - 1), 1)
     return ast.unparse(node)
 
 
@@ -230,7 +259,7 @@ def _behind(name: ast.Name, ctx: Context) -> tuple[ast.expr, tuple[int, ...]] | 
     if not is_computed(ctx.module, name) and not is_of_operation(ctx.module, name):
         return None
     found = ctx.module.definitions(name)
-    made = found[0].value if len(found) == 1 and found[0].kind is BindingKind.ASSIGN else None
+    made = whole_here(ctx.module, found[0]) if len(found) == 1 and found[0].kind is BindingKind.ASSIGN else None
     return (made, found[0].index) if isinstance(made, (ast.Call, ast.Subscript)) else None
 
 
@@ -266,7 +295,7 @@ def _picked_from(node: ast.expr, ctx: Context, steps: int = _MOST_VIEWS) -> Iter
 
 def _parts(node: ast.expr, ctx: Context) -> list[ast.expr]:
     """Return what an expression takes its numbers from as they are: `scores` of `scores.topk(3).values`, `-scores`."""
-    table = rounding_table()
+    table, node = rounding_table(), stands_for(ctx.module, node)
     if isinstance(node, ast.Subscript) or (isinstance(node, ast.Attribute) and node.attr in table.keeping):
         return [node.value]
     if isinstance(node, ast.UnaryOp):
@@ -279,8 +308,8 @@ def _parts(node: ast.expr, ctx: Context) -> list[ast.expr]:
         return [made] if made is not None else found
     if not isinstance(node, ast.Call) or identifier(node.func) in table.adding:
         return []
-    if identifier(node.func) in table.joining and node.args:
-        return elements_of(ctx.module, node.args[0])
+    if identifier(node.func) in table.joining and (joined := arguments_of(node)[:1]):
+        return elements_of(ctx.module, joined[0])
     if is_moving_layer(ctx.module, node.func):
         return node.args[:1]
     viewed = _viewed(node, ctx, table.keeping | table.picking)
@@ -302,6 +331,6 @@ def _scaled(node: ast.BinOp, ctx: Context) -> list[ast.expr]:
 def _cut_up(node: ast.Name, ctx: Context) -> ast.expr | None:
     """`first, second = outs.chunk(2)`, `top, places = scores.topk(3)`."""
     found = ctx.module.definitions(node)
-    whole = found[0].value if len(found) == 1 else None
+    whole = whole_here(ctx.module, found[0]) if len(found) == 1 else None
     cut = isinstance(whole, ast.Call) and identifier(whole.func) in rounding_table().keeping | rounding_table().picking
     return whole if cut else None

@@ -13,10 +13,12 @@ from detlint.linter.analysis.returned import made_results
 from detlint.linter.analysis.taken import elements_of, made_by, taken
 from detlint.linter.analysis.values import Kind
 from detlint.linter.analysis.written_calls import written_out
+from detlint.linter.analysis.written_here import made_here, whole_here
 from detlint.linter.numbers.computed import is_computed
+from detlint.linter.numbers.written_results import written_as
 from detlint.linter.programs.called_models import is_engine_run, is_model
 from detlint.linter.programs.left_on import takes_default
-from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, parameters, unpacked
+from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, parameters
 from detlint.linter.source.nodes import identifier, is_own, walk
 from detlint.linter.tables.rounding import rounding_table
 
@@ -65,7 +67,7 @@ def precision(module: Module, node: ast.expr, depth: int = 8) -> str | None:
 
 def _of_assigned(module: Module, binding: Binding, depth: int) -> str | None:
     """`loss, grads = step(net, x)`: the dtype that one result was added up in, or else that of all of them."""
-    value = unpacked(binding) or binding.value
+    value = made_here(module, binding) or whole_here(module, binding)
     if len(binding.index) == 1 and isinstance(value, ast.Call):
         found = [module.project.definition(name) for name in module.inference.callees(value)]
         functions = [(owner, made) for owner, made in filter(None, found) if isinstance(made, FUNCTIONS)]
@@ -118,14 +120,15 @@ def _sum_dtype(module: Module, node: ast.expr | None) -> str | None:
     if call is None or not isinstance(call.func, ast.Attribute):
         return None
     resolved = module.inference.resolve(call.func.value)
-    added: ast.expr | None = next(iter(call.args), None) if resolved else call.func.value
+    adding = next(iter(call.args), None) if resolved else call.func.value
+    added = written_as(module, adding) if adding is not None else None
     while isinstance(added, ast.Call) and isinstance(added.func, ast.Attribute):
         cast = added.func.attr
         written = _written_dtype(module, added) if cast in _CONVERSIONS else None
         dtype = written if added.args else _CASTS.get(cast)
         if dtype is not None:
             return None if dtype in _COARSE else dtype
-        added = added.func.value
+        added = written_as(module, added.func.value)
     return None
 
 

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.returned import made_results
 from detlint.linter.analysis.taken import elements_of, taken
+from detlint.linter.analysis.written_here import whole_here
 from detlint.linter.numbers.frames import Frame
 from detlint.linter.numbers.tensor_writes import written_into
 from detlint.linter.numbers.written_results import written_as
-from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode
+from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, chosen
 from detlint.linter.source.nodes import identifier, walk
 from detlint.linter.tables.rounding import rounding_table
 
@@ -65,6 +66,7 @@ class _Search:
     under: tuple[FunctionNode, ...] = ()
 
     def holds(self, node: ast.expr | None) -> bool:
+        node = chosen(node)
         if node is None or not self.depth:
             return False
         inner = replace(self, depth=self.depth - 1)
@@ -110,8 +112,9 @@ class _Search:
             return replace(self, frame=meant.frame).holds(meant.node)
         if binding.kind is BindingKind.PARAMETER and isinstance(binding.node, ast.arg):
             return identifier(binding.node.annotation) in ("int", "bool")
-        if binding.kind is BindingKind.ASSIGN and len(binding.index) == 1 and isinstance(binding.value, ast.Call):
-            return self._returns_small(binding.value, binding.index[0])
+        several = whole_here(self.frame.module, binding) if binding.kind is BindingKind.ASSIGN else None
+        if len(binding.index) == 1 and isinstance(several, ast.Call):
+            return self._returns_small(several, binding.index[0])
         return False
 
     def _gives_small(self, call: ast.Call) -> bool:

@@ -178,8 +178,8 @@ def _is_of_tolerances(table: ast.Dict, ctx: Context) -> bool:
     elif isinstance(parent, ast.AnnAssign):
         names = [identifier(parent.target)]
     lower = [name.lower() for name in names]
-    alone = any(word in name for word in (*_RELATIVE, *_ABSOLUTE) for name in lower)
-    return not alone and any("tol" in name for name in lower)
+    kinds = [any(word in name for word in words for name in lower) for words in (_RELATIVE, _ABSOLUTE)]
+    return kinds[0] == kinds[1] and any("tol" in name for name in lower)
 
 
 def _numbers(value: ast.expr, of_tolerances: bool, ctx: Context) -> list[float]:

@@ -26,11 +26,20 @@ def are_of_twins(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
 
 
 def are_built_apart(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
-    """`net(x)` and `other(x)` of `net = Net(8)` and `other = Net(8, fused=True)`: one class, and other kernels."""
-    called = [next((call.func for call in made_by(ctx.module, side)), None) for side in (left, right)]
-    makers = [only_value(ctx.module, model) if model is not None else None for model in called]
-    ours, theirs = (maker if isinstance(maker, ast.Call) else None for maker in makers)
-    if ours is None or theirs is None or ast.unparse(ours.func) != ast.unparse(theirs.func):
+    """`net(x)` and `other(x)` of `net = Net(8)` and `other = Net(8, fused=True)`: one class, and other kernels.
+
+    Or one function that is told so, `step(net, x)` and `step(net, x, fused=True)`.
+    """
+    calls = [next(iter(made_by(ctx.module, side)), None) for side in (left, right)]
+    makers = [only_value(ctx.module, call.func) if call is not None else None for call in calls]
+    return _are_told_apart(*calls) or _are_told_apart(*makers)
+
+
+def _are_told_apart(ours: ast.expr | None, theirs: ast.expr | None) -> bool:
+    """Are these two calls of one thing, of which an option picks other kernels?"""
+    if not isinstance(ours, ast.Call) or not isinstance(theirs, ast.Call):
+        return False
+    if ast.unparse(ours.func) != ast.unparse(theirs.func):
         return False
     options = [{keyword.arg: ast.unparse(keyword.value) for keyword in maker.keywords} for maker in (ours, theirs)]
     names = {name for name in {*options[0], *options[1]} if options[0].get(name) != options[1].get(name)}

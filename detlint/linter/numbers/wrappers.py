@@ -16,14 +16,14 @@ from detlint.linter.source.names import FUNCTIONS, FunctionNode, parameters
 from detlint.linter.source.nodes import decorating, is_own, walk
 
 _ITSELF = "self"
+# The last call that gave something, and one of a helper that returns it.
+_MOST_CALLS = 2
 
 
 def is_handed_on(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
     """`model.total_cost()` and `cost_of(model)`, where the method is `return cost_of(self)`."""
-    ours, theirs = (next(iter(made_by(ctx.module, side)), None) for side in (left, right))
-    if ours is None or theirs is None:
-        return False
-    return _hands_on_to(ours, theirs, ctx) or _hands_on_to(theirs, ours, ctx)
+    ours, theirs = (list(islice(made_by(ctx.module, side), _MOST_CALLS)) for side in (left, right))
+    return any(_hands_on_to(one, other, ctx) or _hands_on_to(other, one, ctx) for one in ours for other in theirs)
 
 
 def _hands_on_to(wrapper: ast.Call, wrapped: ast.Call, ctx: Context) -> bool:

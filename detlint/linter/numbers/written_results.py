@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from detlint.linter.analysis.project import Module
-from detlint.linter.source.names import unpacked
+from detlint.linter.analysis.written_here import each_here, made_here, whole_here
 from detlint.linter.source.nodes import identifier, walk
 from detlint.linter.tables.rounding import rounding_table
 
@@ -56,7 +56,7 @@ def is_given_by_call(module: Module, node: ast.expr) -> bool:
     table = rounding_table()
     for _ in range(_STEPS):
         if isinstance(node, ast.Name):
-            found = [unpacked(binding) or binding.value for binding in module.definitions(node)]
+            found = [made_here(module, each) or whole_here(module, each) for each in module.definitions(node)]
             inner = found[0] if len(found) == 1 else None
         elif isinstance(node, (ast.Attribute, ast.Subscript)):
             inner = node.value
@@ -78,7 +78,7 @@ def is_given_by_call(module: Module, node: ast.expr) -> bool:
 
 def written_as(module: Module, node: ast.expr) -> ast.expr:
     """Return what a name stands for, and any other expression as it is."""
-    made = [unpacked(binding) for binding in module.definitions(node)] if isinstance(node, ast.Name) else []
+    made = each_here(module, node)
     return made[0] if len(made) == 1 and made[0] is not None else node
 
 
@@ -150,15 +150,19 @@ def _in_float32(number: float) -> float:
 
 
 def _stands_alone(module: Module, number: ast.Constant) -> bool:
-    """Return whether a file gives a number in no other statement, so that the program cannot hand it on."""
+    """Return whether a file gives a number in no other statement, so that the program cannot hand it on.
+
+    One that a helper returns stands there and in the place of its call.
+    """
     statement = module.index.statement(number)
-    return not any(
-        other.value == number.value
-        and not _is_expected(module, other)
-        and module.index.statement(other) is not statement
-        for other in module.index.of_type(ast.Constant)
-        if isinstance(other.value, float)
-    )
+    alike = [each for each in module.index.of_type(ast.Constant) if _is_same_float(each, number)]
+    moved = not any(each is number for each in alike)
+    places = {module.index.statement(each) for each in alike if not _is_expected(module, each)} - {statement}
+    return len(places) <= moved
+
+
+def _is_same_float(one: ast.Constant, other: ast.Constant) -> bool:
+    return isinstance(one.value, float) and one.value == other.value
 
 
 def _is_expected(module: Module, number: ast.Constant) -> bool:

@@ -18,6 +18,7 @@ _FED = ("feed_dict", "input_feed")
 _RECURRENT = ("RNN", "GRU", "LSTM")
 _COPYING = ("deepcopy", "copy")
 _CASTING = ("half", "bfloat16", "float", "double", "to", "cuda", "cpu", "eval", "train", "requires_grad_")
+_OF_RECORDS = tuple(f"model_{done}" for done in ("dump", "json_schema", "validate", "copy", "construct", "rebuild"))
 _OF_MODELS = ("eval", "train", "parameters", "named_parameters", "state_dict", "load_state_dict")
 
 
@@ -112,7 +113,9 @@ def _is_defined(module: Module, name: str) -> bool:
 
 
 def _is_named_model(called: ast.expr) -> bool:
-    """`model(x)`, `self.compiled_model(x)`."""
+    """`model(x)`, `self.compiled_model(x)`; not the methods of records that pydantic has: `report.model_dump()`."""
+    if isinstance(called, ast.Attribute) and called.attr.startswith(_OF_RECORDS):
+        return False
     return not rounding_table().models.isdisjoint(identifier(called).split("_"))
 
 
@@ -126,6 +129,8 @@ def _is_made_of_model(module: Module, called: ast.expr) -> bool:
             made = made.func.value
         else:
             return False
+        if isinstance(made, ast.Name) and not _is_named_model(made):
+            made = only_value(module, made)
     return isinstance(made, (ast.Name, ast.Attribute)) and made is not called and _is_named_model(made)
 
 
