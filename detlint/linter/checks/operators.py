@@ -377,9 +377,9 @@ def _uses(call: Call, ctx: Context) -> list[ast.Call] | None:
 
 
 def _is_certain(use: ast.Call, call: Call, ctx: Context) -> bool:
-    """Where several layers go by one name, what one of them is given says nothing of another: but for numbers of classes.
+    """Where several layers go by one name, what one of them is given says nothing of another.
 
-    Other losses of that name (`nn.BCEWithLogitsLoss`) take floats.
+    But for numbers of classes: other losses (`nn.BCEWithLogitsLoss`) take floats.
     """
     if len({value.type for value in ctx.values(use.func)}) == 1:
         return True
