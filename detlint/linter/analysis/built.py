@@ -115,7 +115,8 @@ def given_anew(function: FunctionNode, ctx: Context) -> list[ast.Call]:
     """Return the calls by which a function makes what it returns, anew each time; nothing if it may keep one."""
     returns = list(ctx.module.flow(ctx.module.index.scopes[function]).returns())
     given = [branch for statement in returns if statement.value for branch in _branches(statement.value)]
-    only = [only_value(ctx.module, value) or value for value in given]
+    named = [only_value(ctx.module, value) if isinstance(value, ast.Name) else None for value in given]
+    only = [made or value for made, value in zip(named, given, strict=True)]  # what an attribute keeps is not made anew
     made = [value for value in only if isinstance(value, ast.Call)]
     plain = all(identifier(decorator) in _PLAIN for decorator in function.decorator_list)
     plain = plain and all(statement.value is not None for statement in returns)
