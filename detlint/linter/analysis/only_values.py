@@ -22,7 +22,7 @@ def only_value(module: Module, node: ast.expr) -> ast.expr | None:
 
 
 def set_once(module: Module, node: ast.expr) -> ast.expr | None:
-    """Return `only_value` as it is written, with what decides whether there is any: `partial(f) if wanted else None`."""
+    """Return `only_value` with what decides whether there is any: `partial(f) if wanted else None`."""
     if isinstance(node, ast.Name):
         bindings = module.definitions(node)
         only = bindings[0] if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN else None
