@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from detlint.linter.analysis.conditions import condition_of
 from detlint.linter.analysis.defaults import default_of
 from detlint.linter.analysis.only_values import set_once
+from detlint.linter.analysis.returned import returned_by
+from detlint.linter.source.names import chosen
 from detlint.linter.source.nodes import identifier, is_own, walk
 
 if TYPE_CHECKING:
@@ -54,8 +56,8 @@ def _comes_to(
     if isinstance(test, ast.BoolOp):
         answers = (_comes_to(fact, part, holds, ctx, steps) for part in test.values)
         return any(answers) if isinstance(test.op, ast.And) is holds else all(answers)
-    flag = set_once(ctx.module, test) if steps and isinstance(test, (ast.Name, ast.Attribute)) else None
-    return flag is not None and _comes_to(fact, flag, holds, ctx, steps - 1)
+    flag = _flag_behind(test, holds, ctx) if steps else None
+    return flag is not None and _comes_to(fact, flag[0], holds, flag[1], steps - 1)
 
 
 def exclude_each_other(first: ast.expr, then: ast.expr, ctx: Context) -> bool:
@@ -116,12 +118,24 @@ def _parts(test: ast.expr, holds: bool, ctx: Context, steps: int = _MAX_STEPS) -
             yield from _parts(part, holds, ctx, steps)
     else:
         yield test, holds
-        chosen = _choice_behind(test, holds, ctx) if steps else None
-        if chosen is not None:
-            yield from _parts(*chosen, ctx, steps - 1)
-        flag = set_once(ctx.module, test) if steps and isinstance(test, (ast.Name, ast.Attribute)) else None
+        choice = _choice_behind(test, holds, ctx) if steps else None
+        if choice is not None:
+            yield from _parts(*choice, ctx, steps - 1)
+        flag = _flag_behind(test, holds, ctx) if steps else None
         if flag is not None:
-            yield from _parts(flag, holds, ctx, steps - 1)
+            yield from _parts(flag[0], holds, flag[1], steps - 1)
+
+
+def _flag_behind(test: ast.expr, holds: bool, ctx: Context) -> tuple[ast.expr, Context] | None:
+    """Return what a name or attribute was set to, or what a function of the project answers: `if self.infers():`."""
+    if isinstance(test, (ast.Name, ast.Attribute)):
+        flag = set_once(ctx.module, test)
+        if holds:
+            flag = chosen(flag)
+        return (flag, ctx) if flag is not None else None
+    asked = isinstance(test, ast.Call) and (isinstance(test.func, ast.Name) or is_own(test.func))
+    answers = returned_by(ctx.callees(test), ctx) if isinstance(test, ast.Call) and asked else None
+    return answers[0] if answers is not None and len(answers) == 1 else None
 
 
 def _choice_behind(test: ast.expr, holds: bool, ctx: Context) -> tuple[ast.expr, bool] | None:

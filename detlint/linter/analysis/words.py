@@ -11,7 +11,7 @@ from detlint.linter.analysis.context import Context
 from detlint.linter.source.names import FUNCTIONS, parameters
 
 # Calls that a word is followed through, from the parameter back to where it is written.
-MAX_CALLS = 2
+MAX_CALLS = 3
 
 
 def words_of(node: ast.expr, ctx: Context, steps: int) -> list[str]:

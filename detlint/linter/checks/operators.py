@@ -12,11 +12,11 @@ from detlint.linter.analysis.callers import CallSite, calls_of
 from detlint.linter.analysis.calls import argument_of
 from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.guards import is_settled
+from detlint.linter.analysis.layer_uses import is_certain, is_layer, uses_of_layer
 from detlint.linter.analysis.made_by_callers import made_by_callers
 from detlint.linter.analysis.never_taken import is_never_run, is_switched_off
 from detlint.linter.analysis.registry import check_file
 from detlint.linter.analysis.repairs import Repair, set_argument, unsafe
-from detlint.linter.analysis.values import load_types
 from detlint.linter.gradients.flow import can_need_gradient, runs_trained_models
 from detlint.linter.gradients.learned import is_learned, is_read_by_many
 from detlint.linter.gradients.unapplied import is_never_applied
@@ -93,7 +93,7 @@ def _findings(hazards: Iterable[tuple[Call, Operator]], ctx: Context) -> Iterato
     """Yield one a call; one a class for layers and one a kernel for atomics: the others are related places."""
     groups: dict[tuple[ast.AST | None, str], list[tuple[Call, Operator]]] = {}
     for call, operator in hazards:
-        region = _region(call.node, ctx) if _is_layer(call) or call.name.startswith(KERNEL_LANGUAGES) else call.node
+        region = _region(call.node, ctx) if is_layer(call) or call.name.startswith(KERNEL_LANGUAGES) else call.node
         groups.setdefault((region, operator.name), []).append((call, operator))
     for (first, operator), *others in groups.values():
         yield _finding(first, operator, ctx, [call for call, _ in others])
@@ -218,9 +218,9 @@ def _is_exact(operator: Operator, call: Call, ctx: Context) -> bool:
 def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
     if operator.only_in_training and not file_trains(ctx.module):
         return False
-    uses = _uses(call, ctx)
+    uses = uses_of_layer(call, ctx)
     words = branches(call, operator.when, ctx)
-    certain = [use for use in uses or () if _is_certain(use, call, ctx)]
+    certain = [use for use in uses or () if is_certain(use, call, ctx)]
     views: list[SourceArguments] = [LayerArguments(call, use, ctx, word) for use in certain for word in words]
     layer = _layer_derived_from(operator, call)
     if layer is not None:
@@ -253,7 +253,7 @@ def _applies(operator: Operator, call: Call, ctx: Context) -> bool:
         return False
     if uses == [] and call.name.startswith("torch.nn.") and is_never_applied(call.node, ctx):
         return False
-    operands = [] if _is_layer(call) else call.node.args
+    operands = [] if is_layer(call) else call.node.args
     if operator.devices == ("cuda",) and runs_on_cpu(call.node, _input(call), operands, ctx):
         return False
     if operator.passes != ("backward",):
@@ -356,50 +356,3 @@ def _inputs(call: Call, ctx: Context) -> list[ast.expr | None]:
     grid = call.argument("grid").value
     nearest = grid is None or SourceArguments(call, ctx).literal("mode") == "nearest"
     return [_input(call)] if nearest else [_input(call), grid]
-
-
-def _is_layer(call: Call) -> bool:
-    return call.name.rpartition(".")[2][:1].isupper()
-
-
-def _uses(call: Call, ctx: Context) -> list[ast.Call] | None:
-    """Return the calls of the module that a constructor makes, as far as the file shows; None for plain functions."""
-    if not _is_layer(call):
-        return None
-    parent = ctx.parent(call.node)
-    if isinstance(parent, ast.Call) and parent.func is call.node:
-        return [parent]
-    names = sorted(set(_made_of(call.node, ctx)))
-    found = [use for name in names for use in ctx.module.index.calls_by_name.get(name, ())]
-    made = [call.node, *(value.node for value in ctx.values(call.node))]  # a function of the project may make it
-    known = frozenset(node for node in made if node is not None)
-    return [use for use in found if any(value.node in known for value in ctx.values(use.func))]
-
-
-def _is_certain(use: ast.Call, call: Call, ctx: Context) -> bool:
-    """Where several layers go by one name, what one of them is given says nothing of another.
-
-    But for numbers of classes: other losses (`nn.BCEWithLogitsLoss`) take floats.
-    """
-    if len({value.type for value in ctx.values(use.func)}) == 1:
-        return True
-    targets = ctx.values(use.args[1]) if len(use.args) > 1 else ()
-    return bool(targets) and all(target.is_integral for target in targets)
-
-
-def _made_of(node: ast.expr, ctx: Context) -> Iterator[str]:
-    """Yield the identifiers that hold the layer made by `node`, moved to a device and wrapped or not."""
-    parent = ctx.parent(node)
-    moved = ctx.parent(parent) if isinstance(parent, ast.Attribute) else None
-    if isinstance(moved, ast.Call):
-        yield from _made_of(moved, ctx)  # nn.CrossEntropyLoss().cuda()
-    elif isinstance(parent, ast.Call) and any(name in load_types().wrappers for name in ctx.callees(parent)):
-        yield from _made_of(parent, ctx)  # weight_norm(nn.Conv1d(4, 4, 3))
-    elif isinstance(parent, ast.BoolOp) or (isinstance(parent, ast.IfExp) and node is not parent.test):
-        yield from _made_of(parent, ctx)  # nn.CrossEntropyLoss() if classes > 2 else nn.BCEWithLogitsLoss()
-    elif isinstance(parent, (ast.Assign, ast.AnnAssign)):
-        for target in parent.targets if isinstance(parent, ast.Assign) else [parent.target]:
-            if isinstance(target, ast.Name):
-                yield target.id
-            elif isinstance(target, ast.Attribute):
-                yield target.attr

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.callers import AUTOGRAD_FUNCTIONS, calls_of
+from detlint.linter.analysis.calls import functions_called, parameter_given
 from detlint.linter.analysis.never_taken import is_switched_off
 from detlint.linter.analysis.program import outermost_definition
 from detlint.linter.gradients.branches import is_unrecorded
@@ -53,7 +54,7 @@ def can_need_gradient(call: ast.Call, tensor: ast.expr | None, ctx: Context) -> 
     return tensor is None or not (is_unrecorded(call, ctx, tensor) or is_data(tensor, ctx))
 
 
-def _is_cut_off(node: ast.expr, ctx: Context, steps: int = 3) -> bool:
+def _is_cut_off(node: ast.expr, ctx: Context, steps: int = 6) -> bool:
     """Return whether what comes out only goes through a detach, a comparison or an argmax, or to code under no_grad."""
     table = gradient_table()
     parent = ctx.parent(node)
@@ -61,6 +62,8 @@ def _is_cut_off(node: ast.expr, ctx: Context, steps: int = 3) -> bool:
         node, parent = parent, ctx.parent(parent)  # torch.cat([first, rest])
     if isinstance(parent, ast.Compare):
         return True
+    if isinstance(parent, ast.IfExp):
+        return node is parent.test or _is_cut_off(parent, ctx, steps)
     if isinstance(parent, ast.BinOp):
         return isinstance(parent.op, _UNDIFFERENTIATED) or _is_cut_off(parent, ctx, steps)
     if isinstance(parent, ast.keyword):
@@ -72,7 +75,9 @@ def _is_cut_off(node: ast.expr, ctx: Context, steps: int = 3) -> bool:
         if _takes_numbers_alone(parent, ctx) or runs_without_gradients(ctx.module, parent) or _is_inferred(parent):
             return True
         names = ctx.callees(parent)
-        return bool(names) and all(map(computes, names)) and _is_cut_off(parent, ctx, steps)
+        if names and all(map(computes, names)):
+            return _is_cut_off(parent, ctx, steps)
+        return steps > 0 and _is_cut_off_inside(parent, node, ctx, steps - 1)
     if isinstance(parent, ast.Attribute):
         call = ctx.parent(parent)
         if parent.attr in table.cutting_methods or parent.attr in table.cutting_attributes:
@@ -107,6 +112,19 @@ def _is_cut_off(node: ast.expr, ctx: Context, steps: int = 3) -> bool:
     return False
 
 
+def _is_cut_off_inside(call: ast.Call, node: ast.expr, ctx: Context, steps: int) -> bool:
+    """Is what a function of the project is given cut off by that, or where the function gives it back?"""
+    found = list(functions_called(ctx.inference, call))
+    for place, function in found:
+        name = parameter_given(function, call, node, skip_self=True)
+        bindings = place.index.scopes[function].bindings.get(name or "", [])
+        given = [binding for binding in bindings if binding.kind is BindingKind.PARAMETER]
+        inside = ctx.elsewhere(place)
+        if not given or not _is_variable_cut_off(given[0], function.body[0], inside, steps):
+            return False
+    return bool(found)
+
+
 def _bound(node: ast.expr, ctx: Context) -> list[Binding]:
     """Return the variables that an expression is assigned to, all of them of `distances, places = knn_points(x, y)`."""
     single = ctx.binding(node)
@@ -120,7 +138,7 @@ def _bound(node: ast.expr, ctx: Context) -> list[Binding]:
     return found if len(names) == len(parts) else []
 
 
-def _is_variable_cut_off(binding: Binding, made: ast.expr, ctx: Context, steps: int) -> bool:
+def _is_variable_cut_off(binding: Binding, made: ast.AST, ctx: Context, steps: int) -> bool:
     """Does a variable hold positions, as its name says or its use as an index; or is each of its uses cut off?
 
     What is added to it in place leaves it what it is: `corners += offsets`. A part of a tuple may go unused.

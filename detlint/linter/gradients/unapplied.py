@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.classes import QUIET_BASES, ClassInfo
+from detlint.linter.analysis.given_back import given_back
+from detlint.linter.source.names import set_to
 from detlint.linter.source.nodes import identifier, is_own, walk
 
 if TYPE_CHECKING:
@@ -33,9 +35,17 @@ _MOST_FILES = 64
 
 
 def is_never_applied(layer: ast.Call, ctx: Context) -> bool:
-    """Return whether a layer is only kept as an attribute of its model, alone or in a sequence, that nobody reads."""
-    name = _kept_as(layer, ctx)
-    owner = ctx.module.index.class_at(layer)
+    """Return whether a layer is only kept as an attribute of its model, alone or in a sequence, that nobody reads.
+
+    A function may make it for that, which each of its callers only keeps.
+    """
+    places = given_back(_held_in(layer, ctx), ctx)
+    return bool(places) and all(_is_only_kept(place, inside) for place, inside in places)
+
+
+def _is_only_kept(made: ast.expr, ctx: Context) -> bool:
+    name = _kept_as(made, ctx)
+    owner = ctx.module.index.class_at(made)
     if not name or owner is None:
         return False
     info = ctx.inference.class_info(owner)
@@ -48,17 +58,23 @@ def is_never_applied(layer: ast.Call, ctx: Context) -> bool:
     return not any(_reads(module, name, info) for module in dict.fromkeys((ctx.module, *others)))
 
 
-def _kept_as(layer: ast.Call, ctx: Context) -> str:
+def _kept_as(made: ast.expr, ctx: Context) -> str:
     """Return `pool` for what stands in `self.pool = nn.Sequential(nn.AdaptiveMaxPool1d(4), nn.Flatten())`."""
-    child: ast.AST = layer
-    for parent in ctx.ancestors(layer):
-        if isinstance(parent, ast.Assign):
-            own = len(parent.targets) == 1 and is_own(parent.targets[0])
-            return identifier(parent.targets[0]) if own else ""
+    whole = _held_in(made, ctx)
+    targets = set_to(whole, ctx.module.index.parents)
+    return identifier(targets[0]) if len(targets) == 1 and is_own(targets[0]) else ""
+
+
+def _held_in(made: ast.expr, ctx: Context) -> ast.expr:
+    """Return the outermost of the containers that something stands in, or the call that it is given to instead."""
+    child = made
+    for parent in ctx.ancestors(made):
         if not isinstance(parent, _HOLDING) or (isinstance(parent, ast.Call) and not _keeps(parent, child)):
-            return ""
-        child = parent
-    return ""
+            break
+        if isinstance(parent, ast.Tuple) and set_to(child, ctx.module.index.parents):
+            break  # self.pool, self.head = nn.MaxPool2d(2), nn.Linear(8, 8)
+        child = parent  # type: ignore[assignment]
+    return child
 
 
 def _keeps(call: ast.Call, part: ast.AST) -> bool:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from detlint.conditions import UNKNOWN, Truth, holds
 from detlint.linter.analysis.context import MISSING, Argument, Call, Context, default_expression
-from detlint.linter.analysis.defaults import default_of
+from detlint.linter.analysis.defaults import default_of, default_value
+from detlint.linter.analysis.given_back import given_back
 from detlint.linter.analysis.guards import ruled_out, settled
 from detlint.linter.analysis.lengths import length
 from detlint.linter.analysis.only_values import only_value
@@ -93,6 +94,9 @@ class SourceArguments:
         value = self._by_default(node)
         if value is not MISSING:
             return value
+        option = default_value(node, self._ctx) if isinstance(node, (ast.Attribute, ast.Subscript)) else MISSING
+        if option is not MISSING:
+            return option
         passed = literals_of(node, self._ctx)
         if passed and passed.count(passed[0]) == len(passed):
             return passed[0]
@@ -169,9 +173,15 @@ class SourceArguments:
     def _is_tensor(self, node: ast.expr) -> Truth:
         """Arithmetic surely gives a tensor where one side is surely one: not where both may be plain numbers."""
         if not isinstance(node, ast.BinOp):
-            return self._ctx.is_kind(node, Kind.TENSOR)
+            # `x = self.lift(x) if deep else None`: whoever computes with it knows that it is there.
+            return (
+                Truth.YES if self._ctx.is_tensor(node) and self._is_sure(node) else self._ctx.is_kind(node, Kind.TENSOR)
+            )
         sides = {self._is_tensor(node.left), self._is_tensor(node.right)}
         return next((truth for truth in (Truth.YES, Truth.UNKNOWN) if truth in sides), Truth.NO)
+
+    def _is_sure(self, node: ast.expr) -> bool:
+        return all(value.kind is not Kind.UNKNOWN for value in self._ctx.values(node))
 
     def dtype(self, name: str) -> str | None:
         found = {value.dtype for value in self._tensors(name)}
@@ -270,20 +280,23 @@ class SourceArguments:
         return all(isinstance(node, ast.Name) for node in both) and len({ast.dump(n) for n in both if n}) == 1
 
     def fact(self, name: str) -> Truth:
-        return Truth.of(self._values_only(self._call.node)) if name == "values_only" else Truth.UNKNOWN
+        if name != "values_only":
+            return Truth.UNKNOWN
+        places = given_back(self._call.node, self._ctx)
+        return Truth.of(bool(places) and all(self._values_only(*place) for place in places))
 
-    def _values_only(self, node: ast.expr) -> bool:
+    def _values_only(self, node: ast.expr, ctx: Context) -> bool:
         """`x.median(0).values`, `x.median(0)[0]`, `values, _ = x.median(0)`."""
-        parent = self._ctx.parent(node)
+        parent = ctx.parent(node)
         if isinstance(parent, ast.Attribute):
             return parent.attr == "values"
         if isinstance(parent, ast.Subscript):
-            return self._ctx.constant(parent.slice) == 0
+            return ctx.constant(parent.slice) == 0
         target = parent.targets[0] if isinstance(parent, ast.Assign) else None
         if not isinstance(target, ast.Tuple) or len(target.elts) != 2 or not isinstance(target.elts[1], ast.Name):
             return False
         indices = target.elts[1].id
-        return indices.startswith("_") or indices not in self._ctx.module.index.names_used
+        return indices.startswith("_") or indices not in ctx.module.index.names_used
 
     def _argument(self, name: str) -> Argument:
         if name == "input" and "input" not in self._names:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from detlint.linter.analysis.as_called import as_callers_give
 from detlint.linter.analysis.context import MISSING
 from detlint.linter.analysis.only_values import only_value
 from detlint.linter.source.names import Binding, BindingKind
@@ -25,13 +26,14 @@ _MAX_STEPS = 6
 
 def keeps_size(image: ast.expr | None, size: ast.expr | None, name: str, ctx: Context) -> bool:
     """Return whether the function `name` gives an image the spatial sizes that it was reshaped to before."""
-    if image is None or not isinstance(size, (ast.Tuple, ast.List)) or name not in _RESIZES:
+    if image is None or size is None or name not in _RESIZES:
         return False
-    sizes = _sizes_of(image, ctx, _MAX_STEPS)
-    spatial = sizes[2:]
-    return len(spatial) == len(size.elts) and all(
-        _are_same(known, wanted, ctx) for known, wanted in zip(spatial, size.elts, strict=True)
-    )
+    if isinstance(size, (ast.Tuple, ast.List)):
+        spatial = _sizes_of(image, ctx, _MAX_STEPS)[2:]
+        if len(spatial) == len(size.elts) and all(map(_are_same, spatial, size.elts, [ctx] * len(spatial))):
+            return True
+    asked = as_callers_give([image, size], ctx)
+    return bool(asked) and all(keeps_size(given[0], given[1], name, inside) for given, inside in asked)
 
 
 def scale_of(image: ast.expr | None, size: ast.expr | None, ctx: Context) -> list[float]:
@@ -39,9 +41,16 @@ def scale_of(image: ast.expr | None, size: ast.expr | None, ctx: Context) -> lis
 
     `size=(x.shape[2] // 2, x.shape[3] // 2)` is a half, or less where an odd number is rounded.
     """
+    factors = _own_scale(image, size, ctx)
+    asked = as_callers_give([image, size], ctx) if not factors and image is not None and size is not None else []
+    found = [_own_scale(given[0], given[1], inside) for given, inside in asked]
+    return factors or (found[0] if found and all(each == found[0] for each in found) else [])
+
+
+def _own_scale(image: ast.expr | None, size: ast.expr | None, ctx: Context) -> list[float]:
     if not isinstance(image, ast.Name):
         return []
-    wanted = only_value(ctx.module, size) if isinstance(size, ast.Name) else size
+    wanted = only_value(ctx.module, size) if isinstance(size, (ast.Name, ast.Attribute)) else size
     if isinstance(wanted, (ast.ListComp, ast.GeneratorExp)):
         return _scale_of_each(image, wanted, ctx)
     if not isinstance(wanted, (ast.Tuple, ast.List)):
@@ -136,7 +145,7 @@ def _sizes_of(tensor: ast.expr, ctx: Context, steps: int) -> list[ast.expr]:
     """Return the sizes of all dimensions, as they are written where the tensor is reshaped; none where it is not."""
     if steps == 0:
         return []
-    if isinstance(tensor, ast.Name):
+    if isinstance(tensor, (ast.Name, ast.Attribute)):
         made = only_value(ctx.module, tensor)
         return _sizes_of(made, ctx, steps - 1) if made is not None else []
     if not isinstance(tensor, ast.Call) or not isinstance(tensor.func, ast.Attribute):

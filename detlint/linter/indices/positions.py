@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.calls import argument_of
+from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.returned import returned_by
 from detlint.linter.analysis.stands_for import stands_for
-from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind
+from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, unpacked
 from detlint.linter.source.nodes import identifier
 
 if TYPE_CHECKING:
@@ -164,6 +165,10 @@ def _holder(rows: ast.Name, ctx: Context) -> str | None:
     if len(found) != 1 or found[0].value is None:
         return None
     value = found[0].value
+    if found[0].kind is BindingKind.ITERATION:
+        value = only_value(ctx.module, value) or value
+    else:
+        value = unpacked(found[0]) or value
     if found[0].kind is BindingKind.ITERATION and isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
         items = (value.func.attr, found[0].index) in (("items", (1,)), ("values", ()))
         return _root(value.func.value) if items else None
@@ -177,15 +182,21 @@ def _root(node: ast.expr) -> str | None:
     return node.id if isinstance(node, ast.Name) else None
 
 
-def _counts(node: ast.expr, ctx: Context) -> bool:
+def _counts(node: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> bool:
     """Is it the counter of a loop over `range(…)` or `enumerate(…)`, or one moved on: `offset + i`?"""
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
         sides = ((node.left, node.right), (node.right, node.left))
-        return any(_counts(counter, ctx) and _stays(other, counter, ctx) for counter, other in sides)
+        return any(_counts(counter, ctx, steps) and _stays(other, counter, ctx) for counter, other in sides)
     found = ctx.module.definitions(node) if isinstance(node, ast.Name) else ()
-    if len(found) != 1 or found[0].kind is not BindingKind.ITERATION or not isinstance(found[0].value, ast.Call):
+    if len(found) != 1 or found[0].value is None:
         return False
-    names = ctx.callees(found[0].value)
+    if found[0].kind is not BindingKind.ITERATION:
+        made = only_value(ctx.module, node) if steps else None
+        return made is not None and _counts(made, ctx, steps - 1)
+    rounds = only_value(ctx.module, found[0].value) or found[0].value
+    if not isinstance(rounds, ast.Call):
+        return False
+    names = ctx.callees(rounds)
     return ("builtins.enumerate" in names and found[0].index == (0,)) or "builtins.range" in names
 
 

@@ -64,9 +64,8 @@ class SingleElements:
         """`drawn = draw(weights)` of a helper, `self.drawn`, a parameter that all callers pass such a tensor for."""
         before = stands_for(index, self._ctx)
         return bool(before) and all(
-            SingleElements(self._dim, self._number, inside)._has_one(made, dim, steps)
+            self._keeps_one(made, dim) if place else SingleElements(self._dim, dim, inside)._has_one(made, dim, steps)
             for made, inside, place in before
-            if not place or not self._keeps_one(made, dim)
         )
 
     def _is_made_one(self, index: ast.expr, dim: int, steps: int) -> bool:

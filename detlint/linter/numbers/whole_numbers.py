@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.callers import all_callers_give
 from detlint.linter.analysis.only_values import only_value
+from detlint.linter.analysis.stands_for import stands_for
 from detlint.linter.gradients.provenance import without_gradient_dtype
 from detlint.linter.gradients.writes import written_into
 from detlint.linter.source.names import FUNCTIONS, BindingKind, unpacked
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 # Calls that an addend is followed back through.
 _MOST_CALLS = 2
+_MAX_STEPS = 4
 # Another dtype for the same numbers.
 _CASTS = frozenset({"float", "double", "long", "int"})
 _MOVES = frozenset({"to", "cuda", "type", "type_as"})
@@ -91,18 +93,20 @@ def _holds_whole(node: ast.expr, ctx: Context) -> bool:
     )
 
 
-def _is_comparison(node: ast.expr, ctx: Context) -> bool:
+def _is_comparison(node: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> bool:
     """`labels == x`, `labels.eq(x)`, `~(a & b)` of such, also under a name."""
     if isinstance(node, ast.UnaryOp):
-        return isinstance(node.op, ast.Invert) and _is_comparison(node.operand, ctx)
+        return isinstance(node.op, ast.Invert) and _is_comparison(node.operand, ctx, steps)
     if isinstance(node, ast.BinOp):
         sides = (node.left, node.right)
-        return isinstance(node.op, (ast.BitAnd, ast.BitOr)) and all(_is_comparison(side, ctx) for side in sides)
-    if isinstance(node, ast.Call):
-        return identifier(node.func) in _COMPARING and any(map(_is_of_torch, ctx.callees(node)))
-    made = only_value(ctx.module, node) if isinstance(node, ast.Name) else None
-    return isinstance(node, ast.Compare) or (made is not None and _is_comparison(made, ctx))
+        return isinstance(node.op, (ast.BitAnd, ast.BitOr)) and all(_is_comparison(side, ctx, steps) for side in sides)
+    if isinstance(node, ast.Compare) or (isinstance(node, ast.Call) and _compares(node, ctx)):
+        return True
+    before = stands_for(node, ctx) if steps else []
+    return bool(before) and all(
+        not place and _is_comparison(made, inside, steps // 2) for made, inside, place in before
+    )
 
 
-def _is_of_torch(name: str) -> bool:
-    return name.startswith("torch.")
+def _compares(call: ast.Call, ctx: Context) -> bool:
+    return identifier(call.func) in _COMPARING and any(name.startswith("torch.") for name in ctx.callees(call))

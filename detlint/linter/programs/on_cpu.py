@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from detlint.linter.analysis.callers import calls_of, is_used_elsewhere
 from detlint.linter.analysis.calls import dtype_named
 from detlint.linter.analysis.program import outermost_definition
+from detlint.linter.analysis.stands_for import stands_for
 from detlint.linter.analysis.testcode import is_unit_test, runs_own_tests
 from detlint.linter.analysis.values import Kind
 from detlint.linter.programs.data_code import prepares_data
@@ -167,6 +168,10 @@ def _is_made_on_cpu(operand: ast.expr, ctx: Context, makers: Set[str], steps: in
         made = [binding.value if binding.kind is BindingKind.ASSIGN else None for binding in _bindings(operand, ctx)]
         known = bool(made) and steps > 0
         return known and all(node is not None and _is_made_on_cpu(node, ctx, makers, steps - 1) for node in made)
+    # What an object keeps moves with it.
+    before = stands_for(operand, ctx) if steps and not isinstance(operand, ast.Attribute) else []
+    if before:
+        return all(not place and _is_made_on_cpu(made, inside, makers, steps - 1) for made, inside, place in before)
     if isinstance(operand, ast.BinOp):  # a number, which `torch.tensor` may be of, goes with any device
         makers -= _OF_NUMBERS
         return any(_is_made_on_cpu(side, ctx, makers, steps) for side in (operand.left, operand.right))
@@ -293,6 +298,9 @@ def _is_moved_to_cpu(tensor: ast.expr, ctx: Context, steps: int = 4) -> bool:
         bindings = ctx.module.definitions(tensor) if steps else ()
         made = [_tensor_bound(binding) for binding in bindings]
         return bool(made) and all(node is not None and _is_moved_to_cpu(node, ctx, steps - 1) for node in made)
+    before = stands_for(tensor, ctx) if steps and not isinstance(tensor, ast.Attribute) else []
+    if before:
+        return all(not place and _is_moved_to_cpu(made, inside, steps - 1) for made, inside, place in before)
     if isinstance(tensor, (ast.Subscript, ast.Attribute)):
         return _is_moved_to_cpu(tensor.value, ctx, steps)
     method = tensor.func if isinstance(tensor, ast.Call) else None

@@ -247,6 +247,19 @@ def element_at(value: ast.expr | None, place: Iterable[int]) -> ast.expr | None:
     return value
 
 
+def set_to(value: ast.expr, parents: Mapping[ast.AST, ast.AST]) -> list[ast.expr]:
+    """Return what a value is assigned to, as `self.act` for `g` of `drop, self.act = f, g`; nothing if to nothing."""
+    statement = parents.get(value)
+    place: tuple[int, ...] = ()
+    if isinstance(statement, (ast.Tuple, ast.List)) and isinstance(parents.get(statement), ast.Assign):
+        place, statement = (statement.elts.index(value),), parents[statement]
+    if isinstance(statement, ast.AnnAssign):
+        return [statement.target]
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    found = [element_at(target, place) for target in targets]
+    return [target for target in found if target is not None]
+
+
 def import_in_force(bindings: Iterable[Binding], parents: Mapping[ast.AST, ast.AST]) -> Binding | None:
     """Return the import that readers of a file see: of `import a` and a later `try: import a.b as a` the second.
 
