@@ -6,11 +6,14 @@ import ast
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.element_fills import entries
+from detlint.linter.analysis.only_values import only_value
 from detlint.linter.source.names import FUNCTIONS, FunctionNode
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
     from detlint.linter.analysis.project import Module
+
+_MAX_STEPS = 4  # of names, conditions and functions that lead on
 
 
 def returned_by(names: tuple[str, ...], ctx: Context) -> list[tuple[ast.expr, Context]] | None:
@@ -24,6 +27,22 @@ def returned_by(names: tuple[str, ...], ctx: Context) -> list[tuple[ast.expr, Co
     inside = ctx.elsewhere(definitions[0][0])
     statements = inside.module.flow(inside.module.index.scopes[definitions[0][1]]).returns()
     return [(statement.value, inside) for statement in statements if statement.value is not None]
+
+
+def made_at_last(value: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> list[tuple[ast.expr, Context]]:
+    """Return what an expression is made by: `Random()` for `make()`, a function of the project that returns that.
+
+    Of `make() if given else None` both; of anything else itself.
+    """
+    if isinstance(value, ast.IfExp) and steps:
+        return [made for part in (value.body, value.orelse) for made in made_at_last(part, ctx, steps - 1)]
+    known = only_value(ctx.module, value) if isinstance(value, ast.Name) else None
+    if known is not None and steps:
+        return made_at_last(known, ctx, steps - 1)
+    inside = returned_by(ctx.callees(value), ctx) if isinstance(value, ast.Call) and steps else None
+    if not inside:
+        return [(value, ctx)]
+    return [made for part, where in inside for made in made_at_last(part, where, steps - 1)]
 
 
 def made_results(module: Module, function: FunctionNode) -> list[ast.expr | None]:
