@@ -6,10 +6,8 @@ import ast
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from detlint.linter.analysis.dicts import written_items
+from detlint.linter.analysis.dicts import looped_items
 from detlint.linter.analysis.project import Module
-from detlint.linter.source.names import BindingKind
-from detlint.linter.source.nodes import identifier
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,11 +54,7 @@ def _set(module: Module, call: ast.Call) -> Iterator[tuple[str, ast.expr]]:
     _, name, value = call.args
     if isinstance(name, ast.Constant) and isinstance(name.value, str):
         yield name.value, value
-    bindings = module.definitions(name) if isinstance(name, ast.Name) else ()
-    view = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.ITERATION else None
-    if isinstance(view, ast.Call) and isinstance(view.func, ast.Attribute) and view.func.attr == "items":
-        loop = module.index.parents.get(view)
-        target = loop.target if isinstance(loop, ast.For) else None
-        together = isinstance(target, ast.Tuple) and [identifier(part) for part in target.elts]
-        if together == [identifier(name), identifier(value)]:
-            yield from (written_items(module, view.func.value) or {}).items()
+    keys, values = (module.definitions(part) if isinstance(part, ast.Name) else () for part in (name, value))
+    together = len(keys) == len(values) == 1 and keys[0].value is values[0].value
+    if together and values[0].index == (*keys[0].index[:-1], 1):
+        yield from looped_items(module, name).items()

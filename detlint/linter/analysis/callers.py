@@ -63,6 +63,18 @@ def results_of(function: FunctionNode, ctx: Context) -> Iterator[tuple[Context, 
     yield from _reads_of(function, ctx) if is_property else calls_of(function, ctx)
 
 
+def given_on(value: ast.expr, ctx: Context) -> list[tuple[Context, ast.expr]]:
+    """Return the calls of `make` for the `x` of its `return x`: what they give is the value itself.
+
+    Empty where it goes another way, where nothing in the project calls the function, and where others may do so.
+    """
+    parent = ctx.parent(value)
+    function = ctx.function(parent) if isinstance(parent, ast.Return) else None
+    results = list(results_of(function, ctx)) if function is not None else []
+    known = [result for result in results if result is not None]
+    return known if len(known) == len(results) else []
+
+
 def _reads_of(function: FunctionNode, ctx: Context) -> Iterator[tuple[Context, ast.expr] | None]:
     """Yield where the project reads a property, also of something unknown; None where too many files mention it."""
     qualified = ctx.module.qualified(function)

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from detlint.linter.analysis.elements import gone_through
 from detlint.linter.analysis.only_values import only_value
 from detlint.linter.source.names import FUNCTIONS, BindingKind
 from detlint.linter.source.nodes import is_own
@@ -77,9 +78,12 @@ def _given_back(module: Module, found: tuple[Module, ast.AST] | None) -> ast.Dic
 def looped_items(module: Module, key: ast.expr) -> Mapping[str, ast.expr]:
     """Return the items that a loop goes through whose keys `key` is: `for name, value in OPTIONS.items()`."""
     bindings = module.definitions(key) if isinstance(key, ast.Name) else ()
-    if len(bindings) != 1 or bindings[0].kind is not BindingKind.ITERATION or bindings[0].index != (0,):
+    if len(bindings) != 1 or bindings[0].kind is not BindingKind.ITERATION or bindings[0].value is None:
         return {}
-    whole = bindings[0].value
+    whole, place = gone_through(module.inference, bindings[0].value, bindings[0].index)
+    if place != (0,):
+        return {}
+    whole = (only_value(module, whole) if isinstance(whole, ast.Name) else None) or whole
     if not isinstance(whole, ast.Call) or not isinstance(whole.func, ast.Attribute) or whole.func.attr != "items":
         return {}
     return written_items(module, whole.func.value) or {}

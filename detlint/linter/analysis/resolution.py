@@ -215,12 +215,20 @@ def _imported(inference: Inference, call: ast.Call) -> Iterator[str]:
 def _imported_by(inference: Inference, name: str) -> Iterator[str]:
     """Yield the modules that a function of the project imports and gives back.
 
-    `return importlib.import_module(…)`, or `import torch` and then `return torch`.
+    `return importlib.import_module(…)`, or `import torch` and then `return torch`; also `return load_torch()`, of a
+    function that does so, and `return torch` of what the file imports at its top.
     """
     definition = inference.module.project.definition(name)
     if definition is None or not isinstance(definition[1], FUNCTIONS):
         return
     inside, bound = definition[0].inference, definition[0].index.scopes[definition[1]].bindings
+    last = definition[1].body[-1]
+    handed_on = last.value if isinstance(last, ast.Return) else None
+    if isinstance(handed_on, ast.Call) and not handed_on.args and not handed_on.keywords:
+        yield from inside.resolve(handed_on)
+    elif isinstance(handed_on, ast.Name) and handed_on.id not in bound:
+        imported = (each for each in definition[0].definitions(handed_on) if each.kind is BindingKind.IMPORT)
+        yield from (inside.canonical(each.target) for each in imported)
     for part in walk(definition[1]) if _imports(definition[0], bound) else ():
         given = part.value if isinstance(part, ast.Return) else None
         if isinstance(given, ast.Call) and _IMPORT in inside.resolve(given.func):

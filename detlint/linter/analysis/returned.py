@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.element_fills import entries
+from detlint.linter.analysis.only_values import only_value
 from detlint.linter.source.names import FUNCTIONS, FunctionNode
 from detlint.linter.source.nodes import decorating, identifier
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from detlint.linter.analysis.project import Module
 
 _NAMED = 2  # statements: `names = os.listdir(folder)`, `return names`
+_MAX_STEPS = 4  # of names, conditions and functions that lead on
 
 
 def returned_by(names: tuple[str, ...], ctx: Context) -> list[tuple[ast.expr, Context]] | None:
@@ -42,6 +44,22 @@ def only_hands_on(function: FunctionNode) -> bool:
         return False
     named = statements[0].targets if isinstance(statements[0], ast.Assign) else []
     return len(statements) == 1 or list(map(ast.unparse, named)) == [ast.unparse(last.value)]
+
+
+def made_at_last(value: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> list[tuple[ast.expr, Context]]:
+    """Return what an expression is made by: `Random()` for `make()`, a function of the project that returns that.
+
+    Of `make() if given else None` both; of anything else itself.
+    """
+    if isinstance(value, ast.IfExp) and steps:
+        return [made for part in (value.body, value.orelse) for made in made_at_last(part, ctx, steps - 1)]
+    known = only_value(ctx.module, value) if isinstance(value, ast.Name) else None
+    if known is not None and steps:
+        return made_at_last(known, ctx, steps - 1)
+    inside = returned_by(ctx.callees(value), ctx) if isinstance(value, ast.Call) and steps else None
+    if not inside:
+        return [(value, ctx)]
+    return [made for part, where in inside for made in made_at_last(part, where, steps - 1)]
 
 
 def made_results(module: Module, function: FunctionNode) -> list[ast.expr | None]:

@@ -94,11 +94,11 @@ def kept(node: ast.Attribute, ctx: Context) -> Found | None:
         writes = list(ctx.inference.attribute_writes(info, node.attr)) if info is not None else []
         if len(writes) == 1 and not writes[0][1].index:
             owner, write = writes[0]
-            return _default_of_field(write.value), ctx.elsewhere(owner.module)
+            return default_of_field(write.value), ctx.elsewhere(owner.module)
     return None
 
 
-def _default_of_field(value: ast.expr) -> ast.expr:
+def default_of_field(value: ast.expr) -> ast.expr:
     """`"x"` of `field(default="x")` and of `Field("x", description="…")`."""
     if not isinstance(value, ast.Call) or identifier(value.func) not in _FIELDS:
         return value

@@ -16,7 +16,7 @@ from detlint.linter.analysis.program import calls_named
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.repairs import Repair, replace, safe
 from detlint.linter.analysis.testcode import is_test_file
-from detlint.linter.analysis.unsaid import Found, spread
+from detlint.linter.analysis.unsaid import Found, default_of_field, spread
 from detlint.linter.randomness.trainer_settings import trainer_options
 from detlint.linter.source.names import FUNCTIONS
 from detlint.linter.source.nodes import identifier, is_own
@@ -93,8 +93,9 @@ def _configured(ctx: Context) -> Iterator[tuple[ast.AST, str, ast.expr]]:
                 if isinstance(target, ast.Name) or _BENCHMARK not in ctx.resolve(target):
                     yield statement, text, statement.value
     for field in index.of_type(ast.AnnAssign):
-        if field.value is not None and _is_true(field.value) and _FLAG.search(ast.unparse(field.target)):
-            yield field, ast.unparse(field.target), field.value
+        value = default_of_field(field.value) if field.value is not None else None
+        if value is not None and _is_true(value) and _FLAG.search(ast.unparse(field.target)):
+            yield field, ast.unparse(field.target), value
     for keyword in index.of_type(ast.keyword):
         if keyword.arg and _is_true(keyword.value) and _FLAG.search(keyword.arg):
             yield keyword, keyword.arg, keyword.value

@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterator
 
 from detlint.findings import Finding
-from detlint.linter.analysis.callers import calls_of, is_set_from_outside, is_used_elsewhere
+from detlint.linter.analysis.callers import calls_of, given_on, is_set_from_outside, is_used_elsewhere
 from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.registry import check, check_file
+from detlint.linter.analysis.returned import made_at_last
 from detlint.linter.analysis.testcode import is_test_file, is_unit_test
 from detlint.linter.analysis.unpassed import callers_of, is_asked_about, is_left_out, is_never_passed, optional_in
 from detlint.linter.randomness.ignored_seeds import ignored_seeds
@@ -37,19 +38,34 @@ def unseeded_generator(call: Call, ctx: Context) -> Iterator[Finding]:
     if generator is None:
         return
     torch = call.name.startswith("torch.")
-    if _has_seed(call, generator, ctx) or _is_fallback(call.node, ctx, torch=torch) or _is_unused(call.node, ctx):
-        return
-    if _is_seeded_later(call.node, generator, ctx) or not draws_decide(call.node, ctx):
-        return
-    if torch and is_test_file(ctx.module):
+    if _has_seed(call, generator, ctx) or (torch and is_test_file(ctx.module)):
         return  # a test is glad of numbers that are always the same
-    asked = _asked_for_numbers(call.node, ctx) if torch else []
+    places = list(_places(call.node, ctx))
+    if all(_is_as_good_as_seeded(node, generator, where) for where, node in places):
+        return
+    asked = [each for where, node in places for each in _asked_for_numbers(node, where)] if torch else []
     if asked and all(asked):
         return  # nothing is drawn from it: what comes of the number is for the rule about seeds
     constant = torch and not any(asked)
     if constant and _is_all_there_is(call.node, ctx):
         return
     yield ctx.finding(call.node, call=f"{call.name}()", consequence=_CONSTANT if constant else _SYSTEM)
+
+
+def _places(made: ast.expr, ctx: Context, steps: int = _DEPTH) -> Iterator[tuple[Context, ast.expr]]:
+    """Yield where a new generator is: where it is made, or the calls of what makes and returns it, `rng = make()`."""
+    results = given_on(made, ctx) if steps else []
+    if not results:
+        yield ctx, made
+    for where, result in results:
+        yield from _places(result, where, steps - 1)
+
+
+def _is_as_good_as_seeded(made: ast.expr, generator: OwnGenerator, ctx: Context) -> bool:
+    """Does it stand in for what a caller gives, is it seeded later, or does nothing come of its draws?"""
+    if _is_fallback(made, ctx, torch=_is_torch(generator)) or _is_unused(made, ctx):
+        return True
+    return _is_seeded_later(made, generator, ctx) or not draws_decide(made, ctx)
 
 
 def _is_all_there_is(made: ast.Call, ctx: Context) -> bool:
@@ -118,7 +134,7 @@ def unseeded_factory(ctx: Context) -> Iterator[Finding]:
             yield ctx.finding(keyword.value, call=f"{made[0]}()", consequence=_SYSTEM)
 
 
-def _asked_for_numbers(node: ast.Call, ctx: Context) -> list[bool]:
+def _asked_for_numbers(node: ast.expr, ctx: Context) -> list[bool]:
     """Return of each use of a torch generator whether it is `g.seed()`, which gives it a number of the system's."""
     binding = ctx.binding(node)
     uses = ctx.flow(node).uses(binding) if binding is not None else (node,)
@@ -159,7 +175,7 @@ def _seeds(ctx: Context) -> bool:
     return seeding_of(ctx.program_or_library).has_place_in(ctx.module)
 
 
-def _is_unused(node: ast.Call, ctx: Context) -> bool:
+def _is_unused(node: ast.expr, ctx: Context) -> bool:
     """Is it kept under a name that its file does not export and no file of the project reads? Nothing draws from it."""
     binding = ctx.binding(node)
     if binding is None or binding.scope.is_class:
@@ -182,7 +198,7 @@ def _is_unused(node: ast.Call, ctx: Context) -> bool:
     return not (shared and is_used_elsewhere(binding.name, ctx))
 
 
-def _is_fallback(node: ast.Call, ctx: Context, *, torch: bool) -> bool:
+def _is_fallback(node: ast.expr, ctx: Context, *, torch: bool) -> bool:
     """Does it only stand in for a generator or a seed that the caller may pass?
 
     One that no caller in the project passes is no choice; but torch's own start, the same in every run, is a default.
@@ -259,8 +275,11 @@ def _is_set(attribute: str, ctx: Context) -> bool:
 
 def _is_none_or_made(value: ast.expr, ctx: Context) -> bool:
     table = load_sources().generators
-    nothing = isinstance(value, ast.Constant) and value.value is None
-    return nothing or (isinstance(value, ast.Call) and any(table.get(name) for name in ctx.callees(value)))
+    return all(
+        (isinstance(made, ast.Constant) and made.value is None)
+        or (isinstance(made, ast.Call) and any(table.get(name) for name in where.callees(made)))
+        for made, where in made_at_last(value, ctx)
+    )
 
 
 def _is_seeded_later(node: ast.expr, generator: OwnGenerator, ctx: Context, depth: int = 0) -> bool:
@@ -362,9 +381,9 @@ def _replaced(attribute: str, target: ast.expr, generator: OwnGenerator, ctx: Co
             isinstance(other, ast.Attribute) and other.attr == attribute and not _of_other_class(other, target, ctx)
             for other in assignment.targets
         )
-        if same and target not in assignment.targets and isinstance(value, ast.Call):
-            seeded = (value.args or value.keywords) and not _is_torch(generator)
-            if seeded and generator.call.name in ctx.callees(value):
+        for made, where in made_at_last(value, ctx) if same and target not in assignment.targets else ():
+            seeded = isinstance(made, ast.Call) and (made.args or made.keywords) and not _is_torch(generator)
+            if isinstance(made, ast.Call) and seeded and generator.call.name in where.callees(made):
                 return True
     return not _is_torch(generator) and is_set_from_outside(attribute, ctx)
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from detlint.linter.analysis.callers import is_used_elsewhere
+from detlint.linter.analysis.callers import given_on, is_used_elsewhere
 from detlint.linter.source.names import COMPREHENSIONS, FUNCTIONS, FunctionNode
 from detlint.linter.source.nodes import arguments_of, identifier, walk
 from detlint.randomness import load_sources
@@ -21,16 +21,20 @@ _ADDRESSES = re.compile(r"(^|_)(addr|address|endpoint|host|hostname|port|url)s?$
 _HEXADECIMAL = re.compile(r"[xX]$")
 _HEX_FIELD = re.compile(r"[^%]*%[0#]?\d*[xX][^%]*")
 _LOOPS = (ast.For, ast.AsyncFor, ast.While, *COMPREHENSIONS)
+_STEPS = 3  # functions that hand on what they make
 _SENDS = ("requests.", "httpx.", "aiohttp.", "urllib3.")
 _FRESH_LISTS = frozenset({"builtins.list", "builtins.range", "builtins.sorted"})
 
 
-def identifies(draw: ast.expr, ctx: Context) -> bool:
+def identifies(draw: ast.expr, ctx: Context, steps: int = _STEPS) -> bool:
     """Return whether what is drawn is the number of an id in hexadecimal, or drawn anew until no such file exists."""
     function = ctx.function(draw)
     if function is not None and load_sources().indifferent.makes_up_name(function.name):
         return True
-    return _is_written_in_hex(draw, ctx) or _is_new_on_disk(draw, ctx)
+    if _is_written_in_hex(draw, ctx) or _is_new_on_disk(draw, ctx):
+        return True
+    results = given_on(draw, ctx) if steps else []
+    return bool(results) and all(identifies(result, where, steps - 1) for where, result in results)
 
 
 def joins(call: ast.Call) -> bool:
@@ -39,17 +43,26 @@ def joins(call: ast.Call) -> bool:
     return isinstance(function, ast.Attribute) and function.attr == "join" and isinstance(function.value, ast.Constant)
 
 
-def is_kept_as_id(text: ast.expr, ctx: Context) -> bool:
+def is_kept_as_id(text: ast.expr, ctx: Context, steps: int = _STEPS) -> bool:
     """`player_id = "player_" + "".join(letters)`, or what a function of such a name returns."""
     parent = ctx.parent(text)
     if _goes_on_in(parent):
         assert isinstance(parent, ast.expr)
-        return is_kept_as_id(parent, ctx)
+        return is_kept_as_id(parent, ctx, steps)
     if isinstance(parent, ast.Return):
         function = ctx.function(parent)
-        return function is not None and _IDENTIFIES.search(function.name) is not None
+        if function is not None and _IDENTIFIES.search(function.name):
+            return True
+        results = given_on(text, ctx) if steps else []
+        return bool(results) and all(is_kept_as_id(result, where, steps - 1) for where, result in results)
     targets = parent.targets if isinstance(parent, ast.Assign) else []
-    return bool(targets) and all(_IDENTIFIES.search(identifier(target)) for target in targets)
+    if targets and all(_IDENTIFIES.search(identifier(target)) for target in targets):
+        return True
+    binding = ctx.binding(text) if targets and steps else None
+    if binding is None or not isinstance(binding.scope.node, FUNCTIONS):
+        return False
+    uses = ctx.module.flow(binding.scope).uses(binding)
+    return bool(uses) and all(is_kept_as_id(use, ctx, steps - 1) for use in uses)
 
 
 def is_sent_as_id(key: ast.expr | None, record: ast.Dict, ctx: Context) -> bool:

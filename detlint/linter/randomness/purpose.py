@@ -8,7 +8,8 @@ from __future__ import annotations
 import ast
 import re
 
-from detlint.linter.analysis.callers import is_used_elsewhere
+from detlint.linter.analysis.callers import given_on, is_used_elsewhere
+from detlint.linter.analysis.calls import parameter_given
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.testcode import is_meant_to_fail
 from detlint.linter.analysis.values import Kind
@@ -62,6 +63,10 @@ def decides(node: ast.expr, ctx: Context, depth: int = 0) -> bool:
         return _assigned_decides(parent, ctx, depth)
     if isinstance(parent, ast.Expr):
         return False
+    if isinstance(parent, ast.Return):
+        several = isinstance(node, (ast.Tuple, ast.List, ast.Dict))  # data, for whoever wants it
+        results = given_on(node, ctx) if not several else []
+        return not results or any(decides(result, where, depth + 1) for where, result in results)
     if isinstance(parent, (ast.For, ast.comprehension)):
         return parent.iter is not node or _rounds_decide(parent, ctx)
     if isinstance(parent, ast.Dict) and node in parent.values:
@@ -77,11 +82,14 @@ def decides(node: ast.expr, ctx: Context, depth: int = 0) -> bool:
     return decides(parent, ctx, depth + 1)
 
 
-def draws_decide(generator: ast.expr, ctx: Context) -> bool:
+def draws_decide(generator: ast.expr, ctx: Context, depth: int = 0) -> bool:
     """Return whether anything drawn from the generator that an expression makes matters; True where it is handed on."""
     if identifies(generator, ctx) or is_meant_to_fail(generator, ctx.module):
         return False
     parent = ctx.parent(generator)
+    results = given_on(generator, ctx) if depth < _DEPTH else []
+    if results:
+        return any(draws_decide(result, where, depth + 1) for where, result in results)
     if isinstance(parent, ast.Call) and generator is not parent.func:  # `coolname.replace_random(Random())`
         return load_sources().indifferent.calls.isdisjoint(ctx.callees(parent))
     if isinstance(parent, ast.Attribute):
@@ -96,7 +104,7 @@ def draws_decide(generator: ast.expr, ctx: Context) -> bool:
     uses = ctx.module.flow(owner).uses(binding)
     if isinstance(owner.node, ast.Module) and (not uses or is_used_elsewhere(binding.name, ctx)):
         return True
-    return any(draws_decide(use, ctx) for use in uses)
+    return any(draws_decide(use, ctx, depth + 1) for use in uses)
 
 
 def _attribute_decides(attribute: ast.Attribute, ctx: Context, depth: int) -> bool:
@@ -133,7 +141,24 @@ def _argument_decides(argument: ast.expr, call: ast.Call, ctx: Context, depth: i
     computes = (bool(names) and all(name.startswith("torch.") for name in names)) or _only_keeps(names, ctx)
     if converts or (computes and not isinstance(ctx.parent(call), ast.Expr)) or _is_model(call, ctx):
         return decides(call, ctx, depth + 1)
-    return True
+    return _parameter_decides(argument, call, ctx, depth)
+
+
+def _parameter_decides(argument: ast.expr, call: ast.Call, ctx: Context, depth: int) -> bool:
+    """Does anything that a function of the project does with what it is given decide? What is unread may do so.
+
+    So may a method, which another class may replace.
+    """
+    found = [ctx.module.project.definition(name) for name in ctx.callees(call)]
+    owner, function = found[0] if len(found) == 1 and found[0] is not None else (ctx.module, None)
+    if not isinstance(function, FUNCTIONS):
+        return True
+    name = parameter_given(function, call, argument, skip_self=False)
+    bindings = owner.index.scopes[function].bindings.get(name or "", ())
+    if len(bindings) != 1 or owner.index.class_at(function) is not None:
+        return True
+    where = ctx.elsewhere(owner)
+    return any(decides(use, where, depth + 1) for use in owner.flow(bindings[0].scope).uses(bindings[0]))
 
 
 def _only_keeps(names: tuple[str, ...], ctx: Context) -> bool:

@@ -7,12 +7,13 @@ import re
 from collections.abc import Iterator
 
 from detlint.linter.analysis.context import Call
-from detlint.linter.analysis.origins import FACTORIES, Origin
+from detlint.linter.analysis.origins import FACTORIES, Origin, passed
 from detlint.linter.analysis.parameters import annotation_values
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.texts import is_text
 from detlint.linter.analysis.values import Kind, Value
 from detlint.linter.randomness.seeding import Seed
+from detlint.linter.source.names import FUNCTIONS, BindingKind
 from detlint.linter.source.nodes import identifier
 from detlint.randomness import load_sources
 
@@ -22,6 +23,7 @@ _HASHES = frozenset({Kind.STRING, Kind.NONE})
 _COUNTS = re.compile(
     r"(^|_)(seeds?|epochs?|ranks?|idx|index|indices|steps?|updates?|iter(ation)?|worker(_id)?|num|count|size|offset|[ijkn])_?$"
 )
+_MAX_STEPS = 3
 _STABLE = frozenset({Kind.NUMBER, Kind.BOOL})
 
 
@@ -56,18 +58,28 @@ def made_up(seed: Seed) -> str:
     return "the operating system's randomness" if nothing else ""
 
 
-def hash_varies(module: Module, value: ast.expr) -> bool:
+def hash_varies(module: Module, value: ast.expr, steps: int = _MAX_STEPS) -> bool:
     """Is the hash of this value salted? Of strings, bytes and None always, of tuples where they may hold them.
 
-    What stands under a key is taken for text: nobody hashes a number for a seed.
+    What stands under a key is taken for text: nobody hashes a number for a seed. So for a parameter that gets it.
     """
     if isinstance(value, ast.Tuple):
         return not all(_is_number(module, element) for element in value.elts)
     if is_text(module, value):
         return True
+    if any(hash_varies(given.module, given.node, steps - 1) for given in _given(module, value) if steps):
+        return True
     found = module.inference.values(value)
     kept = isinstance(value, (ast.Subscript, ast.Attribute)) and not _is_number(module, value)
     return any(each.kind in _HASHES or (kept and each.kind is Kind.UNKNOWN) for each in found) or (kept and not found)
+
+
+def _given(module: Module, value: ast.expr) -> Iterator[Origin]:
+    """Yield what the file passes for a parameter of one of its functions: `row["id"]` for `def seed_of(name):`."""
+    bindings = module.definitions(value) if isinstance(value, ast.Name) else ()
+    for binding in bindings:
+        if binding.kind is BindingKind.PARAMETER and isinstance(binding.scope.node, FUNCTIONS):
+            yield from passed(module, binding.scope.node, binding.name, (module,))
 
 
 def _is_number(module: Module, value: ast.expr) -> bool:
