@@ -15,7 +15,7 @@ _MAX_STEPS = 3
 
 
 def made_of(module: Module, node: ast.expr) -> list[ast.expr | None]:
-    """Return what each binding of a variable is written with; None for one that is not, as in a loop; nothing for no variable.
+    """Return what each binding of a variable is written with; None for one that is not, as in a loop.
 
     That is `listed` of `files, count = listed, 0` and of `files = listed if wanted else None`.
     """
