@@ -15,11 +15,12 @@ _MAX_STEPS = 3
 
 
 def made_of(module: Module, node: ast.expr) -> list[ast.expr | None]:
-    """Return what each binding of a variable is written with; None for one that is not, nothing for no variable.
+    """Return what each binding of a variable is written with; None for one that is not, as in a loop.
 
     That is `listed` of `files, count = listed, 0` and of `files = listed if wanted else None`.
     """
-    return [given_to(binding) for binding in module.definitions(node)] if isinstance(node, ast.Name) else []
+    bindings = module.definitions(node) if isinstance(node, ast.Name) else ()
+    return [None if binding.kind is BindingKind.ITERATION else given_to(binding) for binding in bindings]
 
 
 def given_to(binding: Binding) -> ast.expr | None:

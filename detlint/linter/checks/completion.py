@@ -9,6 +9,7 @@ from detlint.findings import Finding
 from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.made import unless_none
 from detlint.linter.analysis.registry import check, check_file
+from detlint.linter.analysis.returned import only_hands_on
 from detlint.linter.analysis.values import Kind
 from detlint.linter.order.callers import is_given_in_vain
 from detlint.linter.order.destination import OrderTracer
@@ -62,6 +63,10 @@ def _iterations_of_done(call: ast.Call, tracer: OrderTracer, ctx: Context) -> It
     if any(isinstance(given, (ast.List, ast.Set)) and _is_single(given) for given in call.args[:1]):
         return
     statement = _after_waiting(call, ctx)
+    function = ctx.function(call)
+    if isinstance(statement, ast.Return) and function is not None and only_hands_on(function):
+        for given in tracer.callers(function):  # `done, pending = finished(pending)`
+            yield from _iterations_of_done(given, tracer, ctx)
     if isinstance(statement, ast.expr) and _takes_done(statement):
         yield statement
     target = statement.targets[0] if isinstance(statement, ast.Assign) else None

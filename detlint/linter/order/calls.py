@@ -145,7 +145,8 @@ class OrderCalls(OrderArrays):
             return self.destination(call, trail)
         record = replace(trail, place=given.place)
         found = self._through_function(node, call, names, record) or self._held(call, names, trail)
-        unknown = found is None and (trail.gathered or trail.partial) and trail.form is Form.SEQUENCE
+        entry = trail.form is Form.NESTED and isinstance(given.place, str)  # `options["images"] = images`
+        unknown = found is None and (trail.gathered or trail.partial) and (trail.form is Form.SEQUENCE or entry)
         return self._worked_on(call, names) if unknown else found
 
     def _ties(self, node: ast.expr, call: ast.Call, names: tuple[str, ...], trail: Trail) -> str | None:

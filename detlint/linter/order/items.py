@@ -45,7 +45,7 @@ class OrderItems(OrderCalls):
             trail = replace(trail, behind=False)
             sliced = replace(trail, subset=True) if parted else trail
             found = self.destination(parent, leave_rest(trail) if parted and _leaves_rest(index) else sliced)
-            return found if found or whole else self._by_position(parent, index)
+            return found if found or whole else self._by_position(parent, index, trail)
         if isinstance(index, ast.UnaryOp):
             index = index.operand
         if isinstance(index, ast.Constant) and isinstance(index.value, str):  # a column of a table
@@ -55,7 +55,7 @@ class OrderItems(OrderCalls):
             if not other and self._is_taken_off(parent):
                 return self.taken_out(node, parent)
             return None if other else self.choice(node, parent)
-        return self._by_position(parent, index)
+        return self._by_position(parent, index, trail)
 
     def _is_ranking(self, index: ast.expr, steps: int = _MAX_STEPS) -> bool:
         """`np.argsort(scores)`, a variable that holds it, `i` of `for i in order`: whatever the order was before."""
@@ -109,9 +109,10 @@ class OrderItems(OrderCalls):
             return False
         return any(isinstance(part, ast.Subscript) and ast.unparse(part) == f"{text}[0]" for part in ast.walk(loop))
 
-    def _by_position(self, item: ast.Subscript, index: ast.expr) -> str | None:
+    def _by_position(self, item: ast.Subscript, index: ast.expr, trail: Trail) -> str | None:
         """`files[i]`, `files[i:i + 8]`: in a loop over the positions items follow the order as if it ran over them."""
         names = self._places_named(index)
+        whole = Trail(gathered=trail.gathered, each_run=trail.each_run)
         if self._meets_another_listing(item):
             return PAIRING
         for parent in self.index.ancestors(item):
@@ -120,14 +121,14 @@ class OrderItems(OrderCalls):
                 return "the item at each index" if asked and not self.fills_view(item) else None
             if isinstance(parent, FOR_LOOPS) and names & names_in(parent.target):
                 places = names | self.companions(parent.target, parent.iter, item.value)
-                trail = leave_rest(Trail()) if self._is_drawn_part(parent.iter, item.value) else Trail()
-                return self._effects(parent, frozenset(), frozenset(places), trail, (item,))
+                some = leave_rest(whole) if self._is_drawn_part(parent.iter, item.value) else whole
+                return self._effects(parent, frozenset(), frozenset(places), some, (item,))
             if isinstance(parent, ast.While) and names & counted_up(ast.walk(parent)):
-                return self._effects(parent, frozenset(), frozenset(names), Trail(), (item,))
+                return self._effects(parent, frozenset(), frozenset(names), whole, (item,))
             if isinstance(parent, (ast.ListComp, ast.GeneratorExp)):
                 picked = parent.generators[0].iter
-                some = _goes_in_steps(picked) or self._is_drawn_part(picked, item.value)
-                return self.destination(parent, Trail(subset=some))
+                part = _goes_in_steps(picked) or self._is_drawn_part(picked, item.value)
+                return self.destination(parent, replace(whole, subset=part))
             if isinstance(parent, ast.DictComp) and names & names_in(parent.generators[0].target):
                 return self._entry_by_position(item, parent, names)
         return None
