@@ -28,7 +28,7 @@ from detlint.linter.memory.promised import is_promised
 from detlint.linter.memory.uses import Fate, fate, registered_name
 from detlint.linter.memory.weights import unwritten_attribute
 from detlint.linter.programs.meta_device import has_form_alone
-from detlint.linter.source.nodes import walk
+from detlint.linter.source.nodes import arguments_of, unless_absent, walk
 
 _MAX_NAMES = 3
 
@@ -78,9 +78,10 @@ def _lengthens(read: ast.expr, made: ast.Call, ctx: Context) -> bool:
     A parameter, `tokens = torch.cat((tokens, self.token))`, is no room.
     """
     statement = ctx.statement(read)
-    if not isinstance(read, ast.Call) or not isinstance(statement, ast.Assign) or statement.value is not read:
+    whole = unless_absent(statement.value) if isinstance(statement, ast.Assign) else None
+    if not isinstance(read, ast.Call) or not isinstance(statement, ast.Assign) or whole is not read:
         return False
-    joined = read.args[0] if read.args and JOINING.intersection(ctx.callees(read)) else None
+    joined = next(iter(arguments_of(read)), None) if JOINING.intersection(ctx.callees(read)) else None
     parts = [_unsliced(part) for part in joined.elts] if isinstance(joined, (ast.Tuple, ast.List)) else []
     return not is_parameter(made, ctx) and any(ast.unparse(target) in parts for target in statement.targets)
 

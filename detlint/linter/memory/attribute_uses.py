@@ -117,7 +117,8 @@ class AttributeUses:
 
     def _is_later(self, node: ast.Attribute, own: bool) -> bool:
         """Is this a write of a method that the constructor does not lead to: `self.bank[at:] = rows` of each step?"""
-        later = own and self._ctx.function(node) not in self._constructing and bool(self._constructing)
+        making, function = self._ctx.function(self._made), self._ctx.function(node)
+        later = own and making in self._constructing and function not in self._constructing
         self._is_written_later |= later
         return later
 
@@ -127,7 +128,7 @@ class AttributeUses:
         function = ctx.function(node)
         if function is ctx.function(made):
             return ctx.flow(made).path(made, node)
-        return function in self._constructing and ctx.function(made) in self._constructing
+        return function in self._constructing
 
     def _is_written_in_part(self, node: ast.Attribute, own: bool) -> bool:
         entry = one_entry(node, self._ctx)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from detlint.linter.analysis.values import Kind
+
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
 
@@ -49,7 +51,8 @@ def _covers(scatter: ast.Call, place: int, ctx: Context) -> bool:
     """`torch.scatter(memory, 1, x.argsort(1), places)`: each element of a row is replaced."""
     named = [word.value for word in scatter.keywords if word.arg == "index"]
     index = next(iter([*named, *scatter.args[place : place + 1]]), None)
-    made = [value.node for value in ctx.values(index)] if index is not None else []
+    values = ctx.values(index) if index is not None else ()
+    made = [value.node for value in values if value.kind is not Kind.NONE]
     return bool(made) and all(
         isinstance(call, ast.Call) and not _PERMUTING.isdisjoint(ctx.callees(call)) for call in made
     )

@@ -24,6 +24,8 @@ def gives_form_alone(result: ast.expr, ctx: Context, names: int = _MAX_NAMES) ->
         return False
     if isinstance(parent, (ast.BinOp, ast.UnaryOp, ast.Compare)):
         return gives_form_alone(parent, ctx, names)
+    if isinstance(parent, ast.IfExp):
+        return parent.test is not result and gives_form_alone(parent, ctx, names)
     if isinstance(parent, ast.Attribute):
         return parent.attr in table.methods["form"] or _is_method_of_form(parent, ctx, names)
     if isinstance(parent, ast.Call) and parent.func is result:  # the method itself: `memory.sum` of `memory.sum(0)`

@@ -18,7 +18,9 @@ _CONTAINERS = (".Sequential", "List", "Dict", "Parallel", ".Module")
 
 
 def holds_layers_of_torch(node: ast.expr, ctx: Context) -> bool:
-    """Is a module known that holds no module of the project?"""
+    """Is a module known that holds no module of the project, `self.heads["last"]` of such a container included?"""
+    if isinstance(node, ast.Subscript) and holds_layers_of_torch(node.value, ctx):
+        return True
     values = [value for value in ctx.values(node) if value.kind is not Kind.NONE]
     return bool(values) and all(_is_of_torch(value, ctx) for value in values)
 
@@ -36,14 +38,16 @@ def _is_of_torch(value: Value, ctx: Context) -> bool:
 
 
 def _elements(container: ast.AST | None) -> list[ast.expr]:
-    """Return what stands in a container's own brackets: `nn.Sequential(a, b)`, `nn.ModuleList([a, b])`."""
+    """Return what stands in a container's own brackets: `nn.ModuleList([a, b])`, `nn.ModuleDict({"first": a})`."""
     given = container.args if isinstance(container, ast.Call) else []
     elements: list[ast.expr] = []
     for each in given:
         if isinstance(each, (ast.List, ast.Tuple)):
             elements += each.elts
-        elif isinstance(each, COMPREHENSIONS) and not isinstance(each, ast.DictComp):
-            elements.append(each.elt)
+        elif isinstance(each, ast.Dict):
+            elements += each.values
+        elif isinstance(each, COMPREHENSIONS):
+            elements.append(each.value if isinstance(each, ast.DictComp) else each.elt)
         else:
             elements.append(each)
     return elements

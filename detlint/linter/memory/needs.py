@@ -23,12 +23,20 @@ def guards_emptiness(target: ast.AST, ctx: Context) -> bool:
     for parent in ctx.ancestors(target):
         if isinstance(parent, (ast.If, ast.IfExp)) and child is not parent.test:
             holds = child in parent.body if isinstance(parent, ast.If) else child is parent.body
-            if not holds and _names_size(parent.test):
+            test, holds = _turned(parent.test, holds)
+            if not holds and _names_size(test):
                 return True
-            if any(_says_nothing(part, holds, ctx) for part in ast.walk(parent.test)):
+            if any(_says_nothing(part, holds, ctx) for part in ast.walk(test)):
                 return True
         child = parent
     return False
+
+
+def _turned(test: ast.expr, holds: bool) -> tuple[ast.expr, bool]:
+    """Return `n > 0` that does not hold, for `not n > 0` that does."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) and isinstance(test.operand, ast.Compare):
+        return test.operand, not holds
+    return test, holds
 
 
 def _names_size(test: ast.expr) -> bool:
