@@ -76,9 +76,10 @@ class ConditionalSwitches(ModelNames):
         around = self.index.parents.get(self.index.statement(switch))
         names = [*arguments_of(switch), *([around.test] if isinstance(around, ast.If) else [])]
         reads = [read for name in names for read in self._reads_of_mode(key, name)]
-        function = self.index.function_at(switch)
-        here = [read for read in reads if self.index.function_at(read) is function]
-        return here[0] if len(here) == 1 else None
+        if any(map(is_own, names)):  # other methods may keep it there for themselves
+            function = self.index.function_at(switch)
+            reads = [read for read in reads if self.index.function_at(read) is function]
+        return reads[0] if len(reads) == 1 else None
 
     def _asks_about(self, key: Key, part: ast.AST) -> bool:
         """Is part of a test the model itself or its mode, and not another attribute: `if self.early_stopping`?"""

@@ -226,8 +226,9 @@ class ModelNames:
         while True:
             parent = self.index.parents.get(node)
             around: ast.AST | None = parent
-            chosen = isinstance(parent, ast.IfExp) and self.index.with_choice(node) is not node
-            if isinstance(parent, (ast.Subscript, ast.IfExp)) and (chosen or getattr(parent, "value", None) is node):
+            chosen = isinstance(parent, ast.IfExp) and unless_none(parent) is unless_none(node)
+            taken = isinstance(parent, ast.Subscript) and parent.value is node
+            if isinstance(parent, (ast.IfExp, ast.Subscript)) and (chosen or taken):
                 node = parent
                 continue
             if isinstance(parent, ast.Attribute):
