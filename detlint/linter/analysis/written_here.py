@@ -89,11 +89,15 @@ def kept_in(module: Module, node: ast.expr) -> ast.expr | None:
     writes = [(info, write) for info, write in found if not is_none(write.value)]
     function = module.index.function_at(node)
     here = [(info, write) for info, write in writes if write.method is function and function is not None]
-    info, only = next(iter(here if len(here) == 1 else writes), (None, None))
-    if only is None or info is None or info.module is not module or len(here or writes) != 1:
+    if here:  # the last one before, unless it stands in a branch
+        last = [write for _, write in here if write.value.lineno < node.lineno][-1:]
+        around = set(module.index.ancestors(node))
+        writes = here if last and module.index.parents.get(module.index.statement(last[0].value)) in around else []
+        writes = [(info, write) for info, write in writes if write in last]
+    info, only = writes[0] if len(writes) == 1 else (None, None)
+    if only is None or info is None or info.module is not module:
         return None
-    before = not here or only.value.lineno < node.lineno
-    return element_at(only.value, only.index) if before else None
+    return element_at(only.value, only.index)
 
 
 class _WrittenHere:

@@ -316,9 +316,15 @@ def _is_expected(node: ast.expr, ctx: Context) -> bool:
 
 def _is_fresh(node: ast.expr, ctx: Context) -> bool:
     """Return whether a computed value is only compared: one that was handed on may come back as the other side."""
-    if not isinstance(node, ast.Name):
+    if kept_in(ctx.module, node) is not None:
+        text, function = ast.unparse(node), ctx.function(node)
+        parts = (part for part in ast.walk(function or node) if isinstance(part, ast.Attribute))
+        reads = (part for part in parts if isinstance(part.ctx, ast.Load) and part is not node)
+        uses: list[ast.expr] = [part for part in reads if ast.unparse(part) == text]
+    elif isinstance(node, ast.Name):
+        uses = [use for binding in ctx.module.definitions(node) for use in ctx.flow(node).uses(binding)]
+    else:
         return True
-    uses = [use for binding in ctx.module.definitions(node) for use in ctx.flow(node).uses(binding)]
     return not any(isinstance(ctx.parent(use), (ast.Call, ast.keyword, ast.Assign)) for use in uses if use is not node)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from detlint.linter.analysis.project import Module
-from detlint.linter.analysis.written_here import made_here
+from detlint.linter.analysis.written_here import kept_in, made_here
 from detlint.linter.numbers.arrays import FILLED
 from detlint.linter.numbers.tensor_writes import written_into
 from detlint.linter.numbers.written_results import written_as
@@ -58,6 +58,8 @@ def _is_own(module: Module, node: ast.expr, steps: int) -> bool:
         return False
     if isinstance(node, ast.Constant):
         return True
+    if (kept := kept_in(module, node)) is not None:
+        return _is_own(module, kept, steps - 1)
     if isinstance(node, ast.Name):
         bindings = module.definitions(node)
         return bool(bindings) and all(

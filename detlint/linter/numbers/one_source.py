@@ -129,7 +129,7 @@ def _is_of_torch(call: ast.Call, ctx: Context) -> bool:
 def is_recorded(other: ast.expr, computed: ast.expr, ctx: Context) -> bool:
     """`cache = record(net)`, where `cache["layer"]` is compared with `net(x)`: it holds what `net` returned."""
     call, source = source_of(computed, ctx), other
-    while isinstance(source, (ast.Subscript, ast.Attribute)):
+    while isinstance(source, (ast.Subscript, ast.Attribute)) and kept_in(ctx.module, source) is None:
         source = source.value
     maker = made_as(source, ctx)
     if not isinstance(call, ast.Call) or not isinstance(maker, ast.Call) or source is other:
