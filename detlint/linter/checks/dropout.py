@@ -20,11 +20,9 @@ from detlint.linter.analysis.registry import check
 from detlint.linter.analysis.repairs import Repair, operand, safe, set_argument, unsafe
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.programs.dropout_rates import (
-    all_callers_say,
     asks_for_rate,
-    is_callers,
+    is_up_to_callers,
     is_stored_rate,
-    is_up_to_mode,
     is_zero,
     rate_of_callers,
     steady_rate,
@@ -105,8 +103,7 @@ def _is_spared(rate: ast.expr | None, node: ast.Call, ctx: Context) -> bool:
     return rate is not None and (
         _is_ruled_out(rate, ctx)
         or depends_on_mode(ctx.module, rate)
-        or (is_callers(rate, ctx) and not without_gradients(ctx.module, node))
-        or all_callers_say(rate, ctx, is_up_to_mode)
+        or (not without_gradients(ctx.module, node) and is_up_to_callers(rate, ctx))
     )
 
 

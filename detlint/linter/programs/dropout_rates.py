@@ -149,7 +149,12 @@ def _is_told_the_mode(function: ast.AST) -> bool:
     return any(asks_for_mode(ast.Name(name, ast.Load())) for name in names)
 
 
-def is_up_to_mode(rate: ast.expr, ctx: Context) -> bool:
+def is_up_to_callers(rate: ast.expr, ctx: Context) -> bool:
+    """Return whether whoever calls the function decides about a rate, or all who do so go by the mode."""
+    return is_callers(rate, ctx) or all_callers_say(rate, ctx, _is_up_to_mode)
+
+
+def _is_up_to_mode(rate: ast.expr, ctx: Context) -> bool:
     """Return whether the mode decides about a rate, or the caller of its function, or whether it is nothing anyway."""
     return is_zero(rate, ctx) or depends_on_mode(ctx.module, rate) or is_callers(rate, ctx)
 
