@@ -21,8 +21,8 @@ from detlint.linter.analysis.repairs import Repair, operand, safe, set_argument,
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.programs.dropout_rates import (
     asks_for_rate,
-    is_up_to_callers,
     is_stored_rate,
+    is_up_to_callers,
     is_zero,
     rate_of_callers,
     steady_rate,
