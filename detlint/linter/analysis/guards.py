@@ -10,8 +10,7 @@ from detlint.linter.analysis.conditions import condition_of
 from detlint.linter.analysis.defaults import default_of
 from detlint.linter.analysis.only_values import set_once
 from detlint.linter.analysis.returned import returned_by
-from detlint.linter.source.names import chosen
-from detlint.linter.source.nodes import identifier, is_own, walk
+from detlint.linter.source.nodes import identifier, is_own, unless_none, walk
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
@@ -131,7 +130,7 @@ def _flag_behind(test: ast.expr, holds: bool, ctx: Context) -> tuple[ast.expr, C
     if isinstance(test, (ast.Name, ast.Attribute)):
         flag = set_once(ctx.module, test)
         if holds:
-            flag = chosen(flag)
+            flag = unless_none(flag)
         return (flag, ctx) if flag is not None else None
     asked = isinstance(test, ast.Call) and (isinstance(test.func, ast.Name) or is_own(test.func))
     answers = returned_by(ctx.callees(test), ctx) if isinstance(test, ast.Call) and asked else None

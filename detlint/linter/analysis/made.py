@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, unpacked
+from detlint.linter.source.nodes import unless_none
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.project import Module
@@ -28,15 +29,7 @@ def given_to(binding: Binding) -> ast.expr | None:
     if binding.kind is not BindingKind.ASSIGN:
         return None if binding.index else binding.value
     value = unpacked(binding)
-    return None if value is None else or_none(value)
-
-
-def or_none(value: ast.expr) -> ast.expr:
-    """Return `files` of `files if wanted else None`."""
-    if isinstance(value, ast.IfExp):
-        branches = [branch for branch in (value.body, value.orelse) if not _is_none(branch)]
-        return or_none(branches[0]) if len(branches) == 1 else value
-    return value
+    return unless_none(value)
 
 
 def written(value: ast.expr, module: Module, steps: int = _MAX_STEPS) -> tuple[ast.expr, Module]:
@@ -45,7 +38,7 @@ def written(value: ast.expr, module: Module, steps: int = _MAX_STEPS) -> tuple[a
     With the module that it stands in. What is no call of a function of the project that returns one thing stays as it
     is, but for `files if wanted else None`.
     """
-    value = or_none(value)
+    value = unless_none(value)
     names = module.inference.callees(value) if isinstance(value, ast.Call) and steps else ()
     where, function = (module.project.definition(names[0]) if len(names) == 1 else None) or (module, None)
     if not isinstance(function, FUNCTIONS):
@@ -57,20 +50,12 @@ def written(value: ast.expr, module: Module, steps: int = _MAX_STEPS) -> tuple[a
     return (value, module) if only is None else written(only, where, steps - 1)
 
 
-def unless_none(node: ast.expr, index: Index) -> ast.expr:
-    """Return `files if wanted else None` around `files`, or else what is given."""
-    around = index.parents.get(node)
-    if isinstance(around, ast.IfExp) and around.test is not node and or_none(around) is or_none(node):
-        return unless_none(around, index)
-    return node
-
-
 def target_of(node: ast.expr, index: Index) -> ast.expr | None:
     """Return the one target that an expression is assigned to.
 
     That is `files` of `files = listed`, of `files, count = listed, 0` and of `files = listed if wanted else None`.
     """
-    given = unless_none(node, index)
+    given = index.with_choice(node)
     statement = index.parents.get(given)
     if isinstance(statement, (ast.Tuple, ast.List)):
         return place_taken(given, statement, index)
@@ -87,7 +72,3 @@ def place_taken(node: ast.expr, display: ast.Tuple | ast.List, index: Index) -> 
     parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else []
     starred = any(isinstance(part, ast.Starred) for part in (*parts, *display.elts))
     return parts[display.elts.index(node)] if len(parts) == len(display.elts) and not starred else None
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None

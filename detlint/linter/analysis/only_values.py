@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from detlint.linter.analysis.written_here import kept_in, made_here, stands_for
+from detlint.linter.analysis.written_here import kept_in, made_here, written_out
 from detlint.linter.source.names import BindingKind, element_at
 from detlint.linter.source.nodes import is_own
 
@@ -24,7 +24,7 @@ def only_value(module: Module, node: ast.expr) -> ast.expr | None:
         only = bindings[0] if len(bindings) == 1 else None
         return made_here(module, only) if only is not None and only.kind is BindingKind.ASSIGN else None
     kept = kept_in(module, node)
-    return stands_for(module, kept) if kept is not None else None
+    return written_out(module, kept) if kept is not None else None
 
 
 def set_once(module: Module, node: ast.expr) -> ast.expr | None:

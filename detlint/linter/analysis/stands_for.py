@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from detlint.linter.analysis.callers import given_by_callers
 from detlint.linter.analysis.returned import returned_by
-from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, chosen, element_at, is_none
-from detlint.linter.source.nodes import is_own
+from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, element_at
+from detlint.linter.source.nodes import is_none, is_own, unless_none
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
@@ -34,7 +34,7 @@ def stands_for(node: ast.expr, ctx: Context) -> list[Meant]:
     if isinstance(node, ast.Attribute):
         return _kept(node, ctx) if is_own(node) else []
     if isinstance(node, ast.IfExp):
-        one = chosen(node)
+        one = unless_none(node)
         return [Meant(arm, ctx) for arm in ((node.body, node.orelse) if one is node or one is None else (one,))]
     if isinstance(node, ast.Call):
         return [Meant(value, inside) for value, inside in returned_by(ctx.callees(node), ctx) or ()]
@@ -73,7 +73,7 @@ def _all(ways: Iterable[list[Meant]]) -> list[Meant]:
 def _bound(binding: Binding, ctx: Context) -> list[Meant]:
     if binding.kind is BindingKind.PARAMETER:
         return _passed(binding, ctx)
-    value = chosen(binding.value)
+    value = unless_none(binding.value)
     if value is None or binding.kind is not BindingKind.ASSIGN or -1 in binding.index:
         return []
     return [_taken(value, binding.index, ctx)]
@@ -98,5 +98,5 @@ def _kept(attribute: ast.Attribute, ctx: Context) -> list[Meant]:
     if owner is None:
         return []
     writes = ctx.inference.attribute_writes(ctx.inference.class_info(owner), attribute.attr)
-    ways = ((chosen(write.value), write.index, ctx.elsewhere(cls.module)) for cls, write in writes)
+    ways = ((unless_none(write.value), write.index, ctx.elsewhere(cls.module)) for cls, write in writes)
     return _all([_taken(value, place, inside)] if value is not None else [] for value, place, inside in ways)

@@ -10,9 +10,9 @@ from detlint.linter.analysis.element_fills import put_in
 from detlint.linter.analysis.element_sort import Move
 from detlint.linter.analysis.elements import gone_through
 from detlint.linter.analysis.project import Module
-from detlint.linter.analysis.written_here import kept_in, made_here, stands_for
-from detlint.linter.source.names import Binding, BindingKind, chosen, unpacked
-from detlint.linter.source.nodes import identifier
+from detlint.linter.analysis.written_here import kept_in, made_here, written_out
+from detlint.linter.source.names import Binding, BindingKind, unpacked
+from detlint.linter.source.nodes import identifier, unless_none
 from detlint.linter.tables.rounding import rounding_table
 
 _STEPS = 4
@@ -61,9 +61,9 @@ def made_by(module: Module, node: ast.expr, steps: int = _MOST_VIEWS) -> Iterato
     elif isinstance(node, (ast.Subscript, ast.Attribute)):
         inner = [kept_in(module, node) or node.value]
     elif isinstance(node, ast.IfExp):
-        inner = [chosen(node)] if chosen(node) is not node else []
+        inner = [unless_none(node)] if unless_none(node) is not node else []
     elif isinstance(node, ast.Call):
-        if steps and (written := stands_for(module, node)) is not node:
+        if steps and (written := written_out(module, node)) is not node:
             yield from made_by(module, written, steps - 1)
         yield node
         if isinstance(node.func, ast.Attribute) and node.func.attr in rounding_table().keeping:

@@ -16,12 +16,10 @@ from detlint.linter.source.names import (
     Binding,
     BindingKind,
     FunctionNode,
-    chosen,
     element_at,
-    is_none,
     parameters,
 )
-from detlint.linter.source.nodes import decorating, identifier, is_own, walk
+from detlint.linter.source.nodes import decorating, identifier, is_none, is_own, unless_none, walk
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.project import Module
@@ -40,13 +38,13 @@ _OF_OBJECTS = ("self", "cls")
 Given = Mapping[str, ast.expr]
 
 
-def stands_for(module: Module, node: ast.expr) -> ast.expr:
+def written_out(module: Module, node: ast.expr) -> ast.expr:
     """Return what `node` is with the helpers that it calls written out, or `node` itself where it calls none.
 
     And what `self.drop` is set to, where that is plain.
     """
     for _ in range(_MOST_HELPERS):
-        node = chosen(node) or node
+        node = unless_none(node) or node
         written = kept_in(module, node)
         if isinstance(node, ast.Call):
             written = module.project.once(_WrittenHere, module).of(node)
@@ -60,13 +58,13 @@ def made_here(module: Module, binding: Binding) -> ast.expr | None:
     """Return what a name is bound to where that is written in its place, or in a helper: see `unpacked`."""
     whole = whole_here(module, binding)
     found = element_at(whole, binding.index)
-    return stands_for(module, found) if found is not None and binding.kind is BindingKind.ASSIGN else found
+    return written_out(module, found) if found is not None and binding.kind is BindingKind.ASSIGN else found
 
 
 def each_here(module: Module, node: ast.expr) -> list[ast.expr | None]:
     """Return what a name may stand for, None where that is no one expression; any other expression as it is."""
     if not isinstance(node, ast.Name):
-        return [stands_for(module, node)]
+        return [written_out(module, node)]
     return [made_here(module, binding) for binding in module.definitions(node)]
 
 
@@ -74,7 +72,7 @@ def whole_here(module: Module, binding: Binding) -> ast.expr | None:
     """Return the call behind a name, alone or as one of several results: `net(x)` of `out, state = run(net, x)`."""
     if binding.value is None or binding.kind is not BindingKind.ASSIGN:
         return binding.value
-    return stands_for(module, binding.value)
+    return written_out(module, binding.value)
 
 
 def kept_in(module: Module, node: ast.expr) -> ast.expr | None:

@@ -9,7 +9,7 @@ from detlint.findings import Finding
 from detlint.linter.analysis.context import MISSING, Call, Context
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.values import Kind
-from detlint.linter.analysis.written_here import kept_in, made_here, stands_for, whole_here
+from detlint.linter.analysis.written_here import kept_in, made_here, whole_here, written_out
 from detlint.linter.numbers.computed import after_start, is_computed, is_of_shares, is_product_with_itself
 from detlint.linter.numbers.convergence import stops_at_equality, stops_at_repetition
 from detlint.linter.numbers.differences import difference, within_nothing
@@ -291,7 +291,7 @@ def _are_called_results(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
 def _is_opaque(node: ast.expr, ctx: Context) -> bool:
     """Return whether nothing is known about a side but that some call gave it, or the object it is read from."""
     if (kept := kept_in(ctx.module, node)) is not None:
-        return isinstance(stands_for(ctx.module, kept), ast.Call)
+        return isinstance(written_out(ctx.module, kept), ast.Call)
     source = node.value if isinstance(node, ast.Attribute) else node
     if not isinstance(source, ast.Name) or any(value.kind is not Kind.UNKNOWN for value in ctx.values(node)):
         return False

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from detlint.findings import Finding
 from detlint.linter.analysis.context import Call, Context
-from detlint.linter.analysis.made import unless_none
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.returned import only_hands_on
 from detlint.linter.analysis.values import Kind
@@ -95,10 +94,10 @@ def _is_single(display: ast.List | ast.Set) -> bool:
 
 def _after_waiting(call: ast.Call, ctx: Context) -> ast.AST | None:
     """Return what stands around `await wait(tasks)`, or around `loop.run_until_complete(wait(tasks))`."""
-    waited: ast.expr = unless_none(call, ctx.module.index)
+    waited: ast.expr = ctx.module.index.with_choice(call)
     around = ctx.parent(waited)
     while isinstance(around, ast.Await) or (isinstance(around, ast.Call) and identifier(around.func) in _RUNNING):
-        waited = unless_none(around, ctx.module.index)
+        waited = ctx.module.index.with_choice(around)
         around = ctx.parent(waited)
     return around
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from detlint.findings import Finding
 from detlint.linter.analysis.callers import calls_of
 from detlint.linter.analysis.context import Call, Context
-from detlint.linter.analysis.inlined import inlined
 from detlint.linter.analysis.registry import check
+from detlint.linter.analysis.written_here import written_out
 from detlint.linter.memory.containers import (
     JOINING,
     read_of_elements,
@@ -28,7 +28,7 @@ from detlint.linter.memory.promised import is_promised
 from detlint.linter.memory.uses import Fate, fate, registered_name
 from detlint.linter.memory.weights import unwritten_attribute
 from detlint.linter.programs.meta_device import has_form_alone
-from detlint.linter.source.nodes import arguments_of, unless_absent, walk
+from detlint.linter.source.nodes import arguments_of, unless_none, walk
 
 _MAX_NAMES = 3
 
@@ -78,7 +78,7 @@ def _lengthens(read: ast.expr, made: ast.Call, ctx: Context) -> bool:
     A parameter, `tokens = torch.cat((tokens, self.token))`, is no room.
     """
     statement = ctx.statement(read)
-    whole = unless_absent(statement.value) if isinstance(statement, ast.Assign) else None
+    whole = unless_none(statement.value) if isinstance(statement, ast.Assign) else None
     if not isinstance(read, ast.Call) or not isinstance(statement, ast.Assign) or whole is not read:
         return False
     joined = next(iter(arguments_of(read)), None) if JOINING.intersection(ctx.callees(read)) else None
@@ -150,7 +150,7 @@ def _read_of_result(node: ast.expr, returned: ast.expr, ctx: Context, names: int
         if site is None:
             return None
         caller, call = site
-        written = inlined(call, caller)
+        written = written_out(caller.module, call)
         if has_form_alone(call, caller, written if isinstance(written, ast.Call) else None):
             continue
         read = _read_of_call(call, node, returned, caller, names - 1) if caller.callees(call) else None

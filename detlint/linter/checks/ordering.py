@@ -8,7 +8,7 @@ from functools import cache
 
 from detlint.findings import Finding
 from detlint.linter.analysis.context import Call, Context
-from detlint.linter.analysis.made import made_of, or_none
+from detlint.linter.analysis.made import made_of
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.repairs import Repair, replace, unsafe, wrap
@@ -24,7 +24,7 @@ from detlint.linter.order.takers import is_taken_as_set
 from detlint.linter.order.ties import leaves_ties
 from detlint.linter.programs.glob_patterns import names_one_path
 from detlint.linter.source.names import BindingKind
-from detlint.linter.source.nodes import arguments_of, identifier
+from detlint.linter.source.nodes import arguments_of, identifier, unless_none
 from detlint.linter.tables.order import order_table
 
 _WALKS = ("os.walk", "os.fwalk", "pathlib.Path.walk")
@@ -147,7 +147,7 @@ def _names_of_sets(ctx: Context) -> set[str]:
     return {
         target.id
         for statement in ctx.module.index.of_type(ast.Assign)
-        for target, value in ((target, or_none(value)) for target, value in _each_assigned(statement))
+        for target, value in ((target, unless_none(value)) for target, value in _each_assigned(statement))
         if isinstance(target, ast.Name)
         and (makes_set(value) or (isinstance(value, ast.BinOp) and isinstance(value.op, ast.Sub)))
     }

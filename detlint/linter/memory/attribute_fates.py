@@ -13,7 +13,7 @@ from detlint.linter.analysis.returned import returned_by
 from detlint.linter.memory.hooks import INITIALISES
 from detlint.linter.memory.uses import Fate, fate
 from detlint.linter.source.names import Binding, FunctionNode
-from detlint.linter.source.nodes import identifier, is_own, unless_absent, walk
+from detlint.linter.source.nodes import identifier, is_own, unless_none, walk
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.classes import ClassInfo
@@ -44,7 +44,7 @@ def assigned_to(target: ast.AST, ctx: Context) -> ast.expr | None:
     for each in statement.targets if isinstance(statement, ast.Assign) else ():
         if isinstance(each, ast.Tuple) and target in each.elts and len(each.elts) == len(elements):
             value = elements[each.elts.index(target)]
-    return unless_absent(value)
+    return unless_none(value)
 
 
 def made_where(value: ast.expr, ctx: Context, steps: int = _STEPS) -> tuple[ast.expr, Context]:

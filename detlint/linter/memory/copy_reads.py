@@ -17,7 +17,7 @@ from detlint.linter.memory.looped import COLLECTING, gives_entries, looped
 from detlint.linter.memory.waits import WAITING_METHODS, waits_in
 from detlint.linter.programs.evaluation import without_gradients
 from detlint.linter.source.names import FUNCTIONS, Binding, FunctionNode
-from detlint.linter.source.nodes import identifier, is_own, unless_absent
+from detlint.linter.source.nodes import identifier, is_own, unless_none
 from detlint.linter.tables.memory import memory_table
 
 if TYPE_CHECKING:
@@ -276,7 +276,7 @@ def _is_made_for_others(function: FunctionNode, copied: ast.Call, ctx: Context) 
     while isinstance(source, (ast.Call, ast.Attribute, ast.Subscript)) and not _calls_something(source):
         source = source.func if isinstance(source, ast.Call) else source.value
     bindings = ctx.module.definitions(source) if isinstance(source, ast.Name) else ()
-    made = [unless_absent(binding.value) for binding in bindings] if isinstance(source, ast.Name) else [source]
+    made = [unless_none(binding.value) for binding in bindings] if isinstance(source, ast.Name) else [source]
     computed = bool(made) and all(isinstance(value, ast.Call) and value is not copied for value in made)
     return computed and without_gradients(ctx.module, copied)
 

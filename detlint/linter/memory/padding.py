@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from detlint.linter.analysis.context import Context
-from detlint.linter.analysis.inlined import inlined
+from detlint.linter.analysis.written_here import written_out
 from detlint.linter.indices.no_elements import SIZES
 from detlint.linter.memory.rounds import bound_in, is_counter, names_of, parts_of, value_of
 from detlint.linter.source.nodes import identifier, walk
@@ -109,7 +109,7 @@ def sizes_of(made: ast.expr, ctx: Context) -> list[ast.expr]:
 
     A function of the project may make it: `rows_for(n)`.
     """
-    made = inlined(made, ctx) or made
+    made = written_out(ctx.module, made)
     if not isinstance(made, ast.Call):
         return []
     sizes = made.args or [word.value for word in made.keywords if word.arg in SIZES]

@@ -17,7 +17,7 @@ from detlint.linter.memory.forms import gives_form_alone
 from detlint.linter.memory.marks import adds_up, marks
 from detlint.linter.modes.runs import is_left_open
 from detlint.linter.source.names import COMPREHENSIONS, FUNCTIONS, LOOPS, Binding, FunctionNode
-from detlint.linter.source.nodes import arguments_of, identifier, is_own, unless_absent, walk
+from detlint.linter.source.nodes import arguments_of, identifier, is_own, unless_none, walk
 from detlint.linter.tables.memory import memory_table
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ def _carries_on(node: ast.expr, call: ast.Call, names: tuple[str, ...], ctx: Con
 def _is_put_back(node: ast.expr, call: ast.Call, ctx: Context) -> bool:
     """`out = torch.where(mask, values, out)` writes some places of what it reads."""
     statement = ctx.statement(call)
-    whole = isinstance(statement, ast.Assign) and unless_absent(statement.value) is call
+    whole = isinstance(statement, ast.Assign) and unless_none(statement.value) is call
     targets = statement.targets if isinstance(statement, ast.Assign) and whole else ()
     return isinstance(node, ast.Name) and any(getattr(target, "id", None) == node.id for target in targets)
 

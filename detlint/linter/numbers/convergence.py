@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.taken import elements_of
-from detlint.linter.analysis.written_here import stands_for, whole_here
+from detlint.linter.analysis.written_here import whole_here, written_out
 from detlint.linter.numbers.computed import is_computed
 from detlint.linter.numbers.differences import difference
 from detlint.linter.numbers.insisting import is_over_elements, whole_test
@@ -178,7 +178,7 @@ def _given(place: ast.expr, loop: ast.AST, ctx: Context, *, inside: bool = False
             for part, given in _pairs(target, statement.value):
                 filled = part.value if isinstance(part, ast.Subscript) else None
                 if (filled is not None) is inside and ast.unparse(filled or part) == text:
-                    yield stands_for(ctx.module, given)
+                    yield written_out(ctx.module, given)
 
 
 def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.taken import made_by
-from detlint.linter.analysis.written_here import stands_for
+from detlint.linter.analysis.written_here import written_out
 from detlint.linter.numbers.computed import is_computed
 from detlint.linter.source.nodes import walk
 
@@ -49,5 +49,5 @@ def _is_made_by_numpy(side: ast.expr, ctx: Context) -> bool:
     """Does the function around draw or write arrays of its own? Others are worked out from what it has."""
     function = ctx.function(side)
     calls = (part for part in walk(function) if isinstance(part, ast.Call)) if function is not None else ()
-    made = [part for call in calls for part in (call, stands_for(ctx.module, call)) if isinstance(part, ast.Call)]
+    made = [part for call in calls for part in (call, written_out(ctx.module, call)) if isinstance(part, ast.Call)]
     return any(name.startswith(_OF_FLOAT64) for call in made for name in ctx.callees(call))

@@ -6,7 +6,7 @@ import ast
 from string import digits
 
 from detlint.linter.analysis.project import Module
-from detlint.linter.analysis.written_here import made_here, stands_for, whole_here
+from detlint.linter.analysis.written_here import made_here, whole_here, written_out
 from detlint.linter.numbers.exact_results import only_selects
 from detlint.linter.source.names import Binding, BindingKind, unpacked
 from detlint.linter.source.nodes import identifier
@@ -56,7 +56,7 @@ def is_called_result(module: Module, node: ast.expr, depth: int = _DEPTH) -> boo
         if made is None:  # `loss, grid = step(model)`
             return isinstance(call, ast.Call) and _is_measured(module, node.id, call)
         return _is_measured(module, node.id, made) or is_called_result(module, made, depth - 1)
-    if (written := stands_for(module, node)) is not node and depth and is_called_result(module, written, depth - 1):
+    if (written := written_out(module, node)) is not node and depth and is_called_result(module, written, depth - 1):
         return True
     if isinstance(node, ast.BinOp) and isinstance(node.op, ARITHMETIC):
         return any(is_called_result(module, side, depth) for side in (node.left, node.right))
@@ -76,7 +76,7 @@ def _words(name: str) -> list[str]:
 
 def _is_measured(module: Module, name: str, made: ast.expr) -> bool:
     """Is a measure by the name of its variable what some call worked out, and neither looked up, chosen nor made?"""
-    table, written = rounding_table(), stands_for(module, made)
+    table, written = rounding_table(), written_out(module, made)
     made = written if isinstance(written, ast.Call) else made
     if not isinstance(made, ast.Call) or table.measures.isdisjoint(_words(name)):
         return False
@@ -95,7 +95,7 @@ def is_of_operation(module: Module, node: ast.expr, depth: int = _DEPTH) -> bool
         bindings = module.definitions(node)
         made = _first_result(module, bindings[0]) if len(bindings) == 1 else None
         return made is not None and is_of_operation(module, made, depth - 1)
-    if (written := stands_for(module, node)) is not node and depth and is_of_operation(module, written, depth - 1):
+    if (written := written_out(module, node)) is not node and depth and is_of_operation(module, written, depth - 1):
         return True
     if not isinstance(node, ast.Call):
         return False

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.taken import elements_of, entries_at, taken
-from detlint.linter.analysis.written_here import kept_in, made_here, stands_for, whole_here
+from detlint.linter.analysis.written_here import kept_in, made_here, whole_here, written_out
 from detlint.linter.numbers.computed import is_computed
 from detlint.linter.numbers.named_results import is_of_operation
 from detlint.linter.numbers.settings_around import are_set_apart
@@ -162,14 +162,14 @@ def _is_mocked(use: ast.AST, ctx: Context) -> bool:
 def made_as(node: ast.expr, ctx: Context) -> ast.expr | None:
     """Return the expression that a name stands for, or None where there are several or it is a parameter."""
     if (kept := kept_in(ctx.module, node)) is not None:
-        return stands_for(ctx.module, kept)
+        return written_out(ctx.module, kept)
     found = ctx.module.definitions(node) if isinstance(node, ast.Name) else ()
     return made_here(ctx.module, found[0]) if len(found) == 1 else None
 
 
 def source_of(node: ast.expr, ctx: Context, depth: int = 6, *, helpers: bool = True) -> ast.expr:
     """Return what an expression is a view or another name of; `helpers` of the project are written out."""
-    node = stands_for(ctx.module, node) if helpers else node
+    node = written_out(ctx.module, node) if helpers else node
     inner: ast.expr | None = None
     if isinstance(node, ast.Subscript):
         inner = node.value
@@ -194,7 +194,7 @@ def _viewed(call: ast.Call, ctx: Context, names: frozenset[str]) -> ast.expr | N
 def _origin(node: ast.expr, ctx: Context, steps: int = _MOST_VIEWS) -> str:
     """The text of the computation behind a name: equal texts mean the same computation, done twice."""
     if steps and (kept := kept_in(ctx.module, node)) is not None:
-        return _origin(stands_for(ctx.module, kept), ctx, steps - 1)
+        return _origin(written_out(ctx.module, kept), ctx, steps - 1)
     if isinstance(node, ast.Name) and steps:
         for binding in ctx.module.definitions(node):
             if binding.kind is BindingKind.ITERATION:
@@ -295,7 +295,7 @@ def _picked_from(node: ast.expr, ctx: Context, steps: int = _MOST_VIEWS) -> Iter
 
 def _parts(node: ast.expr, ctx: Context) -> list[ast.expr]:
     """Return what an expression takes its numbers from as they are: `scores` of `scores.topk(3).values`, `-scores`."""
-    table, node = rounding_table(), stands_for(ctx.module, node)
+    table, node = rounding_table(), written_out(ctx.module, node)
     if isinstance(node, ast.Subscript) or (isinstance(node, ast.Attribute) and node.attr in table.keeping):
         return [node.value]
     if isinstance(node, ast.UnaryOp):

@@ -16,8 +16,8 @@ from detlint.linter.analysis.written_here import whole_here
 from detlint.linter.numbers.frames import Frame
 from detlint.linter.numbers.tensor_writes import written_into
 from detlint.linter.numbers.written_results import written_as
-from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode, chosen
-from detlint.linter.source.nodes import identifier, walk
+from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind, FunctionNode
+from detlint.linter.source.nodes import identifier, unless_none, walk
 from detlint.linter.tables.rounding import rounding_table
 
 # Thousands of products of two numbers up to this one add up to less than 2**24.
@@ -66,7 +66,7 @@ class _Search:
     under: tuple[FunctionNode, ...] = ()
 
     def holds(self, node: ast.expr | None) -> bool:
-        node = chosen(node)
+        node = unless_none(node)
         if node is None or not self.depth:
             return False
         inner = replace(self, depth=self.depth - 1)

@@ -9,7 +9,7 @@ from detlint.conditions import Truth
 from detlint.linter.analysis.callers import is_used_elsewhere, reads_of_attributes, results_of
 from detlint.linter.analysis.calls import parameter_given
 from detlint.linter.analysis.fixtures import takers_of
-from detlint.linter.analysis.made import place_taken, unless_none
+from detlint.linter.analysis.made import place_taken
 from detlint.linter.analysis.returned import only_hands_on
 from detlint.linter.analysis.testcode import is_test_file
 from detlint.linter.order.choice import LoopChoice
@@ -131,7 +131,7 @@ class _Disregard(OrderUses):
 
         So of entries of a record. Who reads none of those says nothing of their use.
         """
-        given = unless_none(given, self._tracer.index)
+        given = self._tracer.index.with_choice(given)
         statement = self._tracer.index.parents.get(given)
         if isinstance(statement, ast.Await):
             return self.of_result(statement, places, nested)

@@ -9,7 +9,7 @@ from typing import TypeGuard
 
 from detlint.linter.analysis.element_fills import put_in
 from detlint.linter.analysis.element_sort import Move, Steps
-from detlint.linter.analysis.made import given_to, made_of, target_of, unless_none
+from detlint.linter.analysis.made import given_to, made_of, target_of
 from detlint.linter.analysis.returned import only_hands_on
 from detlint.linter.order.form import CHOICE, names_in
 from detlint.linter.order.questions import OrderQuestions
@@ -188,7 +188,7 @@ class OrderCounts(OrderQuestions):
 
     def choice(self, node: ast.expr, chosen: ast.expr) -> str | None:
         """`files[0]` decides nothing where there is one file, or where only its form is looked at."""
-        chosen = unless_none(chosen, self.index)
+        chosen = self.index.with_choice(chosen)
         parent = self.index.parents.get(chosen)
         if isinstance(parent, (ast.Compare, ast.Expr)) or self.complains(node) or self.shown(chosen):
             return None
@@ -245,7 +245,7 @@ class OrderCounts(OrderQuestions):
 
     def is_measured(self, chosen: ast.expr) -> bool:
         """`len(str(longest))`, also by a variable: the others that are as long would give the same."""
-        chosen = unless_none(chosen, self.index)
+        chosen = self.index.with_choice(chosen)
         parent = self.index.parents.get(chosen)
         if isinstance(parent, ast.Call) and parent.func is not chosen:
             called = identifier(parent.func)
@@ -259,7 +259,7 @@ class OrderCounts(OrderQuestions):
 
     def _is_asked_for_form(self, chosen: ast.expr, shared: frozenset[str], steps: int = _MOST_STEPS) -> bool:
         """`next(iter(weights)).device`, `weights[0][0].values.dtype`, which the others share; also by a variable."""
-        chosen = unless_none(chosen, self.index)
+        chosen = self.index.with_choice(chosen)
         parent = self.index.parents.get(chosen)
         target = parent.optional_vars if isinstance(parent, ast.withitem) else target_of(chosen, self.index)
         if isinstance(target, ast.Name):

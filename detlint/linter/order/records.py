@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from detlint.linter.analysis.made import target_of, unless_none
+from detlint.linter.analysis.made import target_of
 from detlint.linter.order.form import entry_key
 from detlint.linter.order.questions import OrderQuestions
 from detlint.linter.source.names import FUNCTIONS
@@ -13,7 +13,7 @@ from detlint.linter.source.names import FUNCTIONS
 
 def parts_read(record: ast.expr, keys: frozenset[str], tracer: OrderQuestions) -> list[ast.expr] | None:
     """Return what is read under `keys`, and the record itself where all of it may be; None where nobody can tell."""
-    if not isinstance(tracer.index.parents.get(unless_none(record, tracer.index)), ast.Assign):
+    if not isinstance(tracer.index.parents.get(tracer.index.with_choice(record)), ast.Assign):
         return list(_part_read(record, keys, tracer))
     target = target_of(record, tracer.index)
     binding = tracer.binding_of(target) if isinstance(target, ast.Name) else None

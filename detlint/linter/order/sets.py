@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from detlint.linter.analysis.element_fills import entries
 from detlint.linter.analysis.element_sort import Move, Sort, Steps, together
 from detlint.linter.analysis.elements import gone_through
-from detlint.linter.analysis.made import given_to, made_of, or_none
+from detlint.linter.analysis.made import given_to, made_of
 from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.parameters import annotation_values
 from detlint.linter.analysis.values import Kind
@@ -18,7 +18,7 @@ from detlint.linter.order.element_origins import ElementOrigins
 from detlint.linter.order.element_uses import elements_of, used_as
 from detlint.linter.order.takers import holder_taken_as, uses_of
 from detlint.linter.source.names import Binding, BindingKind
-from detlint.linter.source.nodes import identifier, is_own
+from detlint.linter.source.nodes import identifier, is_own, unless_none
 from detlint.linter.tables.elements import element_table
 from detlint.linter.tables.order import order_table
 
@@ -160,7 +160,7 @@ def _adds_set(value: ast.expr, steps: Steps, ctx: Context) -> bool:
 
 def _gives_set(value: ast.expr, ctx: Context) -> bool:
     """`set(names)`, also by a function of the project, or `set(names) if wanted else None`."""
-    value = or_none(value)
+    value = unless_none(value)
     return makes_set(value) or (isinstance(value, ast.Call) and {each.kind for each in ctx.values(value)} == {Kind.SET})
 
 

@@ -151,7 +151,7 @@ def _bound(module: Module, value: ast.AST) -> Iterator[Binding]:
     if isinstance(value, ast.AugAssign) and isinstance(value.target, ast.Name):
         names = module.flow_at(value).scope.bindings.get(value.target.id, ())
         yield from (binding for binding in names if binding.node is value.target)
-    value = module.index.with_choice(value)
+    value = module.index.with_choice(value) if isinstance(value, ast.expr) else value
     parent = module.index.parents.get(value)
     if not isinstance(parent, ast.Assign) or parent.value is not value:
         return

@@ -197,10 +197,10 @@ class Index(NodeLists):
             use, around = around, self.parents.get(around)
         return use
 
-    def with_choice(self, node: ast.AST) -> ast.AST:
+    def with_choice(self, node: ast.expr) -> ast.expr:
         """Return `Net() if wanted else None` around `Net()`, or the node where no such choice is made."""
         around = self.parents.get(node)
-        while isinstance(around, ast.IfExp) and isinstance(node, ast.expr) and unless_none(around) is unless_none(node):
+        while isinstance(around, ast.IfExp) and unless_none(around) is unless_none(node):
             node, around = around, self.parents.get(around)
         return node
 

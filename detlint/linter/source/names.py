@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from detlint.linter.source.nodes import unless_none
+
 
 class BindingKind(Enum):
     """How a name came by its value."""
@@ -220,22 +222,7 @@ class ScopeBuilder:
 
 def unpacked(binding: Binding) -> ast.expr | None:
     """Return what a name is bound to where that is written in its place: `f` of `drop, act = f, g`, or else None."""
-    return element_at(chosen(binding.value), binding.index)
-
-
-def chosen(value: ast.expr | None) -> ast.expr | None:
-    """Return `x` of `x if flag else None`: what something is where it is anything."""
-    while isinstance(value, ast.IfExp):
-        arms = [arm for arm in (value.body, value.orelse) if not is_none(arm)]
-        if len(arms) != 1:
-            return value
-        value = arms[0]
-    return value
-
-
-def is_none(node: ast.expr | None) -> bool:
-    """Return whether an expression is written as None."""
-    return isinstance(node, ast.Constant) and node.value is None
+    return element_at(unless_none(binding.value), binding.index)
 
 
 def element_at(value: ast.expr | None, place: Iterable[int]) -> ast.expr | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import overload
 
 # Fields that hold names, numbers, operators or contexts: no nodes, or one shared object for all places.
 _LEAF_FIELDS = frozenset(
@@ -84,26 +85,30 @@ def arguments_of(call: ast.Call) -> list[ast.expr]:
     return [*call.args, *(keyword.value for keyword in call.keywords)]
 
 
-def unless_absent(node: ast.expr | None) -> ast.expr | None:
-    """Return `x` of `x if wanted else None`, and of `None if unwanted else x`; any other expression as it is."""
-    if isinstance(node, ast.IfExp):
-        there = [
-            part for part in (node.body, node.orelse) if not (isinstance(part, ast.Constant) and part.value is None)
-        ]
-        return there[0] if len(there) == 1 else node
-    return node
-
-
 def decorating(decorator: ast.expr) -> ast.expr:
     """Return what decorates: `torch.no_grad` of `@torch.no_grad` and of `@torch.no_grad()`."""
     return decorator.func if isinstance(decorator, ast.Call) else decorator
 
 
-def unless_none(node: ast.expr) -> ast.expr:
-    """Return `Net()` of `Net() if wanted else None`: what is used where there is something to use."""
-    arms = [node.body, node.orelse] if isinstance(node, ast.IfExp) else []
-    found = [arm for arm in arms if not (isinstance(arm, ast.Constant) and arm.value is None)]
-    return unless_none(found[0]) if len(found) == 1 else node
+def is_none(node: ast.expr | None) -> bool:
+    """Return whether an expression is written as None."""
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+@overload
+def unless_none(node: ast.expr) -> ast.expr: ...
+@overload
+def unless_none(node: None) -> None: ...
+@overload
+def unless_none(node: ast.expr | None) -> ast.expr | None: ...
+def unless_none(node: ast.expr | None) -> ast.expr | None:
+    """Return `Net()` of `Net() if wanted else None`: what something is where it is anything."""
+    while isinstance(node, ast.IfExp):
+        arms = [arm for arm in (node.body, node.orelse) if not is_none(arm)]
+        if len(arms) != 1:
+            return node
+        node = arms[0]
+    return node
 
 
 def ends_program(value: ast.expr) -> bool:
