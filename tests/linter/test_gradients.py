@@ -273,7 +273,7 @@ ROWS = {
 def test_one_element_a_row(code: str, dim: int, expected: bool, make_module: MakeModule) -> None:
     call, ctx = marked(f"import einops\ndef f(x, i, n):\n    return {code}\n", make_module)
     number = ast.Constant(dim) if dim >= 0 else ast.UnaryOp(ast.USub(), ast.Constant(-dim))
-    assert SingleElements(number, ctx).of(call.args[1]) is expected
+    assert SingleElements(number, dim, ctx).of(call.args[1]) is expected
 
 
 DIMENSIONS = {

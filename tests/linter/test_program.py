@@ -90,7 +90,9 @@ def test_entry_points_of_a_configuration_below_the_root_of_the_project(tmp_path:
     files = ("sub/run.py", "sub/jobs/x.py", "sub/other.py", "run.py")
     for name in files:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("import torch\n\ndef draw():\n    return torch.rand(3)\n\nx = draw()\n")
+        (tmp_path / name).write_text(
+            "import torch\n\ndef draw():\n    return torch.rand(3)\n\nx = draw()\n\ndef moved(y):\n    return x + y\n"
+        )
     (tmp_path / "sub" / "detlint.toml").write_text('entry-points = ["run.py", "/jobs/**"]\n')
     result = lint_paths([str(tmp_path)], resolver=ConfigResolver(), jobs=1)
     found = {Path(f.location.path).relative_to(tmp_path).as_posix() for f in result.findings if f.code == "DET101"}
