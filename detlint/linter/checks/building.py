@@ -32,7 +32,7 @@ from detlint.linter.programs.training import spared_by_mode, trains
 from detlint.linter.randomness.random_states import stands_for_token, starts_recurrence
 from detlint.linter.randomness.random_weights import gives_random, is_random, starts_random
 from detlint.linter.source.names import FunctionNode
-from detlint.linter.source.nodes import identifier, is_own
+from detlint.linter.source.nodes import arguments_of, identifier, is_own
 
 _DRAWS = frozenset({"rand", "randn", "rand_like", "randn_like", "normal"})
 _BUILT = "it is built where it is applied"
@@ -201,17 +201,17 @@ def _is_a_result(call: ast.Call, ctx: Context) -> bool:
     parent = ctx.parent(call)
     if isinstance(parent, ast.Assign) and isinstance(parent.targets[0], ast.Name):
         name = parent.targets[0].id
-        uses = ctx.module.index.names_used.get(name, ())
-        return name not in ctx.module.index.calls_by_name and not any(_is_given_to_helper(use, ctx) for use in uses)
+        called = name in ctx.module.index.calls_by_name
+        return not called and name not in ctx.module.project.once(_given_to_helpers, ctx.module)
     return isinstance(parent, (ast.Return, ast.BinOp, ast.Compare, ast.Expr, ast.keyword))
 
 
-def _is_given_to_helper(use: ast.AST, ctx: Context) -> bool:
-    """`apply(layer, x)`, a function of the project."""
-    parent = ctx.parent(use)
-    call = ctx.parent(parent) if isinstance(parent, ast.keyword) else parent
-    given = isinstance(call, ast.Call) and call.func is not use
-    return given and isinstance(call, ast.Call) and next(functions_called(ctx.inference, call), None) is not None
+def _given_to_helpers(module: Module) -> frozenset[str]:
+    """Return the names of variables that a file passes to functions of the project: `layer` of `apply(layer, x)`."""
+    passed = ((call, arguments_of(call)) for call in module.index.of_type(ast.Call))
+    named = ((call, [part.id for part in parts if isinstance(part, ast.Name)]) for call, parts in passed)
+    helpers = (names for call, names in named if names and any(True for _ in functions_called(module.inference, call)))
+    return frozenset(name for names in helpers for name in names)
 
 
 def _is_built_in_call(node: ast.expr, function: FunctionNode | None, ctx: Context) -> bool:
