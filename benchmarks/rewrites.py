@@ -27,7 +27,7 @@ from detlint.linter.engine import lint_paths
 from detlint.rulebook import Example, load_rules
 from detlint.settings import Settings
 
-_AS_WRITTEN = ""
+AS_WRITTEN = ""
 _TOGETHER = "together"
 
 
@@ -56,12 +56,12 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         cases = dict(_written(Path(folder).resolve(), arguments.rule, arguments.rewrite))
-        found = _linted(cases, arguments.jobs)
-    plain = {case.example: counts for case, counts in found.items() if case.rewrite == _AS_WRITTEN}
+        found = linted(cases, arguments.jobs)
+    plain = {case.example: counts for case, counts in found.items() if case.rewrite == AS_WRITTEN}
     totals, lost, new = Counter[tuple[str, str]](), Counter[tuple[str, str]](), Counter[tuple[str, str]]()
     for case, counts in found.items():
         before = plain[case.example]
-        for name in (case.rewrite, _TOGETHER) if case.rewrite != _AS_WRITTEN else ():
+        for name in (case.rewrite, _TOGETHER) if case.rewrite != AS_WRITTEN else ():
             totals[name, case.kind] += 1
             lost[name, case.kind] += bool(before - counts)
             new[name, case.kind] += bool(counts - before)
@@ -82,23 +82,24 @@ def _written(folder: Path, rules: list[str] | None, rewrites: list[str] | None) 
             continue
         for kind, examples in (("bad", rule.bad), ("good", rule.good)):
             for number, example in enumerate(examples, 1):
-                for rewrite, texts in _variants(example):
-                    if rewrite == _AS_WRITTEN or rewrites is None or rewrite in rewrites:
+                for rewrite, texts in variants(example):
+                    if rewrite == AS_WRITTEN or rewrites is None or rewrite in rewrites:
                         case = Case(code, kind, number, example.title, rewrite)
-                        yield case, _write(folder / f"{code}-{kind}-{number}-{rewrite}", example, texts)
+                        yield case, write(folder / f"{code}-{kind}-{number}-{rewrite}", example, texts)
 
 
-def _variants(example: Example) -> Iterator[tuple[str, dict[str, str]]]:
+def variants(example: Example) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield the example as it is written, and rewritten; nothing of a notebook, or of what is not to be parsed."""
     try:
         plain = ast.unparse(ast.parse(example.code))
     except (SyntaxError, ValueError):
         return
-    yield _AS_WRITTEN, {"": plain}
+    yield AS_WRITTEN, {"": plain}
     yield from rewritten(example.code)
 
 
-def _write(folder: Path, example: Example, texts: dict[str, str]) -> list[Path]:
+def write(folder: Path, example: Example, texts: dict[str, str]) -> list[Path]:
+    """Write an example to a folder in one of its forms; return the files that are of that form."""
     main = folder / example.filename
     files = {folder / "pyproject.toml": "", **{folder / name: text for name, text in (example.files or {}).items()}}
     changed = {main if name == "" else main.parent / name: text for name, text in texts.items()}
@@ -108,7 +109,7 @@ def _write(folder: Path, example: Example, texts: dict[str, str]) -> list[Path]:
     return [*changed]
 
 
-def _linted(cases: dict[Case, list[Path]], jobs: int) -> dict[Case, Counter[str]]:
+def linted(cases: dict[Case, list[Path]], jobs: int) -> dict[Case, Counter[str]]:
     """Return how many findings of each code each case has, syntax errors and idle comments left out."""
     owner = {str(path): case for case, paths in cases.items() for path in paths}
     resolver = ConfigResolver(isolated=True, overrides=Settings(ignore=("DET001", "DET002")))

@@ -5,22 +5,18 @@ Each example of every rule is rewritten in one of the ways of `benchmarks/rewrit
 
 from __future__ import annotations
 
-import ast
 import io
 import sys
 import zlib
-from collections import Counter
 from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
 
-from detlint.config import ConfigResolver
-from detlint.linter.engine import lint_paths
 from detlint.rulebook import load_rules
-from detlint.settings import Settings
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+from rewrites import AS_WRITTEN, Case, linted, variants, write
 from rewriting import REWRITES, rewritten
 
 # Some rewrites take away what a rule goes by: a helper called `make` does not say what it gives.
@@ -105,30 +101,23 @@ _WITHOUT_PLACE = {"in-module-dict", "whole-imports"}
 
 @pytest.mark.parametrize("kind", ["bad", "good"])
 def test_most_examples_have_the_findings_of_what_they_are_rewritten_to(kind: str, tmp_path: Path) -> None:
-    owner: dict[str, tuple[int, bool]] = {}
+    cases: dict[Case, list[Path]] = {}
     number = 0
-    for rule in load_rules().values():
-        for example in getattr(rule, kind):
-            try:
-                variants = [texts for _, texts in rewritten(example.code)]
-            except (SyntaxError, ValueError):
+    for code, rule in load_rules().items():
+        for at, example in enumerate(getattr(rule, kind)):
+            forms = dict(variants(example))
+            plain = forms.pop(AS_WRITTEN, None)
+            if plain is None:
                 continue  # a notebook, or an example of what cannot be parsed
             number += 1
-            chosen = variants[zlib.crc32(example.code.encode()) % len(variants)]
-            for changed, texts in ((False, {"": ast.unparse(ast.parse(example.code))}), (True, chosen)):
-                folder = tmp_path / f"{number}-{changed}"
-                main = folder / example.filename
-                own = {main if name == "" else main.parent / name: text for name, text in texts.items()}
-                others = {folder / name: text for name, text in (example.files or {}).items()}
-                for path, text in {folder / "pyproject.toml": "", **others, **own}.items():
-                    path.parent.mkdir(parents=True, exist_ok=True)
-                    path.write_text(text, "utf-8")
-                owner |= {str(path.resolve()): (number, changed) for path in own}
-    resolver = ConfigResolver(isolated=True, overrides=Settings(ignore=("DET001", "DET002")))
-    found = {key: Counter[str]() for key in owner.values()}
-    for finding in lint_paths(sorted(owner), resolver=resolver, jobs=1).findings:
-        found[owner[str(Path(finding.location.path).resolve())]][finding.code] += 1
+            name = list(forms)[zlib.crc32(example.code.encode()) % len(forms)]
+            for rewrite, texts in ((AS_WRITTEN, plain), (name, forms[name])):
+                folder = tmp_path.resolve() / f"{number}-{rewrite}"
+                cases[Case(code, kind, at, example.title, rewrite)] = write(folder, example, texts)
+    found = linted(cases, jobs=1)
+    as_written = {case.example: counts for case, counts in found.items() if case.rewrite == AS_WRITTEN}
+    changed = {case.example: counts for case, counts in found.items() if case.rewrite != AS_WRITTEN}
     assert number > 1000
-    assert kind == "good" or sum(found[each, False].total() for each in range(1, number + 1)) > number
-    apart = [each for each in range(1, number + 1) if found[each, True] != found[each, False]]
+    assert kind == "good" or sum(counts.total() for counts in as_written.values()) > number
+    apart = [example for example, counts in changed.items() if counts != as_written[example]]
     assert len(apart) <= _MOST[kind] * number

@@ -35,7 +35,7 @@ def stands_for(node: ast.expr, ctx: Context) -> list[Meant]:
         return _kept(node, ctx) if is_own(node) else []
     if isinstance(node, ast.IfExp):
         one = unless_none(node)
-        return [Meant(arm, ctx) for arm in ((node.body, node.orelse) if one is node or one is None else (one,))]
+        return [Meant(arm, ctx) for arm in ((node.body, node.orelse) if one is node else (one,))]
     if isinstance(node, ast.Call):
         return [Meant(value, inside) for value, inside in returned_by(ctx.callees(node), ctx) or ()]
     return []

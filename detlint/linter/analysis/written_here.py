@@ -44,7 +44,7 @@ def written_out(module: Module, node: ast.expr) -> ast.expr:
     And what `self.drop` is set to, where that is plain.
     """
     for _ in range(_MOST_HELPERS):
-        node = unless_none(node) or node
+        node = unless_none(node)
         written = kept_in(module, node)
         if isinstance(node, ast.Call):
             written = module.project.once(_WrittenHere, module).of(node)
