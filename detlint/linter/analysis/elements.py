@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from detlint.linter.analysis.project import Module
 
 _VIEWS = ("items", "keys", "values")
-_GOING_THROUGH = frozenset({"builtins.enumerate", "builtins.zip"})
+_GOING_THROUGH = frozenset({"builtins.enumerate", "builtins.iter", "builtins.reversed", "builtins.zip"})
 
 
 def goes_through_own(module: Module, node: ast.expr) -> bool:

@@ -20,7 +20,6 @@ _MOST_VIEWS = 6
 _WRAPPING = ("from_numpy", "as_tensor", "tensor", "array", "asarray")
 _OF_DICTS = ("items", "values")
 _SAME_ORDER = frozenset({"builtins.list", "builtins.tuple"})
-_ITERATORS = frozenset({"builtins.zip", "builtins.enumerate", "builtins.reversed", "builtins.iter"})
 _SAME = ("builtins.reversed", "builtins.list", "builtins.tuple", "builtins.iter")
 Place = tuple[int, ...]
 
@@ -77,7 +76,7 @@ def made_by(module: Module, node: ast.expr, steps: int = _MOST_VIEWS) -> Iterato
 
 def _members(module: Module, source: ast.expr, place: Place, steps: int) -> list[ast.expr]:
     """Return what stands at a place of each element of `source`."""
-    source, inner = gone_through(module.inference, _iterator(module, source), place)
+    source, inner = gone_through(module.inference, source, place)
     if inner is None or not steps:
         return []
     if isinstance(source, ast.Call):
@@ -90,14 +89,6 @@ def _members(module: Module, source: ast.expr, place: Place, steps: int) -> list
         if identifier(source.func) in _OF_DICTS and isinstance(source.func, ast.Attribute) and not source.args:
             return _of_dict(module, source.func, inner, steps)
     return _at_place(_elements(module, source, Move.ITERATED, steps), inner)
-
-
-def _iterator(module: Module, source: ast.expr) -> ast.expr:
-    """Return `zip(rows, others)` of `pairs = zip(rows, others)`, which is gone through under that name."""
-    bindings = module.definitions(source) if isinstance(source, ast.Name) else ()
-    made = unpacked(bindings[0]) if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN else None
-    pairs = isinstance(made, ast.Call) and not _ITERATORS.isdisjoint(module.inference.callees(made))
-    return made if pairs and made is not None else source
 
 
 def _of_dict(module: Module, method: ast.Attribute, place: Place, steps: int) -> list[ast.expr]:
