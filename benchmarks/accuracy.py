@@ -15,19 +15,17 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
-import zipfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import tomli
+from archives import Archive
 
 from detlint.config import ConfigResolver
 from detlint.findings import Finding, Location
@@ -36,7 +34,6 @@ from detlint.settings import Settings
 
 LABELS = Path(__file__).parent / "labels"
 SPLITS = ("development", "test")
-READ = {".py", ".pyi", ".ipynb", ".toml", ".cfg"}  # what detlint reads; leaves compiled libraries in the archive
 NOT_LABELLED = ("DET001", "DET002")  # a file that cannot be parsed and an idle comment are no hazards
 
 
@@ -180,61 +177,10 @@ def _located(files: Sequence[LabelledFile], cache: Path) -> Iterator[tuple[Label
 
 def locate(file: LabelledFile, cache: Path) -> Path:
     """Return where the file lies under the cache, after download and unpacking; other content ends the run."""
-    tree = cache / f"{file.archive}.tree"
-    if not tree.is_dir():
-        archive = cache / file.archive
-        if not archive.is_file():
-            download(file, cache)
-        unpack(archive, tree)
-    path = tree / file.path
+    path = Archive(file.package, file.version, file.archive).tree(cache) / file.path
     if hashlib.sha256(path.read_bytes()).hexdigest() != file.sha256:
         raise SystemExit(f"{file.name}: not the file that was labelled")
     return path
-
-
-def download(file: LabelledFile, folder: Path) -> None:
-    """Download the archive of that very name with pip, whatever Python and system it is meant for.
-
-    Raises:
-        subprocess.CalledProcessError: it cannot be had, or is a source archive whose build script fails here.
-    """
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--ignore-requires-python"]
-    command += ["--dest", str(folder)]
-    if file.archive.endswith(".whl"):
-        python, abi, platforms = file.archive.removesuffix(".whl").split("-")[-3:]
-        implementation, version = python[:2], python[2:].partition(".")[0]
-        command += ["--only-binary", ":all:", "--abi", abi]
-        if abi != "none":
-            command += ["--implementation", implementation, "--python-version", version]
-        elif version not in ("2", "3"):
-            command += ["--python-version", version]
-        command += [part for platform in platforms.split(".") for part in ("--platform", platform)]
-    else:
-        command += ["--no-binary", file.package]  # not `:all:`: the tools that build it may come as wheels
-    subprocess.run([*command, f"{file.package}=={file.version}"], check=True)
-
-
-def unpack(archive: Path, tree: Path) -> None:
-    """Write what detlint reads of an archive to a folder that appears only when it is complete."""
-    part = Path(tempfile.mkdtemp(dir=tree.parent))  # of its own: another run may unpack the same archive
-    if archive.suffix == ".whl":
-        with zipfile.ZipFile(archive) as wheel:
-            wheel.extractall(part, [name for name in wheel.namelist() if _wanted(name)])
-    else:
-        with tarfile.open(archive) as source:
-            source.extractall(part, [member for member in source if member.isfile() and _wanted(member.name)])
-    try:
-        part.rename(tree)
-    except OSError:
-        if not tree.is_dir():
-            raise
-        shutil.rmtree(part)
-
-
-def _wanted(name: str) -> bool:
-    path = PurePosixPath(name)
-    inside = not path.is_absolute() and ".." not in path.parts
-    return inside and (path.suffix in READ or path.name == "entry_points.txt")
 
 
 def _files_of(document: dict[str, Any]) -> Iterator[LabelledFile]:

@@ -1,44 +1,34 @@
-"""The labels of benchmarks/labels: well formed, of rules that exist, in two sets, each large enough."""
+"""The labels and judged findings of benchmarks/: well formed, of rules that exist, in two sets, each large enough."""
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import sys
 from collections import Counter
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from detlint.findings import Finding, Location, Related, Severity
 from detlint.rulebook import load_rules
 
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
-DOCUMENTS = sorted((BENCHMARKS / "labels").glob("*.toml"), key=lambda path: path.name)
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+import accuracy
+from archives import is_read
+from judged import JUDGED, SETS, VERDICTS, read_judged
 
-
-def _load() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("accuracy", BENCHMARKS / "accuracy.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["accuracy"] = module  # where dataclasses look up their annotations
-    spec.loader.exec_module(module)
-    return module
-
-
-accuracy = _load()
-FILES = accuracy.read_labels(BENCHMARKS / "labels")
+DOCUMENTS = sorted(accuracy.LABELS.glob("*.toml"), key=lambda path: path.name)
+FILES = accuracy.read_labels(accuracy.LABELS)
+FINDINGS = read_judged(JUDGED)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
-def test_a_labelled_file_is_well_formed(file: accuracy.LabelledFile) -> None:  # type: ignore[name-defined]
+def test_a_labelled_file_is_well_formed(file: accuracy.LabelledFile) -> None:
     assert re.fullmatch(r"[0-9a-f]{64}", file.sha256)
     assert file.archive.lower().startswith(f"{file.package}-{file.version}".lower())
     assert file.archive.endswith((".whl", ".tar.gz"))
     assert file.path.endswith((".py", ".ipynb"))
-    assert accuracy._wanted(file.path)
+    assert is_read(file.path)
     rules = load_rules()
     seen = set()
     for label in file.labels:
@@ -91,6 +81,34 @@ def test_a_label_is_found_where_a_finding_lists_its_place_among_the_others() -> 
     assert (score.found, score.missed, score.true) == ({"DET306": 2}, {}, {"DET306": 1})
     score.add(file, [_finding(9, "DET306", 5)])
     assert (score.missed, score.false) == ({"DET306": 1}, {"DET306": 1})
+
+
+def test_judged_findings_are_well_formed_and_judged_once() -> None:
+    rules = load_rules()
+    for finding in FINDINGS:
+        assert finding.verdict in VERDICTS
+        assert is_read(finding.path)
+        assert re.fullmatch(r"DET[1-6]\d\d", finding.code)
+        assert finding.code not in rules or rules[finding.code].default
+        assert finding.line >= 1
+        assert finding.why
+    places = Counter((each.archive, each.path, each.cell, each.line, each.code) for each in FINDINGS)
+    assert max(places.values()) == 1
+
+
+def test_a_package_is_opened_or_sealed() -> None:
+    opened = {(finding.archive, finding.opened) for finding in FINDINGS}
+    assert len(opened) == len({archive for archive, _ in opened})
+    assert {finding.set for finding in FINDINGS} == set(SETS)
+
+
+def test_nobody_judges_a_package_that_holds_labels() -> None:
+    labelled = {_normal(file.package) for file in FILES}
+    assert [each.archive.name for each in FINDINGS if _normal(each.archive.package) in labelled] == []
+
+
+def _normal(name: str) -> str:
+    return re.sub("[-_.]+", "-", name).lower()
 
 
 def _finding(line: int, code: str, *others: int) -> Finding:
