@@ -34,7 +34,7 @@ class AttributeUses:
         self, name: str, made: ast.AST, owner: ast.ClassDef, ctx: Context, *, trained: bool, tended: bool
     ) -> None:
         self.updated = False  # from what it was before
-        self._name, self._made, self._owner, self._ctx = name, made, owner, ctx
+        self._name, self._made, self._ctx = name, made, ctx
         self._info = ctx.inference.class_info(owner)
         self._trained, self._tended = trained, tended
         self._reads: list[_Read] = []

@@ -23,8 +23,9 @@ from detlint.linter.tables.memory import memory_table
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
 
-# A loss reads what it is given; other layers may be called to learn the shape of what they give.
-_LAYER_CALL = re.compile(r"torch\.nn\.\w+\.__call__")
+# A loss reads what it is given; other layers may be called to learn the shape of what they give. What a module of which
+# nothing else is known does with it is not in sight.
+_LAYER_CALL = re.compile(r"torch\.nn\.(?!Module\.)\w+\.__call__")
 _LOSS_CALL = re.compile(r"torch\.nn\.\w+Loss\.__call__")
 _MOST_NAMES = 3  # that a function gives to the memory it is given
 _REGISTERING = ("register_buffer", "register_parameter", "add_state", "_add_state")
