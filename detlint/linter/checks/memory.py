@@ -11,24 +11,19 @@ from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.registry import check
 from detlint.linter.analysis.written_here import written_out
 from detlint.linter.memory.containers import (
-    JOINING,
     read_of_elements,
     read_of_entry,
     read_of_list,
     read_of_value,
-    returned_container,
 )
-from detlint.linter.memory.helpers import fills_in_part
-from detlint.linter.memory.loaders import is_loaded
 from detlint.linter.memory.made import is_fresh
-from detlint.linter.memory.messages import is_cut_off_by_receivers
-from detlint.linter.memory.named import NamedMemory, allocates, is_parameter, settled, targets_of
+from detlint.linter.memory.named import NamedMemory, settled, targets_of
 from detlint.linter.memory.needs import guards_emptiness
 from detlint.linter.memory.promised import is_promised
 from detlint.linter.memory.uses import Fate, fate, registered_name
 from detlint.linter.memory.weights import unwritten_attribute
 from detlint.linter.programs.meta_device import has_form_alone
-from detlint.linter.source.nodes import arguments_of, unless_none, walk
+from detlint.linter.source.nodes import walk
 
 _MAX_NAMES = 3
 
@@ -39,64 +34,18 @@ def uninitialized_memory(call: Call, ctx: Context) -> Iterator[Finding]:
     if not is_fresh(call, ctx):
         return
     read = _read(call.node, ctx)
-    if read is None or is_loaded(_parameter_made(read, ctx), ctx):
+    if read is None:
         return
-    if not _pads_message(call.node, read, ctx) and not _lengthens(read, call.node, ctx):
-        returned = ctx.parent(read)
-        text = ast.unparse(returned if isinstance(returned, ast.Return) and call.node in walk(read) else read)
-        short = text if len(text) <= 60 else f"{text[:57]}..."
-        yield ctx.finding(call.node, call=f"{call.name}()", read=short, line=ctx.line(read))
+    returned = ctx.parent(read)
+    text = ast.unparse(returned if isinstance(returned, ast.Return) and call.node in walk(read) else read)
+    short = text if len(text) <= 60 else f"{text[:57]}..."
+    yield ctx.finding(call.node, call=f"{call.name}()", read=short, line=ctx.line(read))
 
 
-def _parameter_made(read: ast.expr, ctx: Context) -> ast.expr | None:
-    """Return `nn.Parameter(torch.log(memory))`, which is all that is done with what was read.
-
-    So it is no other than a parameter of fresh memory.
-    """
-    result: ast.AST | None = ctx.parent(read) if isinstance(read, ast.Attribute) else read
-    while isinstance(result, ast.expr) and not is_parameter(result, ctx):
-        around = ctx.parent(result)
-        if isinstance(around, ast.Attribute):
-            around = ctx.parent(around)
-        computed = isinstance(around, ast.Call) and ctx.inference.types.tensors.issuperset(ctx.callees(around) or [""])
-        result = around if computed or isinstance(around, (ast.BinOp, ast.UnaryOp)) else None
-    around = ctx.parent(result) if isinstance(result, ast.expr) else None
-    around = ctx.parent(around) if isinstance(around, ast.keyword) else around
-    return around if isinstance(around, ast.Call) and around is not read else None
-
-
-def _pads_message(node: ast.Call, read: ast.expr, ctx: Context) -> bool:
-    """Bytes behind a pickled object make messages of one length, as rows of numbers may; who gets them cuts them."""
-    if not isinstance(read, ast.Call) or JOINING.isdisjoint(ctx.callees(read)):
-        return False
-    return all(value.dtype == "uint8" for value in ctx.values(node)) or is_cut_off_by_receivers(read, ctx)
-
-
-def _lengthens(read: ast.expr, made: ast.Call, ctx: Context) -> bool:
-    """`store = torch.cat((store, torch.empty(more)))`: room behind what is in use, which is filled as it is used.
-
-    A parameter, `tokens = torch.cat((tokens, self.token))`, is no room.
-    """
-    statement = ctx.statement(read)
-    whole = unless_none(statement.value) if isinstance(statement, ast.Assign) else None
-    if not isinstance(read, ast.Call) or not isinstance(statement, ast.Assign) or whole is not read:
-        return False
-    joined = next(iter(arguments_of(read)), None) if JOINING.intersection(ctx.callees(read)) else None
-    parts = [_unsliced(part) for part in joined.elts] if isinstance(joined, (ast.Tuple, ast.List)) else []
-    return not is_parameter(made, ctx) and any(ast.unparse(target) in parts for target in statement.targets)
-
-
-def _unsliced(node: ast.expr) -> str:
-    """Return `colors` of `colors[..., :-1]`."""
-    while isinstance(node, ast.Subscript):
-        node = node.value
-    return ast.unparse(node)
-
-
-def _read(node: ast.expr, ctx: Context, names: int = _MAX_NAMES, begun: bool = False) -> ast.expr | None:
+def _read(node: ast.expr, ctx: Context, names: int = _MAX_NAMES) -> ast.expr | None:
     """Return the expression that reads the fresh memory `node` before it is written, or None.
 
-    It may be handed on from name to name, up to `names` of them, after a part of it was written (`begun`).
+    It may be handed on from name to name, up to `names` of them.
     """
     outcome, place = fate(node, ctx)
     if outcome in (Fate.READ, Fate.ADDED_TO, Fate.MARKED):
@@ -110,7 +59,7 @@ def _read(node: ast.expr, ctx: Context, names: int = _MAX_NAMES, begun: bool = F
         return unwritten_attribute(name, place, ctx)
     for target in _parts_of(targets_of(place, node, ctx)):
         if isinstance(target, ast.Name):
-            found = _read_of_name(target, node, ctx, names - 1, begun)
+            found = _read_of_name(target, node, ctx, names - 1)
         elif isinstance(target, ast.Attribute):
             found = unwritten_attribute(target.attr, target, ctx)
         else:
@@ -121,9 +70,8 @@ def _read(node: ast.expr, ctx: Context, names: int = _MAX_NAMES, begun: bool = F
 
 
 def _read_of_container(node: ast.expr, container: ast.expr, ctx: Context) -> ast.expr | None:
-    """Return what reads an element of a list or a dictionary, or returns it as one that has values."""
-    found = read_of_elements(node, container, ctx) or read_of_value(node, container, ctx)
-    return found or _promised_container(Fate.WRITTEN, container, ctx)
+    """Return what reads an element of a list or a dictionary."""
+    return read_of_elements(node, container, ctx) or read_of_value(node, container, ctx)
 
 
 def _read_of_list(use: ast.Name, found: tuple[Fate, ast.expr], ctx: Context) -> ast.expr | None:
@@ -131,18 +79,12 @@ def _read_of_list(use: ast.Name, found: tuple[Fate, ast.expr], ctx: Context) -> 
     return read_of_elements(use, found[1], ctx) if found[0] is Fate.WRITTEN else None
 
 
-def _promised_container(outcome: Fate, place: ast.expr, ctx: Context) -> ast.expr | None:
-    """Return what a function that promises values returns the memory in: `return {"length": length}` in a reset."""
-    returned = returned_container(place, ctx) if outcome is Fate.WRITTEN else None
-    return returned if returned is not None and is_promised(returned, ctx) else None
-
-
 def _read_of_result(node: ast.expr, returned: ast.expr, ctx: Context, names: int) -> ast.expr | None:
     """`return torch.empty(n)`: in place of what was left out, as an initial state, or where a caller reads it."""
     function = ctx.function(returned)
     if function is None or guards_emptiness(returned, ctx):
         return None
-    if is_promised(node, ctx) and not allocates(function):
+    if is_promised(node, ctx):
         return returned
     if not names or len(list(ctx.flow(returned).returns())) > 1:
         return None  # it may be what is returned where there is nothing to do, or on other devices
@@ -178,8 +120,8 @@ def _parts_of(targets: Iterator[ast.expr]) -> Iterator[ast.expr]:
         yield from target.elts if isinstance(target, ast.Tuple) else [target]
 
 
-def _read_of_name(target: ast.Name, made: ast.expr, ctx: Context, names: int, begun: bool = False) -> ast.expr | None:
-    """Return what reads the memory under the name `target`; a part of it may be written by then (`begun`)."""
+def _read_of_name(target: ast.Name, made: ast.expr, ctx: Context, names: int) -> ast.expr | None:
+    """Return what reads the memory under the name `target`."""
     owner = ctx.module.index.scope_at(target).lookup(target.id)
     bindings = owner.bindings[target.id] if owner is not None else []
     binding = next((found for found in bindings if found.node is target), None)
@@ -188,43 +130,22 @@ def _read_of_name(target: ast.Name, made: ast.expr, ctx: Context, names: int, be
         return None
     if guards_emptiness(target, ctx) or guards_emptiness(made, ctx):
         return None
-    outcomes = settled({use: fate(use, ctx) for use in flow.uses(binding)}, target, ctx)
-    if len(outcomes) == 1 and names and [outcome for outcome, _ in outcomes.values()] == [Fate.STORED]:
-        return _read(next(iter(outcomes)), ctx, names, begun)  # under another name, and no longer under this one
+    outcomes = settled({use: fate(use, ctx) for use in flow.uses(binding)}, ctx)
+    if len(outcomes) == 1 and names and {outcome for outcome, _ in outcomes.values()} <= {Fate.STORED, Fate.MOVED}:
+        return _read(next(iter(outcomes)), ctx, names)  # under another name, and no longer under this one
     done = [(use, *found) for use, found in outcomes.items() if found[0] is not Fate.UNTOUCHED]
-    if _is_all_returned(done, ctx) and len(bindings) == 1 and not begun:
+    if _is_all_returned(done, ctx) and len(bindings) == 1:
         found = (_read_of_result(use, place, ctx, names) for use, _, place in done)
         return next((place for place in found if place is not None), None)
     if any(ctx.flow(use) is not flow for use in outcomes):
         return None  # a closure may write it
     if len(outcomes) == 1 and (held := _read_of_list(*next(iter(outcomes.items())), ctx)) is not None:
         return held
-    if len(outcomes) == 1 and (held := _promised_container(*next(iter(outcomes.values())), ctx)) is not None:
-        return held
-    given_back = _filled_and_given_back(outcomes, made, ctx)
-    if given_back is not None:
-        return _read(given_back, ctx, names - 1, begun=True) if names else None
     others = [other for other in bindings if other is not binding]
-    memory = NamedMemory(target, made, others, outcomes, begun, ctx)
-    read = memory.first_read()
-    if read is None and memory.in_part and names and not memory.is_made_larger:
-        found = (_read_of_name(name, made, ctx, names - 1, begun=True) for name in memory.moved.values())
-        read = next((place for place in found if place is not None), None)
-    return read
+    return NamedMemory(target, made, others, outcomes, ctx).first_read()
 
 
 def _is_all_returned(done: list[tuple[ast.Name, Fate, ast.expr]], ctx: Context) -> bool:
     """`return memory.select(1, 0), memory.select(1, 1)`: is all that is done with memory to return it, at one place?"""
     returns = {ctx.statement(place) for _, _, place in done}
     return {outcome for _, outcome, _ in done} == {Fate.RETURNED} and len(returns) == 1
-
-
-def _filled_and_given_back(
-    outcomes: dict[ast.Name, tuple[Fate, ast.expr]], made: ast.expr, ctx: Context
-) -> ast.expr | None:
-    """Return `fill(rows, out)` of `out = fill(rows, out)`, a function that writes a part and gives all of it back."""
-    used = [(use, place) for use, (outcome, place) in outcomes.items() if outcome is not Fate.UNTOUCHED]
-    if len(used) != 1 or isinstance(ctx.parent(used[0][1]), ast.Expr):
-        return None
-    use, call = used[0]
-    return call if fills_in_part(call, use, made, ctx) else None

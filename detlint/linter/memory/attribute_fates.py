@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from detlint.conditions import Truth
 from detlint.linter.analysis.callers import results_of
 from detlint.linter.analysis.returned import returned_by
-from detlint.linter.memory.hooks import INITIALISES
 from detlint.linter.memory.uses import Fate, fate
 from detlint.linter.source.names import Binding, FunctionNode
 from detlint.linter.source.nodes import identifier, is_own, unless_none, walk
@@ -19,9 +17,6 @@ if TYPE_CHECKING:
     from detlint.linter.analysis.classes import ClassInfo
     from detlint.linter.analysis.context import Context
 
-_FILLS = re.compile(r"fill|copy|update|gather|reduce|broadcast|materiali[sz]e|load")
-_IN_PLACE = frozenset({"data", "no_grad", "copy_", "fill_"})
-_COLLECTING = ("append", "extend", "insert")
 _ALIASES = 3
 _STEPS = 2  # of functions
 
@@ -55,11 +50,9 @@ def made_where(value: ast.expr, ctx: Context, steps: int = _STEPS) -> tuple[ast.
 
 def fate_under_names(node: ast.expr, ctx: Context, *, trained: bool = False, aliases: int = 0) -> tuple[Fate, ast.expr]:
     """Return what happens to an attribute's memory, under local names too: `weight = self.weight`."""
-    outcome, place = fate(node, ctx)
+    outcome, place = fate(node, ctx, learned=trained)
     if outcome is Fate.MARKED:
         return Fate.WRITTEN, place
-    if outcome is Fate.WRITTEN and trained and _computes_with_it(place, ctx):
-        return Fate.READ, place
     if outcome is Fate.RETURNED and trained and place is not node:
         function = ctx.function(place)
         if function is not None and function.name == "forward":
@@ -67,8 +60,6 @@ def fate_under_names(node: ast.expr, ctx: Context, *, trained: bool = False, ali
     if outcome is Fate.STORED and isinstance(place, ast.Tuple):
         place = next(element for element in place.elts if node in walk(element))
     bindings = _named(place, ctx) if outcome is Fate.STORED else []
-    if not bindings and outcome is Fate.STORED and trained and _is_handed_out(place, ctx):
-        return Fate.READ, place
     if not bindings or aliases == _ALIASES:
         return outcome, place
     uses = [use for binding in bindings for use in ctx.flow(place).uses(binding)]
@@ -78,26 +69,6 @@ def fate_under_names(node: ast.expr, ctx: Context, *, trained: bool = False, ali
             if found[0] is deciding:
                 return found
     return Fate.UNTOUCHED, place
-
-
-def _runs_in_forward(node: ast.AST, ctx: Context) -> bool:
-    """Does code run where the module does: in `forward`, or in a method that it calls, but for initialising ones?"""
-    function, owner = ctx.function(node), ctx.module.index.class_at(node)
-    if function is None:
-        return False
-    if function.name.startswith("forward"):
-        return True
-    return owner is not None and function in ctx.module.project.once(_run_by_forward, ctx.inference.class_info(owner))
-
-
-def _run_by_forward(info: ClassInfo) -> frozenset[FunctionNode]:
-    """Return the methods of a class that its `forward` leads to."""
-    inference = info.module.inference
-    methods = {name: method for each in reversed(inference.mro(info)) for name, method in each.methods.items()}
-    begin = [name for name in methods if name.startswith("forward")]
-    return _led_to(
-        begin, {name: each for name, each in methods.items() if not INITIALISES.search(name) or name in begin}
-    )
 
 
 def run_by_constructor(info: ClassInfo) -> frozenset[FunctionNode]:
@@ -114,38 +85,6 @@ def _led_to(begin: list[str], methods: Mapping[str, FunctionNode]) -> frozenset[
         pending += [name for name in named - found if name in methods]
         found.update(pending)
     return frozenset(methods[name] for name in found)
-
-
-def _computes_with_it(call: ast.expr, ctx: Context) -> bool:
-    """`return deform_conv(x, self.weight)` in `forward`: what it gives is used, and nothing says that it fills.
-
-    What is put in a list there, `tokens.append(self.token)`, is used as well.
-    """
-    if not isinstance(call, ast.Call) or not _runs_in_forward(call, ctx):
-        return False
-    name = identifier(call.func)
-    if name in _COLLECTING:
-        return True
-    if isinstance(ctx.parent(call), ast.Expr) or name.endswith("_") or _FILLS.search(name) or INITIALISES.search(name):
-        return False
-    found = [ctx.module.project.definition(each) for each in ctx.callees(call)]
-    return not any(identifier(part) in _IN_PLACE for each in found if each is not None for part in walk(each[1]))
-
-
-def _is_handed_out(place: ast.expr, ctx: Context) -> bool:
-    """`graph.ndata["x"] = self.embedding.expand(n, -1)` in `forward`: for whatever comes next to compute with."""
-    statement = ctx.parent(place)
-    targets = statement.targets if isinstance(statement, ast.Assign) else []
-    outside = bool(targets) and all(isinstance(target, ast.Subscript) for target in targets)
-    return outside and _runs_in_forward(place, ctx)
-
-
-def is_given_out(node: ast.Attribute, outcome: Fate, ctx: Context) -> bool:
-    """`return self.weight` of a method whose callers, as far as they are in sight, do not write what they get."""
-    function = ctx.function(node)
-    if outcome is not Fate.RETURNED or function is None:
-        return False
-    return not is_filled_where_given(node, outcome, ctx)
 
 
 def is_filled_where_given(node: ast.Attribute, outcome: Fate, ctx: Context) -> bool:

@@ -5,22 +5,14 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from detlint.linter.memory.attribute_fates import (
-    fate_under_names,
-    is_filled_where_given,
-    is_given_out,
-    run_by_constructor,
-)
-from detlint.linter.memory.left_out import is_left_out_by_default, is_read_in_any_case, is_written_by_choice
+from detlint.linter.memory.attribute_fates import fate_under_names, is_filled_where_given, run_by_constructor
 from detlint.linter.memory.owners import is_inherited, is_kin, is_of_another, is_overridden, is_replaced
-from detlint.linter.memory.parts import are_alternatives, only_in_part, tells_extent
 from detlint.linter.memory.resets import stands_in_forgotten_reset
 from detlint.linter.memory.updates import (
+    are_alternatives,
     is_made_of_itself,
     is_put_back,
     keeps_a_part,
-    one_entry,
-    reads_the_whole,
     sets_nothing,
     updates,
 )
@@ -42,14 +34,10 @@ class AttributeUses:
         self, name: str, made: ast.AST, owner: ast.ClassDef, ctx: Context, *, trained: bool, tended: bool
     ) -> None:
         self.updated = False  # from what it was before
-        self._name, self._made, self._owner, self._ctx = name, made, owner, ctx
+        self._name, self._made, self._ctx = name, made, ctx
         self._info = ctx.inference.class_info(owner)
         self._trained, self._tended = trained, tended
         self._reads: list[_Read] = []
-        self._items: list[_Read] = []  # what `__getitem__` gives of it
-        self._chosen: list[ast.Attribute] = []  # written under an option
-        self._parts: list[ast.Attribute] = []  # written in part, where it is made
-        self._entries: set[str] = set()  # the only ones that are written
         self._constructing = ctx.module.project.once(run_by_constructor, self._info)
         self._is_written_later = False
         self._filled = not all(map(self._take, ctx.module.index.of_type(ast.Attribute)))
@@ -61,17 +49,6 @@ class AttributeUses:
         reads = self._reads
         if self._is_written_later:
             reads = [each for each in reads if self._is_read_by_constructor(each[0])]
-        if self._chosen:
-            once = self._chosen[0] if len(self._chosen) == 1 else None
-            reads = [each for each in reads if once is not None and is_read_in_any_case(each[0], once, self._ctx)]
-        if self._parts:
-            value = getattr(self._ctx.statement(self._made), "value", None)
-            if value is None or not only_in_part(self._parts, self._made, value, self._ctx):
-                return None
-            reads = [each for each in (*reads, *self._items) if not tells_extent(each[1], self._name, self._ctx)]
-        if self._entries:
-            shifted = self.updated and len(self._entries) == 1
-            reads = [each for each in reads if shifted and reads_the_whole(*each, self._ctx)]
         return reads[0][1] if reads else None
 
     def _take(self, node: ast.Attribute) -> bool:
@@ -106,13 +83,9 @@ class AttributeUses:
         if is_put_back(place, name, ctx) if outcome is Fate.STORED else outcome is Fate.WRITTEN and out_of_itself:
             return True
         if outcome in (Fate.WRITTEN, Fate.STORED):
-            written_in_part = outcome is Fate.WRITTEN and self._is_written_in_part(node, own)
-            return written_in_part or is_left_out_by_default(place, self._owner, ctx) or self._is_later(node, own)
-        given_out = self._tended and self._trained and is_given_out(node, outcome, ctx)
-        if own and (outcome in (Fate.READ, Fate.ADDED_TO) or given_out):
+            return self._is_later(node, own)
+        if own and outcome in (Fate.READ, Fate.ADDED_TO):
             self._reads.append((node, place))
-        elif own and outcome is Fate.RETURNED and getattr(ctx.function(node), "name", "") == "__getitem__":
-            self._items.append((node, place))
         return True
 
     def _is_later(self, node: ast.Attribute, own: bool) -> bool:
@@ -129,21 +102,3 @@ class AttributeUses:
         if function is ctx.function(made):
             return ctx.flow(made).path(made, node)
         return function in self._constructing
-
-    def _is_written_in_part(self, node: ast.Attribute, own: bool) -> bool:
-        entry = one_entry(node, self._ctx)
-        if entry is not None:
-            self._entries.add(entry)
-        elif own and is_written_by_choice(node, self._made, self._ctx):
-            self._chosen.append(node)
-        elif own and self._is_part_beside(node):
-            self._parts.append(node)
-        else:
-            return False
-        return True
-
-    def _is_part_beside(self, node: ast.Attribute) -> bool:
-        """`self.rows[i, :n] = row` in the function that makes `self.rows`."""
-        place = self._ctx.parent(node)
-        stored = isinstance(place, ast.Subscript) and isinstance(place.ctx, ast.Store)
-        return stored and self._ctx.function(node) is self._ctx.function(self._made)

@@ -10,10 +10,10 @@ from detlint.linter.memory.attribute_fates import assigned_to, fate_under_names,
 from detlint.linter.memory.looped import looped
 from detlint.linter.memory.needs import guards_emptiness
 from detlint.linter.memory.updates import sets_nothing
-from detlint.linter.memory.uses import Fate, fate
+from detlint.linter.memory.uses import JOINING, Fate, fate
 from detlint.linter.memory.weights import is_initialised_unnamed
 from detlint.linter.source.names import COMPREHENSIONS
-from detlint.linter.source.nodes import identifier, is_own, walk
+from detlint.linter.source.nodes import is_own, walk
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 _HOLDERS = frozenset({"builtins.list", "builtins.tuple", "builtins.dict", "torch.nn.ParameterList"})
 _PARAMETERS = "torch.nn.ParameterList"
 _OPTIMIZER = "torch.optim.Optimizer"
-JOINING = frozenset({"torch.cat", "torch.concat"}) | frozenset(
-    f"numpy.{name}" for name in ("append", "column_stack", "concatenate", "hstack", "vstack")
-)
 _STACKING = JOINING | {"torch.stack", "torch.hstack", "torch.vstack"}
 _Found = tuple[Fate, ast.expr]
 
@@ -108,20 +105,6 @@ def read_of_value(made: ast.expr, entries: ast.expr, ctx: Context) -> ast.expr |
     pairs = zip(entries.keys, entries.values, strict=True)
     key = next((key for key, value in pairs if made in walk(value)), None)
     return _read_at_key(target, key, ctx) if isinstance(key, ast.Constant) else None
-
-
-def returned_container(container: ast.expr, ctx: Context) -> ast.expr | None:
-    """Return `state` of `return state` after `state = {"h": torch.empty(n)}`, or what is returned at once."""
-    if not isinstance(container, (ast.Dict, ast.List, ast.ListComp, ast.DictComp)):
-        return None
-    around = ctx.parent(container)
-    if isinstance(around, ast.Call) and around.args[:1] == [container] and identifier(around.func)[:1].isupper():
-        container, around = around, ctx.parent(around)  # TensorDict({"h": torch.empty(n)}, n)
-    if isinstance(around, ast.Return):
-        return container
-    binding = ctx.binding(container)
-    uses = ctx.flow(container).uses(binding) if binding is not None else ()
-    return next((use for use in uses if all(fate(each, ctx)[0] is Fate.RETURNED for each in uses)), None)
 
 
 def _read_at_key(holder: ast.expr, key: ast.expr, ctx: Context) -> ast.expr | None:
@@ -241,11 +224,8 @@ def _fates_in_loop(loop: ast.AST, target: ast.expr, ctx: Context) -> Iterator[_F
                 yield Fate.READ, part
 
 
-def read_of_list(call: ast.expr, ctx: Context, returned: bool = False) -> ast.expr | None:
-    """`parts.append(torch.empty(n))` and `torch.stack(parts)`, where nothing in sight could fill an element.
-
-    Where a part of each is written, whoever is `returned` the list, or an element of it, reads the rest.
-    """
+def read_of_list(call: ast.expr, ctx: Context) -> ast.expr | None:
+    """`parts.append(torch.empty(n))` and `torch.stack(parts)`, where nothing in sight could fill an element."""
     appended = call.func if isinstance(call, ast.Call) else None
     carrier = appended.value if isinstance(appended, ast.Attribute) and appended.attr == "append" else None
     uses = _uses_of_list(carrier, call, ctx) if carrier is not None and not guards_emptiness(call, ctx) else []
@@ -253,10 +233,6 @@ def read_of_list(call: ast.expr, ctx: Context, returned: bool = False) -> ast.ex
     for use in uses:
         user = ctx.parent(use)
         if isinstance(user, ast.Call) and _STACKING.intersection(ctx.callees(user)):
-            reads.append(user)
-        elif returned and isinstance(user, (ast.Return, ast.Tuple)):
-            reads.append(use)
-        elif returned and isinstance(user, ast.Subscript) and _hands_out(user, ctx):
             reads.append(user)
         elif not _leaves_elements(use, user, ctx):
             return None
@@ -288,10 +264,3 @@ def _leaves_elements(use: ast.expr, user: ast.AST | None, ctx: Context) -> bool:
     if isinstance(user, ast.Subscript):
         return isinstance(user.ctx, ast.Load) and fate(user, ctx)[0] in (Fate.READ, Fate.UNTOUCHED)
     return isinstance(user, ast.Call) and "builtins.len" in ctx.callees(user)
-
-
-def _hands_out(element: ast.Subscript, ctx: Context) -> bool:
-    """`return parts[i]`, `{"labels": parts[i]}`."""
-    outcome, place = fate(element, ctx)
-    one = isinstance(element.ctx, ast.Load) and not isinstance(element.slice, ast.Slice)
-    return one and (outcome is Fate.RETURNED or isinstance(place, ast.Dict))

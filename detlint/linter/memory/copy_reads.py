@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -15,9 +14,8 @@ from detlint.linter.memory.array_views import ARRAYS, SEEN_AS, gives_back, is_gi
 from detlint.linter.memory.host_copies import VIEWS, is_of_cpu
 from detlint.linter.memory.looped import COLLECTING, gives_entries, looped
 from detlint.linter.memory.waits import WAITING_METHODS, waits_in
-from detlint.linter.programs.evaluation import without_gradients
-from detlint.linter.source.names import FUNCTIONS, Binding, FunctionNode
-from detlint.linter.source.nodes import identifier, is_own, unless_none
+from detlint.linter.source.names import Binding
+from detlint.linter.source.nodes import identifier, is_own
 from detlint.linter.tables.memory import memory_table
 
 if TYPE_CHECKING:
@@ -27,16 +25,13 @@ if TYPE_CHECKING:
 _TO_DEVICE = frozenset({"to", "cuda", "record_stream", "copy_"})
 _READING_BUILTINS = frozenset({"float", "int", "bool", "print", "list", "tuple", "sum", "max", "min", "sorted", "str"})
 _READING_LIBRARIES = ("torch.", "numpy.", "pickle.", "joblib.", "safetensors.")
+_UNKNOWN = ("torch.Tensor.", "torch.nn.Module.")  # what these run, a class that derives from them says
 _ASKING = frozenset({"builtins.len", "builtins.isinstance", "builtins.type", "builtins.id"})  # of a form only
 _STREAMS = frozenset({"Event", "Stream", "current_stream", "synchronize", "wait", "wait_event", "wait_stream"})
 _RECORDED = ("record", "record_event", "record_stream")  # on a stream, for somebody else to wait for
 _HELD = frozenset({"items", "values", "get", "pop"})  # of what holds copies
 ASIDE = ("offload", "unload", "onload", "sleep", "swap", "free", "drop", "release", "evict", "exit")
 _PIPELINE = ("async", "enqueue", "prefetch", "stage", "forward", "backward", "save", "load", "send", "begin", "start")
-# What is called so computes on the CPU with what it is given: `run_expert_at_cpu`.
-_ON_CPU = re.compile(r"(^|_)(run|forward|compute|calculate|evaluate|infer|predict|apply)(_\w+)?_(on|at|in)_cpu$")
-# What is in the names of copies that are meant for the CPU.
-_ON_HOST = frozenset({"host", "cpu"})
 _MOST_CALLS = 2
 _FILLING = frozenset({"append", "extend", "insert"})
 _KEEPING = ("save_for_backward", "P2POp")  # functions of torch that keep a tensor for later
@@ -225,10 +220,7 @@ def _is_about_others(call: ast.Call, ctx: Context) -> bool:
 
 
 def _read_of_result(node: ast.expr, copy: Running, ctx: Context) -> ast.expr | None:
-    """What a function returns: read by a caller, or made for whoever calls it.
-
-    That is the result itself where the caller stands in another file.
-    """
+    """What a function returns, where a caller reads it: the result itself if that stands in another file."""
     if isinstance(ctx.parent(node), ast.Yield) or copy.call is None or not _goes_on(copy, ctx):
         return None
     function = ctx.module.index.function_at(copy.call)
@@ -241,8 +233,7 @@ def _read_of_result(node: ast.expr, copy: Running, ctx: Context) -> ast.expr | N
             found = read(call, running, where)
             if found is not None:
                 return found if where.module is ctx.module else node
-    made = copy.calls == 0 and not _uses_streams(ctx) and _is_made_for_others(function, copy.call, ctx)
-    return node if made else None
+    return None
 
 
 def _is_given_away(container: ast.expr, copy: Running, ctx: Context) -> bool:
@@ -268,24 +259,6 @@ def _read_of_array_given(node: ast.expr, copy: Running, ctx: Context) -> ast.exp
     return node if not runs or any(read(call, run, where) is not None for where, call, run in runs) else None
 
 
-def _is_made_for_others(function: FunctionNode, copied: ast.Call, ctx: Context) -> bool:
-    """Is this what a public function works out without gradients, and no helper that moves what it is given?"""
-    if function.name.startswith("_") or isinstance(ctx.parent(function), FUNCTIONS):
-        return False
-    source = copied.func.value if isinstance(copied.func, ast.Attribute) else next(iter(copied.args), copied)
-    while isinstance(source, (ast.Call, ast.Attribute, ast.Subscript)) and not _calls_something(source):
-        source = source.func if isinstance(source, ast.Call) else source.value
-    bindings = ctx.module.definitions(source) if isinstance(source, ast.Name) else ()
-    made = [unless_none(binding.value) for binding in bindings] if isinstance(source, ast.Name) else [source]
-    computed = bool(made) and all(isinstance(value, ast.Call) and value is not copied for value in made)
-    return computed and without_gradients(ctx.module, copied)
-
-
-def _calls_something(node: ast.expr) -> bool:
-    """`model(x)`, `self.model.encode(x)`, and not `x.detach()`."""
-    return isinstance(node, ast.Call) and not (isinstance(node.func, ast.Attribute) and node.func.attr in VIEWS)
-
-
 def _read_of_attribute(attribute: ast.Attribute, copy: Running, ctx: Context) -> ast.expr | None:
     call = ctx.parent(attribute)
     called = isinstance(call, ast.Call) and call.func is attribute
@@ -308,7 +281,7 @@ def _read_of_argument(node: ast.expr, call: ast.Call, copy: Running, ctx: Contex
         return None
     if SEEN_AS.intersection(names):
         return read(call, replace(copy, as_array=True), ctx)
-    if any(name.startswith(_READING_LIBRARIES) and not name.startswith("torch.Tensor.") for name in names):
+    if any(name.startswith(_READING_LIBRARIES) and not name.startswith(_UNKNOWN) for name in names):
         return call
     if (isinstance(node, ast.GeneratorExp) or gives_entries(node)) and COLLECTING.intersection(names):
         return read(call, copy, ctx)
@@ -326,28 +299,12 @@ def _read_of_argument(node: ast.expr, call: ast.Call, copy: Running, ctx: Contex
         return call
     if copy.call is not None and is_given_back(node, call, ctx):
         return read(call, replace(copy, as_array=True), ctx)
-    return call if _is_worked_with(node, call, ctx) else None
-
-
-def _is_worked_with(node: ast.expr, call: ast.Call, ctx: Context) -> bool:
-    """`plan = self.kernels.plan(sizes_host)` of an extension: what needs it on the host gives its result at once."""
-    named = isinstance(node, ast.Name) or is_own(node)
-    if not named or _ON_HOST.isdisjoint(identifier(node).lower().split("_")):
-        return False
-    around = ctx.parent(call)
-    around = ctx.parent(around) if isinstance(around, ast.IfExp) else around
-    if not isinstance(around, (ast.Assign, ast.Return)) or _uses_streams(ctx):
-        return False
-    name = identifier(call.func)
-    later = name[:1].isupper() or any(word in name.lower() for word in (*ASIDE, *_PIPELINE, "submit", "put"))
-    return not later and next(functions_called(ctx.inference, call), None) is None
+    return None
 
 
 def _is_read_inside(node: ast.expr, call: ast.Call, ctx: Context) -> bool:
-    """`scores(host)` of a function of the project that reads what it is given, or says that it runs on the CPU."""
+    """`scores(host)` of a function of the project that reads what it is given."""
     for module, function in functions_called(ctx.inference, call):
-        if _ON_CPU.search(function.name):
-            return True
         scope = module.index.scopes[function]
         parameter = parameter_given(function, call, node, skip_self=isinstance(call.func, ast.Attribute))
         if parameter is None:

@@ -14,9 +14,13 @@ from detlint.linter.source.names import unpacked
 from detlint.linter.source.nodes import arguments_of, identifier, is_own, walk
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from detlint.linter.analysis.context import Context
 
 _LOADS = re.compile(r"^_*(download_and_)?load_(state_dict|checkpoint|models?|weights)$|^from_pretrained$|^load_file$")
+_LOADING = ("load_state_dict", "load_model", "load_weights", "load_checkpoint")
+_TRAINING = ("backward", "zero_grad", "optimizer", "training_step", "Trainer")
 _OF_INIT = re.compile(r"(^|\.)init\.\w+$|_$")
 # What a model gets of these, it gets by `load_state_dict`.
 _READS_DATA = frozenset(
@@ -45,6 +49,16 @@ def is_only_loaded(owner: ast.ClassDef, ctx: Context) -> bool:
     return any(_loads_its_own(user) or _inherits_a_loader(user) for user in users) and not any(
         file_trains(user.module) or _initialises_weights(user) for user in users
     )
+
+
+def rests_on_loading(ctx: Context) -> bool:
+    """Does a project load models and train none? What it leaves unwritten, a checkpoint brings."""
+    return _mentions(_LOADING, ctx) and not _mentions(_TRAINING, ctx)
+
+
+def _mentions(words: Sequence[str], ctx: Context) -> bool:
+    searches = (ctx.module.project.search(word, ctx.module, 0) for word in words)
+    return any(search is not None and search.found is None for search in searches)
 
 
 def _loads_its_own(ctx: Context) -> bool:

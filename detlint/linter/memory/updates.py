@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from detlint.linter.memory.parts import tells_extent
 from detlint.linter.memory.uses import Fate, fate
 from detlint.linter.source.nodes import arguments_of, identifier, is_own, walk
 
@@ -20,12 +20,7 @@ def keeps_a_part(target: ast.Attribute, name: str, ctx: Context) -> bool:
     if isinstance(statement, ast.AugAssign):
         return True
     own = (part for part in ast.walk(value) if isinstance(part, ast.Attribute)) if isinstance(value, ast.expr) else ()
-    return any(part.attr == name and not _shapes_another(part, ctx) for part in own)
-
-
-def _shapes_another(node: ast.expr, ctx: Context) -> bool:
-    call = ctx.parent(node)
-    return isinstance(call, ast.Call) and call.args[:1] == [node] and identifier(call.func).endswith("_like")
+    return any(part.attr == name and fate(part, ctx)[0] is not Fate.UNTOUCHED for part in own)
 
 
 def is_made_of_itself(node: ast.Attribute, name: str, ctx: Context) -> bool:
@@ -67,22 +62,6 @@ def _sets(statement: ast.Assign, name: str) -> bool:
     return len(statement.targets) == 1 and is_own(target) and identifier(target) == name
 
 
-def one_entry(node: ast.Attribute, ctx: Context) -> str | None:
-    """Return the places of `self.queue[row, 0] = x`, of which one is a number: the others stay what they are."""
-    place = ctx.parent(node)
-    if not isinstance(place, ast.Subscript) or not isinstance(ctx.parent(place), ast.Assign):
-        return None
-    parts = place.slice.elts if isinstance(place.slice, ast.Tuple) else [place.slice]
-    return ast.unparse(place.slice) if any(type(ctx.constant(part)) is int for part in parts) else None
-
-
-def reads_the_whole(node: ast.expr, place: ast.expr, ctx: Context) -> bool:
-    """`self.queue.max(dim=1)`, and not `self.queue[:count]`, `attend(self.queue, mask)` or `if self.full: …`."""
-    if isinstance(ctx.parent(node), ast.Subscript) or tells_extent(place, identifier(node), ctx):
-        return False
-    return not any(isinstance(around, (ast.If, ast.IfExp)) for around in ctx.ancestors(node))
-
-
 def sets_nothing(target: ast.Attribute, ctx: Context) -> bool:
     """`self.bias = None`, `del self.bias`, where there is to be none; `self.bias: Tensor`, which only tells a type."""
     statement = ctx.statement(target)
@@ -90,3 +69,18 @@ def sets_nothing(target: ast.Attribute, ctx: Context) -> bool:
         return True
     value = getattr(statement, "value", None)
     return isinstance(value, ast.Constant) and value.value is None
+
+
+def are_alternatives(one: ast.AST, other: ast.AST, ctx: Context) -> bool:
+    """Do two places stand in two branches of one `if`, of which one is run?"""
+    around = {parent: child for child, parent in pairwise((one, *ctx.ancestors(one)))}
+    child = other
+    for parent in ctx.ancestors(other):
+        if parent in around:
+            first = around[parent]
+            branches = (parent.body, parent.orelse) if isinstance(parent, ast.If) else ()
+            return any(first in branch for branch in branches) and any(
+                child in branch and first not in branch for branch in branches
+            )
+        child = parent
+    return False

@@ -8,29 +8,32 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from detlint.linter.analysis.calls import functions_called, parameter_given
+from detlint.linter.analysis.calls import parameter_given
 from detlint.linter.analysis.elements import goes_through_own
 from detlint.linter.analysis.testcode import is_meant_to_fail
 from detlint.linter.analysis.values import Kind
 from detlint.linter.memory.erased import is_erased
 from detlint.linter.memory.forms import gives_form_alone
-from detlint.linter.memory.marks import adds_up, marks
+from detlint.linter.memory.marks import adds_up, is_mask, marks
 from detlint.linter.modes.runs import is_left_open
-from detlint.linter.source.names import COMPREHENSIONS, FUNCTIONS, LOOPS, Binding, FunctionNode
-from detlint.linter.source.nodes import arguments_of, identifier, is_own, unless_none, walk
+from detlint.linter.source.names import COMPREHENSIONS, FUNCTIONS, Binding, FunctionNode
+from detlint.linter.source.nodes import arguments_of, identifier, unless_none, walk
 from detlint.linter.tables.memory import memory_table
 
 if TYPE_CHECKING:
     from detlint.linter.analysis.context import Context
 
-_STATES = re.compile(r"(^|_)(h|hx|cx|hidden|states?|carry|memory)(_|\d|$)")
-_INITIAL = re.compile(r"(^|_)(h|c|hx|cx|hidden|states?)_?0$|(^|_)init(ial)?_(h|c|hidden|states?)$")
-# A loss reads what it is given; other layers may be called to learn the shape of what they give.
-_LAYER_CALL = re.compile(r"torch\.nn\.\w+\.__call__")
+# A loss reads what it is given; other layers may be called to learn the shape of what they give. What a module of which
+# nothing else is known does with it is not in sight.
+_LAYER_CALL = re.compile(r"torch\.nn\.(?!Module\.)\w+\.__call__")
 _LOSS_CALL = re.compile(r"torch\.nn\.\w+Loss\.__call__")
 _MOST_NAMES = 3  # that a function gives to the memory it is given
 _REGISTERING = ("register_buffer", "register_parameter", "add_state", "_add_state")
 _WHERE = frozenset({"torch.where", "numpy.where"})
+# They compute nothing: what is made of the whole decides.
+JOINING = frozenset({"torch.cat", "torch.concat"}) | frozenset(
+    f"numpy.{name}" for name in ("append", "column_stack", "concatenate", "hstack", "vstack")
+)
 # What hands on the very memory that it is given; `torch.autograd.Variable` is `torch.Tensor` by another name.
 _WRAPPERS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer", "torch.Tensor"})
 
@@ -41,17 +44,20 @@ class Fate(Enum):
     READ = "read"
     WRITTEN = "written"  # or handed to code that may write it
     ADDED_TO = "added to"  # in places that another statement may have written: `totals[rows] += 1`
-    MARKED = "marked"  # in some places: `one_hot.scatter_(1, labels, 1)`
+    MARKED = "marked"  # in some places: `one_hot.scatter_(1, labels, 1)`, `out[x > 0] = 1`
     UNTOUCHED = "untouched"
     RETURNED = "returned"
     STORED = "stored"  # under another name: look there
+    MOVED = "moved"  # under its own name: `out = out.to(device)`
 
 
-def fate(node: ast.expr, ctx: Context, depth: int = 2) -> tuple[Fate, ast.expr]:
+def fate(node: ast.expr, ctx: Context, depth: int = 2, *, learned: bool = False) -> tuple[Fate, ast.expr]:
     """Return what happens to the memory that `node` stands for, and the expression that does it.
 
-    Functions of the project are followed `depth` calls deep.
+    Functions of the project are followed `depth` calls deep. To join it to values reads it if it is `learned` and the
+    model runs, or if a weight is made of both; other room behind values may be filled later, or cut off.
     """
+    joined = False
     while True:
         parent = ctx.parent(node)
         if is_erased(node, parent, ctx):
@@ -65,8 +71,16 @@ def fate(node: ast.expr, ctx: Context, depth: int = 2) -> tuple[Fate, ast.expr]:
             outcome, following = _plain(node, parent, ctx)
         if outcome is Fate.READ and _comes_to_nothing(following, ctx):
             return Fate.UNTOUCHED, following
+        if outcome is Fate.STORED and joined and ctx.binding(following) is None:
+            return Fate.WRITTEN, following
         if outcome is not None:
             return outcome, following
+        if isinstance(following, ast.Call):
+            if joined and not _WRAPPERS.isdisjoint(ctx.callees(following)):
+                return Fate.READ, node
+            joined |= not JOINING.isdisjoint(ctx.callees(following))
+            if joined and learned and _runs(following, ctx):
+                return Fate.READ, following
         node = following
 
 
@@ -134,6 +148,8 @@ def _argument(node: ast.expr, parent: ast.Call | ast.keyword, ctx: Context, dept
     names, table, types = ctx.callees(call), memory_table(), ctx.inference.types
     if _WRAPPERS.intersection(names) or (names and table.functions["views"].issuperset(names)):
         return None, call
+    if not JOINING.isdisjoint(names):
+        return None, call
     if registered_name(call) is not None:
         return Fate.STORED, call
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
@@ -148,8 +164,7 @@ def _argument(node: ast.expr, parent: ast.Call | ast.keyword, ctx: Context, dept
         return Fate.READ, call
     if names and all(_LAYER_CALL.fullmatch(name) for name in names) and (call.args[:1] != [node] or _runs(call, ctx)):
         return Fate.READ, call  # a state or a mask beside what goes through the layer, and that where the model is run
-    kept = isinstance(node, ast.Attribute) or (_is_initial_state(node) and call.args[:1] != [node])
-    if (kept and _runs_a_part(call, ctx)) or _carries_on(node, call, names, ctx):
+    if isinstance(node, ast.Attribute) and _runs_a_part(call, ctx):
         return Fate.READ, call
     if method and (
         method in table.methods["updating"]
@@ -179,45 +194,17 @@ def _is_asked_whether_callable(called: ast.expr, ctx: Context) -> bool:
 
 
 def _runs_a_part(call: ast.Call, ctx: Context) -> bool:
-    """`self.drop(self.weight)` in `forward`: what the parts of a module are given when it runs has its values already.
+    """`self.drop(self.weight)` in `forward`: a layer of the object is given a weight when it runs, to compute with it.
 
-    So has what `for layer in self.layers` goes through. Methods of the project are followed instead.
+    So is one that `for layer in self.layers` goes through.
     """
-    if not _runs(call, ctx) or not (is_own(call.func) or goes_through_own(ctx.module, call.func)):
-        return False
-    return next(functions_called(ctx.inference, call), None) is None
-
-
-def _is_initial_state(node: ast.expr) -> bool:
-    """`h0`, `c0[i]`: what a recurrent layer begins with."""
-    held = node.value if isinstance(node, ast.Subscript) else node
-    return isinstance(held, ast.Name) and _INITIAL.search(held.id) is not None
+    held = {value.kind for value in ctx.values(call.func)} - {Kind.NONE}
+    return _runs(call, ctx) and (held == {Kind.MODULE} or goes_through_own(ctx.module, call.func))
 
 
 def _runs(call: ast.Call, ctx: Context) -> bool:
     function = ctx.function(call)
     return function is not None and function.name == "forward"
-
-
-def _carries_on(node: ast.expr, call: ast.Call, names: tuple[str, ...], ctx: Context) -> bool:
-    """`h = self.cell(x, h)` in a loop, `x, self.state = self.rnn(x, self.state)`: a state out of the last one.
-
-    Functions of the project are followed instead.
-    """
-    repeated = isinstance(node, ast.Attribute) or any(isinstance(parent, LOOPS) for parent in ctx.ancestors(call))
-    if (
-        not repeated
-        or not _STATES.search(identifier(node))
-        or not is_own(call.func)
-        or len(call.args) + len(call.keywords) < 2
-    ):
-        return False
-    if any(ctx.module.project.definition(name) is not None for name in names):
-        return False
-    statement, text = ctx.statement(call), ast.unparse(node)
-    targets = statement.targets if isinstance(statement, ast.Assign) and statement.value is call else []
-    parts = (part for target in targets for part in (target.elts if isinstance(target, ast.Tuple) else [target]))
-    return any(ast.unparse(part) == text for part in parts)
 
 
 def _is_put_back(node: ast.expr, call: ast.Call, ctx: Context) -> bool:
@@ -353,7 +340,9 @@ def _plain(node: ast.expr, parent: ast.AST | None, ctx: Context) -> tuple[Fate |
         if parent.value is not node or isinstance(parent.ctx, ast.Load):
             outcome = None if parent.value is node else Fate.READ
             return (Fate.ADDED_TO if outcome is None and _is_added_to(parent, ctx) else outcome), parent
-        return (Fate.ADDED_TO if isinstance(ctx.parent(parent), ast.AugAssign) else Fate.WRITTEN), parent
+        if isinstance(ctx.parent(parent), ast.AugAssign):
+            return Fate.ADDED_TO, parent
+        return (Fate.MARKED if is_mask(parent.slice, ctx) else Fate.WRITTEN), parent
     if isinstance(parent, ast.Compare):
         identity = all(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in parent.ops)
         return (Fate.UNTOUCHED if identity or gives_form_alone(parent, ctx) else Fate.READ), parent

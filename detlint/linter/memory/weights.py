@@ -31,6 +31,7 @@ from detlint.linter.memory.loads import (
     is_key_of_checkpoint,
     is_only_loaded,
     loads_something_else,
+    rests_on_loading,
 )
 from detlint.linter.memory.owners import is_kin, is_of_another
 from detlint.linter.memory.uses import Fate, registered_name
@@ -80,7 +81,11 @@ def unwritten_attribute(name: str, made: ast.AST, ctx: Context) -> ast.expr | No
     filled_by_users = not tended and (
         _is_filled_by_users(name, info, trained, ctx) or _is_set_from_outside(name, info, ctx)
     )
-    loaded = not tended and not uses.updated and (is_only_loaded(owner, ctx) or is_key_of_checkpoint(name, ctx))
+    loaded = (
+        not tended
+        and not uses.updated
+        and (rests_on_loading(ctx) or is_only_loaded(owner, ctx) or is_key_of_checkpoint(name, ctx))
+    )
     return None if filled_by_users or loaded else read
 
 
