@@ -9,8 +9,6 @@ from detlint.findings import Finding
 from detlint.linter.analysis.context import Call, Context
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.registry import check, check_file
-from detlint.linter.analysis.taken import made_by
-from detlint.linter.analysis.written_here import each_here
 from detlint.linter.numbers.arrays import FILLED
 from detlint.linter.numbers.computed import is_computed
 from detlint.linter.numbers.default_precision import has_default_dtype
@@ -18,16 +16,19 @@ from detlint.linter.numbers.differences import difference
 from detlint.linter.numbers.dtype_branches import dtype_branches
 from detlint.linter.numbers.frames import Frame
 from detlint.linter.numbers.given_to_helpers import given_to_compare, unviewed
+from detlint.linter.numbers.inexact import is_inexact
 from detlint.linter.numbers.insisting import insists_on_bound, is_answer, is_meant_to_differ
-from detlint.linter.numbers.kept_bits import keep_bits
-from detlint.linter.numbers.one_source import is_passed, is_repeated, source_of
 from detlint.linter.numbers.precision import EPSILON, cast_to_coarse, is_cast_result, precision
-from detlint.linter.numbers.small_integers import are_small_integers
+from detlint.linter.numbers.routes import is_handed_on, is_one_computation, maker_of, operands, reads
+from detlint.linter.numbers.sources import source_of
 from detlint.linter.numbers.tolerances import Tolerance, allowed, registered, registered_runs, said
-from detlint.linter.source.nodes import arguments_of, identifier
+from detlint.linter.numbers.written_results import is_written_out
+from detlint.linter.source.nodes import identifier
+from detlint.linter.tables.rounding import rounding_table
 
 _LESS = ("assertLess", "assertLessEqual")
 _COARSEST = max(EPSILON.values())
+_LITERALS = ("array", "tensor", "asarray")
 _DEFAULT = "float32"
 # Tolerances that no result of float32 meets but by chance: others may be for numbers close to zero.
 _FAR_BELOW_DEFAULT = EPSILON[_DEFAULT] / 10
@@ -144,27 +145,19 @@ def _too_coarse(tolerance: Tolerance, sides: list[ast.expr], ctx: Context) -> st
 
 
 def _is_rounded(sides: list[ast.expr], ctx: Context) -> bool:
-    """Was one side worked out, and the other one otherwise? A part of what a call is given may come back as it was."""
-    if len(sides) == 2 and is_repeated(sides[0], sides[1], ctx):
+    """Was one side worked out and rounded, and is the other one no exact number, nor the same numbers handed on?"""
+    if len(sides) == 2 and (is_one_computation(sides[0], sides[1], ctx) or is_handed_on(sides[0], sides[1], ctx)):
         return False
-    if any(_is_worked_in_whole(side, other, ctx) for side in sides for other in sides if other is not side):
-        return False
-    if any(is_passed(side, other, ctx) for side in sides for other in sides if other is not side):
+    if any(_is_exact_number(side, ctx) for side in sides):
         return False
     return any(_is_worked_out(side, ctx) for side in sides) or _are_both_cast(sides, ctx)
 
 
-def _is_worked_in_whole(expected: ast.expr, result: ast.expr, ctx: Context) -> bool:
-    """`[[2.0, 6.0]]`, which a call is meant to give that is given whole numbers: products and sums of such are exact.
-
-    What is meant to be zero or one may have been divided on the way.
-    """
-    frame = Frame(ctx.module)
-    numbers = [part.value for part in ast.walk(source_of(expected, ctx)) if isinstance(part, ast.Constant)]
-    if not any(isinstance(number, float) and abs(number) > 1 for number in numbers):
-        return False
-    given = next(filter(None, map(arguments_of, made_by(ctx.module, result))), [])
-    return bool(given) and all(are_small_integers(frame, each) for each in (expected, *given))
+def _is_exact_number(side: ast.expr, ctx: Context) -> bool:
+    """`1.25`, `np.array([[2.0, 6.0]])`: numbers of few binary digits, which results are that come out exact."""
+    made = source_of(side, ctx)
+    written = made.args[0] if isinstance(made, ast.Call) and made.args and identifier(made.func) in _LITERALS else made
+    return is_written_out(ctx.module, written) and not is_inexact(Frame(ctx.module), written)
 
 
 def _are_both_cast(sides: list[ast.expr], ctx: Context) -> bool:
@@ -175,8 +168,10 @@ def _are_both_cast(sides: list[ast.expr], ctx: Context) -> bool:
     sources = [source_of(unviewed(cast), ctx) for cast in rounded]
     if any(isinstance(source, ast.Call) and identifier(source.func) in FILLED for source in sources):
         return False  # `cache = torch.zeros(n).half()`, which holds what was put there since
+    if any(isinstance(source, ast.Call) and reads(source.func) for source in sources):
+        return False  # what was saved before comes back as it was
     views = list(map(ast.unparse, sources))
-    return views[0] != views[1] and not keep_bits(sides[0], sides[1], ctx)
+    return views[0] != views[1]
 
 
 def _finding(
@@ -193,8 +188,11 @@ def _finding(
 
 def _is_worked_out(side: ast.expr, ctx: Context) -> bool:
     """Return whether a side was computed and rounded, and is no copy or selection that keeps the bits of its dtype."""
-    if are_small_integers(Frame(ctx.module), side):
-        return False
-    made = each_here(ctx.module, side)
-    worked_out = is_computed(ctx.module, side) or any(isinstance(value, ast.BinOp) for value in made)
-    return worked_out or is_cast_result(ctx.module, side)
+    return is_computed(ctx.module, side) or is_cast_result(ctx.module, side) or _is_worked_out_coarsely(side, ctx)
+
+
+def _is_worked_out_coarsely(side: ast.expr, ctx: Context) -> bool:
+    """`torch.mm(x.half(), w.half())`: what is made of numbers that were rounded to a coarse dtype is rounded to it."""
+    made = maker_of(side, ctx)
+    rounds = isinstance(made, ast.BinOp) or identifier(getattr(made, "func", None)) in rounding_table().rounding
+    return rounds and any(cast_to_coarse(ctx.module, part) is not None for part in operands(made))

@@ -27,10 +27,3 @@ def is_empty(node: ast.expr | None) -> bool:
     shape = node.args if isinstance(node, ast.Call) and identifier(node.func) in FILLED else []
     sizes = [part for size in shape for part in (size.elts if isinstance(size, (ast.Tuple, ast.List)) else [size])]
     return any(isinstance(size, ast.Constant) and size.value == 0 for size in sizes)
-
-
-def is_mean_of_one_number(method: ast.Attribute) -> bool:
-    """`torch.ones_like(x).mean`: the mean of equal numbers is that number, in whatever order they are added."""
-    made = method.value
-    filled = isinstance(made, ast.Call) and identifier(made.func).removesuffix("_like") in FILLED
-    return method.attr == "mean" and filled

@@ -8,26 +8,17 @@ from detlint.linter.analysis.elements import item
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.returned import made_results
 from detlint.linter.analysis.taken import elements_of, entries_at, taken
-from detlint.linter.analysis.values import Kind
+from detlint.linter.analysis.values import Kind, Value
 from detlint.linter.analysis.written_here import each_here, kept_in, made_here, whole_here
-from detlint.linter.numbers.arrays import FILLED, is_array, is_empty, is_mean_of_one_number
-from detlint.linter.numbers.exact_results import only_selects, promises_text
+from detlint.linter.numbers.arrays import FILLED, is_array, is_empty
 from detlint.linter.numbers.frames import Frame
-from detlint.linter.numbers.hand_worked import is_written_out
+from detlint.linter.numbers.inexact import is_inexact, is_network_run, is_transcendental
 from detlint.linter.numbers.named_results import ARITHMETIC, is_result_by_name
 from detlint.linter.numbers.network_parts import is_run_of_part
-from detlint.linter.numbers.small_integers import are_small_integers, is_exact_of_whole
 from detlint.linter.numbers.value_parts import walk_values
-from detlint.linter.numbers.written_results import written_as
-from detlint.linter.programs.called_models import (
-    is_engine_run,
-    is_layer,
-    is_model,
-    is_model_run,
-    is_recurrent,
-    run_functions,
-)
-from detlint.linter.source.names import FUNCTIONS, LOOPS, Binding, BindingKind
+from detlint.linter.numbers.written_results import is_written_out
+from detlint.linter.programs.called_models import is_engine_run, is_model, is_model_run, is_recurrent, run_functions
+from detlint.linter.source.names import FUNCTIONS, LOOPS, Binding, BindingKind, FunctionNode
 from detlint.linter.source.nodes import identifier
 from detlint.linter.tables.rounding import rounding_table
 
@@ -42,7 +33,7 @@ _WRAPPERS = frozenset(
         "torch.from_numpy",
     }
 )
-_COMPUTING = {Kind.TENSOR, Kind.MODULE, Kind.INSTANCE, Kind.UNKNOWN}
+_COMPUTING = {Kind.TENSOR, Kind.ARRAY, Kind.UNKNOWN}
 # Functions that give what functions of the same names make of a function, and of inputs where they are given any.
 _DERIVATIVES = frozenset(
     {
@@ -57,29 +48,13 @@ _DERIVATIVES = frozenset(
 _STARTS = (*FILLED, "zeros_like", "empty_like", "ones_like")
 _ON_HOST = ("numpy", "math")
 _NUMERICAL = ("torch", "numpy", "einops")
-_TRANSPOSING = frozenset({"T", "mT", "H", "mH", "t", "transpose"})
 _LAST = -1
 _DEPTH = 12
-_DYADIC = 2.0**20
 
 
 def is_computed(module: Module, node: ast.expr, depth: int = _DEPTH) -> bool:
     """Return whether there is evidence that an expression is a floating result that was rounded on its way."""
     return _is_computed(Frame(module), node, depth)
-
-
-def is_of_shares(module: Module, node: ast.expr) -> bool:
-    """`probs.sum(-1)`, `torch.softmax(x, -1).sum()`: parts of a whole, which no count gives."""
-    return _has_fractions(Frame(module), node)
-
-
-def is_product_with_itself(node: ast.BinOp) -> bool:
-    """`factor @ factor.T`, `q.t() @ q`: a product of fractions that is known by what it is meant to give."""
-    for one, other in ((node.left, node.right), (node.right, node.left)):
-        turned = other.func if isinstance(other, ast.Call) else other
-        if isinstance(node.op, ast.MatMult) and isinstance(turned, ast.Attribute) and turned.attr in _TRANSPOSING:
-            return ast.dump(turned.value) == ast.dump(one)
-    return False
 
 
 def after_start(module: Module, bindings: tuple[Binding, ...]) -> list[Binding]:
@@ -101,10 +76,10 @@ def _is_computed(frame: Frame, node: ast.expr, depth: int) -> bool:
         branches = [branch for branch in (node.body, node.orelse) if not is_empty(branch)]
         return bool(branches) and all(_is_computed(frame, branch, inner) for branch in branches)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ARITHMETIC):
-        return _is_rounded_arithmetic(frame, node, inner) and not are_small_integers(frame, node)
+        return _is_rounded_arithmetic(frame, node, inner)
     if isinstance(node, (ast.UnaryOp, ast.Subscript, ast.Attribute)):
         return _keeps(frame, node, inner)
-    return isinstance(node, ast.Call) and _is_computed_call(frame, node, inner) and not are_small_integers(frame, node)
+    return isinstance(node, ast.Call) and _is_computed_call(frame, node, inner)
 
 
 def _is_added_in_rounds(module: Module, binding: Binding) -> bool:
@@ -176,65 +151,32 @@ def _is_derivative(module: Module, call: ast.Call) -> bool:
 
 
 def _is_rounded_arithmetic(frame: Frame, node: ast.BinOp, depth: int) -> bool:
-    """One operation on exact operands is the same everywhere but for division; two in a row may be fused."""
+    """One operation is the same everywhere but for division and products of matrices; two in a row may be fused."""
     sides = (node.left, node.right)
     if any(_is_computed(frame, side, depth) for side in sides):
         return True
-    if isinstance(node.op, (ast.MatMult, ast.Div)) and all(_is_float_tensor(frame, side) for side in sides):
-        return True
-    if isinstance(node.op, ast.MatMult) and any(_is_float_tensor(frame, side) for side in sides):
-        return all(_is_float_tensor(frame, side) or _is_untold(frame, side) for side in sides)
-    averages = _is_untold(frame, node.right) or _is_sum(frame.module, node.left)
-    if isinstance(node.op, ast.Div) and averages and _is_float_tensor(frame, node.left):
-        return True
-    if is_product_with_itself(node):
-        return not any(value.is_integral for side in sides for value in frame.module.inference.values(side))
+    if isinstance(node.op, ast.MatMult):
+        return is_inexact(frame, node)
     chained = any(isinstance(side, ast.BinOp) and isinstance(side.op, ARITHMETIC) for side in sides)
-    return chained and _is_float_tensor(frame, node) and any(_has_fractions(frame, side) for side in sides)
+    return (chained or isinstance(node.op, ast.Div)) and _is_of_tensors(frame, node) and is_inexact(frame, node)
 
 
-def _is_sum(module: Module, node: ast.expr) -> bool:
-    """`torch.sum(x, 0)`, which divided by a count is a mean; that of counted hits is the same everywhere."""
-    if not isinstance(node, ast.Call) or "torch.sum" not in module.inference.callees(node) or not node.args:
-        return False
-    added = node.args[0]
-    made = each_here(module, added)
-    return not any(value is not None and (_is_comparison(value) or _is_whole(value)) for value in made)
+def _is_of_tensors(frame: Frame, node: ast.expr) -> bool:
+    """Arithmetic on Python's own numbers is the same everywhere."""
+    return any(
+        value.kind in (Kind.TENSOR, Kind.ARRAY)
+        for part in walk_values(node)
+        if isinstance(part, (ast.Name, ast.Call, ast.Attribute, ast.Subscript))
+        for value in _values(frame, part)
+    )
 
 
-def _is_untold(frame: Frame, node: ast.expr) -> bool:
-    """`params["scale"]`, `self.std`: some number or tensor, of which nothing says that dividing by it is exact."""
-    named = isinstance(node, (ast.Name, ast.Attribute, ast.Subscript))
-    return named and all(value.kind is Kind.UNKNOWN for value in frame.module.inference.values(node))
-
-
-def _has_fractions(frame: Frame, node: ast.expr, depth: int = 4) -> bool:
-    """Return whether random numbers or shares stand somewhere in a computation: they may be rounded anywhere."""
-    for part in walk_values(node):
-        if not rounding_table().shares.isdisjoint(identifier(part).split("_")):
-            return True
-        if isinstance(part, ast.Call):
-            names = frame.module.inference.callees(part)
-            if any(name.removeprefix("torch.") in rounding_table().fractions for name in names):
-                return True
-            if not rounding_table().draws.isdisjoint(names):
-                return True
-        elif isinstance(part, ast.Constant):
-            if isinstance(part.value, float) and not (part.value * _DYADIC).is_integer():
-                return True  # `0.1`, which has no exact binary form
-        elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
-            bindings = frame.module.definitions(part) if depth else ()
-            if any(_is_bound_to_fractions(frame, binding, depth) for binding in bindings):
-                return True
-    return False
-
-
-def _is_bound_to_fractions(frame: Frame, binding: Binding, depth: int) -> bool:
-    meant = frame.meant_by(binding)
-    if meant is not None:
-        return _has_fractions(meant.frame, meant.node, depth - 1)
-    made = whole_here(frame.module, binding) if binding.kind is BindingKind.ASSIGN else None
-    return made is not None and _has_fractions(frame, made, depth - 1)
+def _values(frame: Frame, part: ast.expr) -> tuple[Value, ...]:
+    bindings = frame.module.definitions(part) if isinstance(part, ast.Name) else ()
+    meant = frame.meant_by(bindings[0]) if len(bindings) == 1 else None
+    if meant is not None and meant.frame is not frame:
+        return meant.frame.module.inference.values(meant.node)
+    return frame.module.inference.values(part)
 
 
 def _keeps(frame: Frame, node: ast.UnaryOp | ast.Subscript | ast.Attribute, depth: int) -> bool:
@@ -286,40 +228,36 @@ def _is_computed_call(frame: Frame, call: ast.Call, depth: int) -> bool:
     names = module.inference.callees(call)
     if any(value.is_integral for value in module.inference.values(call)):
         return False
-    if isinstance(function, ast.Attribute) and (
-        _is_comparison(written_as(module, function.value)) or is_mean_of_one_number(function)
-    ):
-        return False  # a share of hits: a count, divided once
     if any(name in _WRAPPERS for name in names):
         whole = len(call.args) == 1 and names == ("builtins.round",)
         parts = elements_of(module, call.args[0]) if call.args and not whole else []
         return bool(parts) and all(_is_computed(frame, part, depth) for part in parts)
-    table = rounding_table()
-    owner, _, last = names[0].rpartition(".") if names else ("", "", "")
-    numerical = owner.partition(".")[0] in _NUMERICAL
-    if owner in _ON_HOST and call.args and is_written_out(module, call.args[0]):
+    table, last = rounding_table(), identifier(function)
+    numerical = any(name.partition(".")[0] in _NUMERICAL for name in names)
+    if numerical and call.args and is_written_out(module, call.args[0]) and names[0].startswith(_ON_HOST):
         return False  # the same constant in every run
-    if numerical and is_exact_of_whole(frame, call):
-        return False
-    if last in table.rounding and numerical and not any(map(_is_comparison, call.args[:1])):
+    if is_transcendental(module, call) or is_network_run(module, call) or _is_derivative(module, call):
         return True
-    if _is_of_library(module, call) or is_engine_run(module, call) or is_model_run(module, call):
+    if is_run_of_part(module, call):
         return True
-    if owner in ("torch", "numpy") and last in table.adding and call.args and _has_fractions(frame, call.args[0]):
-        return True
-    if numerical and last in table.adding | table.keeping and call.args and _is_computed(frame, call.args[0], depth):
-        return True
+    method = isinstance(function, ast.Attribute) and not module.inference.resolve(function.value)
+    receiver = function.value if method and isinstance(function, ast.Attribute) else None
+    given = [receiver] if receiver is not None else call.args[:1]
+    if last in table.linear | table.adding and (numerical or _may_be_tensor(module, receiver)):
+        return any(is_inexact(frame, part) for part in (*given, *call.args))
+    if _is_of_library(module, call):
+        return any(is_inexact(frame, part) for part in call.args)
     if (last in table.joining or "builtins.sum" in names) and call.args:
         return any(_is_computed(frame, part, depth) for part in elements_of(module, call.args[0]))
     if numerical and last == "where":
         return any(_is_computed(frame, part, depth) for part in call.args[1:])
-    if isinstance(function, ast.Attribute) and _is_computed_method(frame, function, depth):
-        return True
-    if is_layer(module, function) or _is_forward(module, function) or _is_derivative(module, call):
-        return not only_selects(module, call)
-    return any(_returns_computed(frame, call, name, depth) for name in names) or (
-        is_model(module, call) or is_run_of_part(module, call)
-    )
+    if last in table.keeping and (numerical or receiver is not None):
+        return any(_is_computed(frame, part, depth) for part in given)
+    return any(_returns_computed(frame, call, name, depth) for name in names)
+
+
+def _may_be_tensor(module: Module, receiver: ast.expr | None) -> bool:
+    return receiver is not None and {value.kind for value in module.inference.values(receiver)} <= _COMPUTING
 
 
 def _is_of_library(module: Module, call: ast.Call) -> bool:
@@ -329,37 +267,10 @@ def _is_of_library(module: Module, call: ast.Call) -> bool:
     return bool(names) and (names[0] in libraries or names[0].rpartition(".")[0] in libraries)
 
 
-def _is_forward(module: Module, function: ast.expr) -> bool:
-    """`net.forward(x)`."""
-    return isinstance(function, ast.Attribute) and function.attr == "forward" and is_layer(module, function.value)
-
-
-def _is_computed_method(frame: Frame, method: ast.Attribute, depth: int) -> bool:
-    table = rounding_table()
-    kinds = {value.kind for value in frame.module.inference.values(method.value)}
-    if method.attr in table.floating and (kinds <= _COMPUTING or _has_fractions(frame, method.value)):
-        return True
-    if method.attr in table.adding and _has_fractions(frame, method.value):
-        return not _is_whole(method.value) and Kind.INSTANCE not in kinds  # what an object sums up, its class tells
-    return method.attr in table.keeping | table.rounding | table.adding and _is_computed(frame, method.value, depth)
-
-
-def _is_whole(node: ast.expr) -> bool:
-    """`probs.round()`."""
-    return isinstance(node, ast.Call) and identifier(node.func) in rounding_table().whole
-
-
-def _is_comparison(node: ast.expr) -> bool:
-    """`(a == b)`, `(a == b).float()`."""
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        node = node.func.value
-    return isinstance(node, ast.Compare)
-
-
 def _returns_computed(frame: Frame, call: ast.Call, name: str, depth: int, position: int | str | None = None) -> bool:
     """Return whether a function of the project gives `call` a computed result, or one at a position, in any return."""
     owner, function = frame.module.project.definition(name) or (None, None)
-    if owner is None or not isinstance(function, FUNCTIONS) or (position is None and promises_text(function)):
+    if owner is None or not isinstance(function, FUNCTIONS) or (position is None and _promises_text(function)):
         return False
     returned = made_results(owner, function)
     inside = frame.within(owner, function, call)
@@ -377,6 +288,12 @@ def _returns_computed(frame: Frame, call: ast.Call, name: str, depth: int, posit
     ]
     iterates = {value.id for value in computed if isinstance(value, ast.Name)}  # they may be given back early
     return bool(computed) and all(value in computed or getattr(value, "id", "") in iterates for value in returned)
+
+
+def _promises_text(function: FunctionNode) -> bool:
+    """`-> list[str]`; `-> dict[str, Tensor]` are texts and tensors."""
+    named = {identifier(part) for part in ast.walk(function.returns)} if function.returns is not None else set()
+    return "str" in named and "Tensor" not in named
 
 
 def _whole(module: Module, result: ast.expr | None) -> ast.expr | None:
@@ -404,16 +321,3 @@ def _entry_of(module: Module, whole: ast.expr | None, key: str) -> ast.expr | No
     if isinstance(record, ast.Call):
         return next((keyword.value for keyword in record.keywords if keyword.arg == key), None)
     return next(iter(entries_at(module, record, key)), None) if isinstance(record, ast.Dict) else None
-
-
-def _is_float_tensor(frame: Frame, node: ast.expr, depth: int = 4) -> bool:
-    values = frame.module.inference.values(node)
-    if any(value.is_integral for value in values):
-        return False
-    if any(value.kind is Kind.TENSOR for value in values):
-        return True
-    if isinstance(node, ast.BinOp) and depth:
-        return any(_is_float_tensor(frame, side, depth - 1) for side in (node.left, node.right))
-    bindings = frame.module.definitions(node) if isinstance(node, ast.Name) else ()
-    meant = frame.meant_by(bindings[0]) if len(bindings) == 1 else None
-    return meant is not None and bool(depth) and _is_float_tensor(meant.frame, meant.node, depth - 1)

@@ -5,29 +5,15 @@ from __future__ import annotations
 import ast
 
 from detlint.linter.analysis.calls import argument_of, functions_called
-from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.returned import made_results
 from detlint.linter.analysis.written_here import made_here
 from detlint.linter.numbers.given_to_helpers import unviewed
-from detlint.linter.numbers.insisting import insists_on_bound
-from detlint.linter.numbers.one_source import made_as
 from detlint.linter.source.nodes import identifier
 from detlint.linter.tables.rounding import rounding_table
 
 _STEPS = 10
-_DISTANCES = frozenset({"abs", "absolute", "norm", "vector_norm", "matrix_norm", "dist"})
 _TWO_SIDED = ("dist", "sub", "subtract", "ne", "not_equal")
-
-
-def within_nothing(compare: ast.Compare, ctx: Context) -> tuple[ast.expr, ast.expr] | None:
-    """Return the two sides of `assert (a - b).abs().max() <= 0`; without `abs` one is told to be the smaller one."""
-    bound = isinstance(compare.ops[0], (ast.LtE, ast.Gt)) and ctx.constant(compare.comparators[0]) == 0
-    if not bound or not insists_on_bound(compare, ctx):
-        return None
-    whole = made_as(compare.left, ctx) or compare.left
-    far = any(identifier(part.func) in _DISTANCES for part in ast.walk(whole) if isinstance(part, ast.Call))
-    return difference(ctx.module, whole) if far else None
 
 
 def difference(module: Module, node: ast.expr, steps: int = _STEPS) -> tuple[ast.expr, ast.expr] | None:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import TypeGuard
 
 from detlint.linter.analysis.context import Context
-from detlint.linter.source.names import FUNCTIONS
-from detlint.linter.source.nodes import identifier
+from detlint.linter.source.nodes import identifier, walk
+from detlint.linter.tables.rounding import rounding_table
 
 _OVER_ALL = frozenset({"torch.all", "numpy.all", "builtins.all"})
 _OVER_ANY = frozenset({"torch.any", "numpy.any", "builtins.any"})
-_OF_ARRAYS = frozenset(f"{library}.{name}" for library in ("torch", "numpy") for name in ("all", "any"))
 _SAME_TRUTH = ("builtins.bool", "builtins.int")
 _WARNING = frozenset({"warn", "warning", "error", "critical"})
 _VERDICTS = frozenset({"ok", "passed", "passes", "pass", "success", "valid", "correct", "good"})
+# How functions that compare are given what they say where that fails.
+_MESSAGES = ("msg", "err_msg")
 _HANDED_ON = ("item", "tolist", "numpy", "cpu")
 
 
@@ -31,27 +33,20 @@ def is_meant_to_differ(node: ast.expr, ctx: Context) -> bool:
     return isinstance(parent, ast.UnaryOp) and not _is_refused(parent, ctx)
 
 
-def is_never_read(compare: ast.expr, ctx: Context) -> bool:
-    """`same = (a == b).all(-1)` of a function that never asks for `same`."""
-    whole = compare
-    while isinstance(around := ctx.parent(whole), ast.expr):
-        whole = around
-    binding = ctx.binding(whole) if isinstance(around, ast.Assign) and len(around.targets) == 1 else None
-    if binding is None or not isinstance(binding.scope.node, FUNCTIONS):
-        return False
-    return not ctx.flow(whole).uses(binding)
+def insists(equality: ast.expr, ctx: Context) -> bool:
+    """Does something fail unless a test holds: `assert torch.equal(a, b)`, `if not torch.equal(a, b): raise`?"""
+    if is_asserted(equality, ctx):
+        return True
+    tests = [equality, *_uses(equality, ctx)]
+    denials = [around for test in tests if isinstance(around := ctx.parent(test), ast.UnaryOp)]
+    return any(isinstance(denial.op, ast.Not) and _is_refused(denial, ctx) for denial in denials)
 
 
 def insists_on_equality(compare: ast.Compare, ctx: Context) -> bool:
-    """`==` in an assert or over all elements, `!=` that is refused."""
-    if is_never_read(compare, ctx):
-        return False
+    """`==` in an assert, of all elements where it is tensors that are compared, `!=` that is refused."""
     if isinstance(compare.ops[0], ast.NotEq):
         return _refuses(_over_any(compare, ctx), ctx)
-    whole = _over_all(compare, ctx)
-    if whole is not compare:
-        return not is_meant_to_differ(whole, ctx)
-    return is_asserted(compare, ctx) or any(is_over_all(use, ctx) for use in _uses(compare, ctx))
+    return insists(compare, ctx) or is_over_all(compare, ctx)
 
 
 def insists_on_bound(compare: ast.Compare, ctx: Context) -> bool:
@@ -79,30 +74,17 @@ def _holds(around: ast.AST | None, test: ast.expr) -> TypeGuard[ast.expr]:
 
 
 def is_over_all(compare: ast.expr, ctx: Context) -> bool:
-    """`(a == b).all()`, `torch.all(a == b)`, and `hits = a == b` before either."""
+    """`assert (a == b).all()`, `assert torch.all(a == b)`, and `hits = a == b` before either."""
     whole = _over_all(compare, ctx)
     if whole is not compare:
-        return not is_meant_to_differ(whole, ctx)
+        return insists(whole, ctx)
     return any(is_over_all(use, ctx) for use in _uses(compare, ctx))
-
-
-def is_over_elements(compare: ast.expr, ctx: Context) -> bool:
-    """`(a == b).all()`, `torch.all(a == b)`: only tensors and arrays are compared element by element."""
-    parent = ctx.parent(compare)
-    if isinstance(parent, ast.Attribute):
-        return parent.attr in ("all", "any")
-    return isinstance(parent, ast.Call) and not _OF_ARRAYS.isdisjoint(ctx.resolve(parent.func))
 
 
 def refuses_any(difference: ast.expr, ctx: Context) -> bool:
     """`assert not (a - b).any()` of `a - b`."""
     whole = _over_any(difference, ctx)
     return whole is not difference and _refuses(whole, ctx)
-
-
-def whole_test(compare: ast.Compare, ctx: Context) -> ast.expr:
-    """Return `(a == b).all()` around `a == b`, `(a != b).any()` around `a != b`; else the comparison itself."""
-    return _over_any(compare, ctx) if isinstance(compare.ops[0], ast.NotEq) else _over_all(compare, ctx)
 
 
 def _over_all(node: ast.expr, ctx: Context) -> ast.expr:
@@ -193,3 +175,33 @@ def _uses(compare: ast.expr, ctx: Context) -> tuple[ast.Name, ...]:
     binding = ctx.binding(compare) if isinstance(compare, kinds) else None
     uses = ctx.flow(compare).uses(binding) if binding is not None else ()
     return tuple(use for use in uses if use.lineno > (compare.end_lineno or compare.lineno))
+
+
+def is_said(node: ast.expr, ctx: Context) -> bool:
+    """`def test_outputs_are_identical():`, `if is_deterministic:` around a comparison, or its message."""
+    table, function, inner = rounding_table(), ctx.function(node), ctx.statement(node)
+    message = " ".join(_message_of(inner)).lower()
+    if any(word in message for word in table.exact_messages):
+        return True
+    for around in ctx.ancestors(inner):
+        if isinstance(around, ast.If) and inner in around.body:
+            asked = [identifier(part) for part in ast.walk(around.test)]
+            if any(word in name for word in table.exact_flags for name in asked):
+                return True
+        if around is function or not isinstance(around, ast.stmt):
+            break
+        inner = around
+    parts = function.name.split("_") if function is not None else []
+    said = "_".join(part for part in parts if part == part.lower())  # others name a class under test
+    return any(word in said for word in table.exact_words)
+
+
+def _message_of(comparison: ast.stmt) -> Iterator[str]:
+    """Yield the texts of what `assert same, "not deterministic"` says, and of `self.assertEqual(a, b, msg="…")`."""
+    said = [comparison.msg] if isinstance(comparison, ast.Assert) and comparison.msg is not None else []
+    call = comparison.value if isinstance(comparison, ast.Expr) else None
+    if isinstance(call, ast.Call):
+        said = [*call.args[2:3], *(named.value for named in call.keywords if named.arg in _MESSAGES)]
+    for part in (part for text in said for part in walk(text)):
+        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+            yield part.value

@@ -7,7 +7,6 @@ from string import digits
 
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.written_here import made_here, whole_here, written_out
-from detlint.linter.numbers.exact_results import only_selects
 from detlint.linter.source.names import Binding, BindingKind, unpacked
 from detlint.linter.source.nodes import identifier
 from detlint.linter.tables.gradients import gradient_table
@@ -102,9 +101,10 @@ def is_of_operation(module: Module, node: ast.expr, depth: int = _DEPTH) -> bool
     name = identifier(node.func)
     if isinstance(node.func, ast.Attribute) and name in table.keeping:
         return is_of_operation(module, node.func.value, depth)
+    if any(module.project.definition(each) is not None for each in module.inference.callees(node)):
+        return False  # what is in sight need not be guessed
     words = set(name.split("_"))
-    named = name == name.lower() and not words.isdisjoint(table.operations) and words.isdisjoint(table.preparing)
-    return named and not only_selects(module, node)
+    return name == name.lower() and not words.isdisjoint(table.operations) and words.isdisjoint(table.preparing)
 
 
 def _first_result(module: Module, binding: Binding) -> ast.expr | None:

@@ -15,20 +15,13 @@ from detlint.linter.tables.rounding import rounding_table
 def is_run_of_part(module: Module, call: ast.Call) -> bool:
     """`encoder(torch.randn(2, 8))`; `y = head(x)` before `y.mean()`. A name alone may be of what encodes text."""
     named = not rounding_table().parts.isdisjoint(_words(call.func))
-    if not named or not is_untold(module, call) or _is_of_signs(module, call):
+    if not named or not is_untold(module, call):
         return False
     return _is_given_floats(module, call) or _is_used_as_float(module, call)
 
 
 def _words(node: ast.AST) -> list[str]:
     return identifier(node).lower().split("_")
-
-
-def _is_of_signs(module: Module, call: ast.Call) -> bool:
-    """Does the function around speak of signs or binary weights, whose sums are whole numbers?"""
-    function = module.index.function_at(call)
-    parts = ast.walk(function) if function is not None else ()
-    return any(not rounding_table().signs.isdisjoint(_words(part)) for part in parts)
 
 
 def _is_given_floats(module: Module, call: ast.Call) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from detlint.linter.analysis.context import Context
 from detlint.linter.analysis.taken import taken
-from detlint.linter.numbers.one_source import made_as
+from detlint.linter.numbers.sources import made_as
 from detlint.linter.source.nodes import identifier, walk
 
 _STEP = "step"

@@ -95,7 +95,7 @@ def _of_call(module: Module, call: ast.Call, depth: int) -> str | None:
         return _around(module, call) or _of_layer(module, call, depth)
     if is_model(module, call) or is_engine_run(module, call):
         parts = [call.func, *call.args]
-        return _around(module, call) or _coarsest(module, parts, depth) or _default(module, call, of_file=True)
+        return _around(module, call) or _coarsest(module, parts, depth)
     if identifier(function) in rounding_table().joining and call.args:
         return _coarsest(module, elements_of(module, call.args[0]), depth)
     returned = [dtype for name in names if (dtype := _of_function(module, name, call, depth)) is not None]

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from detlint.linter.analysis.calls import dtype_named
-from detlint.linter.analysis.classes import ClassInfo
 from detlint.linter.analysis.context import MISSING, Call, Context
 from detlint.linter.analysis.defaults import default_of, default_value
 from detlint.linter.analysis.dicts import written_items
@@ -16,8 +15,7 @@ from detlint.linter.analysis.only_values import only_value
 from detlint.linter.analysis.parametrized import runs_of
 from detlint.linter.analysis.unsaid import stand_in
 from detlint.linter.numbers.precision import EPSILON
-from detlint.linter.source.names import FUNCTIONS, parameters
-from detlint.linter.source.nodes import identifier, is_own, walk
+from detlint.linter.source.nodes import identifier
 
 # How the functions that compare name a relative and an absolute tolerance.
 _PAIRS = (("rtol", "atol"), ("rel_tol", "abs_tol"), ("rel", "abs"))
@@ -62,29 +60,6 @@ def allowed(call: Call, ctx: Context, site: Teller | None = None) -> Tolerance |
         return _allowed(call, ctx, site)
     except OverflowError:
         return None
-
-
-def is_left_unread(call: ast.Call, ctx: Context) -> bool:
-    """Does a function that asks for tolerances compare without them: `def check(a, b, rtol=1e-4): torch.equal(a, b)`?
-
-    A method may have to take them for the sake of others of its name.
-    """
-    for function in (parent for parent in ctx.ancestors(call) if isinstance(parent, FUNCTIONS)):
-        asked = {parameter.arg for parameter, _ in parameters(function.args)} & _TOLERANCES
-        read = {part.id for part in walk(function) if isinstance(part, ast.Name)}
-        if asked:
-            return asked.isdisjoint(read) and ctx.module.index.class_at(function) is None
-    return False
-
-
-def is_set_for_case(case: ClassInfo, ctx: Context) -> bool:
-    """`self.eps = 1e-5` in a test case that does not read it: the base outside, which compares, does."""
-    family = ctx.inference.mro(case)
-    for name in {name for each in family for name in each.attributes if name.lstrip("_") in _OF_CASES}:
-        uses = [part for each in family for part in walk(each.node) if isinstance(part, ast.Attribute)]
-        if not any(is_own(use) and use.attr == name and isinstance(use.ctx, ast.Load) for use in uses):
-            return True
-    return False
 
 
 def _allowed(call: Call, ctx: Context, site: Teller | None) -> Tolerance | None:

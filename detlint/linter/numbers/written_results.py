@@ -51,6 +51,11 @@ def is_written_result(module: Module, node: ast.expr) -> bool:
     )
 
 
+def is_written_out(module: Module, node: ast.expr) -> bool:
+    """`(0.7, 0.15, 0.15)`, also under a name: nothing but numbers."""
+    return not any(isinstance(part, (ast.Name, ast.Call, ast.Attribute)) for part in walk(written_as(module, node)))
+
+
 def is_given_by_call(module: Module, node: ast.expr) -> bool:
     """`net(x)[0].score`: a call worked it out, and did not read it from a file, hold it or round it to some digits."""
     table = rounding_table()

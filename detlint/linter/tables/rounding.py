@@ -12,9 +12,9 @@ _NAMES = (
     "rounding",
     "floating",
     "keeping",
-    "picking",
     "adding",
-    "summing",
+    "linear",
+    "drawing",
     "elementwise",
     "fractions",
     "draws",
@@ -25,42 +25,39 @@ _NAMES = (
     "entries",
     "parts",
     "floats",
-    "signs",
-    "converting",
     "preparing",
     "reading",
     "compiling",
-    "programs",
     "kernels",
     "shares",
     "layers",
     "moving",
+    "holding",
+    "expecting",
+    "variants",
     "engines",
     "sessions",
     "runners",
-    "loaders",
     "libraries",
     "joining",
-    "normalized",
-    "centred",
     "models",
     "sizes",
     "whole",
     "switches",
 )
-_EXACT = ("calls", "round_trips", "loading", "saving", "seeding", "flags", "messages", "words")
+_EXACT = ("flags", "messages", "words")
 
 
 @dataclass(frozen=True, slots=True)
 class RoundingTable:
-    """Names by what they do to floats; `exact_calls` and `exact_words` mark code in which bits are meant to be kept."""
+    """Names by what they do to floats; `exact_words` and their like mark code that asks for equal bits."""
 
     rounding: frozenset[str]
     floating: frozenset[str]
     keeping: frozenset[str]
-    picking: frozenset[str]
     adding: frozenset[str]
-    summing: frozenset[str]
+    linear: frozenset[str]
+    drawing: frozenset[str]
     elementwise: frozenset[str]
     fractions: frozenset[str]
     draws: frozenset[str]
@@ -71,33 +68,25 @@ class RoundingTable:
     entries: frozenset[str]
     parts: frozenset[str]
     floats: frozenset[str]
-    signs: frozenset[str]
-    converting: frozenset[str]
     preparing: frozenset[str]
     reading: frozenset[str]
     compiling: frozenset[str]
-    programs: frozenset[str]
     kernels: frozenset[str]
     shares: frozenset[str]
     layers: frozenset[str]
     moving: tuple[str, ...]
+    holding: frozenset[str]
+    expecting: frozenset[str]
+    variants: frozenset[str]
     engines: frozenset[str]
     sessions: frozenset[str]
     runners: frozenset[str]
-    loaders: frozenset[str]
     libraries: frozenset[str]
     joining: frozenset[str]
-    normalized: frozenset[str]
-    centred: frozenset[str]
     models: frozenset[str]
     sizes: frozenset[str]
     whole: frozenset[str]
     switches: frozenset[str]
-    loading: frozenset[str]
-    saving: tuple[str, ...]
-    exact_calls: frozenset[str]
-    round_trips: tuple[tuple[str, str], ...]
-    seeding: frozenset[str]
     exact_flags: tuple[str, ...]
     exact_messages: tuple[str, ...]
     exact_words: tuple[str, ...]
@@ -115,11 +104,6 @@ def rounding_table(path: Path = RULES_FOLDER / "rounding.toml") -> RoundingTable
     return RoundingTable(
         **{name: frozenset(names[name]) for name in _NAMES if name != "moving"},
         moving=tuple(names["moving"]),
-        loading=frozenset(exact["loading"]),
-        saving=tuple(exact["saving"]),
-        seeding=frozenset(exact["seeding"]),
-        exact_calls=frozenset(exact["calls"]),
-        round_trips=tuple((pair.split()[0], pair.split()[-1]) for pair in exact["round_trips"]),
         exact_flags=tuple(exact["flags"]),
         exact_messages=tuple(exact["messages"]),
         exact_words=tuple(exact["words"]),
