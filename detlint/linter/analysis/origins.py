@@ -97,6 +97,9 @@ def _behind(origin: Origin, callers: Sequence[Module]) -> Iterator[Origin]:
     elif isinstance(node, ast.Call):
         yield from _made(module, node)
         yield from _called(module, node)
+    elif isinstance(node, (ast.Dict, ast.DictComp)):  # what is looked up in it is no key
+        values = node.values if isinstance(node, ast.Dict) else [node.value]
+        yield from (Origin(module, value) for value in values)
     elif not isinstance(node, (ast.Lambda, ast.Compare)):
         yield from (Origin(module, child) for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr))
 
@@ -202,5 +205,6 @@ def _called(module: Module, call: ast.Call) -> Iterator[Origin]:
         yield Origin(module, call.func.value)
     if any(name.rpartition(".")[2][:1].isupper() for name in names):
         return
-    yield from (Origin(module, argument) for argument in call.args)
+    key = method == "get"  # `numbers.get(id(x), 0)` gives what is kept under the key
+    yield from (Origin(module, argument) for argument in call.args[key:])
     yield from (Origin(module, keyword.value) for keyword in call.keywords)

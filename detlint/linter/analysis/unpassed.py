@@ -29,6 +29,11 @@ def is_left_out(function: FunctionNode, parameter: str, ctx: Context) -> bool:
     return _is_left_out(function, parameter, ctx, _DEPTH, used=True)
 
 
+def is_passed(function: FunctionNode, parameter: str, ctx: Context) -> bool:
+    """Does a call in the project, outside tests, give a function a value for a parameter that is None by default?"""
+    return any(not _leaves_out(function, parameter, site, _DEPTH) for site in callers_of(function, ctx) or ())
+
+
 def callers_of(function: FunctionNode, ctx: Context, *, handed: bool = False) -> list[CallSite] | None:
     """Return the calls of a function, or of the class that it makes, outside tests; None if others may call it too.
 

@@ -40,6 +40,8 @@ def unseeded_generator(call: Call, ctx: Context) -> Iterator[Finding]:
     torch = call.name.startswith("torch.")
     if _has_seed(call, generator, ctx) or (torch and is_test_file(ctx.module)):
         return  # a test is glad of numbers that are always the same
+    if _is_fallback(call.node, ctx, torch=torch):
+        return
     places = list(_places(call.node, ctx))
     if all(_is_as_good_as_seeded(node, generator, where) for where, node in places):
         return
@@ -213,6 +215,8 @@ def _is_fallback(node: ast.expr, ctx: Context, *, torch: bool) -> bool:
             tests = list(_unmet(parent.test, holds))
         elif isinstance(parent, ast.BoolOp):
             tests = [value for value in parent.values if value is not child]
+        if isinstance(parent, ast.IfExp) and any(_is_given_part(each, ctx) for each in (parent.body, parent.orelse)):
+            return True
         if any(_comes_from_caller(test, ctx, torch=torch) for test in tests):
             return True
         child = parent
@@ -251,6 +255,13 @@ def _comes_from_caller(test: ast.expr, ctx: Context, *, torch: bool) -> bool:
         if isinstance(part, ast.Attribute) and _GENERATOR_WORDS.search(part.attr) and _is_set(part.attr, ctx):
             return True
     return False
+
+
+def _is_given_part(choice: ast.expr, ctx: Context) -> bool:
+    """`rngs["numpy"] if "numpy" in rngs else default_rng()`: is one of two choices a part of what a caller passes?"""
+    holder = choice.value if isinstance(choice, ast.Subscript) else None
+    bindings = ctx.module.definitions(holder) if isinstance(holder, ast.Name) else ()
+    return any(binding.kind is BindingKind.PARAMETER for binding in bindings)
 
 
 def _is_made_here(name: ast.Name, ctx: Context) -> bool:

@@ -15,7 +15,7 @@ from detlint.linter.analysis.program import calls_named
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.registry import check_file
 from detlint.linter.analysis.testcode import is_test_file
-from detlint.linter.analysis.unpassed import is_asked_about, optional_in
+from detlint.linter.analysis.unpassed import is_asked_about, is_passed, optional_in
 from detlint.linter.numbers.hashed_numbers import hashed_numbers
 from detlint.linter.programs.loader_workers import worker_initialisers
 from detlint.linter.randomness.purpose import draws_decide
@@ -56,20 +56,26 @@ def nondeterministic_seed(ctx: Context) -> Iterator[Finding]:
 
 
 def _found(ctx: Context) -> Iterator[tuple[ast.expr, str, ast.expr]]:
-    """Yield values that cannot be repeated, where they come from, and the seeds in which they take part."""
+    """Yield values that cannot be repeated, where they come from, and the seeds in which they take part.
+
+    A test that says so, `seed(None)` or `seed(time())`, wants other numbers in every run; `seed()` looks like a seed.
+    """
     module = ctx.module
+    in_test = is_test_file(module)
     for seed in seeds_in(module):
         source = made_up(seed)
-        if source and not _hands_through(seed.node, ctx):
+        meant = in_test and bool(seed.node.args or seed.node.keywords)
+        if source and not meant and not _hands_through(seed.node, ctx):
             yield seed.node, source, seed.node
-    for seed in _reseeding(ctx) if not is_test_file(module) else ():
+    for seed in _reseeding(ctx) if not in_test else ():
         yield seed.node, _WHERE_NONE, seed.node
     if not _holds_source(module):
         return
     for value in (value for value in _seed_values(ctx) if not is_switched_off(value, ctx)):
         for origin in origins(module, value, (module,)):
             source = why_unrepeatable(origin)
-            if source and origin.module is module and not can_be_given_again(origin.node, ctx):
+            meant = in_test and source != SALTED
+            if source and not meant and origin.module is module and not can_be_given_again(origin.node, ctx):
                 yield origin.node, source, value
                 break
 
@@ -100,14 +106,16 @@ def _reseeding(ctx: Context) -> Iterator[Seed]:
             continue
         if any(_HELPER.search(place.name) for place in (function, owner) if place is not None):
             continue
-        if seed.value is not None and _is_none_by_default(seed.value, ctx) and not is_asked_about(seed.value, ctx):
+        if seed.value is not None and _is_left_at_none(seed.value, ctx) and not is_asked_about(seed.value, ctx):
             seen.add(function)
             yield seed
 
 
-def _is_none_by_default(value: ast.expr, ctx: Context) -> bool:
+def _is_left_at_none(value: ast.expr, ctx: Context) -> bool:
+    """Is a seed None by default, and does nobody in the project pass another one to the function?"""
     if isinstance(value, ast.Name):
-        return optional_in(value, ctx) is not None
+        function = optional_in(value, ctx)
+        return function is not None and not is_passed(function, value.id, ctx)
     owner = ctx.module.index.class_at(value)
     if not isinstance(value, ast.Attribute) or owner is None or getattr(value.value, "id", "") != "self":
         return False

@@ -8,9 +8,7 @@ from collections.abc import Iterator
 
 from detlint.linter.analysis.project import Module
 from detlint.linter.randomness.repeatable import hash_varies
-from detlint.linter.source.names import BindingKind
 from detlint.linter.source.nodes import identifier
-from detlint.linter.tables.elements import element_table
 
 # Shares of work, and names of files: whichever it is, the results are the same.
 _OF_NO_MATTER = re.compile(
@@ -64,10 +62,7 @@ def _remainders(module: Module, call: ast.Call) -> Iterator[ast.BinOp]:
 def _is_text(module: Module, value: ast.expr) -> bool:
     if isinstance(value, ast.Call) and identifier(value.func) in _BYTES:
         return True
-    bindings = module.definitions(value) if isinstance(value, ast.Name) else ()
-    listed = [identifier(binding.value) for binding in bindings if binding.kind is BindingKind.ITERATION]
-    named = any(element_table().names_texts(name) for name in (identifier(value), *listed) if name)
-    return named or (not isinstance(value, ast.Tuple) and hash_varies(module, value))
+    return not isinstance(value, ast.Tuple) and hash_varies(module, value)
 
 
 def _picks(module: Module, remainder: ast.BinOp) -> bool:
@@ -81,12 +76,20 @@ def _picks(module: Module, remainder: ast.BinOp) -> bool:
         if isinstance(parent, ast.Subscript) and _OF_NO_MATTER.search(ast.unparse(parent.value)):
             return False
         if isinstance(parent, ast.Assign):
-            return not any(_OF_NO_MATTER.search(identifier(target)) for target in parent.targets)
+            named = any(_OF_NO_MATTER.search(identifier(target)) for target in parent.targets)
+            return not named and not _is_only_written(module, parent)
         if isinstance(parent, ast.stmt):
             break
     if isinstance(parent, ast.If) and all(map(_only_tells, (*parent.body, *parent.orelse))):
         return False
     return _OF_NO_MATTER.search(ast.unparse(remainder.right)) is None
+
+
+def _is_only_written(module: Module, statement: ast.Assign) -> bool:
+    """`number = hash(name) % 1000`, and `f"constant_{number}"` is all that is made of it."""
+    uses = [use for target in statement.targets if isinstance(target, ast.Name) for use in module.index.uses_of(target)]
+    parents = [module.index.parents.get(use) for use in uses if isinstance(use.ctx, ast.Load)]
+    return bool(parents) and all(isinstance(parent, ast.FormattedValue) for parent in parents)
 
 
 def _only_tells(statement: ast.stmt) -> bool:

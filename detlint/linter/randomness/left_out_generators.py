@@ -54,7 +54,8 @@ def left_out_generators(ctx: Context) -> Iterator[LeftOut]:
             function = ctx.function(draw.node)
             if function in done or not _stands_for(target, drawing, draw, function, ctx):
                 continue
-            if not is_asked_about(draw, call, ctx) and not _makes_seed(draw, ctx) and matters(draw, ctx):
+            makes = ctx.statement(draw.node) is ctx.statement(call) or _makes_seed(draw, ctx)
+            if not makes and not is_asked_about(draw, call, ctx) and matters(draw, ctx):
                 done.add(function)
                 yield LeftOut(draw, call, ast.unparse(target))
 
@@ -143,7 +144,11 @@ def _stands_for(
     ctx: Context,
 ) -> bool:
     """Is a generator there for a draw: in its function, after it was made, or in methods of its object?"""
-    if function is None or isinstance(function, ast.Lambda) or any(use in drawing for use in walk(draw.node)):
+    if (
+        function is None
+        or isinstance(function, ast.Lambda)
+        or any(use in drawing for use in walk(ctx.chained(draw.node)))
+    ):
         return False
     if drawing and draw.name.endswith(_LOADER):
         return False  # a generator of one's own for the parts, the program's for the batches

@@ -58,7 +58,8 @@ def _is_told(text: ast.expr, call: ast.Call, ctx: Context, steps: int, *, within
     if isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Constant):
         return identifier(call.func) == "format" and _is_shown(call, ctx, steps, within=True)
     several = len(call.args) > 1
-    shows = tells_people(ctx.module, call) or not order_table().functions["showing"].isdisjoint(ctx.callees(call))
+    shows = tells_people(ctx.module, call) or identifier(call.func).startswith("print_")
+    shows = shows or not order_table().functions["showing"].isdisjoint(ctx.callees(call))
     return shows and (within or several)
 
 

@@ -6,34 +6,25 @@ import ast
 
 from detlint.linter.analysis.context import Context
 from detlint.linter.randomness.messages import is_told
-from detlint.linter.source.nodes import walk
-
-_ENVIRONMENT = frozenset({"os.environ", "os.getenv", "os.environ.get"})
-_MAX_STEPS = 2
+from detlint.linter.source.nodes import identifier
 
 
 def can_be_given_again(made_up: ast.expr, ctx: Context) -> bool:
-    """`seed = int(os.environ["SEED"])`, `seed = urandom(4)` on another branch, and `logging.info(f"SEED={seed}")`.
+    """`if seed is None:`, `seed = urandom(4)` and `logging.info(f"SEED={seed}")`.
 
     `made_up`: what no run repeats.
     """
     statement = ctx.statement(made_up)
     binding = ctx.binding(statement.value) if isinstance(statement, ast.Assign) else None
-    if binding is None:
+    if binding is None or not any(_asks_for_one(test) for test, _ in ctx.module.index.conditions_around(made_up)):
         return False
-    uses = tuple(ctx.flow(made_up).uses(binding))
-    reaching = {other for use in uses if isinstance(use, ast.Name) for other in ctx.module.definitions(use)}
-    given = (other.value for other in reaching - {binding} if other.value is not None)
-    return any(_is_from_outside(value, ctx) for value in given) and any(is_told(use, ctx) for use in uses)
+    return any(is_told(use, ctx) for use in ctx.flow(made_up).uses(binding))
 
 
-def _is_from_outside(value: ast.expr, ctx: Context, steps: int = _MAX_STEPS) -> bool:
-    """Does whoever starts the program say it, in the environment? A parameter is for those who call the function."""
-    for part in walk(value):
-        if isinstance(part, (ast.Name, ast.Attribute)) and not _ENVIRONMENT.isdisjoint(ctx.resolve(part)):
-            return True
-        behind = ctx.module.definitions(part) if isinstance(part, ast.Name) and steps else ()
-        values = (binding.value for binding in behind if binding.value is not None)
-        if any(_is_from_outside(each, ctx, steps - 1) for each in values):
-            return True
-    return False
+def _asks_for_one(test: ast.expr) -> bool:
+    """Does a condition ask whether something is given: `seed is None`, `not seed`, `seed`?"""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return _asks_for_one(test.operand)
+    if isinstance(test, ast.Compare):
+        return getattr(test.comparators[0], "value", ...) is None
+    return "seed" in identifier(test).lower()
