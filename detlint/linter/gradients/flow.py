@@ -18,6 +18,7 @@ from detlint.linter.gradients.run_unrecorded import Part, is_only_run_unrecorded
 from detlint.linter.gradients.sampling import runs_sampling_loop
 from detlint.linter.gradients.served import is_made_with_weights, is_only_served
 from detlint.linter.gradients.serving import serves
+from detlint.linter.gradients.shown import defines_network, is_shown_to_train
 from detlint.linter.gradients.turned_on import is_turned_on_to_infer
 from detlint.linter.programs.data_code import in_data_module, prepares_data
 from detlint.linter.programs.evaluation import (
@@ -230,7 +231,9 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
         return True
     if function.name == "forward":
         return owner is not None and in_model and module.project.once(is_only_run_unrecorded, Part(owner, ctx))
-    return depth > 0 and _callers_infer(function, ctx, depth)
+    if in_model or is_shown_to_train(node, ctx):
+        return depth > 0 and _callers_infer(function, ctx, depth)
+    return _no_caller_trains(function, ctx, depth)
 
 
 def _is_of_program(ctx: Context) -> bool:
@@ -309,12 +312,7 @@ def runs_trained_models(module: Module) -> bool:
     if any(map(table.inferring_modules.match, parts)):
         return True
     role = any(map(table.inferring_roles.match, parts))
-    return (role and not module.project.once(_defines_network, module)) or serves(module)
-
-
-def _defines_network(module: Module) -> bool:
-    classes = (info for info in module.classes.values() if "forward" in info.methods)
-    return any(module.inference.is_module_class(info.name) for info in classes)
+    return (role and not module.project.once(defines_network, module)) or serves(module)
 
 
 def _is_part_of_forward(function: FunctionNode, owner: ast.ClassDef | None, ctx: Context) -> bool:
@@ -385,3 +383,15 @@ def _callers_infer(function: FunctionNode, ctx: Context, depth: int) -> bool:
             return False
         called = True
     return called
+
+
+def _no_caller_trains(function: FunctionNode, ctx: Context, depth: int) -> bool:
+    """Does the project use a function, and show nowhere that its result is trained on?
+
+    What nobody calls is there for whoever imports it.
+    """
+    outermost = next((part for part in reversed([*ctx.ancestors(function)]) if isinstance(part, FUNCTIONS)), function)
+    sites = list(calls_of(outermost, ctx)) if depth > 0 else [None]
+    return bool(sites) and all(
+        site is None or is_switched_off(site[1], site[0]) or _only_infers(site[1], site[0], depth - 1) for site in sites
+    )
