@@ -50,7 +50,7 @@ def can_need_gradient(call: ast.Call, tensor: ast.expr | None, ctx: Context) -> 
     """Return whether the backward pass of `call`, made on `tensor` (None: unknown), can run."""
     if any(keyword.arg == "out" for keyword in call.keywords):
         return False
-    if _only_infers(call, ctx) or _is_cut_off(call, ctx):
+    if _only_infers(call, ctx) or _is_cut_off(call, ctx) or not _leads_to_training(call, ctx):
         return False
     return tensor is None or not (is_unrecorded(call, ctx, tensor) or is_data(tensor, ctx))
 
@@ -231,9 +231,7 @@ def _only_infers(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
         return True
     if function.name == "forward":
         return owner is not None and in_model and module.project.once(is_only_run_unrecorded, Part(owner, ctx))
-    if in_model or is_shown_to_train(node, ctx):
-        return depth > 0 and _callers_infer(function, ctx, depth)
-    return _no_caller_trains(function, ctx, depth)
+    return depth > 0 and _callers_infer(function, ctx, depth)
 
 
 def _is_of_program(ctx: Context) -> bool:
@@ -385,13 +383,15 @@ def _callers_infer(function: FunctionNode, ctx: Context, depth: int) -> bool:
     return called
 
 
-def _no_caller_trains(function: FunctionNode, ctx: Context, depth: int) -> bool:
-    """Does the project use a function, and show nowhere that its result is trained on?
-
-    What nobody calls is there for whoever imports it.
-    """
-    outermost = next((part for part in reversed([*ctx.ancestors(function)]) if isinstance(part, FUNCTIONS)), function)
-    sites = list(calls_of(outermost, ctx)) if depth > 0 else [None]
-    return bool(sites) and all(
-        site is None or is_switched_off(site[1], site[0]) or _only_infers(site[1], site[0], depth - 1) for site in sites
+def _leads_to_training(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
+    """Does code show that it trains, or a caller of its function? What nobody calls is there for whoever imports it."""
+    functions = [part for part in ctx.module.index.ancestors(node) if isinstance(part, FUNCTIONS)]
+    if not functions or is_shown_to_train(node, ctx):
+        return True
+    sites = list(calls_of(functions[-1], ctx))
+    if not sites or depth == 0:
+        return not sites
+    known = [site for site in sites if site is not None]
+    return any(
+        not _only_infers(call, inside, 1) and _leads_to_training(call, inside, depth - 1) for inside, call in known
     )

@@ -17,9 +17,13 @@ _LOSS = re.compile(r"loss|criterion", re.IGNORECASE)
 
 
 def is_shown_to_train(node: ast.AST, ctx: Context) -> bool:
-    """Return whether code stands in `forward`, a loss, or what makes training steps, or in a file of layers."""
+    """Return whether code stands in a layer, a loss, or what makes training steps, or in a file of layers."""
     around = [part for part in ctx.module.index.ancestors(node) if isinstance(part, (*FUNCTIONS, ast.ClassDef))]
     if any(part.name == "forward" or _LOSS.search(part.name) or trains(part) for part in around):
+        return True
+    if any(
+        isinstance(part, ast.ClassDef) and ctx.inference.is_module_class(ctx.module.qualified(part)) for part in around
+    ):
         return True
     return ctx.module.project.once(defines_network, ctx.module)
 
