@@ -9,13 +9,13 @@ from collections.abc import Hashable, Iterable, Iterator
 from detlint.conditions import Truth
 from detlint.layers import Layer, load_layers
 from detlint.linter.analysis.classes import ClassInfo
-from detlint.linter.analysis.context import MISSING, Call
+from detlint.linter.analysis.context import Call
 from detlint.linter.analysis.element_fills import put_in
 from detlint.linter.analysis.element_sort import Move
 from detlint.linter.analysis.elements import goes_through_own
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.written_calls import written_out
-from detlint.linter.modes.frames import Frame, literal_of, number_of
+from detlint.linter.modes.frames import Frame, drops, drops_nothing, literal_of, number_of
 from detlint.linter.modes.given_parts import PART, keeps_given, takes_parts
 from detlint.linter.modes.own_draws import draws_in_training
 from detlint.linter.modes.settled_parts import settled_parts
@@ -32,7 +32,6 @@ _PLAIN = (
 )
 # Methods of a model that run without being called by name.
 _RUN_BY_OTHERS = re.compile(r"__\w+__$|forward|on_|setup|prepare|configure|\w+_(step|start|end)$")
-_RATE = re.compile(r"(\w+_)?drop_?(out|path|rate|prob)", re.I)
 # How names of what makes layers end: `norm_layer(8)`, `props["dropout_op"](p=0.1)`, `backbone_fn(deploy)`.
 _MAKES_LAYERS = ("_layer", "_cls", "_op", "_fn", "norm", "block")
 # What these make depends on no mode: `act_layer()`, `init_fn(weight)`.
@@ -80,10 +79,10 @@ class ModelParts:
         if from_torchvision_by_name(module, call):
             return True
         if set(names) <= _ANY_MODULE:
-            drops = _drops(call, frame)
-            if drops and _is_layer_by_name(module, call):
+            dropping = drops(call, frame)
+            if dropping and _is_layer_by_name(module, call):
                 return True
-            self._unknown |= drops or (
+            self._unknown |= dropping or (
                 not names
                 and _may_make_a_layer(call)
                 and not _is_gone_through(module, call.func)
@@ -109,7 +108,7 @@ class ModelParts:
             return self._definition(*definition, written_out(module, call, name), frame, module)
         if name.startswith("torch.nn.functional.") and name.rpartition(".")[2] in _FUNCTIONAL:
             handed = any("training" in ast.unparse(argument) for argument in arguments_of(call))
-            return self._functional and handed and not _drops_nothing(call, frame)
+            return self._functional and handed and not drops_nothing(call, frame)
         last = name.rpartition(".")[2]
         known = name.startswith(("torch.", *_PLAIN)) or table.steady.get(name) is not None
         self._unknown |= not known and (last[:1].isupper() or last.startswith(_MAKERS) or last.endswith("_load"))
@@ -282,23 +281,8 @@ def looked_up_in(module: Module, node: ast.expr) -> tuple[str, ...]:
     return ()
 
 
-def _drops(call: ast.Call, frame: Frame | None) -> bool:
-    """`rnn_unit(8, 8, dropout=rate)`: what is made of an unknown class is told to drop something."""
-    literal = frame.literal if frame is not None else literal_of
-    rates = [keyword.value for keyword in call.keywords if keyword.arg and _RATE.match(keyword.arg)]
-    values = [literal(rate) for rate in rates]
-    return any(value is MISSING or (number_of(value) or 0) > 0 for value in values)
-
-
 def _comes_in_eval_mode(name: str) -> bool:
     return name.endswith(FROM_PRETRAINED) and load_sources().factories.get(name) != "train"
-
-
-def _drops_nothing(call: ast.Call, frame: Frame | None) -> bool:
-    """`F.dropout(x, p=self.rate, training=self.training)`, where the rate is known to be 0."""
-    given = [keyword.value for keyword in call.keywords if keyword.arg == "p"] or call.args[1:2]
-    literal = frame.literal if frame is not None else literal_of
-    return bool(given) and number_of(literal(given[0])) == 0
 
 
 def switches_itself(info: ClassInfo, *, as_made: bool = False) -> bool:
