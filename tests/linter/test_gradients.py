@@ -195,7 +195,7 @@ CALLERS = {
         False,
     ),
     "of another function of that name": ("from torch import up\ndef f(x):\n    return up(x)\n", True),
-    "given to somebody": ("from main import up\ndef f(model):\n    return model.apply(up)\n", True),
+    "given to somebody": ("from main import up\ndef f(model):\n    return model.apply(up)\n", False),
 }
 
 

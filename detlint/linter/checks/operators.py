@@ -17,6 +17,7 @@ from detlint.linter.analysis.made_by_callers import made_by_callers
 from detlint.linter.analysis.never_taken import is_never_run, is_switched_off
 from detlint.linter.analysis.registry import check_file
 from detlint.linter.analysis.repairs import Repair, set_argument, unsafe
+from detlint.linter.gradients.exported import is_exported
 from detlint.linter.gradients.flow import can_need_gradient, runs_trained_models
 from detlint.linter.gradients.learned import is_learned, is_read_by_many
 from detlint.linter.gradients.unapplied import is_never_applied
@@ -157,8 +158,11 @@ def _hazards(ctx: Context) -> Iterator[tuple[Call, Operator]]:
 
 
 def _is_out_of_play(node: ast.Call, operator: Operator, ctx: Context) -> bool:
-    """Does it never run, only to be timed or tested roughly, or where a request for determinism settles the matter?"""
-    if is_never_run(node, ctx) or is_only_timed(node, ctx) or is_speed_test(ctx):
+    """Is no result of it kept here, or does a request for determinism settle the matter?
+
+    It never runs, only to be timed or tested roughly, or to be exported.
+    """
+    if is_never_run(node, ctx) or is_exported(node, ctx) or is_only_timed(node, ctx) or is_speed_test(ctx):
         return True
     if is_only_tested_roughly(node, ctx, gradients=operator.passes == ("backward",)):
         return True

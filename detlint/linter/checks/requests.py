@@ -157,9 +157,15 @@ def _work_of_imports(ctx: Context) -> str:
         ctx.elsewhere(other)
         for other in program.modules
         if other is not ctx.module and may_train(other)
-        if any(identifier(step.func) == "step" and program.runs(other, step) for step in training_steps(other.tree))
+        if any(_drives(step, other) and program.runs(other, step) for step in training_steps(other.tree))
     ]
     return "trains" if training and any(map(uses_cuda, (ctx, *training))) else ""
+
+
+def _drives(step: ast.Call, module: Module) -> bool:
+    """Is it the step of an optimizer in code that trains? In `def step(self):` one optimizer hands on to another."""
+    function = module.index.function_at(step)
+    return identifier(step.func) == "step" and (function is None or function.name != "step")
 
 
 def _work(ctx: Context) -> str:

@@ -18,6 +18,7 @@ from detlint.linter.gradients.run_unrecorded import Part, is_only_run_unrecorded
 from detlint.linter.gradients.sampling import runs_sampling_loop
 from detlint.linter.gradients.served import is_made_with_weights, is_only_served
 from detlint.linter.gradients.serving import serves
+from detlint.linter.gradients.shown import defines_network, is_shown_to_train
 from detlint.linter.gradients.turned_on import is_turned_on_to_infer
 from detlint.linter.programs.data_code import in_data_module, prepares_data
 from detlint.linter.programs.evaluation import (
@@ -49,7 +50,7 @@ def can_need_gradient(call: ast.Call, tensor: ast.expr | None, ctx: Context) -> 
     """Return whether the backward pass of `call`, made on `tensor` (None: unknown), can run."""
     if any(keyword.arg == "out" for keyword in call.keywords):
         return False
-    if _only_infers(call, ctx) or _is_cut_off(call, ctx):
+    if _only_infers(call, ctx) or _is_cut_off(call, ctx) or not _leads_to_training(call, ctx):
         return False
     return tensor is None or not (is_unrecorded(call, ctx, tensor) or is_data(tensor, ctx))
 
@@ -309,12 +310,7 @@ def runs_trained_models(module: Module) -> bool:
     if any(map(table.inferring_modules.match, parts)):
         return True
     role = any(map(table.inferring_roles.match, parts))
-    return (role and not module.project.once(_defines_network, module)) or serves(module)
-
-
-def _defines_network(module: Module) -> bool:
-    classes = (info for info in module.classes.values() if "forward" in info.methods)
-    return any(module.inference.is_module_class(info.name) for info in classes)
+    return (role and not module.project.once(defines_network, module)) or serves(module)
 
 
 def _is_part_of_forward(function: FunctionNode, owner: ast.ClassDef | None, ctx: Context) -> bool:
@@ -385,3 +381,17 @@ def _callers_infer(function: FunctionNode, ctx: Context, depth: int) -> bool:
             return False
         called = True
     return called
+
+
+def _leads_to_training(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
+    """Does code show that it trains, or a caller of its function? What nobody calls is there for whoever imports it."""
+    functions = [part for part in ctx.module.index.ancestors(node) if isinstance(part, FUNCTIONS)]
+    if not functions or is_shown_to_train(node, ctx):
+        return True
+    sites = list(calls_of(functions[-1], ctx))
+    if not sites or depth == 0:
+        return not sites
+    known = [site for site in sites if site is not None]
+    return any(
+        not _only_infers(call, inside, 1) and _leads_to_training(call, inside, depth - 1) for inside, call in known
+    )

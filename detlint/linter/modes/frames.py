@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,6 +16,8 @@ from detlint.linter.source.nodes import identifier, is_own, walk
 # Spreads a rate over layers, from the first to the last; and what makes a list of it.
 _SPREADS = "linspace"
 _AS_LIST = frozenset({"chunk", "numpy", "split", "tolist"})
+# Arguments that say how much is dropped.
+_RATE = re.compile(r"(\w+_)?drop_?(out|path|rate|prob)", re.I)
 _MAX_STEPS = 6  # from what a layer is given back to there
 
 
@@ -219,3 +222,18 @@ def _is_only_spread(function: FunctionNode, options: str) -> bool:
 def _rough(value: object) -> object:
     """Return a constant, one for all numbers but 0 and 1: it does not matter how wide a layer is, or how much drops."""
     return 2 if number_of(value) is not None and value not in (0, 1) else value
+
+
+def drops(call: ast.Call, frame: Frame | None) -> bool:
+    """`rnn_unit(8, 8, dropout=rate)`: what is made of an unknown class is told to drop something."""
+    literal = frame.literal if frame is not None else literal_of
+    rates = [keyword.value for keyword in call.keywords if keyword.arg and _RATE.match(keyword.arg)]
+    values = [literal(rate) for rate in rates]
+    return any(value is MISSING or (number_of(value) or 0) > 0 for value in values)
+
+
+def drops_nothing(call: ast.Call, frame: Frame | None) -> bool:
+    """`F.dropout(x, p=self.rate, training=self.training)`, where the rate is known to be 0."""
+    given = [keyword.value for keyword in call.keywords if keyword.arg == "p"] or call.args[1:2]
+    literal = frame.literal if frame is not None else literal_of
+    return bool(given) and number_of(literal(given[0])) == 0

@@ -9,19 +9,20 @@ from collections.abc import Hashable, Iterable, Iterator
 from detlint.conditions import Truth
 from detlint.layers import Layer, load_layers
 from detlint.linter.analysis.classes import ClassInfo
-from detlint.linter.analysis.context import MISSING, Call
+from detlint.linter.analysis.context import Call
 from detlint.linter.analysis.element_fills import put_in
 from detlint.linter.analysis.element_sort import Move
 from detlint.linter.analysis.elements import goes_through_own
 from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.written_calls import written_out
-from detlint.linter.modes.frames import Frame, literal_of, number_of
+from detlint.linter.modes.frames import Frame, drops, drops_nothing, literal_of, number_of
 from detlint.linter.modes.given_parts import PART, keeps_given, takes_parts
 from detlint.linter.modes.own_draws import draws_in_training
 from detlint.linter.modes.settled_parts import settled_parts
 from detlint.linter.modes.switches import switches_any
 from detlint.linter.source.names import FunctionNode
 from detlint.linter.source.nodes import arguments_of, decorating, identifier, is_own, walk
+from detlint.randomness import load_sources
 
 _MAX_PARTS = 80
 # Names that are called in a constructor and are no layers: `super().__init__`, checks, containers, plain Python.
@@ -31,13 +32,14 @@ _PLAIN = (
 )
 # Methods of a model that run without being called by name.
 _RUN_BY_OTHERS = re.compile(r"__\w+__$|forward|on_|setup|prepare|configure|\w+_(step|start|end)$")
-_RATE = re.compile(r"(\w+_)?drop_?(out|path|rate|prob)", re.I)
 # How names of what makes layers end: `norm_layer(8)`, `props["dropout_op"](p=0.1)`, `backbone_fn(deploy)`.
 _MAKES_LAYERS = ("_layer", "_cls", "_op", "_fn", "norm", "block")
 # What these make depends on no mode: `act_layer()`, `init_fn(weight)`.
 _MAKES_OTHERS = ("act", "conv", "linear", "nonlin", "loss", "init")
 # How names of functions begin that may make a layer, or a whole model.
 _MAKERS = ("from_", "create_", "build", "load", "get_", "instantiate")
+# By a convention of Hugging Face, whoever's class it is: what these make is in eval mode.
+FROM_PRETRAINED = ".from_pretrained"
 _ANY_MODULE = {"torch.nn.Module.__call__"}
 _FUNCTIONAL = frozenset(
     {"dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout", "batch_norm", "rrelu"}
@@ -47,8 +49,8 @@ _FUNCTIONAL = frozenset(
 class ModelParts:
     """Walks through the constructor of a model, its classes and the functions that make its layers.
 
-    Functional dropout that is handed the mode counts as a layer where `functional`; its rate is not looked at. Of a
-    model as it was `made`, parts that are put into eval mode on the way do not count.
+    Functional dropout that is handed the mode counts as a layer where `functional`, unless its rate is 0. Of a model as
+    it was `made`, parts that are put into eval mode on the way do not count.
     """
 
     def __init__(self, *, functional: bool = True, made: bool = False) -> None:
@@ -77,10 +79,10 @@ class ModelParts:
         if from_torchvision_by_name(module, call):
             return True
         if set(names) <= _ANY_MODULE:
-            drops = _drops(call, frame)
-            if drops and _is_layer_by_name(module, call):
+            dropping = drops(call, frame)
+            if dropping and _is_layer_by_name(module, call):
                 return True
-            self._unknown |= drops or (
+            self._unknown |= dropping or (
                 not names
                 and _may_make_a_layer(call)
                 and not _is_gone_through(module, call.func)
@@ -94,6 +96,8 @@ class ModelParts:
         if layer is not None:
             return self._is_on(layer, written_out(module, call, name), frame)
         made = table.models.get(name)
+        if self._made and (name.endswith(".__call__") or _comes_in_eval_mode(name)):
+            return False
         if made is not None:
             holds = made.holds_for(_text(module, call, made.named))
             self._unknown |= holds is None
@@ -103,7 +107,8 @@ class ModelParts:
             self._unknown |= frame is None and takes_parts(module, call, definition)
             return self._definition(*definition, written_out(module, call, name), frame, module)
         if name.startswith("torch.nn.functional.") and name.rpartition(".")[2] in _FUNCTIONAL:
-            return self._functional and any("training" in ast.unparse(argument) for argument in arguments_of(call))
+            handed = any("training" in ast.unparse(argument) for argument in arguments_of(call))
+            return self._functional and handed and not drops_nothing(call, frame)
         last = name.rpartition(".")[2]
         known = name.startswith(("torch.", *_PLAIN)) or table.steady.get(name) is not None
         self._unknown |= not known and (last[:1].isupper() or last.startswith(_MAKERS) or last.endswith("_load"))
@@ -117,7 +122,9 @@ class ModelParts:
             if isinstance(part, ast.Call):
                 if self._call(module, part, None):
                     return True
-            elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
+            elif self._is_given_layer(part, module):
+                return True
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
                 for value in _behind(module, part):
                     if value not in self._seen | settled:
                         self._seen.add(value)
@@ -180,20 +187,20 @@ class ModelParts:
         for part in _reached(body, frame, settled_parts(module, body, made=self._made)):
             if isinstance(part, ast.Call):
                 found = found or self._call(module, part, frame)
-            elif isinstance(part, (ast.Name, ast.Attribute)) and _is_handed_on(part, module):
-                found = found or self._refers_to_layer(part, module)
+            elif self._is_given_layer(part, module):
+                found = True
             elif isinstance(part, ast.Assign) and frame is not None and frame.call is None:
                 self._unknown |= keeps_given(part, frame.function)
             if found:
                 return True
         return False
 
-    def _refers_to_layer(self, node: ast.expr, module: Module) -> bool:
+    def _is_given_layer(self, node: ast.AST, module: Module) -> bool:
         """`norm_layer=nn.BatchNorm2d`: a layer's class given away to be called elsewhere."""
-        if not isinstance(getattr(node, "ctx", None), ast.Load):
+        if not isinstance(node, (ast.Name, ast.Attribute)) or not isinstance(node.ctx, ast.Load):
             return False
         layers = (load_layers().layers.get(name) for name in module.inference.resolve(node))
-        return any(layer is not None and not layer.rate for layer in layers)
+        return _is_handed_on(node, module) and any(layer is not None and not layer.rate for layer in layers)
 
     def _is_on(self, layer: Layer, call: ast.Call, frame: Frame | None) -> bool:
         """A rate that cannot be told counts: people write dropout layers to drop."""
@@ -274,12 +281,8 @@ def looked_up_in(module: Module, node: ast.expr) -> tuple[str, ...]:
     return ()
 
 
-def _drops(call: ast.Call, frame: Frame | None) -> bool:
-    """`rnn_unit(8, 8, dropout=rate)`: what is made of an unknown class is told to drop something."""
-    literal = frame.literal if frame is not None else literal_of
-    rates = [keyword.value for keyword in call.keywords if keyword.arg and _RATE.match(keyword.arg)]
-    values = [literal(rate) for rate in rates]
-    return any(value is MISSING or (number_of(value) or 0) > 0 for value in values)
+def _comes_in_eval_mode(name: str) -> bool:
+    return name.endswith(FROM_PRETRAINED) and load_sources().factories.get(name) != "train"
 
 
 def switches_itself(info: ClassInfo, *, as_made: bool = False) -> bool:

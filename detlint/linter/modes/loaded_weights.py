@@ -13,7 +13,7 @@ from detlint.linter.analysis.values import Kind
 from detlint.linter.modes.constructors import Constructors
 from detlint.linter.modes.layers import names_made
 from detlint.linter.modes.names import Key, given_to
-from detlint.linter.modes.paths import Modes, Reason
+from detlint.linter.modes.paths import Modes
 from detlint.linter.source.index import Index
 from detlint.linter.source.names import FunctionNode, parameters
 from detlint.linter.source.nodes import identifier, is_own, walk
@@ -51,10 +51,6 @@ class LoadedWeights:
             if isinstance(name, ast.Name):
                 yield from (call for _, call in makers.of_expression(name, ()))
 
-    def as_made(self, key: Key) -> bool:
-        """`Pipeline(path)`, whose constructor loads weights into it."""
-        return any(_loads_itself(module, made) for module, made in Constructors(self._modes, near=True).of_key(key))
-
     def inside(self, key: Key) -> bool:
         """`Features()`, of a class that wraps a pretrained model and has no other parts that could be trained."""
         return any(
@@ -80,14 +76,6 @@ class LoadedWeights:
             _FILLER.match(identifier(call.func)) is not None and self._modes.key(argument) == key
             for call, argument in handed
         )
-
-    def where_made(self, key: Key, reason: Reason) -> bool:
-        """Are weights loaded into the model where it was made, under that name or its own, which a caller hands on?"""
-        index = reason.module.index
-        made_in = index.function_at(reason.node)
-        bound = reason.node.targets if isinstance(reason.node, ast.Assign) else []
-        names = {key.name, *(part.id for target in bound for part in walk(target) if isinstance(part, ast.Name))}
-        return any(identifier(model) in names and index.function_at(model) is made_in for model in _loaded(index))
 
     def _by_what_it_is_given(self, key: Key) -> bool:
         """`load_model(path, model)`, `self._fill(self.net, path)`: helpers that load weights into what they get."""

@@ -12,7 +12,7 @@ from detlint.linter.analysis.project import Module
 from detlint.linter.analysis.values import load_types
 from detlint.linter.modes.effects import MAX_DEPTH, Event, is_unset
 from detlint.linter.modes.frames import Frame
-from detlint.linter.modes.layers import from_torchvision_by_name, switches_itself
+from detlint.linter.modes.layers import FROM_PRETRAINED, from_torchvision_by_name, switches_itself
 from detlint.linter.modes.left_flags import is_left_in_train_mode
 from detlint.linter.modes.lists import held_in
 from detlint.linter.modes.names import Key, called_on, given_to
@@ -133,7 +133,7 @@ class Modes(OtherNames):
         factory = load_sources().factories.get(name)
         if factory is not None:
             return Mode.TRAIN if factory == "train" else Mode.EVAL
-        if name.endswith(".from_pretrained"):  # by a convention of Hugging Face, whoever's class it is
+        if name.endswith(FROM_PRETRAINED):
             return Mode.EVAL
         place, _, last = name.rpartition(".")
         made = _MODEL_CODE.search(place) is not None and not _LOADS.search(last)

@@ -163,12 +163,8 @@ class _Search:
         if holds is Truth.NO or (holds is Truth.UNKNOWN and has_no_mode_by_class(self.module, model)):
             return None
         if holds is Truth.UNKNOWN:
-            if any(_says_what_a_call_does(module, call) for module, call in made):
-                reasons = [reason for reason in reasons if not reason.created]
-            reasons = [
-                reason for reason in reasons if not reason.created or self._unknown.is_forgotten(key, reason, call)
-            ]
-            reasons = [reason for reason in reasons if not self._is_told_by_class(reason.node, key)]
+            # Any model is made in train mode: that it matters is shown by a layer, or by who calls `train()`.
+            reasons = [r for r in reasons if not (r.created or self._is_told_by_class(r.node, key))]
         if not reasons:
             return None
         if made and all(is_layer(module, call) for module, call in made):
@@ -330,14 +326,3 @@ def _made_at(reason: Reason) -> list[tuple[Module, ast.Call]]:
     if not plain or not isinstance(node, ast.Assign):
         return []
     return list(Constructors(reason.module.project.once(Modes, reason.module)).of_expression(node.value, ()))
-
-
-def _says_what_a_call_does(module: Module, made: ast.Call) -> bool:
-    """`Schedule(0.5)`, of a class that is no module and has a `__call__` of its own."""
-    inference = module.inference
-    found = (info for info in map(inference.class_named, inference.callees(made)) if info is not None)
-    return any(
-        not inference.is_module_class(info.name)
-        and any("__call__" in ancestor.methods for ancestor in inference.mro(info))
-        for info in found
-    )

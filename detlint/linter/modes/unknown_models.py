@@ -10,24 +10,18 @@ from detlint.linter.analysis.calls_elsewhere import calls_elsewhere
 from detlint.linter.analysis.project import Module
 from detlint.linter.modes.constructors import Constructors
 from detlint.linter.modes.effects import Event
-from detlint.linter.modes.layers import names_made, switches_itself
 from detlint.linter.modes.loaded_weights import LoadedWeights, is_pretrained
 from detlint.linter.modes.names import Key, given_back, given_to, part_at
 from detlint.linter.modes.paths import Modes, Reason
 from detlint.linter.modes.runs import is_left_open
-from detlint.linter.modes.switches import Mode, switched
-from detlint.linter.programs.evaluation import runs_without_gradients, without_gradients
+from detlint.linter.modes.switches import Mode
+from detlint.linter.programs.evaluation import without_gradients
 from detlint.linter.programs.training import file_trains
 from detlint.linter.source.names import FUNCTIONS, FunctionNode
 from detlint.linter.source.nodes import identifier
 
 # What is made so comes in eval mode, or in the mode that it was saved in.
 _LOADED = re.compile(r"from_pretrained|load|hub", re.I)
-
-# Names of classes that say what kind of network it is; such ones mostly drop or normalise something.
-_NET = re.compile(r"net|bert|former|cnn|gan|vae|lstm|gru|coder|extractor|detector|segment|classifier", re.I)
-# Variables for what acts in an environment, by networks that hardly ever drop or normalise anything.
-_ACTS = re.compile(r"(^|_)(actor|policy|agent)s?(_|$)", re.I)
 
 # A call that makes a model, and the place of the model in the tuple that it gives.
 _Made = tuple[ast.Call, tuple[int, ...]]
@@ -161,60 +155,6 @@ class UnknownModels:
         if called and all(is_left_open(function) for _, function in called):
             return False  # `cls.build_model(config)`, which each heir makes in its own way
         return next(Constructors(self.modes).of_expression(made, ()), None) is None
-
-    def is_forgotten(self, key: Key, reason: Reason, call: ast.Call) -> bool:
-        """A model of unknown class is loaded or trained, and nothing in sight ever switches anything to eval mode."""
-        if any(map(_switches_to_eval, (self.module, reason.module))) or self._is_of_class_that_switches(key):
-            return False
-        if not self._trains and self._may_be_plain(key):
-            return False
-        made = self._makers(self.modes.events_anywhere(key)) or self._assigned(reason)
-        return (
-            self._weights.filled(key)
-            or self._weights.where_made(key, reason)
-            or (self._weights.as_made(key) and runs_without_gradients(self.module, call))
-            or (file_trains(reason.module) and self._is_of_unread_class(key))
-            or any(self._loads_in_sight(*each) or self._is_pretrained_by_name(each[0]) for each in made)
-        )
-
-    def _is_of_class_that_switches(self, key: Key) -> bool:
-        """`def train(self, mode=True): return super().train(False)`: what a class does about its mode is its own."""
-        made = Constructors(self.modes).of_key(key)
-        found = (module.inference.class_named(name) for module, call in made for name in names_made(module, call))
-        return any(info is not None and switches_itself(info) for info in found)
-
-    def _assigned(self, reason: Reason) -> list[_Made]:
-        """`net = init_model(path)`, which another function of this file is handed."""
-        node = reason.node if reason.module is self.module else None
-        plain = isinstance(node, ast.Assign) and all(isinstance(target, ast.Name) for target in node.targets)
-        made = self.modes.unwrapped(node.value) if plain and isinstance(node, ast.Assign) else None
-        return [(made, ())] if isinstance(made, ast.Call) else []
-
-    def _is_pretrained_by_name(self, made: ast.Call) -> bool:
-        """`create_model(name, pretrained=True)` of the project, which looks up a class by its name."""
-        found = list(functions_called(self.module.inference, made))
-        return bool(found) and is_pretrained(made) and not any(_switches_to_eval(module) for module, _ in found)
-
-    def _may_be_plain(self, key: Key) -> bool:
-        """`BiasModel(3)`, `actor = build(config)`: is the class unread, and does no name say that it drops anything?
-
-        Few who act in an environment do. `UNet` and `TextEncoder` say what they are, and a function may make anything.
-        """
-        made = list(Constructors(self.modes).of_key(key))
-        names = {name for module, call in made for name in module.inference.callees(call)}
-        unnamed = bool(names) and all(name.rpartition(".")[2][:1].isupper() and not _NET.search(name) for name in names)
-        return self._is_of_unread_class(key) and (unnamed or _ACTS.search(key.name) is not None)
-
-    def _is_of_unread_class(self, key: Key) -> bool:
-        """`UNet(3)`, of an import that leads to no file: what else it may hold was never looked at."""
-        made = list(Constructors(self.modes).of_key(key))
-        return bool(made) and not any(
-            module.project.definition(name) for module, call in made for name in module.inference.callees(call)
-        )
-
-
-def _switches_to_eval(module: Module) -> bool:
-    return any(switched(call) is not None for call in module.index.calls_by_name.get("eval", ()))
 
 
 def _hands_back_another(module: Module, function: FunctionNode) -> bool:
