@@ -265,16 +265,10 @@ class OrderCalls(OrderArrays):
                 return self.destination(call, replace(trail, form=Form.NESTED))
             if isinstance(node, ast.GeneratorExp) and isinstance(node.elt, ast.Constant):
                 return None  # `next((True for name in names if fits(name)), False)`
-            if trail.gathered and self._is_search(node):
+            if trail.gathered and self.is_search(node):
                 return None
             return self.choice(node, call)
         return f"{names[0].removeprefix('builtins.')}()"
-
-    def _is_search(self, node: ast.expr) -> bool:
-        """`next(name for name in names if fits(name))`: who ends at the first that fits is looking for one thing."""
-        if isinstance(node, ast.GeneratorExp):
-            return any(loop.ifs for loop in node.generators)
-        return isinstance(node, ast.Call) and "builtins.filter" in self.inference.callees(node)
 
     def _taken_by_method(self, node: ast.expr, call: ast.Call, method: ast.Attribute, trail: Trail) -> str | None:
         methods = self.table.methods
