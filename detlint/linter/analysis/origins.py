@@ -192,7 +192,7 @@ def _returned(module: Module, names: Sequence[str]) -> list[Origin] | None:
 
 
 def _called(module: Module, call: ast.Call) -> Iterator[Origin]:
-    """A project's function gives what it returns; others give something made of their arguments, classes excepted."""
+    """A project's function gives what it returns; others give what is made of their arguments; of classes, paths do."""
     names = module.inference.callees(call)
     returned = _returned(module, names)
     if returned is not None:
@@ -203,7 +203,7 @@ def _called(module: Module, call: ast.Call) -> Iterator[Origin]:
         return  # what a file holds is not made of its path
     if isinstance(call.func, ast.Attribute):
         yield Origin(module, call.func.value)
-    if any(name.rpartition(".")[2][:1].isupper() for name in names):
+    if any(name.rpartition(".")[2][:1].isupper() and name != "pathlib.Path" for name in names):
         return
     key = method == "get"  # `numbers.get(id(x), 0)` gives what is kept under the key
     yield from (Origin(module, argument) for argument in call.args[key:])

@@ -13,6 +13,7 @@ from detlint.linter.analysis.values import Kind
 from detlint.linter.order.callers import is_given_in_vain
 from detlint.linter.order.destination import OrderTracer
 from detlint.linter.order.form import Trail
+from detlint.linter.order.left_to_callers import is_left_to_callers
 from detlint.linter.order.on_request import is_left_open_on_request
 from detlint.linter.source.names import FUNCTIONS
 from detlint.linter.source.nodes import identifier, walk
@@ -29,7 +30,9 @@ def completion_order(call: Call, ctx: Context) -> Iterator[Finding]:
     sink = tracer.first(tracer.destination(node, trail) for node in _finished(call, tracer, ctx))
     if sink is None and call.name.endswith(".wait"):
         sink = tracer.in_rounds(call.node, trail)
-    if sink is not None and not is_given_in_vain(sink, ctx) and not is_left_open_on_request(call.node, ctx):
+    if sink is None or is_given_in_vain(sink, ctx) or is_left_to_callers(sink, ctx, trail):
+        return
+    if not is_left_open_on_request(call.node, ctx):
         yield ctx.finding(call.node, call=f"{call.name}()", sink=sink)
 
 

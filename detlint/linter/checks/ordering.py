@@ -18,11 +18,12 @@ from detlint.linter.order.callers import is_given_in_vain
 from detlint.linter.order.destination import OrderTracer
 from detlint.linter.order.folders import is_just_made
 from detlint.linter.order.form import CHECKSUM, CHOICE, DRAWS, NUMBERING, PAIRING, SUM, WRITING, Form, Trail
+from detlint.linter.order.left_to_callers import is_left_to_callers
 from detlint.linter.order.on_request import is_left_open_on_request
 from detlint.linter.order.sets import has_fixed_order, is_set, makes_set
 from detlint.linter.order.takers import is_taken_as_set
 from detlint.linter.order.ties import leaves_ties
-from detlint.linter.programs.glob_patterns import names_one_path
+from detlint.linter.programs.glob_patterns import leaves_ending_open, names_one_path
 from detlint.linter.source.names import BindingKind
 from detlint.linter.source.nodes import arguments_of, identifier, unless_none
 from detlint.linter.tables.order import order_table
@@ -47,8 +48,11 @@ def unsorted_listing(call: Call, ctx: Context) -> Iterator[Finding]:
     if function is not None and ctx.module.qualified(function) == call.name:  # goes on in the folders below
         return
     form = Form.WALK if call.name in _WALKS else Form.SEQUENCE
-    sink = OrderTracer(ctx.module).destination(call.node, Trail(form, gathered=True))
-    if sink is None or is_given_in_vain(sink, ctx) or (sink == CHOICE and _serves_any(call, ctx)):
+    trail = Trail(form, gathered=True)
+    sink = OrderTracer(ctx.module).destination(call.node, trail)
+    if sink is None or is_given_in_vain(sink, ctx) or is_left_to_callers(sink, ctx, trail):
+        return
+    if sink == CHOICE and (leaves_ending_open(pattern, ctx) or _serves_any(call, ctx)):
         return
     if is_left_open_on_request(call.node, ctx):
         return
@@ -59,9 +63,10 @@ def unsorted_listing(call: Call, ctx: Context) -> Iterator[Finding]:
 def _serves_any(call: Call, ctx: Context) -> bool:
     """`glob(join(tempfile.mkdtemp(), "*.pt"))[0]`: who takes one of what it wrote there knows that it is one.
 
-    A unit test takes one of its fixtures, and asserts what holds of any.
+    A test takes one of its fixtures, and asserts what holds of any.
     """
-    if is_unit_test(ctx.module):
+    function = ctx.function(call.node)
+    if is_unit_test(ctx.module) or (function is not None and function.name.startswith("test_")):
         return True
     method = call.node.func.value if isinstance(call.node.func, ast.Attribute) else None
     folders = [*call.node.args[:1], *([method] if method is not None else ())]

@@ -92,6 +92,8 @@ def _comes_when_it_ends(fill: ast.Call, start: Start, ctx: Context) -> bool:
     ):
         return False
     behind = [origin for value in fill.args for origin in origins(ctx.module, value, ())]
+    if all(isinstance(origin.node, ast.Constant) for origin in behind):
+        return False  # all of them put in the same, to be counted
     if any(map(why_unrepeatable, behind)):
         return False  # times that were taken
     if start.is_callback:

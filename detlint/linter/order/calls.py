@@ -265,6 +265,8 @@ class OrderCalls(OrderArrays):
                 return self.destination(call, replace(trail, form=Form.NESTED))
             if isinstance(node, ast.GeneratorExp) and isinstance(node.elt, ast.Constant):
                 return None  # `next((True for name in names if fits(name)), False)`
+            if trail.gathered and self.is_search(node):
+                return None
             return self.choice(node, call)
         return f"{names[0].removeprefix('builtins.')}()"
 

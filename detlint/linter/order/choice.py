@@ -14,11 +14,8 @@ from detlint.linter.source.nodes import arguments_of, identifier
 
 _COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _PINS = (ast.Eq, ast.Is)
-_SEARCHES = frozenset({"startswith", "endswith", "match", "search", "fullmatch"})
-_CLEANING = frozenset({"lower", "upper", "strip", "lstrip"})
 _CHECKSUM = re.compile(r"hash|digest|checksum|md5|sha(1|256|512)|uuid", re.IGNORECASE)
 _ALL = frozenset({"total", "all", "expected", "count", "len", "length", "tasks", "jobs", "futures", "workers"})
-_MAX_STEPS = 3
 
 
 class LoopChoice(LoopBody):
@@ -151,29 +148,6 @@ class LoopChoice(LoopBody):
         uses = [use for binding in made for use in flow.uses(binding)]
         return any(self._body not in self._index.ancestors(use) and not self._places.shown(use) for use in uses)
 
-    def _is_found(self, node: ast.stmt) -> bool:
-        """Return whether entries are searched by a part of their name: `name.endswith(".json")`, `"best" in name`."""
-        return any(
-            self._has_element(part)
-            and (
-                (isinstance(part, ast.Attribute) and part.attr in _SEARCHES)
-                or (isinstance(part, ast.Compare) and isinstance(part.ops[0], ast.In) and not self._is_wanted(part))
-                or (isinstance(part, ast.Compare) and self._asks_for_ending(part))
-                or (isinstance(part, ast.Name) and self._is_match(part))
-            )
-            for condition in self._conditions(node)
-            for part in ast.walk(condition)
-        )
-
-    def _is_match(self, name: ast.Name) -> bool:
-        """`found = re.search(pattern, name)`."""
-        inference = self._places.inference
-        made = [value for target, value in self._made if isinstance(target, ast.Name) and target.id == name.id]
-        return any(
-            isinstance(value, ast.Call) and any(callee.startswith("re.") for callee in inference.callees(value))
-            for value in made
-        )
-
     def _is_picked_by_number(self, node: ast.AST) -> bool:
         """`if i < count:`, `if i in chosen:`: does the place of an element decide what is done with it?"""
         return any(map(self._has_position, self._conditions(node)))
@@ -196,7 +170,7 @@ class LoopChoice(LoopBody):
         tests = [branch.test for branch in self._branches(node) if around.intersection(branch.body)]  # not if it failed
         parts = [part for test in self._explained(tests) for part in ast.walk(test)]
         return any(isinstance(part, ast.Call) and self._asks_of_all(part) for part in parts) or any(
-            self._has_element(part) and (self._asks_for_one(part) or self._is_one_of(part) or _asks_for_checksum(part))
+            self._has_element(part) and (self._asks_for_one(part) or _asks_for_checksum(part))
             for part in parts
             if isinstance(part, ast.Compare)
         )
@@ -228,43 +202,8 @@ class LoopChoice(LoopBody):
         return any(names_in(loop.iter) & self._iterated for loop in others.generators)
 
     def _asks_for_one(self, test: ast.Compare) -> bool:
-        """`name == wanted`, which many entries cannot be; `path.suffix == ".pt"` can be true of many."""
-        return any(isinstance(op, _PINS) for op in test.ops) and not self._asks_for_ending(test)
-
-    def _is_one_of(self, test: ast.Compare) -> bool:
-        """`path.name in wanted`: files go by names of their own; of the members of a set several may be wanted."""
-        return not self.each_run and self._is_wanted(test)
-
-    def _is_wanted(self, test: ast.Compare) -> bool:
-        """`name in wanted`, which is no search for a part of the name; `path.suffix in images` is one."""
-        return isinstance(test.ops[0], ast.In) and self._has_element(test.left) and not self._is_ending(test.left)
-
-    def _asks_for_ending(self, test: ast.Compare) -> bool:
-        sides = (test.left, *test.comparators)
-        return isinstance(test.ops[0], ast.Eq) and any(self._has_element(s) and self._is_ending(s) for s in sides)
-
-    def _is_ending(self, node: ast.expr, steps: int = _MAX_STEPS) -> bool:
-        """`path.suffix`, `os.path.splitext(name)[1]`, `name.split(".")[-1]`, `name[-3:]`, a variable that holds one."""
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CLEANING:
-            return self._is_ending(node.func.value, steps)
-        if isinstance(node, ast.Attribute):
-            return node.attr == "suffix"
-        if isinstance(node, ast.Subscript):
-            return _is_tail(node.slice) or (_is_last(node.slice) and self._splits_ending(node.value))
-        return bool(steps) and any(
-            (_is_name(target, node) and value is not None and self._is_ending(value, steps - 1))
-            or (isinstance(target, ast.Tuple) and _is_name(target.elts[-1], node) and self._splits_ending(value))
-            for target, value in self._made
-        )
-
-    def _splits_ending(self, node: ast.expr | None) -> bool:
-        """`os.path.splitext(name)`, `name.split(".")`."""
-        if not isinstance(node, ast.Call):
-            return False
-        if "os.path.splitext" in self._places.inference.callees(node):
-            return True
-        splits = isinstance(node.func, ast.Attribute) and node.func.attr in ("split", "rsplit") and bool(node.args)
-        return splits and isinstance(node.args[0], ast.Constant) and node.args[0].value == "."
+        """`name == wanted`, which many entries cannot be."""
+        return any(isinstance(op, _PINS) for op in test.ops)
 
     def _refuses_another(self, name: ast.Name) -> bool:
         """`if found is not None: raise …` or `assert not found` in the body: no second entry may match."""
@@ -299,16 +238,6 @@ def _is_and(test: ast.expr) -> TypeGuard[ast.BoolOp]:
 
 def _is_name(node: ast.expr, other: ast.expr) -> bool:
     return isinstance(node, ast.Name) and isinstance(other, ast.Name) and node.id == other.id
-
-
-def _is_tail(index: ast.expr) -> bool:
-    """`[-3:]`."""
-    return isinstance(index, ast.Slice) and isinstance(index.lower, ast.UnaryOp) and index.upper is None
-
-
-def _is_last(index: ast.expr) -> bool:
-    """`[1]` or `[-1]` of what has two parts."""
-    return isinstance(index, (ast.Constant, ast.UnaryOp)) and ast.unparse(index) in ("1", "-1")
 
 
 def _is_set(test: ast.expr, name: ast.expr) -> bool:

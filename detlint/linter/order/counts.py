@@ -203,6 +203,12 @@ class OrderCounts(OrderQuestions):
             return None
         return CHOICE
 
+    def is_search(self, node: ast.expr) -> bool:
+        """`next(name for name in names if fits(name))`: who ends at the first that fits is looking for one thing."""
+        if isinstance(node, ast.GeneratorExp):
+            return any(loop.ifs for loop in node.generators)
+        return isinstance(node, ast.Call) and "builtins.filter" in self.inference.callees(node)
+
     def _seeks_one(self, generator: ast.GeneratorExp) -> bool:
         """`next(path for path in paths if step_of(path) == step)`: what has a name, or a number in it, is looked for.
 

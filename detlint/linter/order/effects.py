@@ -313,15 +313,19 @@ class LoopEffects(LoopPartners):
         return any(_counts(each, container) for each in (value, *made) if each is not None)
 
     def _rebound(self, target: ast.Name, node: ast.Assign) -> str | None:
-        """`out = torch.cat([out, part])` collects; `path = name` under a condition picks."""
+        """`out = torch.cat([out, part])` collects; `word = name` under a condition picks.
+
+        A file that is looked for, or a result, is one that fits: nothing says that there are others.
+        """
         if isinstance(self._body, FUNCTIONS):
             return None
         if target.id in names_in(node.value):
             if self._is_outside(target) and self._concatenates(node.value):
                 return self._collected(target, node, self._trail)
             return None
-        default = self._has_default(target) or self._leaves(node) or self._is_found(node)
-        if not (default and self._picks(node)) and not self._is_last(node):
+        default = self._has_default(target) or self._leaves(node)
+        picks = not self.gathered and default and self._picks(node)
+        if not picks and not self._is_last(node):
             return None
         if self._refuses_another(target) or self._is_answer(node.value):
             return None
@@ -351,6 +355,8 @@ class LoopEffects(LoopPartners):
 
     def _returned(self, node: ast.Return) -> str | None:
         if isinstance(self._body, FUNCTIONS) or node.value is None or not self._has_element(node.value):
+            return None
+        if self.gathered:  # the first that fits, as above
             return None
         if self._is_pinned(node) or self._tracer.shown(node.value) or _is_truth(node.value):
             return None

@@ -38,6 +38,15 @@ def names_one_path(pattern: ast.expr | None, ctx: Context) -> bool:
     return any(isinstance(text, str) and any(map(str.isalnum, text)) for text in texts)
 
 
+def leaves_ending_open(pattern: ast.expr | None, ctx: Context) -> bool:
+    """`glob(folder + "/logo.*")`: is all but the ending of a name written out? Who takes one of them knows the file."""
+    parts = list(_parts(pattern, ctx, _MAX_STEPS)) if pattern is not None else []
+    last = ctx.constant(parts[-1]) if parts else None
+    if not isinstance(last, str) or not last.endswith(".*"):
+        return False
+    return not _has_wildcard(last.removesuffix(".*")) and not any(_may_match_several(part, ctx) for part in parts[:-1])
+
+
 def _parts(node: ast.expr, ctx: Context, steps: int) -> Iterator[ast.expr]:
     """Yield the pieces that a path is put together of, variables followed; a template comes after its values."""
     if isinstance(node, ast.JoinedStr):

@@ -60,8 +60,9 @@ class Layout:
         return self._around(base) if any(is_file(place / "__init__.py") for place in near) else base
 
     def is_marked(self, folder: Path) -> bool:
-        """Whether a folder holds version control or packaging metadata."""
-        return any(exists(folder / marker) for marker in _ROOT_MARKERS)
+        """Whether a folder holds version control or packaging metadata; `setup.py` of a package is a module of it."""
+        found = [marker for marker in _ROOT_MARKERS if exists(folder / marker)]
+        return bool(found) and not (found == ["setup.py"] and is_file(folder / "__init__.py"))
 
     def looked_at(self, folder: Path) -> tuple[Presence, ...]:
         """Return what decides where the project and the packages around a folder begin."""
@@ -72,7 +73,7 @@ class Layout:
                 names = ("__init__.py",) if marked else ("__init__.py", *_ROOT_MARKERS)
                 here = [Presence(str(place / name), exists(place / name)) for name in names]
                 found += here
-                marked = marked or any(presence.there for presence in here[1:])
+                marked = marked or self.is_marked(place)
                 if marked and not here[0].there:
                     break
             self._looked_at[folder] = tuple(found)

@@ -1,0 +1,25 @@
+"""Where a project begins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from detlint.linter.source.layout import Layout
+
+
+def _make(folder: Path, *names: str) -> None:
+    folder.mkdir(parents=True)
+    for name in names:
+        (folder / name).touch()
+
+
+def test_setup_py_marks_the_root_of_a_project(tmp_path: Path) -> None:
+    _make(tmp_path / "project", "setup.py")
+    _make(tmp_path / "project" / "net", "__init__.py")
+    assert Layout().root(tmp_path / "project" / "net") == tmp_path / "project"
+
+
+def test_a_module_called_setup_is_part_of_its_package(tmp_path: Path) -> None:
+    _make(tmp_path / "net", "__init__.py")
+    _make(tmp_path / "net" / "utils", "__init__.py", "setup.py")
+    assert Layout().root(tmp_path / "net" / "utils") == tmp_path
