@@ -145,17 +145,22 @@ class Filled(str):
     """A destination: `the caller's rows`, a parameter that a function fills, or an entry of it: `key`, `.attribute`."""
 
     module: Module
-    function: FunctionNode
+    function: FunctionNode | None
     parameter: str
     key: str
     trail: Trail
 
-    def __new__(cls, module: Module, function: FunctionNode, parameter: str, trail: Trail, key: str = "") -> Filled:
+    def __new__(cls, module: Module, parameter: ast.Name, trail: Trail, key: str = "") -> Filled:
         """Say that what the caller has handed in keeps the order."""
-        self = super().__new__(cls, f"the caller's `{parameter}`")
-        self.module, self.function, self.parameter, self.key = module, function, parameter, key
+        self = super().__new__(cls, f"the caller's `{parameter.id}`")
+        self.module, self.function = module, module.index.function_at(parameter)
+        self.parameter, self.key = parameter.id, key
         self.trail = replace(trail, calls=0, entered=())
         return self
+
+
+KEPT = (GivenBack, KeptIn, Filled)
+"""Destinations of which those can be asked who read what keeps the order."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

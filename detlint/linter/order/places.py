@@ -9,18 +9,8 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.callers import read_elsewhere
 from detlint.linter.analysis.values import Kind
-from detlint.linter.order.form import (
-    KEYED,
-    MAX_CALLS,
-    Filled,
-    Form,
-    GivenBack,
-    KeptIn,
-    Trail,
-    boxed,
-    entry_key,
-    unboxed,
-)
+from detlint.linter.order import form
+from detlint.linter.order.form import KEYED, Filled, Form, GivenBack, KeptIn, Trail, boxed, entry_key, unboxed
 from detlint.linter.order.partners import OrderPartners
 from detlint.linter.order.unread import is_read_nowhere
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind
@@ -94,7 +84,7 @@ class OrderPlaces(OrderPartners):
             [self.destination(item, trail) for item in same] + [self.destination(use, nested) for use in whole]
         )
         unread = not same and not whole and trail.form is not Form.MAPPING
-        return self._filled(record, trail, key) if unread and self._is_received(record, scope.node) else found
+        return Filled(self.module, record, trail, key) if unread and self._is_received(record, scope.node) else found
 
     def _entry_of_part(self, part: ast.Attribute, key: str, statement: ast.AST, trail: Trail) -> str | None:
         """`data.uns["genes"] = genes`: goes on where this file looks it up, or the caller does who gives the data.
@@ -109,7 +99,11 @@ class OrderPlaces(OrderPartners):
         text = ast.unparse(part)
         entries = (item for item in self.index.of_type(ast.Subscript) if entry_key(item) == key)
         read = [item for item in entries if isinstance(item.ctx, ast.Load) and ast.unparse(item.value) == text]
-        return self.first(self.destination(item, trail) for item in read) if read else self._filled(owner, trail, text)
+        return (
+            self.first(self.destination(item, trail) for item in read)
+            if read
+            else Filled(self.module, owner, trail, text)
+        )
 
     def _is_received(self, record: ast.Name, function: ast.AST) -> bool:
         """Return whether a record is the caller's; `**options` is the function's own."""
@@ -144,7 +138,7 @@ class OrderPlaces(OrderPartners):
 
     def _read_elsewhere(self, constant: str, trail: Trail) -> str | None:
         """Return what takes over the order of a variable of the module in the files that import it."""
-        if trail.calls >= MAX_CALLS:
+        if trail.calls >= form.MAX_CALLS:
             return None
         inner = replace(trail, calls=trail.calls + 1)
         reads = read_elsewhere(constant, self.module)
@@ -254,7 +248,7 @@ class OrderPlaces(OrderPartners):
         found = self._uses(later, flow, change, trail)
         received = bool(bindings) and all(binding.kind is BindingKind.PARAMETER for binding in bindings)
         if found is None and received and trail.form is not Form.MAPPING:
-            return self._filled(container, trail)
+            return Filled(self.module, container, trail)
         return found
 
     def _current(self, container: ast.Name) -> tuple[Binding, ...]:
@@ -310,12 +304,8 @@ class OrderPlaces(OrderPartners):
         alone = len(given) == len(found) and len({each.function for each in given}) == 1
         if alone and target.attr.startswith("_"):
             return given[0].under(f"self.{target.attr}")
-        open_ended = all(isinstance(each, (GivenBack, KeptIn, Filled)) for each in found)
+        open_ended = all(isinstance(each, form.KEPT) for each in found)
         return KeptIn(self.module, target, trail) if open_ended else f"self.{target.attr}"
-
-    def _filled(self, parameter: ast.Name, trail: Trail, key: str = "") -> str | None:
-        function = self.index.function_at(parameter)
-        return Filled(self.module, function, parameter.id, trail, key) if function is not None else None
 
     def filled_by(self, given: ast.expr, key: str, call: ast.Call, trail: Trail) -> str | None:
         """Return what takes over the order in which `call` fills an argument, or an entry of it."""

@@ -60,8 +60,9 @@ def _reached_by_readers(kept: KeptIn, ctx: Context) -> Iterator[str | None]:
 
 def _reached_by_callers(filled: Filled, ctx: Context) -> Iterator[str | None]:
     """Yield where the order goes on in each caller, who has handed in what the function fills."""
-    for site in calls_of(filled.function, ctx.elsewhere(filled.module)):
-        if site is None or is_test_file(site[0].module):
+    sites = calls_of(filled.function, ctx.elsewhere(filled.module)) if filled.function is not None else ()
+    for site in sites:
+        if site is None or filled.function is None or is_test_file(site[0].module):
             continue
         where, call = site
         given = argument_of(filled.function, filled.parameter, call, skip_self=True)
