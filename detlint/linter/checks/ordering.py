@@ -8,7 +8,6 @@ from functools import cache
 
 from detlint.findings import Finding
 from detlint.linter.analysis.context import Call, Context
-from detlint.linter.analysis.made import made_of
 from detlint.linter.analysis.program import calls_named
 from detlint.linter.analysis.registry import check, check_file
 from detlint.linter.analysis.repairs import Repair, replace, unsafe, wrap
@@ -20,12 +19,14 @@ from detlint.linter.order.folders import is_just_made
 from detlint.linter.order.form import CHECKSUM, CHOICE, DRAWS, NUMBERING, PAIRING, SUM, WRITING, Form, Trail
 from detlint.linter.order.left_to_callers import is_left_to_callers
 from detlint.linter.order.on_request import is_left_open_on_request
+from detlint.linter.order.picks import is_for_an_error, takes_the_only_one
 from detlint.linter.order.sets import has_fixed_order, is_set, makes_set
+from detlint.linter.order.taken_up import is_taken_up
 from detlint.linter.order.takers import is_taken_as_set
 from detlint.linter.order.ties import leaves_ties
 from detlint.linter.programs.glob_patterns import leaves_ending_open, names_one_path
 from detlint.linter.source.names import BindingKind
-from detlint.linter.source.nodes import arguments_of, identifier, unless_none
+from detlint.linter.source.nodes import arguments_of, unless_none
 from detlint.linter.tables.order import order_table
 
 _WALKS = ("os.walk", "os.fwalk", "pathlib.Path.walk")
@@ -112,7 +113,9 @@ def set_iteration_order(ctx: Context) -> Iterator[Finding]:
         if tracer.is_only_element(iterated):
             continue
         sink = _destination(iterated, whole, tracer)
-        if sink is None or is_given_in_vain(sink, ctx) or (sink == CHOICE and _is_what_is_left(iterated, ctx)):
+        if not is_taken_up(sink, ctx) or (sink == CHOICE and takes_the_only_one(iterated, ctx)):
+            continue
+        if is_for_an_error(iterated, ctx):
             continue
         if not has_fixed_order(iterated, ctx, numbering=sink == NUMBERING):
             repair = _sorted_where_iterated(iterated, ctx) if whole is iterated else None
@@ -165,30 +168,6 @@ def _each_assigned(statement: ast.Assign) -> Iterator[tuple[ast.expr, ast.expr]]
             yield from zip(target.elts, statement.value.elts, strict=False)
         else:
             yield target, statement.value
-
-
-def _is_what_is_left(node: ast.expr, ctx: Context) -> bool:
-    """`(set(inputs) - {known}).pop()`, `({"label", "target"} & set(row)).pop()`: taken by who knows that there is one.
-
-    Whoever names what to leave out, or the names that one thing may go by, counts on it.
-    """
-    if isinstance(node, ast.Name):
-        made = made_of(ctx.module, node)
-        return len(made) == 1 and made[0] is not None and _is_what_is_left(made[0], ctx)
-    if isinstance(node, ast.BinOp):
-        if isinstance(node.op, ast.BitAnd):
-            return any(map(_names_alternatives, (node.left, node.right)))
-        return isinstance(node.op, ast.Sub) and isinstance(node.right, ast.Set)
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or len(node.args) != 1:
-        return False
-    if node.func.attr == "intersection":
-        return any(map(_names_alternatives, (node.func.value, node.args[0])))
-    return node.func.attr == "difference" and isinstance(node.args[0], _DISPLAYS)
-
-
-def _names_alternatives(node: ast.expr) -> bool:
-    """`{"label", "target"}`, `LABEL_NAMES`."""
-    return isinstance(node, _DISPLAYS) or (isinstance(node, (ast.Name, ast.Attribute)) and identifier(node).isupper())
 
 
 def _mentions_sets(ctx: Context) -> bool:

@@ -87,7 +87,8 @@ class GivenBack(str):
 
     `places` are where the order stands in a tuple or a record that is returned; none where it is all that is, or who
     knows where. What is `nested` stands there inside a list or a dict, so that taking one of these is no choice.
-    `trail` says how it is carried there, unless nobody can follow it to those who call.
+    `trail` says how it is carried there, unless nobody can follow it to those who call. What is `kept` comes out of an
+    attribute.
     """
 
     module: Module
@@ -95,6 +96,7 @@ class GivenBack(str):
     places: frozenset[int | str]
     nested: bool
     trail: Trail | None
+    kept: bool
 
     def __new__(
         cls,
@@ -105,9 +107,11 @@ class GivenBack(str):
         *,
         nested: bool = False,
         trail: Trail | None = None,
+        kept: bool = False,
     ) -> GivenBack:
         """Say in `text` that what `function` returns, or yields, keeps the order."""
         self = super().__new__(cls, text)
+        self.kept = kept
         self.module, self.function, self.places, self.nested, self.trail = module, function, places, nested, trail
         return self
 
@@ -119,7 +123,8 @@ class GivenBack(str):
 
     def under(self, text: str) -> GivenBack:
         """The same, said otherwise: `self._files`, which a method returns."""
-        return GivenBack(self.module, self.function, text, self.places, nested=self.nested, trail=self.trail)
+        places, nested, trail = self.places, self.nested, self.trail
+        return GivenBack(self.module, self.function, text, places, nested=nested, trail=trail, kept=True)
 
 
 class KeptIn(str):
@@ -127,12 +132,35 @@ class KeptIn(str):
 
     module: Module
     target: ast.Attribute
+    trail: Trail
 
-    def __new__(cls, module: Module, target: ast.Attribute) -> KeptIn:
+    def __new__(cls, module: Module, target: ast.Attribute, trail: Trail) -> KeptIn:
         """Say that an attribute of an object keeps the order, for whoever holds the object."""
         self = super().__new__(cls, f"self.{target.attr}")
-        self.module, self.target = module, target
+        self.module, self.target, self.trail = module, target, replace(trail, calls=0, entered=())
         return self
+
+
+class Filled(str):
+    """A destination: `the caller's rows`, a parameter that a function fills, or an entry of it: `key`, `.attribute`."""
+
+    module: Module
+    function: FunctionNode | None
+    parameter: str
+    key: str
+    trail: Trail
+
+    def __new__(cls, module: Module, parameter: ast.Name, trail: Trail, key: str = "") -> Filled:
+        """Say that what the caller has handed in keeps the order."""
+        self = super().__new__(cls, f"the caller's `{parameter.id}`")
+        self.module, self.function = module, module.index.function_at(parameter)
+        self.parameter, self.key = parameter.id, key
+        self.trail = replace(trail, calls=0, entered=())
+        return self
+
+
+KEPT = (GivenBack, KeptIn, Filled)
+"""Destinations of which those can be asked who read what keeps the order."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from detlint.linter.analysis.callers import read_elsewhere
 from detlint.linter.analysis.values import Kind
-from detlint.linter.order.form import KEYED, MAX_CALLS, Form, GivenBack, KeptIn, Trail, boxed, entry_key, unboxed
+from detlint.linter.order import form
+from detlint.linter.order.form import KEYED, Filled, Form, GivenBack, KeptIn, Trail, boxed, entry_key, unboxed
 from detlint.linter.order.partners import OrderPartners
 from detlint.linter.order.unread import is_read_nowhere
 from detlint.linter.source.names import FUNCTIONS, Binding, BindingKind
@@ -83,7 +84,7 @@ class OrderPlaces(OrderPartners):
             [self.destination(item, trail) for item in same] + [self.destination(use, nested) for use in whole]
         )
         unread = not same and not whole and trail.form is not Form.MAPPING
-        return f"the caller's `{record.id}`" if unread and self._is_received(record, scope.node) else found
+        return Filled(self.module, record, trail, key) if unread and self._is_received(record, scope.node) else found
 
     def _entry_of_part(self, part: ast.Attribute, key: str, statement: ast.AST, trail: Trail) -> str | None:
         """`data.uns["genes"] = genes`: goes on where this file looks it up, or the caller does who gives the data.
@@ -98,7 +99,11 @@ class OrderPlaces(OrderPartners):
         text = ast.unparse(part)
         entries = (item for item in self.index.of_type(ast.Subscript) if entry_key(item) == key)
         read = [item for item in entries if isinstance(item.ctx, ast.Load) and ast.unparse(item.value) == text]
-        return self.first(self.destination(item, trail) for item in read) if read else f"the caller's `{owner.id}`"
+        return (
+            self.first(self.destination(item, trail) for item in read)
+            if read
+            else Filled(self.module, owner, trail, text)
+        )
 
     def _is_received(self, record: ast.Name, function: ast.AST) -> bool:
         """Return whether a record is the caller's; `**options` is the function's own."""
@@ -133,7 +138,7 @@ class OrderPlaces(OrderPartners):
 
     def _read_elsewhere(self, constant: str, trail: Trail) -> str | None:
         """Return what takes over the order of a variable of the module in the files that import it."""
-        if trail.calls >= MAX_CALLS:
+        if trail.calls >= form.MAX_CALLS:
             return None
         inner = replace(trail, calls=trail.calls + 1)
         reads = read_elsewhere(constant, self.module)
@@ -243,7 +248,7 @@ class OrderPlaces(OrderPartners):
         found = self._uses(later, flow, change, trail)
         received = bool(bindings) and all(binding.kind is BindingKind.PARAMETER for binding in bindings)
         if found is None and received and trail.form is not Form.MAPPING:
-            return f"the caller's `{container.id}`"
+            return Filled(self.module, container, trail)
         return found
 
     def _current(self, container: ast.Name) -> tuple[Binding, ...]:
@@ -288,16 +293,23 @@ class OrderPlaces(OrderPartners):
             reached.append(self.destination(load, trail))
         found = [each for each in reached if each is not None]
         if found:
-            return self._given_back(target.attr, found)
+            return self._given_back(target, found, trail)
         if read or trail.form in (Form.TEXT, *KEYED) or is_read_nowhere(target.attr, owner, self.module):
             return None
-        return KeptIn(self.module, target) if self._lasts_until(None, change, stores) else None
+        return KeptIn(self.module, target, trail) if self._lasts_until(None, change, stores) else None
 
-    def _given_back(self, attribute: str, found: list[str]) -> str:
+    def _given_back(self, target: ast.Attribute, found: list[str], trail: Trail) -> str:
         """`self._files`, where it goes on by what one method gives alone; a public attribute may go other ways too."""
         given = [each for each in found if isinstance(each, GivenBack)]
         alone = len(given) == len(found) and len({each.function for each in given}) == 1
-        return given[0].under(f"self.{attribute}") if alone and attribute.startswith("_") else f"self.{attribute}"
+        if alone and target.attr.startswith("_"):
+            return given[0].under(f"self.{target.attr}")
+        open_ended = all(isinstance(each, form.KEPT) for each in found)
+        return KeptIn(self.module, target, trail) if open_ended else f"self.{target.attr}"
+
+    def filled_by(self, given: ast.expr, key: str, call: ast.Call, trail: Trail) -> str | None:
+        """Return what takes over the order in which `call` fills an argument, or an entry of it."""
+        return self._entry(given, key, call, trail) if key else self.collected(given, call, trail)
 
     def _stores_beside(self, target: ast.Attribute, change: ast.AST) -> list[ast.Assign]:
         """Return what else sets the attribute to something else, in the function that `change` stands in."""
