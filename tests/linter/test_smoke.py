@@ -63,7 +63,14 @@ def test_a_main_guard_in_a_package_that_only_tries_the_file_out(
 EVALUATION = """
 import argparse
 import torch
-from zoo.models import Net
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.drop = torch.nn.Dropout()
+
+    def forward(self, x):
+        return self.drop(x)
 
 def test_one_epoch(model, loader):
     return [model(x) for x, _ in loader]
@@ -81,7 +88,14 @@ if __name__ == "__main__":
 # A test runner would not know what to hand over.
 HANDED_OVER = """
 import torch
-from zoo.models import Net
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.drop = torch.nn.Dropout()
+
+    def forward(self, x):
+        return self.drop(x)
 
 def test(model, loader):
     return [model(x) for x, _ in loader]

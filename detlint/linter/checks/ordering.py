@@ -36,7 +36,6 @@ _MAX_STEPS = 2
 _TAKEN_OVER = (NUMBERING, CHOICE, PAIRING, SUM, CHECKSUM, WRITING, DRAWS)  # by going through a set, not by keeping it
 _TAKING = ("join", "extend", "writelines", "add_nodes_from")  # methods that go through an argument
 _TELLING = frozenset({"builtins.str", "builtins.repr"})
-_DISPLAYS = (ast.List, ast.Tuple, ast.Set)
 
 
 @check("DET601")

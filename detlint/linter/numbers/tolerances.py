@@ -22,8 +22,6 @@ _PAIRS = (("rtol", "atol"), ("rel_tol", "abs_tol"), ("rel", "abs"))
 _TOLERANCES = frozenset(name for pair in _PAIRS[:2] for name in pair)
 # Decimals stand for an absolute tolerance of so many units of the last one.
 _DECIMALS = {"decimal": 1.5, "places": 0.5}
-# Attributes by which test cases are told how far apart numbers may be.
-_OF_CASES = ("eps", "epsilon", "tol", "tolerance", "rtol", "atol", "precision", "delta")
 _DTYPES = (*EPSILON, "half", "double", "float")
 _NAMED = {"fp16": "float16", "half": "float16", "bf16": "bfloat16", "fp32": "float32"}
 _RELATIVE, _ABSOLUTE = ("rtol", "rel"), ("atol", "abs")

@@ -36,7 +36,13 @@ _HANDING_ON = ("sorted", "float", "list")
 
 
 def is_written_result(module: Module, node: ast.expr) -> bool:
-    """`0.9694293737411499`, `[0.9422258138656616]`, `torch.tensor([0.5122, 0.3636])`, also under a name or viewed."""
+    """`0.9694293737411499`, `[0.9422258138656616]`, `torch.tensor([0.5122, 0.3636])`, also under a name or viewed.
+
+    Of a name that several branches bind, all that it may be.
+    """
+    made = each_here(module, node)
+    if len(made) > 1:
+        return all(each is not None and is_written_result(module, each) for each in made)
     node = _written(module, node)
     names = module.inference.callees(node) if isinstance(node, ast.Call) and node.args else ()
     rounded = not _LITERALS.isdisjoint(names)  # to float32, whatever digits were copied

@@ -172,7 +172,8 @@ def gives_floats(places: OrderPlaces, value: ast.expr) -> bool:
     known = bool(values) and all(
         each.is_floating or (each.kind is Kind.TENSOR and not each.is_integral) for each in values
     )
-    return known or is_computed(places.module, value)
+    averaged = isinstance(value, ast.Call) and identifier(value.func) in _AVERAGES
+    return known or averaged or is_computed(places.module, value)
 
 
 def averages_tensor(places: OrderPlaces, node: ast.expr, reduction: str) -> bool:
