@@ -114,6 +114,11 @@ def all_callers_give(
     return called
 
 
+def is_all_over(function: FunctionNode, ctx: Context) -> bool:
+    """Return whether too many files of the project mention the name of a function for its calls to be looked at."""
+    return any(other is None for other in _mentioning(function.name, ctx))
+
+
 def is_used_elsewhere(name: str, ctx: Context) -> bool:
     """Return whether another file of the project uses the variable `name` of this one; no where too many mention it."""
     qualified = f"{ctx.module.name}.{name}"

@@ -6,7 +6,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from detlint.linter.analysis.callers import AUTOGRAD_FUNCTIONS, calls_of
+from detlint.linter.analysis.callers import AUTOGRAD_FUNCTIONS, calls_of, is_all_over
 from detlint.linter.analysis.calls import functions_called, parameter_given
 from detlint.linter.analysis.never_taken import is_switched_off
 from detlint.linter.analysis.program import outermost_definition
@@ -384,9 +384,12 @@ def _callers_infer(function: FunctionNode, ctx: Context, depth: int) -> bool:
 
 
 def _leads_to_training(node: ast.AST, ctx: Context, depth: int = 3) -> bool:
-    """Does code show that it trains, or a caller of its function? What nobody calls is there for whoever imports it."""
+    """Does code show that it trains, or a caller of its function?
+
+    What nobody calls is there for whoever imports it, and what is called all over is there for every layer.
+    """
     functions = [part for part in ctx.module.index.ancestors(node) if isinstance(part, FUNCTIONS)]
-    if not functions or is_shown_to_train(node, ctx):
+    if not functions or is_shown_to_train(node, ctx) or is_all_over(functions[-1], ctx):
         return True
     sites = list(calls_of(functions[-1], ctx))
     if not sites or depth == 0:

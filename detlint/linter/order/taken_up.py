@@ -48,10 +48,13 @@ def _is_called_nowhere(given: GivenBack, ctx: Context) -> bool:
 
 
 def _reached_by_readers(kept: KeptIn, ctx: Context) -> Iterator[str | None]:
-    """Yield where the order goes on wherever the project reads the attribute; a name that is all over tells nothing."""
+    """Yield where the order goes on wherever the project reads the attribute; one that all read serves anything."""
     home, owner = ctx.elsewhere(kept.module), kept.module.index.class_at(kept.target)
     for read in reads_of_attributes(kept.target.attr, home):
-        if read is None or owner is None:
+        if owner is None:
+            return
+        if read is None:
+            yield kept.target.attr
             return
         where, use = read
         if not is_test_file(where.module) and not is_of_another_class(use, where, owner, home):
