@@ -104,7 +104,7 @@ def _are_rounded_apart(left: ast.expr, right: ast.expr, ctx: Context) -> bool:
     if len(results) == 1 and (rounded or isinstance(maker_of(results[0], ctx), ast.BinOp)):
         other = right if results[0] is left else left
         meant = share_inputs(left, right, ctx) or _says_expected(results[0])
-        return meant and isinstance(maker_of(other, ctx), ast.Call) and are_apart(left, right, ctx)
+        return meant and isinstance(maker_of(other, ctx), (ast.Call, ast.BinOp)) and are_apart(left, right, ctx)
     return are_trained_apart(left, right, ctx)
 
 
