@@ -59,9 +59,7 @@ def test_a_main_guard_in_a_package_that_only_tries_the_file_out(
     assert is_smoke_test(make_module(HEAD + guard, {"__init__.py": ""})) is expected
 
 
-# What a function is called says nothing where the file is started with a checkpoint on the command line.
-EVALUATION = """
-import argparse
+NETWORK = """
 import torch
 
 class Net(torch.nn.Module):
@@ -71,6 +69,11 @@ class Net(torch.nn.Module):
 
     def forward(self, x):
         return self.drop(x)
+"""
+
+# What a function is called says nothing where the file is started with a checkpoint on the command line.
+EVALUATION = f"""{NETWORK}
+import argparse
 
 def test_one_epoch(model, loader):
     return [model(x) for x, _ in loader]
@@ -86,16 +89,7 @@ if __name__ == "__main__":
 """
 
 # A test runner would not know what to hand over.
-HANDED_OVER = """
-import torch
-
-class Net(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.drop = torch.nn.Dropout()
-
-    def forward(self, x):
-        return self.drop(x)
+HANDED_OVER = f"""{NETWORK}
 
 def test(model, loader):
     return [model(x) for x, _ in loader]

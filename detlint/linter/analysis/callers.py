@@ -116,7 +116,7 @@ def all_callers_give(
 
 def is_all_over(function: FunctionNode, ctx: Context) -> bool:
     """Return whether too many files of the project mention the name of a function for its calls to be looked at."""
-    return any(other is None for other in _mentioning(function.name, ctx))
+    return next(_mentioning(function.name, ctx), ctx) is None
 
 
 def is_used_elsewhere(name: str, ctx: Context) -> bool:

@@ -137,28 +137,30 @@ def _is_refused(denial: ast.UnaryOp, ctx: Context) -> bool:
 
 def _is_failure(test: ast.expr, ctx: Context) -> bool:
     """`if not torch.equal(a, b): all_ok = False`, a verdict that is given later."""
-    around = ctx.parent(test)
-    steps = around.body if isinstance(around, ast.If) and around.test is test else []
     return any(
         isinstance(step, ast.Assign)
         and isinstance(step.value, ast.Constant)
         and step.value.value is False
         and any(not _VERDICTS.isdisjoint(identifier(target).lower().split("_")) for target in step.targets)
-        for step in steps
+        for step in _steps_upon(test, ctx)
     )
 
 
 def _is_warned_of(test: ast.expr, ctx: Context) -> bool:
     """`if not torch.equal(a, b): warnings.warn("outputs differ")`."""
-    around = ctx.parent(test)
-    steps = around.body if isinstance(around, ast.If) and around.test is test else []
+    steps = _steps_upon(test, ctx)
     calls = (step.value for step in steps if isinstance(step, ast.Expr) and isinstance(step.value, ast.Call))
     return any(identifier(call.func) in _WARNING and isinstance(call.func, ast.Attribute) for call in calls)
 
 
 def _is_raised_upon(test: ast.expr, ctx: Context) -> bool:
+    return any(isinstance(last, ast.Raise) for last in _steps_upon(test, ctx)[-1:])
+
+
+def _steps_upon(test: ast.expr, ctx: Context) -> list[ast.stmt]:
+    """Return what an `if` does where its whole test holds."""
     around = ctx.parent(test)
-    return isinstance(around, ast.If) and around.test is test and isinstance(around.body[-1], ast.Raise)
+    return around.body if isinstance(around, ast.If) and around.test is test else []
 
 
 def is_answer(node: ast.expr, ctx: Context) -> bool:

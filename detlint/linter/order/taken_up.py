@@ -50,9 +50,9 @@ def _is_called_nowhere(given: GivenBack, ctx: Context) -> bool:
 def _reached_by_readers(kept: KeptIn, ctx: Context) -> Iterator[str | None]:
     """Yield where the order goes on wherever the project reads the attribute; one that all read serves anything."""
     home, owner = ctx.elsewhere(kept.module), kept.module.index.class_at(kept.target)
+    if owner is None:
+        return
     for read in reads_of_attributes(kept.target.attr, home):
-        if owner is None:
-            return
         if read is None:
             yield kept.target.attr
             return
