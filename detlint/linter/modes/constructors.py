@@ -12,7 +12,7 @@ from detlint.linter.modes.lists import held_in
 from detlint.linter.modes.names import Key, given_to
 from detlint.linter.modes.paths import Modes
 from detlint.linter.modes.switches import switched
-from detlint.linter.source.names import FUNCTIONS, BindingKind
+from detlint.linter.source.names import FUNCTIONS, BindingKind, FunctionNode
 
 
 class Constructors:
@@ -46,11 +46,8 @@ class Constructors:
             return
         for binding in module.index.scopes[key.owner].bindings.get(key.name, ()):
             if binding.kind is BindingKind.PARAMETER and isinstance(key.owner, FUNCTIONS):
-                calls = [(module, call) for call in self._modes.callers(key.owner)]
-                for other, call in calls or (() if self._near else called_elsewhere(module, key.owner)):
-                    given = given_to(key.owner, key.name, call)
-                    if given is not None:
-                        yield from self._peer(other).of_expression(given, ())
+                for other, _, given in self._given(key.owner, key.name):
+                    yield from self._peer(other).of_expression(given, ())
             elif binding.value is not None:
                 yield from self.of_expression(binding.value, binding.index)
 
@@ -84,7 +81,7 @@ class Constructors:
             return
         made = list(functions_called(module.inference, node))
         if not made:
-            yield module, node
+            yield from self._of_given_class(module, node) or [(module, node)]
         for other, function in made:
             if function in self._entered:
                 continue
@@ -93,6 +90,31 @@ class Constructors:
             for statement in other.flow(other.index.scopes[function]).returns():
                 if statement.value is not None:
                     yield from peer.of_expression(statement.value, index)
+
+    def _of_given_class(self, module: Module, node: ast.Call) -> list[tuple[Module, ast.Call]]:
+        """Return `Net(config)` for the `cls(config)` of a helper that callers give `Net`; nothing where none does."""
+        function = module.index.function_at(node)
+        bindings = module.definitions(node.func) if isinstance(node.func, ast.Name) else ()
+        if function is None or not isinstance(node.func, ast.Name) or not bindings:
+            return []
+        if any(binding.kind is not BindingKind.PARAMETER or binding.scope.node is not function for binding in bindings):
+            return []
+        found: list[tuple[Module, ast.Call]] = []
+        for other, call, given in self._given(function, node.func.id):
+            own = other is module  # what a helper of another file passes on has no meaning in this one
+            made = ast.Call(given, node.args if own else [], node.keywords if own else [])
+            other.graft(ast.copy_location(made, call), node if own else call)
+            found.append((other, made))
+        return found
+
+    def _given(self, function: FunctionNode, parameter: str) -> Iterator[tuple[Module, ast.Call, ast.expr]]:
+        """Yield what the calls of a function pass for a parameter: those of its own file, or else of the project."""
+        module = self._modes.module
+        calls = [(module, call) for call in self._modes.callers(function)]
+        for other, call in calls or (() if self._near else called_elsewhere(module, function)):
+            given = given_to(function, parameter, call)
+            if given is not None:
+                yield other, call, given
 
     def _peer(self, module: Module) -> Constructors:
         if module is self._modes.module:
