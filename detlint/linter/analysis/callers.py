@@ -265,10 +265,21 @@ def _launched(use: ast.expr, ctx: Context) -> ast.expr:
 
 
 def _calls_of_instances(owner: ast.ClassDef, ctx: Context) -> Iterator[CallSite | None]:
-    """Yield the calls of what the file itself makes of a class, None where an instance goes another way."""
-    called = f"{ctx.module.qualified(owner)}.__call__"
+    """Yield the calls of what the project makes of a class, None where an instance goes another way."""
+    qualified = ctx.module.qualified(owner)
+    for where in (ctx, *_mentioning(owner.name, ctx)):
+        if where is None:
+            yield None
+            return
+        yield from _calls_of_instances_in(owner, qualified, where, own=where is ctx)
+
+
+def _calls_of_instances_in(owner: ast.ClassDef, qualified: str, ctx: Context, *, own: bool) -> Iterator[CallSite | None]:
+    called = f"{qualified}.__call__"
     made: set[str] = set()
-    for use in ctx.module.index.names_used.get(owner.name, ()):
+    for use in _names(ctx, owner.name):
+        if not own and qualified not in ctx.resolve(use):
+            continue
         parent = ctx.parent(use)
         if isinstance(parent, ast.Call) and parent.func is use:
             target = ctx.parent(parent)
