@@ -64,6 +64,20 @@ def is_mask(places: ast.expr, ctx: Context) -> bool:
     return isinstance(places, ast.Compare) or masks
 
 
+def sets_places(written: ast.Subscript, ctx: Context) -> bool:
+    """`linked[rows, columns] = 1`: one number at some places, and not in each round of a loop.
+
+    Who writes the same number everywhere asks for `torch.full`.
+    """
+    statement = ctx.parent(written)
+    if not isinstance(statement, ast.Assign) or any(isinstance(parent, LOOPS) for parent in ctx.ancestors(written)):
+        return False
+    values = ctx.values(statement.value)
+    numbers = bool(values) and all(value.kind in (Kind.NUMBER, Kind.BOOL) for value in values)
+    places = written.slice.elts if isinstance(written.slice, ast.Tuple) else [written.slice]
+    return numbers and any(not isinstance(place, (ast.Slice, ast.Constant, ast.UnaryOp)) for place in places)
+
+
 def adds_up(call: ast.Call) -> bool:
     """`memory.scatter_(0, rows, 1, reduce="add")`, `memory.index_put_(…, accumulate=True)`: to what is there."""
     values = {keyword.arg: getattr(keyword.value, "value", None) for keyword in call.keywords}
