@@ -271,14 +271,14 @@ def _calls_of_instances(owner: ast.ClassDef, ctx: Context) -> Iterator[CallSite 
         if where is None:
             yield None
             return
-        yield from _calls_of_instances_in(owner, qualified, where, own=where is ctx)
+        yield from _calls_of_instances_in(where, owner, qualified)
 
 
-def _calls_of_instances_in(owner: ast.ClassDef, qualified: str, ctx: Context, *, own: bool) -> Iterator[CallSite | None]:
+def _calls_of_instances_in(ctx: Context, owner: ast.ClassDef, qualified: str) -> Iterator[CallSite | None]:
     called = f"{qualified}.__call__"
     made: set[str] = set()
     for use in _names(ctx, owner.name):
-        if not own and qualified not in ctx.resolve(use):
+        if qualified not in ctx.resolve(use):
             continue
         parent = ctx.parent(use)
         if isinstance(parent, ast.Call) and parent.func is use:
