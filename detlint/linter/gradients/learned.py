@@ -87,7 +87,12 @@ def _gives_learned(call: ast.Call, ctx: Context, steps: int) -> bool:
 
 
 def is_read_by_many(table: ast.expr | None, ctx: Context) -> bool:
-    """Return whether a tensor is a table by its name or a parameter: rows of an embedding, a bias of each distance."""
+    """Return whether a tensor is a table by its name or a parameter: rows of an embedding, a bias of each distance.
+
+    Or a row of one: `self.scales[0]`.
+    """
+    while isinstance(table, ast.Subscript):
+        table = table.value
     if table is None:
         return False
     named = gradient_table().tables.search(identifier(table)) is not None

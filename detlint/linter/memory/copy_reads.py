@@ -43,7 +43,7 @@ class Running:
 
     `as_array`: it is looked at as an array of the CPU, `host.numpy()`, by whoever computes with that. `renewed`: where
     the buffer that it fills gets its name; after that the name means another buffer. `listed`: it is one of several
-    copies in a list.
+    copies in a list. `place`: where it stands in the tuple that a function returns.
     """
 
     call: ast.Call | None
@@ -53,6 +53,7 @@ class Running:
     as_array: bool = False
     renewed: tuple[ast.AST, ...] = ()
     listed: bool = False
+    place: int | None = None
 
     def reaches(self, goal: ast.AST, waits: list[ast.AST]) -> bool:
         return goal in self.flow and self.flow.path(self.call, goal, avoiding=[*waits, *self.renewed])
@@ -80,7 +81,9 @@ def read(node: ast.expr, copy: Running, ctx: Context) -> ast.expr | None:
         return read(parent, copy, ctx) if isinstance(parent.ctx, ast.Load) else None
     if isinstance(parent, (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp, ast.GeneratorExp)):
         listed = isinstance(parent, (ast.ListComp, ast.GeneratorExp))
-        return read(parent, replace(copy, listed=listed), ctx)
+        returned = isinstance(parent, ast.Tuple) and isinstance(ctx.parent(parent), ast.Return)
+        place = parent.elts.index(node) if returned and isinstance(parent, ast.Tuple) else None
+        return read(parent, replace(copy, listed=listed, place=place), ctx)
     if isinstance(parent, ast.keyword) and isinstance(call := ctx.parent(parent), ast.Call):
         return _read_of_argument(node, call, copy, ctx)
     if isinstance(parent, ast.Call):
@@ -115,6 +118,8 @@ def _read_of_names(loop: ast.AST, target: ast.expr, copy: Running, ctx: Context)
 def _read_of_target(target: ast.expr, copy: Running, ctx: Context) -> ast.expr | None:
     """`first, second = [each.to("cpu") for each in pair]`; `whole[start:end] = host` reads it to fill a tensor."""
     if isinstance(target, (ast.Tuple, ast.List)):
+        if copy.place is not None and copy.place < len(target.elts):
+            return _read_of_target(target.elts[copy.place], replace(copy, place=None), ctx)
         if not copy.listed:
             return None  # there may be more in it than copies
         single = replace(copy, listed=False)
@@ -229,7 +234,7 @@ def _read_of_result(node: ast.expr, copy: Running, ctx: Context) -> ast.expr | N
     for site in calls_of(function, ctx) if copy.calls < _MOST_CALLS else ():
         where, call = site if site is not None else (ctx, copy.call)
         if qualified in where.callees(call):
-            running = Running(call, where.flow(call), copy.calls + 1, listed=copy.listed)
+            running = Running(call, where.flow(call), copy.calls + 1, listed=copy.listed, place=copy.place)
             found = read(call, running, where)
             if found is not None:
                 return found if where.module is ctx.module else node
@@ -255,7 +260,10 @@ def _read_of_array_given(node: ast.expr, copy: Running, ctx: Context) -> ast.exp
     sites = [site for site in calls_of(function, ctx) if site is not None] if copy.calls < _MOST_CALLS else []
     if any(where.module is not ctx.module and _uses_streams(where) for where, _ in sites):
         return None
-    runs = [(where, call, Running(call, where.flow(call), copy.calls + 1, as_array=True)) for where, call in sites]
+    runs = [
+        (where, call, Running(call, where.flow(call), copy.calls + 1, as_array=True, place=copy.place))
+        for where, call in sites
+    ]
     return node if not runs or any(read(call, run, where) is not None for where, call, run in runs) else None
 
 

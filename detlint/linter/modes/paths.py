@@ -45,6 +45,8 @@ _MANAGES = re.compile(
 
 
 # How many places a trace looks at, before it gives up.
+# Conditions by which a function gives a model in one mode or the other.
+_ABOUT_MODES = re.compile(r"train|eval|infer|mode|test|valid|grad|freez|frozen|is_", re.I)
 _MAX_PLACES = 40
 # What `get_net()` returns where it makes the net at first use.
 _MADE_ONCE = {Mode.TRAIN, Mode.SAME}
@@ -141,14 +143,20 @@ class Modes(OtherNames):
 
     def _returned_mode(self, frame: Frame, index: tuple[int, ...]) -> Mode:
         """Return the mode of the model that a call of a function of this module returns (at `index` of a tuple)."""
-        modes = []
+        modes = {}
         for statement in self.module.flow(self.index.scopes[frame.function]).returns():
             value = None if self.is_ruled_out(statement, frame) else statement.value
             if isinstance(value, ast.Tuple) and index and index[0] < len(value.elts):
-                modes.append(self._mode_in_call(value.elts[index[0]], index[1:], frame))
+                modes[statement] = self._mode_in_call(value.elts[index[0]], index[1:], frame)
             elif value is not None and not is_unset(value) and not self._is_session(value):
-                modes.append(self._mode_in_call(value, index, frame))
-        return _same(*modes) if modes else Mode.UNKNOWN
+                modes[statement] = self._mode_in_call(value, index, frame)
+        if {*modes.values()} == {Mode.TRAIN, Mode.EVAL} and not any(map(self._is_asked_for, modes)):
+            return Mode.TRAIN  # whoever calls eval() on one way has left it out on the other
+        return _same(*modes.values()) if modes else Mode.UNKNOWN
+
+    def _is_asked_for(self, returned: ast.Return) -> bool:
+        """`if training: return net`: does what is asked before a function ends tell the mode?"""
+        return any(_ABOUT_MODES.search(ast.unparse(test)) for test, _ in self.index.conditions_around(returned))
 
     def _mode_in_call(self, node: ast.expr, index: tuple[int, ...], frame: Frame) -> Mode:
         """`net`, after `if not train: net.eval()`, in a call that passes `train` or leaves it at its default."""

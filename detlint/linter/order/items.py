@@ -80,6 +80,9 @@ class OrderItems(OrderCalls):
         index = ast.dump(item.slice)
         if any(isinstance(target, ast.Subscript) and ast.dump(target.slice) == index for target in targets):
             return None
+        around = self.index.parents.get(item)
+        if isinstance(around, ast.Attribute) and around.attr == "columns":  # `table[names].columns`
+            return self.destination(around, replace(trail, form=Form.SEQUENCE))
         return self.destination(item, replace(trail, form=Form.SEQUENCE))
 
     def _is_just_added(self, item: ast.Subscript) -> bool:
