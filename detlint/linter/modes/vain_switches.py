@@ -67,15 +67,23 @@ class _Search:
     def leaves_layers(self, flag: ast.Attribute) -> bool:
         """Does `net.training = False` leave layers in train mode, which have flags of their own?
 
-        What other switches the function has may be for those; and what drops by the flag of the model is switched.
+        What other switches the function has may be for those; and what drops by the flag of the model is switched. Of a
+        model that nobody can see, `train()` in the same file says that it is one whose mode matters.
         """
         function = self.module.index.function_at(flag)
         key = self.modes.key(flag.value) if _is_set_to_false(flag, self.module) else None
-        if key is None or function is None or function.name in _NO_PREDICTION or switches_any(self.module, function):
+        if key is None or function is None or function.name in _NO_PREDICTION:
             return False
         if is_test_file(self.module) or is_in_unit_test(self.module, flag):
             return False
-        return self._holds_layers(key) and not self._is_settled(key, flag)
+        if self._is_only_trained(key):
+            return self._holds(key) is not Truth.NO
+        return not switches_any(self.module, function) and self._holds_layers(key) and not self._is_settled(key, flag)
+
+    def _is_only_trained(self, key: Key) -> bool:
+        """`self.model.train()`, and nowhere `self.model.eval()`."""
+        modes = {event.mode for event in self.modes.events_anywhere(key) if event.made is None}
+        return Mode.TRAIN in modes and Mode.EVAL not in modes
 
     def _is_model(self, node: ast.expr) -> bool:
         """Is it known to be one, or called so in a file that uses torch?"""
